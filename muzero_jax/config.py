@@ -1,0 +1,245 @@
+"""Every choice of a run, as nested frozen dataclasses: hashable, checked once, written to `config.json` and read back.
+
+Each field is a flag `--group.field` of `experiments/train.py`. Only `training` turns these into functions; no algorithm
+ever sees a config.
+"""
+
+import dataclasses
+import json
+import typing
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from muzero_jax.types import Metrics  # noqa: F401  (the star: every module may know the records, and nothing else)
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The learned model."""
+
+    kind: Literal["mlp", "tower"] = "mlp"
+    """mlp for small boards, tower (convolutions) for the rest"""
+    width: int = 128
+    """units of the MLP or channels of the tower"""
+    num_blocks: int = 1
+    """residual blocks of representation, of dynamics and of prediction, each"""
+    activation: Literal["relu", "silu", "gelu"] = "relu"
+    compute_dtype: Literal["float32", "bfloat16"] = "float32"
+    """arithmetic of the networks; parameters are float32 always"""
+    num_bins: int = 21
+    """bins of the categorical value and reward over [-1, 1]; 1 makes the heads scalar"""
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """Tree search in self-play. Evaluation uses the same without noise."""
+
+    policy: Literal["gumbel", "puct"] = "gumbel"
+    num_simulations: int = 16
+    max_num_considered_actions: int = 8
+    """Gumbel: actions considered at the root, at most num_simulations"""
+    gumbel_scale: float = 1.0
+    """Gumbel: noise at the root in self-play"""
+    value_scale: float = 0.1
+    """Gumbel: c_scale of sigma(q)"""
+    maxvisit_init: float = 50.0
+    """Gumbel: c_visit of sigma(q)"""
+    rescale_values: bool = False
+    """Gumbel: stretch each node's Q to [0, 1] first (mctx's default); noise then looks like knowledge early on"""
+    dirichlet_fraction: float = 0.25
+    """PUCT: share of noise in the root's prior in self-play"""
+    dirichlet_alpha: float = 0.3
+    pb_c_init: float = 1.25
+    pb_c_base: float = 19652.0
+    temperature: float = 1.0
+    """PUCT: of the visit counts in self-play"""
+
+
+@dataclass(frozen=True)
+class SelfPlayConfig:
+    """Games at once and how far they go before learning."""
+
+    num_envs: int = 512
+    """games played at once, over all devices"""
+    rollout_length: int = 8
+    """moves of each game per iteration"""
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """The replay ring."""
+
+    replay_length: int = 512
+    """frames kept of each game; a multiple of rollout_length"""
+    end_weight: int = 1
+    """how much likelier a window that contains a game's end is drawn"""
+    min_frames: int = 64
+    """frames of each game stored before the first update"""
+    symmetries: bool = True
+    """turn each window by a random symmetry of the game"""
+    reanalyze_fraction: float = 0.0
+    """share of each batch that is searched again with fresh weights before it is learned from"""
+
+
+@dataclass(frozen=True)
+class TargetConfig:
+    """What is learned from a window."""
+
+    unroll_steps: int = 5
+    td_steps: int = 32
+    """moves before bootstrapping from search; at least the longest game's length is Monte-Carlo"""
+    td_lambda: float = 1.0
+    """1: n-step return; below: TD(lambda) over td_steps moves"""
+    discount: float = 1.0
+    """gamma per move"""
+
+
+@dataclass(frozen=True)
+class OptimiserConfig:
+    """Gradient steps."""
+
+    batch_size: int = 256
+    """windows per update, over all devices"""
+    updates_per_iteration: int = 16
+    """with num_envs and rollout_length this fixes the replay ratio"""
+    learning_rate: float = 1e-3
+    schedule: Literal["constant", "cosine"] = "constant"
+    """cosine decays to a tenth over decay_updates"""
+    warmup_updates: int = 100
+    decay_updates: int = 50_000
+    weight_decay: float = 1e-4
+    max_gradient_norm: float = 5.0
+    reward_weight: float = 1.0
+    value_weight: float = 1.0
+    policy_weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Matches played while training, without noise and with varied openings."""
+
+    interval_minutes: float = 1.0
+    """minutes between evaluations; 0 evaluates at the end only"""
+    games: int = 128
+    """games of each match, half of them with each colour"""
+    final_games: int = 256
+    opening_plies: int = 2
+    """uniformly random moves before each game; every opening is played with both colours"""
+    num_simulations: int = 64
+    """search budget of the agent"""
+    mcts_simulations: tuple[int, ...] = (100, 1000)
+    """budgets of the rollout MCTS opponents; those above 100 play at the end only"""
+    elo_checkpoints: int = 4
+    """earlier versions of the run that play a round robin at the end"""
+
+
+@dataclass(frozen=True)
+class Config:
+    """One training run."""
+
+    env: str = "hex"
+    """the game; see experiments/presets.py"""
+    board_size: int | None = None
+    """Hex only: 2 to 19; by default the largest that this machine learns in a sitting"""
+    minutes: float = 5.0
+    """wall-clock budget of training, compilation and evaluation during training included"""
+    max_iterations: int | None = None
+    """stop after this many iterations instead, if that comes first"""
+    seed: int = 0
+    run_dir: str | None = None
+    """default: runs/<env>-<size>-seed<seed>"""
+    resume: bool = False
+    """go on from the newest checkpoint of run_dir, bit for bit"""
+    overwrite: bool = False
+    """delete an existing run_dir first"""
+    devices: int | None = None
+    """devices to use; default: every CPU core, or every accelerator"""
+    iterations_per_chunk: int = 8
+    """iterations that one compiled call runs; progress is shown and Ctrl-C heeded between chunks"""
+    checkpoint_minutes: float = 2.0
+    tensorboard: bool = True
+    wandb: bool = False
+    compilation_cache: str | None = None
+    """folder for XLA's persistent compilation cache (opt-in)"""
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    targets: TargetConfig = field(default_factory=TargetConfig)
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    @property
+    def window_length(self) -> int:
+        """L = K + n + 1, the frames that a window needs."""
+        return self.targets.unroll_steps + self.targets.td_steps + 1
+
+
+_POSITIVE = (
+    "network.width network.num_bins search.num_simulations search.max_num_considered_actions self_play.num_envs "
+    "self_play.rollout_length replay.replay_length replay.end_weight targets.unroll_steps targets.td_steps "
+    "optimiser.batch_size optimiser.updates_per_iteration evaluation.num_simulations iterations_per_chunk minutes"
+).split()
+_UNIT_INTERVAL = "search.dirichlet_fraction replay.reanalyze_fraction targets.td_lambda targets.discount".split()
+
+
+def _flag(path: str) -> str:
+    return "--" + path.replace("_", "-")
+
+
+def _get(config: Config, path: str) -> Any:
+    value: Any = config
+    for part in path.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def validate(config: Config) -> Config:
+    """The config itself, if a run can be made of it; else ValueError with one sentence that names the flag to change."""
+    for path in _POSITIVE:
+        if _get(config, path) <= 0:
+            raise ValueError(f"{_flag(path)} is {_get(config, path)}, but must be positive")
+    for path in _UNIT_INTERVAL:
+        if not 0 <= _get(config, path) <= 1:
+            raise ValueError(f"{_flag(path)} is {_get(config, path)}, but must lie between 0 and 1")
+    replay, rollout = config.replay.replay_length, config.self_play.rollout_length
+    if replay % rollout:
+        nearest = max(rollout, replay // rollout * rollout)
+        raise ValueError(
+            f"--replay.replay-length {replay} must be a multiple of --self-play.rollout-length {rollout}; use {nearest}"
+        )
+    if replay < config.window_length:
+        raise ValueError(
+            f"--replay.replay-length {replay} is shorter than a window of unroll_steps + td_steps + 1 = "
+            f"{config.window_length} frames; raise it or lower --targets.td-steps"
+        )
+    if replay < config.replay.min_frames:
+        raise ValueError(f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {replay}")
+    if config.evaluation.games % 2 or config.evaluation.final_games % 2:
+        raise ValueError(
+            "--evaluation.games and --evaluation.final-games must be even, because every opening is played with both colours"
+        )
+    return config
+
+
+def to_json(config: Config) -> str:
+    """The config as JSON text."""
+    return json.dumps(dataclasses.asdict(config), indent=2)
+
+
+def from_json(text: str) -> Config:
+    """The inverse of `to_json`; ValueError names a key that this version doesn't know."""
+    return _build(Config, json.loads(text))
+
+
+def _build(cls: type, values: dict[str, Any]) -> Any:
+    types = typing.get_type_hints(cls)
+    unknown = sorted(set(values) - set(types))
+    if unknown:
+        raise ValueError(f"config.json has a field {unknown[0]!r} that this version of muzero_jax does not know")
+    arguments = {}
+    for name, value in values.items():
+        if dataclasses.is_dataclass(types[name]):
+            value = _build(types[name], value)
+        arguments[name] = tuple(value) if isinstance(value, list) else value
+    return cls(**arguments)

@@ -1,0 +1,82 @@
+"""The loss of MuZero: unroll the learned model K steps along the actions played, and compare every head with its target.
+
+Two details that are easily got wrong, both from MuZero's appendix G: the root's losses have weight 1 and each unrolled
+step 1/K, and the gradient is halved at the *input of the dynamics* only, so that the heads' gradient into an embedding
+stays whole. The unroll is a `scan`, so the program is as large for K = 10 as for K = 1.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int
+
+from muzero_jax.types import Metrics, Model, Params, Targets
+
+
+class LossWeights(NamedTuple):
+    """Factors of the parts of the loss."""
+
+    reward: float = 1.0
+    value: float = 1.0
+    policy: float = 1.0
+
+
+def scale_gradient(x: Array, scale: float) -> Array:
+    """x itself, with its gradient multiplied by `scale`."""
+    return x * scale + jax.lax.stop_gradient(x) * (1.0 - scale)
+
+
+def policy_loss(logits: Float[Array, "N A"], target: Float[Array, "N A"], mask: Float[Array, "N"]) -> Float[Array, "N"]:
+    """KL(target || softmax(logits)), zero where `mask` is 0. An action of target probability 0 may have logit -inf."""
+    logits = logits.astype(jnp.float32)
+    entropy = -jnp.sum(jax.scipy.special.xlogy(target, target), axis=-1)
+    return mask * (optax.losses.safe_softmax_cross_entropy(logits, target) - entropy)
+
+
+def muzero_loss(
+    params: Params,
+    model: Model,
+    observation: Float[Array, "N *obs"] | Bool[Array, "N *obs"],
+    legal_action_mask: Bool[Array, "N A"],
+    actions: Int[Array, "N K"],
+    targets: Targets,
+    *,
+    weights: LossWeights,
+) -> tuple[Array, Metrics]:
+    """Mean loss of N windows, and its parts.
+
+    Args:
+      observation, legal_action_mask: those of each window's first frame. Illegal actions are masked at the root only:
+        further down the tree the learned model has no rules, and its policy must learn to avoid them.
+      actions: what to unroll (`targets.unroll_actions`).
+    """
+    unroll_steps = actions.shape[1]
+    root = model.initial_inference(params, observation)
+    root_logits = jnp.where(legal_action_mask, root.policy_logits, jnp.finfo(jnp.float32).min)
+    root_parts = {
+        "value": model.scalar_loss(root.value_logits, targets.value[:, 0]),
+        "policy": policy_loss(root_logits, targets.policy[:, 0], targets.policy_mask[:, 0]),
+    }
+
+    def unroll(embedding, step):
+        action, reward, value, policy, policy_mask = step
+        output = model.recurrent_inference(params, scale_gradient(embedding, 0.5), action)
+        parts = {
+            "reward": model.scalar_loss(output.reward_logits, reward),
+            "value": model.scalar_loss(output.value_logits, value),
+            "policy": policy_loss(output.policy_logits, policy, policy_mask),
+        }
+        return output.embedding, parts
+
+    steps = (actions, targets.reward, targets.value[:, 1:], targets.policy[:, 1:], targets.policy_mask[:, 1:])
+    _, unrolled = jax.lax.scan(unroll, root.embedding, jax.tree.map(lambda x: jnp.moveaxis(x, 1, 0), steps))
+
+    unrolled = {name: jnp.sum(loss, axis=0) / unroll_steps for name, loss in unrolled.items()}
+    parts = {name: jnp.mean(loss + root_parts.get(name, 0.0)) for name, loss in unrolled.items()}
+    total = weights.reward * parts["reward"] + weights.value * parts["value"] + weights.policy * parts["policy"]
+    metrics = {f"train/{name}_loss": loss for name, loss in parts.items()}
+    metrics["train/loss"] = total
+    metrics["train/root_value_loss"] = jnp.mean(root_parts["value"])
+    return total, metrics

@@ -1,0 +1,80 @@
+"""What the unrolled predictions of a window should have been.
+
+One backward recursion over the signed `discount` gives Monte-Carlo, n-step and TD(lambda) value targets, for one and two
+players alike: no parity, no player index, no flag for the end. Past the end of a game reward and value are 0 and the
+policy is masked; the *actions* there are drawn uniformly, so that the model learns that nothing matters any more.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from muzero_jax.types import Targets, Transition
+
+
+def lambda_returns(
+    reward: Float[Array, "N L"],
+    discount: Float[Array, "N L"],
+    value: Float[Array, "N L"],
+    *,
+    unroll_steps: int,
+    td_steps: int,
+    td_lambda: float,
+) -> Float[Array, "N K1"]:
+    """Value targets z_0 ... z_K of N windows of L = K + n + 1 frames, each truncated after n = `td_steps` moves.
+
+        G_t = r_{t+1} + d_{t+1} ((1 - lambda) nu_{t+1} + lambda G_{t+1}),   G_{t+n} = nu_{t+n}
+
+    (Sutton & Barto 2018, section 12.3). `td_lambda` = 1 is the n-step return; with n at least the longest game's
+    length it is the Monte-Carlo return. Here `reward[:, t]` and `discount[:, t]` are those of the move made at frame t.
+
+    Args:
+      reward, discount, value: [N, L]; `value` is the search value of each frame, for its mover.
+      unroll_steps: K. td_steps: n >= 1. td_lambda: in [0, 1].
+    """
+    k1 = unroll_steps + 1
+
+    def frames(x: Array, start: Array) -> Array:
+        return jax.lax.dynamic_slice_in_dim(x, start, k1, axis=1)
+
+    def step(returns, offset):
+        bootstrap = (1.0 - td_lambda) * frames(value, offset + 1) + td_lambda * returns
+        return frames(reward, offset) + frames(discount, offset) * bootstrap, None
+
+    last = frames(value, jnp.int32(td_steps))
+    returns, _ = jax.lax.scan(step, last, jnp.arange(td_steps, dtype=jnp.int32), reverse=True)
+    return returns
+
+
+def alive_frames(discount: Float[Array, "N L"]) -> Bool[Array, "N L"]:
+    """True for the frames of the game that the window starts in, its last move included; False past its end."""
+    goes_on = jnp.cumprod((discount != 0).astype(jnp.int32), axis=1) == 1
+    return jnp.pad(goes_on[:, :-1], ((0, 0), (1, 0)), constant_values=True)
+
+
+def make(window: Transition, *, unroll_steps: int, td_steps: int, td_lambda: float) -> Targets:
+    """Targets of the K+1 predictions of each window (leaves [N, L, ...], L >= K + n + 1)."""
+    k, k1 = unroll_steps, unroll_steps + 1
+    alive = alive_frames(window.discount)
+    value = lambda_returns(
+        window.reward,
+        window.discount,
+        window.search_value,
+        unroll_steps=unroll_steps,
+        td_steps=td_steps,
+        td_lambda=td_lambda,
+    )
+    return Targets(
+        reward=jnp.where(alive[:, :k], window.reward[:, :k], 0.0),
+        value=jnp.where(alive[:, :k1], value, 0.0),
+        policy=window.search_policy[:, :k1],
+        policy_mask=alive[:, :k1].astype(jnp.float32),
+    )
+
+
+def unroll_actions(window: Transition, key: Array, *, unroll_steps: int) -> Int[Array, "N K"]:
+    """The K actions to unroll: those played while the game lasts, uniformly random ones past its end (MuZero, appendix G)."""
+    played = window.action[:, :unroll_steps]
+    num_actions = window.legal_action_mask.shape[-1]
+    arbitrary = jax.random.randint(key, played.shape, 0, num_actions, dtype=played.dtype)
+    return jnp.where(alive_frames(window.discount)[:, :unroll_steps], played, arbitrary)

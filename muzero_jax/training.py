@@ -1,0 +1,267 @@
+"""Where a config becomes functions, and where the algorithm stands: read `train_iteration` first.
+
+A whole run is a pure function: `jit(scan(train_iteration))` is one XLA program, and between its start and its end
+nothing visits the host. Devices share the games and the batch over one mesh axis, "data": each plays its own games into
+its own slice of the replay ring and learns from its own slice of the batch; only the gradients meet (a mean).
+"""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array
+
+from muzero_jax import learner, reanalyze, replay, search, self_play, targets
+from muzero_jax.config import Config
+from muzero_jax.environment import make_environment, transform_observation, transform_policy
+from muzero_jax.losses import LossWeights
+from muzero_jax.networks import make_model
+from muzero_jax.types import (
+    ActorState,
+    Environment,
+    LearnerState,
+    Metrics,
+    Model,
+    ReplayState,
+    SearchFn,
+    Symmetries,
+    TrainState,
+    Transition,
+)
+from muzero_jax.value_transform import Support
+
+AXIS = "data"
+_INIT = 2**32 - 1  # folded into the seed for the initial state; iterations fold in 0, 1, 2, ...
+
+
+class Parts(NamedTuple):
+    """A config as functions: all that a run, an evaluation or a game against a person is made of."""
+
+    environment: Environment
+    model: Model
+    search: SearchFn  # with self-play's noise
+    reanalyze_search: SearchFn  # without root noise
+    optimiser: optax.GradientTransformation
+
+
+def make_search(
+    config: Config, environment: Environment, model: Model, *, noise: bool, num_simulations: int | None = None
+) -> SearchFn:
+    """The configured search; without `noise` it is deterministic and greedy, as evaluation and play want it."""
+    s = config.search
+    budget = num_simulations or s.num_simulations
+    if s.policy == "gumbel":
+        return search.gumbel_search(
+            model,
+            environment.discount,
+            num_simulations=budget,
+            max_num_considered_actions=s.max_num_considered_actions,
+            gumbel_scale=s.gumbel_scale if noise else 0.0,
+            value_scale=s.value_scale,
+            maxvisit_init=s.maxvisit_init,
+            rescale_values=s.rescale_values,
+        )
+    return search.puct_search(
+        model,
+        environment.discount,
+        num_simulations=budget,
+        dirichlet_fraction=s.dirichlet_fraction if noise else 0.0,
+        dirichlet_alpha=s.dirichlet_alpha,
+        pb_c_init=s.pb_c_init,
+        pb_c_base=s.pb_c_base,
+        temperature=s.temperature if noise else 0.0,
+    )
+
+
+def make_parts(config: Config) -> Parts:
+    """Builds the functions of a run; allocates nothing."""
+    environment = make_environment(config.env, board_size=config.board_size, gamma=config.targets.discount)
+    n, o = config.network, config.optimiser
+    model = make_model(
+        environment,
+        Support(-1.0, 1.0, n.num_bins),
+        kind=n.kind,
+        width=n.width,
+        num_blocks=n.num_blocks,
+        activation=n.activation,
+        compute_dtype=n.compute_dtype,
+    )
+    schedule = learner.make_schedule(
+        learning_rate=o.learning_rate,
+        schedule=o.schedule,
+        warmup_updates=o.warmup_updates,
+        decay_updates=o.decay_updates,
+    )
+    return Parts(
+        environment=environment,
+        model=model,
+        search=make_search(config, environment, model, noise=True),
+        reanalyze_search=make_search(config, environment, model, noise=False),
+        optimiser=learner.make_optimiser(schedule, weight_decay=o.weight_decay, max_gradient_norm=o.max_gradient_norm),
+    )
+
+
+def augment(window: Transition, key: Array, symmetries: Symmetries) -> Transition:
+    """Turns each window (leaves [N, L, ...]) by a random symmetry of the game, the same for all its frames."""
+    index = jax.random.randint(key, window.action.shape[:1], 0, symmetries.action_permutation.shape[0])
+    over_frames = lambda f: jax.vmap(jax.vmap(partial(f, symmetries), (None, 0)))  # noqa: E731
+    return window._replace(
+        observation=over_frames(transform_observation)(index, window.observation),
+        legal_action_mask=over_frames(transform_policy)(index, window.legal_action_mask),
+        search_policy=over_frames(transform_policy)(index, window.search_policy),
+        action=symmetries.action_permutation[index[:, None], window.action],
+    )
+
+
+def train_iteration(state: TrainState, *, config: Config, parts: Parts) -> tuple[TrainState, Metrics]:
+    """One iteration of MuZero: play T moves of B games, remember them, learn from U batches of windows.
+
+    Runs inside `shard_map`: leaves of `state` are one device's share, and `AXIS` names the devices.
+    """
+    key = jax.random.fold_in(jax.random.fold_in(state.seed_key, state.iteration), jax.lax.axis_index(AXIS))
+    rollout_key, start_key, update_key = jax.random.split(key, 3)
+
+    actor, trajectory = self_play.rollout(
+        state.learner.params,
+        state.actor,
+        rollout_key,
+        environment=parts.environment,
+        search=parts.search,
+        length=config.self_play.rollout_length,
+    )
+    memory = replay.add(state.replay, trajectory)
+    learn = partial(learn_from, config=config, parts=parts)
+    ready = memory.num_stored >= max(config.replay.min_frames, config.window_length)
+    learner_state, loss_metrics = jax.lax.cond(
+        ready, learn, partial(skip_learning, learn), state.learner, memory, start_key, update_key
+    )
+
+    metrics = jax.lax.psum(self_play.statistics(trajectory), AXIS) | loss_metrics
+    return TrainState(actor, learner_state, memory, state.iteration + 1, state.seed_key), metrics
+
+
+def learn_from(
+    learner_state: LearnerState,
+    memory: ReplayState,
+    start_key: Array,
+    update_key: Array,
+    *,
+    config: Config,
+    parts: Parts,
+) -> tuple[LearnerState, Metrics]:
+    """U gradient steps on windows drawn from the ring; metrics are means over them."""
+    r, t, o = config.replay, config.targets, config.optimiser
+    weights = replay.start_weights(
+        memory, window_length=config.window_length, unroll_steps=t.unroll_steps, end_weight=r.end_weight
+    )
+    batch_size = o.batch_size // jax.lax.axis_size(AXIS)
+    slots, games = replay.draw_starts(start_key, weights, (o.updates_per_iteration, batch_size))
+
+    def update(learner_state, step):
+        slot, game, key = step
+        symmetry_key, reanalyze_key, action_key = jax.random.split(key, 3)
+        window = replay.gather(
+            memory,
+            slot,
+            game,
+            window_length=config.window_length,
+            observation_length=t.unroll_steps + 1 if r.reanalyze_fraction else 1,
+        )
+        if r.reanalyze_fraction:
+            window = reanalyze.refresh(
+                learner_state.params,
+                window,
+                reanalyze_key,
+                search=parts.reanalyze_search,
+                num_windows=round(batch_size * r.reanalyze_fraction),
+                num_frames=t.unroll_steps + 1,
+            )
+        if r.symmetries:
+            window = augment(window, symmetry_key, parts.environment.symmetries)
+        return learner.update(
+            learner_state,
+            window,
+            targets.unroll_actions(window, action_key, unroll_steps=t.unroll_steps),
+            targets.make(window, unroll_steps=t.unroll_steps, td_steps=t.td_steps, td_lambda=t.td_lambda),
+            model=parts.model,
+            optimiser=parts.optimiser,
+            weights=LossWeights(o.reward_weight, o.value_weight, o.policy_weight),
+            average=partial(jax.lax.pmean, axis_name=AXIS),
+        )
+
+    keys = jax.random.split(update_key, o.updates_per_iteration)
+    learner_state, metrics = jax.lax.scan(update, learner_state, (slots, games, keys))
+    metrics = jax.tree.map(jnp.mean, metrics)
+    metrics["train/updates"] = jnp.float32(o.updates_per_iteration)
+    return learner_state, metrics
+
+
+def skip_learning(learn: Callable, learner_state: LearnerState, *inputs) -> tuple[LearnerState, Metrics]:
+    """Leaves the learner as it is, while the ring fills; same output structure as `learn`, all metrics 0."""
+    _, metrics = jax.eval_shape(learn, learner_state, *inputs)
+    return learner_state, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), metrics)
+
+
+def init(config: Config, parts: Parts) -> TrainState:
+    """The state of a run before its first iteration; jit it with `state_sharding` so that it is born sharded."""
+    seed_key = jax.random.key(config.seed)
+    actor_key, learner_key = jax.random.split(jax.random.fold_in(seed_key, _INIT))
+    actor = self_play.init(parts.environment, actor_key, num_envs=config.self_play.num_envs)
+    learner_state = learner.init(parts.model, parts.optimiser, learner_key)
+    _, trajectory = jax.eval_shape(
+        partial(self_play.rollout, environment=parts.environment, search=parts.search, length=1),
+        learner_state.params,
+        actor,
+        actor_key,
+    )
+    transition = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), trajectory)
+    memory = replay.init(transition, num_envs=config.self_play.num_envs, replay_length=config.replay.replay_length)
+    return TrainState(actor, learner_state, memory, jnp.int32(0), seed_key)
+
+
+def state_specs() -> TrainState:
+    """How a TrainState lies over the mesh: games and their ring are split, all else is everywhere (a prefix tree)."""
+    everywhere, games = PartitionSpec(), PartitionSpec(AXIS)
+    ring = ReplayState(PartitionSpec(None, AXIS), everywhere, everywhere)  # type: ignore
+    return TrainState(ActorState(games), everywhere, ring, everywhere, everywhere)  # type: ignore
+
+
+def abstract_state(config: Config, parts: Parts, mesh: Mesh) -> TrainState:
+    """Shapes, dtypes and shardings of the whole state; what a checkpoint is restored onto and memory is planned from."""
+    shapes = jax.eval_shape(partial(init, config, parts))
+    with_sharding = lambda spec, tree: jax.tree.map(  # noqa: E731
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(mesh, spec)), tree
+    )
+    return jax.tree.map(with_sharding, state_specs(), shapes, is_leaf=lambda x: isinstance(x, PartitionSpec))
+
+
+def make_init(config: Config, parts: Parts, mesh: Mesh) -> Callable[[], TrainState]:
+    """`init` compiled so that every leaf is made where it will live."""
+    shardings = jax.tree.map(lambda x: x.sharding, abstract_state(config, parts, mesh))
+    return jax.jit(partial(init, config, parts), out_shardings=shardings)
+
+
+def make_chunk(config: Config, parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple[TrainState, Metrics]]:
+    """The one program: `iterations_per_chunk` iterations. The state is donated: use the returned one only.
+
+    Returns metrics with a leading axis of iterations.
+    """
+    iteration = partial(train_iteration, config=config, parts=parts)
+
+    def chunk(state: TrainState):
+        return jax.lax.scan(lambda s, _: iteration(s), state, None, length=config.iterations_per_chunk)
+
+    specs = state_specs()
+    # mctx's while loops carry values whose replication jax cannot infer, hence check_vma=False.
+    sharded = jax.shard_map(chunk, mesh=mesh, in_specs=(specs,), out_specs=(specs, PartitionSpec()), check_vma=False)
+    return jax.jit(sharded, donate_argnums=0)
+
+
+def with_config(config: Config, **changes) -> Config:
+    """`dataclasses.replace`, for callers that should not need to know that configs are dataclasses."""
+    return dataclasses.replace(config, **changes)

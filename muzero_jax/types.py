@@ -1,0 +1,150 @@
+"""The records that every module passes around, with the shape and the meaning of each field.
+
+Letters: B games at once, T moves a rollout, N windows a batch, K `unroll_steps`, n `td_steps`, L frames a window,
+A actions, S bins of a support, C the replay's length in frames, G symmetries, O the size of a flattened observation.
+
+One convention does most of the work: `discount` alone carries sign and end of game. It is 0 where the move ended the
+game, +gamma where the same player moves next and -gamma where the other one does, so that the single recursion
+`G_t = r_{t+1} + d_{t+1} G_{t+1}` serves one and two players, in the targets and in the tree.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jax import Array
+
+Params = Any
+"""A pytree of network weights, float32."""
+
+EnvState = Any
+"""A pgx `State`: current_player, legal_action_mask, terminated, rewards [2], observation, and the game's own fields."""
+
+
+class Transition(NamedTuple):
+    """One move of one game, as its mover saw it. Leaves may carry leading axes: [T, B, ...], [C, B, ...] or [N, L, ...]."""
+
+    observation: Array  # [*obs] bool (float32 where the game has counts), the mover's view before the move
+    legal_action_mask: Array  # [A] bool, True = legal
+    action: Array  # [] int32
+    reward: Array  # [] float32, after `action`, for the player who moved
+    discount: Array  # [] float32, 0 if `action` ended the game, else +gamma or -gamma
+    search_policy: Array  # [A] float32, pi: what search improved the prior to
+    search_value: Array  # [] float32, nu: search's value of the position for its mover
+
+
+class NetworkOutput(NamedTuple):
+    """What the networks say of one position, or of a batch of them ([N, ...])."""
+
+    embedding: Array  # [*e], the model's state s^k, min-max scaled to [0, 1]
+    reward_logits: Array  # [S] (or [1] with scalar heads), of the move that led here; zeros at a root
+    value_logits: Array  # [S] (or [1]), for the player to move here
+    policy_logits: Array  # [A], unmasked
+
+
+class Model(NamedTuple):
+    """A model as pure functions over `params`; batch-first everywhere, as mctx wants it."""
+
+    init: Callable[[Array], Params]  # key -> params
+    initial_inference: Callable[[Params, Array], NetworkOutput]  # (params, observation [N, *obs]) -> f(h(o))
+    recurrent_inference: Callable[
+        [Params, Array, Array], NetworkOutput
+    ]  # (params, embedding, action [N]) -> f(g(s, a))
+    to_scalar: Callable[[Array], Array]  # value or reward logits [..., S] -> expected scalar [...]
+    scalar_loss: Callable[[Array, Array], Array]  # (logits [..., S], target [...]) -> loss [...]
+
+
+class Symmetries(NamedTuple):
+    """The G symmetries of a game's rules; index 0 is the identity.
+
+    The mover's view `o` becomes `o.ravel()[observation_permutation[g]] ^ observation_flip[g]`, action `a` becomes
+    `action_permutation[g, a]`; values and rewards stay as they are.
+    """
+
+    observation_permutation: Array  # [G, O] int32
+    observation_flip: Array  # [G, O] bool, True where a bool plane is negated (a plane that names the mover's colour)
+    action_permutation: Array  # [G, A] int32
+
+
+class Environment(NamedTuple):
+    """A game as pure functions of one state; callers `vmap` them."""
+
+    name: str
+    init: Callable[[Array], EnvState]  # key -> a fresh game
+    move: Callable[[EnvState, Array], tuple[EnvState, Array, Array]]  # (state, action) -> (state, reward, discount)
+    step: Callable[
+        [EnvState, Array, Array], tuple[EnvState, Array, Array]
+    ]  # as `move` (with a key), then a fresh game where it ended
+    observe: Callable[[EnvState], Array]  # state -> the mover's view [*obs]
+    num_actions: int
+    observation_shape: tuple[int, ...]
+    num_players: int
+    discount: float  # the constant signed discount between two moves: -gamma where players alternate
+    board_shape: tuple[int, int]  # [H, W]
+    action_location: Array  # [A] int32, the board cell (row * W + column) that an action touches, -1 for none
+    symmetries: Symmetries
+
+
+class SearchOutput(NamedTuple):
+    """What search says of a batch of positions."""
+
+    action: Array  # [B] int32
+    policy: Array  # [B, A] float32, the improved policy
+    value: Array  # [B] float32, the improved value for the mover
+
+
+SearchFn = Callable[[Params, Array, Array, Array], SearchOutput]
+"""(params, key, observation [B, *obs], legal_action_mask [B, A]) -> SearchOutput. `key` draws the search's noise."""
+
+
+class Player(NamedTuple):
+    """Somebody who can be asked for moves. Deterministic given `key`; must only return legal actions."""
+
+    name: str
+    act: Callable[
+        [Params, Array, EnvState], Array
+    ]  # (params or None, key, states with leading axis [B]) -> action [B] int32
+
+
+class Targets(NamedTuple):
+    """What the K+1 predictions of N unrolled windows should have been."""
+
+    reward: Array  # [N, K]; 0 past the end
+    value: Array  # [N, K+1]; 0 past the end
+    policy: Array  # [N, K+1, A]
+    policy_mask: Array  # [N, K+1] float32, 0 past the end
+
+
+class ReplayState(NamedTuple):
+    """A time-major ring: frame t of game b lies at [t mod C, b]. A slot's successor in time is the next one in the ring."""
+
+    transitions: Transition  # leaves [C, B, ...]
+    insert_index: Array  # [] int32, the slot that the next frame is written to
+    num_stored: Array  # [] int32, frames stored, at most C
+
+
+class ActorState(NamedTuple):
+    """The games in progress."""
+
+    env_state: EnvState  # leaves [B, ...]
+
+
+class LearnerState(NamedTuple):
+    """What the optimiser owns."""
+
+    params: Params
+    optimiser_state: Any
+    num_updates: Array  # [] int32
+
+
+class TrainState(NamedTuple):
+    """The whole run, and all that a checkpoint holds."""
+
+    actor: ActorState
+    learner: LearnerState
+    replay: ReplayState
+    iteration: Array  # [] int32
+    seed_key: Array  # [] typed PRNG key; iteration i draws from fold_in(seed_key, i)
+
+
+Metrics = dict[str, Array]
+"""Scalars by name, grouped by a prefix and a slash: `train/...`, `selfplay/...`."""

@@ -1,0 +1,78 @@
+"""Scalars as distributions over a fixed support, and the squashing h that keeps large returns inside it.
+
+A categorical head is trained by cross-entropy against the two-hot code of its target (MuZero, Schrittwieser et al. 2020,
+appendix F) and read as the expectation. Board games have returns in [-1, 1] and need no h; games with large
+returns are squashed first. One bin means a plain scalar head with squared error.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+_EPSILON = 0.001
+
+
+class Support(NamedTuple):
+    """`num_bins` equally spaced scalars from `low` to `high`; `num_bins` = 1 stands for a scalar head."""
+
+    low: float
+    high: float
+    num_bins: int
+    squash: bool = False  # apply h before coding and its inverse after decoding
+
+
+def squash(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x (Pohlen et al. 2018, appendix; eps = 0.001)."""
+    return jnp.sign(x) * (jnp.sqrt(jnp.abs(x) + 1.0) - 1.0) + _EPSILON * x
+
+
+def unsquash(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The inverse of `squash`, in closed form (Pohlen et al. 2018, appendix)."""
+    root = jnp.sqrt(1.0 + 4.0 * _EPSILON * (jnp.abs(x) + 1.0 + _EPSILON))
+    return jnp.sign(x) * (((root - 1.0) / (2.0 * _EPSILON)) ** 2 - 1.0)
+
+
+def two_hot(x: Float[Array, "..."], support: Support) -> Float[Array, "... S"]:
+    """Spreads each scalar over its two neighbouring bins so that the expectation is the scalar (clipped to the support).
+
+    Args:
+      x: scalars [...], in the support's own units (squashed already, if it squashes).
+      support: at least two bins.
+    """
+    position = (jnp.clip(x, support.low, support.high) - support.low) * (
+        (support.num_bins - 1) / (support.high - support.low)
+    )
+    # The last bin's left neighbour is the bin before it, so that x == high is one-hot without an index out of range.
+    lower = jnp.minimum(jnp.floor(position), support.num_bins - 2)
+    upper_weight = (position - lower)[..., None]
+    lower_one_hot = jax.nn.one_hot(lower.astype(jnp.int32), support.num_bins)
+    upper_one_hot = jax.nn.one_hot(lower.astype(jnp.int32) + 1, support.num_bins)
+    return (1.0 - upper_weight) * lower_one_hot + upper_weight * upper_one_hot
+
+
+def to_scalar(logits: Float[Array, "... S"], support: Support) -> Float[Array, "..."]:
+    """The expected scalar of a head's logits [..., S], in the game's units."""
+    logits = logits.astype(jnp.float32)
+    if support.num_bins == 1:
+        expected = logits[..., 0]
+    else:
+        bins = jnp.linspace(support.low, support.high, support.num_bins)
+        expected = jax.nn.softmax(logits) @ bins
+    return unsquash(expected) if support.squash else expected
+
+
+def scalar_loss(logits: Float[Array, "... S"], target: Float[Array, "..."], support: Support) -> Float[Array, "..."]:
+    """Cross-entropy against the two-hot target, or half the squared error for a scalar head; per element [...].
+
+    The target's own entropy is subtracted, so that a perfect prediction has loss 0 and curves can be read.
+    """
+    logits = logits.astype(jnp.float32)
+    target = squash(target) if support.squash else target
+    if support.num_bins == 1:
+        return 0.5 * jnp.square(logits[..., 0] - target)
+    target_probabilities = two_hot(target, support)
+    entropy = -jnp.sum(jax.scipy.special.xlogy(target_probabilities, target_probabilities), axis=-1)
+    return optax.losses.softmax_cross_entropy(logits, target_probabilities) - entropy
