@@ -1,0 +1,233 @@
+"""Matches between two `Player`s, and what their results say about strength.
+
+A match is a pure function of params and a key. Openings are random, and each is played twice with the seats exchanged,
+so an opening that favours one side favours both players once. The two seatings are one `scan` over "does A start", so
+they compile once; a player is asked for moves only where it is its turn in some game, which `current_player` decides.
+An illegal action must never decide a game (pgx lets the other side win): it is counted, and a legal one played instead.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jaxtyping import Float
+from scipy import optimize
+
+from muzero_jax.opponents import uniform_legal_action
+from muzero_jax.types import Environment, EnvState, Params, Player
+
+ELO_PER_NAT = 400 / np.log(10)
+
+
+class MatchResult(NamedTuple):
+    """P openings played twice; row 0 holds the games in which A has the first seat, row 1 those in which B has it."""
+
+    outcome: Array  # [2, P] int32, for A: +1 won, 0 drawn, -1 lost
+    length: Array  # [2, P] int32, moves after the opening
+    illegal_actions_a: Array  # [2, P] int32, how often A chose an illegal action: must be 0
+    illegal_actions_b: Array  # [2, P] int32
+
+
+Match = Callable[[Params, Params, Array], MatchResult]
+"""(params of A, params of B, key) -> MatchResult."""
+
+
+class _Game(NamedTuple):
+    """B games in progress."""
+
+    states: EnvState  # leaves [B, ...]
+    result: MatchResult  # leaves [B], so far
+    num_moves: Array  # [] int32, moves since the opening
+
+
+def play_match(
+    environment: Environment, player_a: Player, player_b: Player, *, num_games: int, opening_plies: int
+) -> Match:
+    """A function that plays `num_games` games: num_games / 2 openings of `opening_plies` uniformly random legal moves.
+
+    The first seat is the side that made the opening's first move. Games are batched on axis 0 and nothing is global, so
+    the match may run under `shard_map` with a key and a share of the games for each device.
+
+    Raises:
+        ValueError: an odd number of games or none, a negative opening, or a game that is not for two players.
+    """
+    _check_match(environment, num_games, opening_plies)
+
+    def match(params_a: Params, params_b: Params, key: Array) -> MatchResult:
+        opening_key, game_key = jax.random.split(key)
+        start_key, move_key = jax.random.split(opening_key)
+        starts = jax.vmap(environment.init)(jax.random.split(start_key, num_games // 2))
+        openings = _play_opening(environment, starts, move_key, opening_plies)
+        turn = _make_turn(environment, player_a, player_b, params_a, params_b)
+
+        def play_seating(_, seating):
+            a_id = jnp.where(seating == 0, starts.current_player, 1 - starts.current_player)
+            return None, _play_out(turn, openings, a_id, jax.random.fold_in(game_key, seating))
+
+        return lax.scan(play_seating, None, jnp.arange(2))[1]
+
+    return match
+
+
+def summarise(result: MatchResult) -> dict[str, float | int | list[float]]:
+    """The match as plain numbers, for A; seats are the opening's, and `ci95` is Wilson's interval of the score."""
+    outcome = np.asarray(result.outcome)
+    scores = (outcome + 1) / 2
+    score = float(scores.mean())
+    return {
+        "wins": int((outcome > 0).sum()),
+        "draws": int((outcome == 0).sum()),
+        "losses": int((outcome < 0).sum()),
+        "games": outcome.size,
+        "score": score,
+        "ci95": list(wilson_interval(score, outcome.size)),
+        "score_as_first": float(scores[0].mean()),
+        "score_as_second": float(scores[1].mean()),
+        "mean_length": float(np.mean(result.length)),
+        "illegal_actions": int(np.sum(result.illegal_actions_a) + np.sum(result.illegal_actions_b)),
+    }
+
+
+def wilson_interval(score: float, num_games: int, z: float = 1.959964) -> tuple[float, float]:
+    """Wilson's score interval (1927) of a mean of `num_games` results in [0, 1]; a little wide where there are draws."""
+    shrink = 1 / (1 + z**2 / num_games)
+    centre = shrink * (score + z**2 / (2 * num_games))
+    half_width = shrink * z * float(np.sqrt(score * (1 - score) / num_games + (z / (2 * num_games)) ** 2))
+    return max(0.0, centre - half_width), min(1.0, centre + half_width)
+
+
+def elo_difference(score: float, *, clip: float = 1e-3) -> float:
+    """The rating difference at which `score` is expected, 400 log10(s / (1 - s)); the score is clipped (1e-3: +-1200)."""
+    clipped = float(np.clip(score, clip, 1 - clip))
+    return ELO_PER_NAT * float(np.log(clipped / (1 - clipped)))
+
+
+def fit_elo(wins: Float[np.ndarray, "P P"], *, prior_draws: float = 1.0) -> Float[np.ndarray, " P"]:
+    """Bradley-Terry ratings in Elo by maximum likelihood; player 0 is the anchor at 0.
+
+    `wins[i, j]` counts i's wins over j, a draw as half a win for both. Every pair that met gets `prior_draws` more
+    draws, which keeps the rating of a player who always won finite.
+
+    Raises:
+        ValueError: not a square matrix of counts, or players that no chain of matches connects.
+    """
+    wins = np.array(wins, float)
+    _check_wins(wins)
+    np.fill_diagonal(wins, 0)
+    wins += prior_draws / 2 * (wins + wins.T > 0)
+    total = wins.sum()
+
+    def expected(free):
+        ratings = np.append(0.0, free)
+        return ratings, 1 / (1 + np.exp(ratings[None, :] - ratings[:, None]))
+
+    def loss(free):
+        ratings = np.append(0.0, free)
+        return (wins * np.logaddexp(0, ratings[None, :] - ratings[:, None])).sum() / total
+
+    def gradient(free):
+        score = expected(free)[1]
+        return ((wins + wins.T) * score - wins).sum(axis=1)[1:] / total
+
+    def hessian(free):
+        score = expected(free)[1]
+        curvature = (wins + wins.T) * score * (1 - score)
+        return (np.diag(curvature.sum(axis=1)) - curvature)[1:, 1:] / total
+
+    if len(wins) == 1:
+        return np.zeros(1)
+    start = np.zeros(len(wins) - 1)
+    fit = optimize.minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-10})
+    return ELO_PER_NAT * np.append(0.0, fit.x)
+
+
+def _play_opening(environment: Environment, states: EnvState, key: Array, plies: int) -> EnvState:
+    """`plies` uniformly random moves; one that would end its game is taken back, so that opening is a ply shorter."""
+
+    def play_ply(states, ply_key):
+        actions = uniform_legal_action(ply_key, states.legal_action_mask)
+        moved, _, _ = jax.vmap(environment.move)(states, actions)
+        return _where(moved.terminated, states, moved), None
+
+    return lax.scan(play_ply, states, jax.random.split(key, plies))[0]
+
+
+def _make_turn(
+    environment: Environment, player_a: Player, player_b: Player, params_a: Params, params_b: Params
+) -> Callable[[_Game, Array, Array], _Game]:
+    """`turn(game, a_id [B], key)`: one move in every game that goes on."""
+
+    def choose(player, params, key, states, is_on_move):
+        no_move = jnp.zeros(is_on_move.shape, jnp.int32)
+        return lax.cond(is_on_move.any(), lambda: player.act(params, key, states), lambda: no_move)
+
+    def turn(game, a_id, key):
+        states, result = game.states, game.result
+        active, mover_is_a = ~states.terminated, states.current_player == a_id
+        key_a, key_b = jax.random.split(key)
+        action_a = choose(player_a, params_a, key_a, states, active & mover_is_a)
+        action_b = choose(player_b, params_b, key_b, states, active & ~mover_is_a)
+        action, is_legal = _legal(jnp.where(mover_is_a, action_a, action_b), states.legal_action_mask)
+        states, reward, _ = jax.vmap(environment.move)(states, action)
+        result = MatchResult(
+            outcome=result.outcome + jnp.sign(jnp.where(mover_is_a, reward, -reward)).astype(jnp.int32),
+            length=result.length + active,
+            illegal_actions_a=result.illegal_actions_a + (active & mover_is_a & ~is_legal),
+            illegal_actions_b=result.illegal_actions_b + (active & ~mover_is_a & ~is_legal),
+        )
+        return _Game(states, result, game.num_moves + 1)
+
+    return turn
+
+
+def _play_out(turn: Callable[[_Game, Array, Array], _Game], openings: EnvState, a_id: Array, key: Array) -> MatchResult:
+    """Play every opening to its end with A as player `a_id` [B]."""
+
+    def any_active(game):
+        return ~game.states.terminated.all()
+
+    def play(game):
+        return turn(game, a_id, jax.random.fold_in(key, game.num_moves))
+
+    zeros = jnp.zeros(a_id.shape, jnp.int32)
+    start = _Game(openings, MatchResult(zeros, zeros, zeros, zeros), jnp.int32(0))
+    return lax.while_loop(any_active, play, start).result
+
+
+def _legal(action: Array, legal_action_mask: Array) -> tuple[Array, Array]:
+    """(the action, or the first legal one in its place; whether it was legal). An action out of range is illegal."""
+    num_actions = legal_action_mask.shape[-1]
+    rows = jnp.arange(action.shape[0])
+    is_legal = (action >= 0) & (action < num_actions) & legal_action_mask[rows, jnp.clip(action, 0, num_actions - 1)]
+    return jnp.where(is_legal, action, jnp.argmax(legal_action_mask, axis=-1)), is_legal
+
+
+def _where(condition: Array, if_true: EnvState, if_false: EnvState) -> EnvState:
+    """Whole states, chosen row by row."""
+
+    def choose(x, y):
+        return jnp.where(condition.reshape(-1, *[1] * (x.ndim - 1)), x, y)
+
+    return jax.tree.map(choose, if_true, if_false)
+
+
+def _check_match(environment: Environment, num_games: int, opening_plies: int) -> None:
+    if num_games < 2 or num_games % 2:
+        raise ValueError(
+            f"A match plays every opening from both seats, so the number of games must be even, not {num_games}."
+        )
+    if opening_plies < 0:
+        raise ValueError(f"An opening has 0 or more plies, not {opening_plies}.")
+    if environment.num_players != 2:
+        raise ValueError(f"A match needs a game for two players; {environment.name} has {environment.num_players}.")
+
+
+def _check_wins(wins: np.ndarray) -> None:
+    if wins.ndim != 2 or wins.shape[0] != wins.shape[1] or not np.isfinite(wins).all() or (wins < 0).any():
+        raise ValueError("Elo ratings need a square matrix of win counts, with wins[i, j] those of player i over j.")
+    met = wins + wins.T + np.eye(len(wins)) > 0
+    if not (np.linalg.matrix_power(met.astype(float), len(wins)) > 0).all():
+        raise ValueError("Elo ratings need players whom a chain of matches connects; let each play the anchor.")
