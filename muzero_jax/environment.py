@@ -79,7 +79,7 @@ def make_move(game: pgx.Env, gamma: float) -> Callable[[EnvState, Array], tuple[
 
 
 def with_reset(move: Callable, init: Callable) -> Callable[[EnvState, Array, Array], tuple[EnvState, Array, Array]]:
-    """`step(state, action, reset_key)`: `move`, then a fresh game where that one ended. Reward and discount are the move's."""
+    """`step(state, action, reset_key)`: `move`, then a fresh game where it ended; reward and discount stay."""
 
     def step(state: EnvState, action: Array, reset_key: Array) -> tuple[EnvState, Array, Array]:
         moved, reward, discount = move(state, action)
