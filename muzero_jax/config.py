@@ -63,6 +63,8 @@ class SelfPlayConfig:
     """games played at once, over all devices"""
     rollout_length: int = 8
     """moves of each game per iteration"""
+    exploration: float = 0.05
+    """share of moves drawn uniformly from the legal ones; value targets stop at them"""
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ _POSITIVE = (
     "self_play.rollout_length replay.replay_length replay.end_weight targets.unroll_steps targets.td_steps "
     "optimiser.batch_size optimiser.updates_per_iteration evaluation.num_simulations iterations_per_chunk minutes"
 ).split()
-_UNIT_INTERVAL = "search.dirichlet_fraction replay.reanalyze_fraction targets.td_lambda targets.discount".split()
+_UNIT_INTERVAL = "self_play.exploration search.dirichlet_fraction replay.reanalyze_fraction targets.td_lambda targets.discount".split()
 
 
 def _flag(path: str) -> str:

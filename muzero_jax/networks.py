@@ -8,7 +8,7 @@ arithmetic is in `compute_dtype`. Head kernels start at zero: the first searches
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -51,132 +51,118 @@ class BoardConvolution(nn.Module):
         return outputs
 
 
-class Residual(nn.Module):
-    """Pre-activation residual blocks: x + f(act(LN(f(act(LN(x)))))), f a dense layer or a 3x3 convolution."""
+class Sizes(NamedTuple):
+    """What the two kinds of network have in common."""
 
-    layer: Callable[..., nn.Module]
+    num_actions: int
+    num_bins: int
     width: int
     num_blocks: int
     activation: Activation
     dtype: jnp.dtype
 
-    @nn.compact
-    def __call__(self, x):
-        for _ in range(self.num_blocks):
-            y = self.activation(nn.LayerNorm(dtype=self.dtype)(x))
-            y = self.layer(self.width, dtype=self.dtype)(y)
-            y = self.activation(nn.LayerNorm(dtype=self.dtype)(y))
-            x = x + self.layer(self.width, dtype=self.dtype)(y)
+
+class Board(NamedTuple):
+    """What a tower must know of the board: [H, W], and the cell (row * W + column, or -1) that each action touches."""
+
+    shape: tuple[int, int]
+    action_location: tuple[int, ...]
+
+
+class Residual(nn.Module):
+    """A first layer, then pre-activation residual blocks x + f(act(LN(f(act(LN(x)))))); f is a dense layer or a 3x3 convolution."""
+
+    sizes: Sizes
+    layer: Callable[..., nn.Module]
+
+    def setup(self):
+        self.first = self.layer(self.sizes.width, dtype=self.sizes.dtype)
+        self.layers = [self.layer(self.sizes.width, dtype=self.sizes.dtype) for _ in range(2 * self.sizes.num_blocks)]
+        self.norms = [nn.LayerNorm(dtype=self.sizes.dtype) for _ in range(2 * self.sizes.num_blocks)]
+
+    def __call__(self, inputs, bias=0.0):
+        x = self.first(inputs.astype(self.sizes.dtype)) + bias
+        for block in range(self.sizes.num_blocks):
+            y = x
+            for i in (2 * block, 2 * block + 1):
+                y = self.layers[i](self.sizes.activation(self.norms[i](y)))
+            x = x + y
         return x
 
 
 class Heads(nn.Module):
-    """Linear read-outs of one trunk, zero at the start, computed as one matrix product and split."""
+    """Linear read-outs of one trunk, zero at the start, computed as one matrix product and split.
 
-    sizes: tuple[int, ...]
-    activation: Activation
-    dtype: jnp.dtype
+    A board is first narrowed to `planes` channels by a 1x1 convolution, then flattened.
+    """
+
+    sizes: Sizes
+    outputs: tuple[int, ...]
+    planes: int | None
 
     @nn.compact
     def __call__(self, x):
-        x = self.activation(nn.LayerNorm(dtype=self.dtype)(x))
-        outputs = nn.Dense(sum(self.sizes), dtype=self.dtype, kernel_init=nn.initializers.zeros)(x)
-        splits = [sum(self.sizes[: i + 1]) for i in range(len(self.sizes) - 1)]
-        return tuple(part.astype(jnp.float32) for part in jnp.split(outputs, splits, axis=-1))
+        dtype = self.sizes.dtype
+        x = self.sizes.activation(nn.LayerNorm(dtype=dtype)(x))
+        if self.planes is not None:
+            x = BoardConvolution(self.planes, size=1, dtype=dtype)(x)
+            x = self.sizes.activation(x.reshape(x.shape[0], -1))
+        x = nn.Dense(sum(self.outputs), dtype=dtype, kernel_init=nn.initializers.zeros)(x)
+        splits = [sum(self.outputs[: i + 1]) for i in range(len(self.outputs) - 1)]
+        return tuple(part.astype(jnp.float32) for part in jnp.split(x, splits, axis=-1))
 
 
-class MLPNetwork(nn.Module):
-    """The residual MLP. Embeddings are vectors [N, width]."""
+class ActionPlanes(nn.Module):
+    """An action on a board: a convolved plane with a one at the cell it touches, plus an embedding of its index spread over
+    the board, for the games where a cell alone does not tell actions apart (passes, chess)."""
 
-    num_actions: int
-    num_bins: int
-    width: int
-    num_blocks: int
-    activation: Activation
-    dtype: jnp.dtype
+    sizes: Sizes
+    board: Board
+
+    @nn.compact
+    def __call__(self, action):
+        height, width = self.board.shape
+        location = jnp.asarray(self.board.action_location)[action]
+        plane = jax.nn.one_hot(location, height * width, dtype=self.sizes.dtype).reshape(-1, height, width, 1)
+        index = nn.Embed(self.sizes.num_actions, self.sizes.width, dtype=self.sizes.dtype)(action)
+        convolved = BoardConvolution(self.sizes.width, use_bias=False, dtype=self.sizes.dtype)(plane)
+        return convolved + index[:, None, None, :]
+
+
+class MuZeroNetwork(nn.Module):
+    """h, g and f. With a `board` a convolution tower, embeddings [N, H, W, width]; without one an MLP, embeddings [N, width]."""
+
+    sizes: Sizes
+    board: Board | None = None
 
     def setup(self):
-        residual = partial(Residual, nn.Dense, self.width, self.num_blocks, self.activation, self.dtype)
-        dense = partial(nn.Dense, self.width, dtype=self.dtype)
-        heads = partial(Heads, activation=self.activation, dtype=self.dtype)
-        self.observation_layer, self.representation = dense(), residual()
-        self.embedding_layer, self.dynamics = dense(), residual()
-        self.action_layer = nn.Embed(self.num_actions, self.width, dtype=self.dtype)
-        self.prediction_layer, self.prediction = dense(), residual()
-        self.reward_head = heads((self.num_bins,))
-        self.prediction_heads = heads((self.num_actions, self.num_bins))
+        s = self.sizes
+        residual = partial(Residual, s, nn.Dense if self.board is None else BoardConvolution)
+        self.representation, self.dynamics, self.prediction = residual(), residual(), residual()
+        if self.board is None:
+            self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
+        else:
+            self.action_encoder = ActionPlanes(s, self.board)
+        self.reward_head = Heads(s, (s.num_bins,), None if self.board is None else 4)
+        self.prediction_heads = Heads(s, (s.num_actions, s.num_bins), None if self.board is None else 8)
 
     def initial_inference(self, observation):
-        flat = observation.reshape(observation.shape[0], -1).astype(self.dtype)
-        embedding = min_max_scale(self.representation(self.observation_layer(flat)))
-        reward_logits = jnp.zeros((observation.shape[0], self.num_bins))
-        return self.predict(embedding, reward_logits)
+        if self.board is None:
+            observation = observation.reshape(observation.shape[0], -1)
+        embedding = min_max_scale(self.representation(observation))
+        return self._predict(embedding, jnp.zeros((observation.shape[0], self.sizes.num_bins)))
 
     def recurrent_inference(self, embedding, action):
-        trunk = self.dynamics(self.embedding_layer(embedding) + self.action_layer(action))
+        trunk = self.dynamics(embedding, self.action_encoder(action))
         (reward_logits,) = self.reward_head(trunk)
-        return self.predict(min_max_scale(trunk), reward_logits)
+        return self._predict(min_max_scale(trunk), reward_logits)
 
-    def predict(self, embedding, reward_logits):
-        trunk = self.prediction(self.prediction_layer(embedding))
-        policy_logits, value_logits = self.prediction_heads(trunk)
+    def _predict(self, embedding, reward_logits):
+        policy_logits, value_logits = self.prediction_heads(self.prediction(embedding))
         return NetworkOutput(embedding, reward_logits, value_logits, policy_logits)
 
     def __call__(self, observation, action):
-        return self.recurrent_inference(self.initial_inference(observation).embedding, action)
-
-
-class TowerNetwork(nn.Module):
-    """The residual convolution tower. Embeddings are boards [N, H, W, width].
-
-    An action enters the dynamics as a plane with a one at the cell it touches, plus an embedding of its index spread
-    over the board where cells alone do not tell actions apart (passes, drops in chess variants).
-    """
-
-    num_actions: int
-    num_bins: int
-    width: int
-    num_blocks: int
-    activation: Activation
-    dtype: jnp.dtype
-    board_shape: tuple[int, int]
-    action_location: tuple[int, ...]
-
-    def setup(self):
-        convolution = partial(BoardConvolution, self.width, dtype=self.dtype)
-        residual = partial(Residual, BoardConvolution, self.width, self.num_blocks, self.activation, self.dtype)
-        heads = partial(Heads, activation=self.activation, dtype=self.dtype)
-        self.observation_layer, self.representation = convolution(), residual()
-        self.embedding_layer, self.dynamics = convolution(), residual()
-        self.plane_layer = convolution(use_bias=False)
-        self.action_layer = nn.Embed(self.num_actions, self.width, dtype=self.dtype)
-        self.prediction = residual()
-        self.reward_planes = BoardConvolution(4, size=1, dtype=self.dtype)
-        self.prediction_planes = BoardConvolution(8, size=1, dtype=self.dtype)
-        self.reward_head = heads((self.num_bins,))
-        self.prediction_heads = heads((self.num_actions, self.num_bins))
-
-    def initial_inference(self, observation):
-        embedding = min_max_scale(self.representation(self.observation_layer(observation.astype(self.dtype))))
-        reward_logits = jnp.zeros((observation.shape[0], self.num_bins))
-        return self.predict(embedding, reward_logits)
-
-    def recurrent_inference(self, embedding, action):
-        height, width = self.board_shape
-        location = jnp.asarray(self.action_location)[action]
-        plane = jax.nn.one_hot(location, height * width, dtype=self.dtype).reshape(-1, height, width, 1)
-        index = self.action_layer(action)[:, None, None, :]
-        trunk = self.dynamics(self.embedding_layer(embedding) + self.plane_layer(plane) + index)
-        planes = self.reward_planes(trunk)
-        (reward_logits,) = self.reward_head(planes.reshape(planes.shape[0], -1))
-        return self.predict(min_max_scale(trunk), reward_logits)
-
-    def predict(self, embedding, reward_logits):
-        planes = self.prediction_planes(self.prediction(embedding))
-        policy_logits, value_logits = self.prediction_heads(planes.reshape(planes.shape[0], -1))
-        return NetworkOutput(embedding, reward_logits, value_logits, policy_logits)
-
-    def __call__(self, observation, action):
+        """Touches every parameter, for `init`."""
         return self.recurrent_inference(self.initial_inference(observation).embedding, action)
 
 
@@ -196,19 +182,12 @@ def make_model(
       support: of value and reward; one bin gives scalar heads.
       width: units of the MLP or channels of the tower. num_blocks: residual blocks of h, of g and of f each.
     """
-    common = dict(
-        num_actions=environment.num_actions,
-        num_bins=support.num_bins,
-        width=width,
-        num_blocks=num_blocks,
-        activation=ACTIVATIONS[activation],
-        dtype=jnp.dtype(compute_dtype),
-    )
-    if kind == "mlp":
-        network: nn.Module = MLPNetwork(**common)
-    else:
-        location = tuple(int(cell) for cell in environment.action_location)
-        network = TowerNetwork(**common, board_shape=environment.board_shape, action_location=location)
+    dtype = jnp.dtype(compute_dtype)
+    sizes = Sizes(environment.num_actions, support.num_bins, width, num_blocks, ACTIVATIONS[activation], dtype)
+    board = None
+    if kind == "tower":
+        board = Board(environment.board_shape, tuple(int(cell) for cell in environment.action_location))
+    network = MuZeroNetwork(sizes, board)
 
     def init(key: Array):
         observation = jnp.zeros((1, *environment.observation_shape))

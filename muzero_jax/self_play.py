@@ -13,9 +13,20 @@ def init(environment: Environment, key: Array, *, num_envs: int) -> ActorState:
 
 
 def rollout(
-    params: Params, actor: ActorState, key: Array, *, environment: Environment, search: SearchFn, length: int
+    params: Params,
+    actor: ActorState,
+    key: Array,
+    *,
+    environment: Environment,
+    search: SearchFn,
+    length: int,
+    exploration: float,
 ) -> tuple[ActorState, Transition]:
     """Plays T = `length` moves of every game; finished games start afresh.
+
+    Args:
+      exploration: probability of a uniformly random legal move instead of the search's. Search gives those positions
+        their targets all the same; without them play becomes deterministic and forgets what it no longer meets.
 
     Returns:
       the games as they stand, and the transitions [T, B, ...]. Each holds the observation from *before* its move, and
@@ -23,28 +34,37 @@ def rollout(
     """
 
     def play(env_state, move_key):
-        search_key, reset_key = jax.random.split(move_key)
+        search_key, explore_key, reset_key = jax.random.split(move_key, 3)
         observation = jax.vmap(environment.observe)(env_state)
         found = search(params, search_key, observation, env_state.legal_action_mask)
-        reset_keys = jax.random.split(reset_key, found.action.shape[0])
-        next_state, reward, discount = jax.vmap(environment.step)(env_state, found.action, reset_keys)
+        action, explored = explore(explore_key, found.action, env_state.legal_action_mask, exploration)
+        reset_keys = jax.random.split(reset_key, action.shape[0])
+        next_state, reward, discount = jax.vmap(environment.step)(env_state, action, reset_keys)
         return next_state, Transition(
             observation=observation,
             legal_action_mask=env_state.legal_action_mask,
-            action=found.action,
+            action=action,
             reward=reward,
             discount=discount,
             search_policy=found.policy,
             search_value=found.value,
+            explored=explored,
         )
 
     env_state, trajectory = jax.lax.scan(play, actor.env_state, jax.random.split(key, length))
     return ActorState(env_state), trajectory
 
 
+def explore(key: Array, action: Array, legal_action_mask: Array, probability: float) -> tuple[Array, Array]:
+    """Replaces each action [B] by a uniformly random legal one with `probability`; returns the actions and where."""
+    choice_key, random_key = jax.random.split(key)
+    explored = jax.random.bernoulli(choice_key, probability, action.shape)
+    random_action = jax.random.categorical(random_key, jnp.where(legal_action_mask, 0.0, -jnp.inf)).astype(jnp.int32)
+    return jnp.where(explored, random_action, action), explored
+
+
 def statistics(trajectory: Transition) -> dict[str, Array]:
-    """Sums over a rollout from which a run's throughput and results are told; `first_wins` counts nothing but wins
-    of whoever made the game's last move."""
+    """Sums over a rollout from which a run's throughput and results are told. A decisive game is one that is not drawn."""
     ended = trajectory.discount == 0
     return {
         "selfplay/games": jnp.sum(ended, dtype=jnp.float32),

@@ -16,6 +16,7 @@ def lambda_returns(
     reward: Float[Array, "N L"],
     discount: Float[Array, "N L"],
     value: Float[Array, "N L"],
+    explored: Bool[Array, "N L"],
     *,
     unroll_steps: int,
     td_steps: int,
@@ -26,7 +27,8 @@ def lambda_returns(
         G_t = r_{t+1} + d_{t+1} ((1 - lambda) nu_{t+1} + lambda G_{t+1}),   G_{t+n} = nu_{t+n}
 
     (Sutton & Barto 2018, section 12.3). `td_lambda` = 1 is the n-step return; with n at least the longest game's
-    length it is the Monte-Carlo return. Here `reward[:, t]` and `discount[:, t]` are those of the move made at frame t.
+    length it is the Monte-Carlo return. A random move says nothing of what the position is worth, so a return stops there:
+    G_t = nu_t where `explored`. Here `reward[:, t]` and `discount[:, t]` are those of the move made at frame t.
 
     Args:
       reward, discount, value: [N, L]; `value` is the search value of each frame, for its mover.
@@ -39,7 +41,8 @@ def lambda_returns(
 
     def step(returns, offset):
         bootstrap = (1.0 - td_lambda) * frames(value, offset + 1) + td_lambda * returns
-        return frames(reward, offset) + frames(discount, offset) * bootstrap, None
+        returns = frames(reward, offset) + frames(discount, offset) * bootstrap
+        return jnp.where(frames(explored, offset), frames(value, offset), returns), None
 
     last = frames(value, jnp.int32(td_steps))
     returns, _ = jax.lax.scan(step, last, jnp.arange(td_steps, dtype=jnp.int32), reverse=True)
@@ -60,6 +63,7 @@ def make(window: Transition, *, unroll_steps: int, td_steps: int, td_lambda: flo
         window.reward,
         window.discount,
         window.search_value,
+        window.explored,
         unroll_steps=unroll_steps,
         td_steps=td_steps,
         td_lambda=td_lambda,

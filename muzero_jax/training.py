@@ -133,6 +133,7 @@ def train_iteration(state: TrainState, *, config: Config, parts: Parts) -> tuple
         environment=parts.environment,
         search=parts.search,
         length=config.self_play.rollout_length,
+        exploration=config.self_play.exploration,
     )
     memory = replay.add(state.replay, trajectory)
     learn = partial(learn_from, config=config, parts=parts)
@@ -214,7 +215,7 @@ def init(config: Config, parts: Parts) -> TrainState:
     actor = self_play.init(parts.environment, actor_key, num_envs=config.self_play.num_envs)
     learner_state = learner.init(parts.model, parts.optimiser, learner_key)
     _, trajectory = jax.eval_shape(
-        partial(self_play.rollout, environment=parts.environment, search=parts.search, length=1),
+        partial(self_play.rollout, environment=parts.environment, search=parts.search, length=1, exploration=0.0),
         learner_state.params,
         actor,
         actor_key,

@@ -30,6 +30,7 @@ class Transition(NamedTuple):
     discount: Array  # [] float32, 0 if `action` ended the game, else +gamma or -gamma
     search_policy: Array  # [A] float32, pi: what search improved the prior to
     search_value: Array  # [] float32, nu: search's value of the position for its mover
+    explored: Array  # [] bool, True where `action` was drawn at random instead of chosen by search
 
 
 class NetworkOutput(NamedTuple):
