@@ -27,7 +27,7 @@ _OUTPUT = ((1, 1, 1, 1, 0), (0, 1, -1, 2, 0), (0, 1, 1, 4, 1))
 _INPUT_T, _KERNEL_T, _OUTPUT_T = (tuple(zip(*matrix, strict=True)) for matrix in (_INPUT, _KERNEL, _OUTPUT))
 
 
-def convolve(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw C D"]) -> Float[Array, "N H W D"]:
+def convolve(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw _ D"]) -> Float[Array, "N H W D"]:
     """Correlates every board with `kernel`: stride 1, zeros around the board, same height and width.
 
     Sums are taken in float32 or wider; the result has the dtype of `inputs`. Reverse-mode differentiable. Raises
@@ -139,7 +139,7 @@ winograd.defvjp(lambda inputs, kernel: (winograd(inputs, kernel), (inputs, kerne
 # Tiles are [5, 5, N, H', W', C]: column and row within the tile, then the H' x W' tiles of every board.
 
 
-def _combine(matrix: Sequence[Sequence[float]], parts: Sequence[Array], axis: int = 0) -> Array:
+def _combine(matrix: Sequence[Sequence[int | float]], parts: Sequence[Array], axis: int = 0) -> Array:
     """`matrix` times the vector of `parts`, stacked along `axis`. Additions fuse; a product with 5 rows would not."""
     rows = [[scale * part for scale, part in zip(row, parts, strict=True) if scale] for row in matrix]
     return jnp.stack([functools.reduce(operator.add, row) for row in rows], axis)
