@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 from jax import lax
 
-from muzero_jax import convolution
-from muzero_jax.convolution import convolve, cpu_formulation, im2col, native, transform_kernel, winograd
+from muzero_jax.convolution import (
+    convolve,
+    cpu_formulation,
+    im2col,
+    native,
+    transform_kernel,
+    winograd,
+    winograd_transformed,
+)
 
 BOARDS = [(2, 2), (3, 3), (5, 5), (6, 7), (9, 9)]
 
@@ -89,21 +96,27 @@ def test_a_while_loop_gives_the_second_application():
     assert_close(looped, native(native(inputs, kernel), kernel))
 
 
-@pytest.mark.parametrize("channels", [3, 32])
-def test_vmap_over_kernels_convolves_each_with_its_own(channels):
-    inputs, kernels = arrays((2, 3, 3, channels), (2, 3, 3, channels, channels))
-    gradient = jax.grad(lambda kernel: jnp.sum(convolve(inputs, kernel) ** 2))
-    batched = jax.vmap(gradient)(kernels)
-    for one, kernel in zip(batched, kernels, strict=True):
-        assert_close(one, jax.grad(lambda kernel: jnp.sum(native(inputs, kernel) ** 2))(kernel))
+def test_vmap_over_kernels_convolves_each_with_its_own():
+    inputs, kernels = arrays((2, 3, 3, 32), (2, 3, 3, 32, 32))
+
+    def gradients(formulation):
+        return jax.vmap(jax.grad(lambda kernel: jnp.sum(formulation(inputs, kernel) ** 2)))
+
+    one, other = jax.jit(lambda kernels: (gradients(convolve)(kernels), gradients(native)(kernels)))(kernels)
+    assert_close(one, other)
 
 
 @pytest.mark.parametrize("channels", [3, 32])
 def test_bfloat16_boards_are_summed_in_float32_and_return_as_bfloat16(channels):
     inputs, kernel = arrays((2, 5, 5, channels), (3, 3, channels, channels))
     inputs = inputs.astype(jnp.bfloat16)
-    outputs, pullback = jax.vjp(convolve, inputs, kernel)
-    inputs_cotangent, kernel_cotangent = pullback(outputs)
+
+    @jax.jit
+    def outputs_and_cotangents(inputs, kernel):
+        outputs, pullback = jax.vjp(convolve, inputs, kernel)
+        return outputs, *pullback(outputs)
+
+    outputs, inputs_cotangent, kernel_cotangent = outputs_and_cotangents(inputs, kernel)
     assert outputs.dtype == inputs_cotangent.dtype == jnp.bfloat16
     assert kernel_cotangent.dtype == jnp.float32
     # Half a unit in the last place of bfloat16 is all that may be lost.
@@ -112,8 +125,8 @@ def test_bfloat16_boards_are_summed_in_float32_and_return_as_bfloat16(channels):
 
 def test_a_kernel_transformed_once_serves_every_call():
     inputs, kernel = arrays((2, 5, 5, 4), (3, 3, 4, 4))
-    transformed = transform_kernel(kernel)
-    assert_close(convolution.winograd_transformed(inputs, transformed), native(inputs, kernel))
+    transformed = jax.jit(transform_kernel)(kernel)
+    assert_close(jax.jit(winograd_transformed)(inputs, transformed), native(inputs, kernel))
 
 
 def test_the_formulation_follows_the_kernel_shape():
