@@ -1,0 +1,216 @@
+"""The machine: which devices a run uses, how they form a mesh, and whether its state will fit in their memory.
+
+XLA runs the bodies of loops on one CPU thread, so on a machine without an accelerator every usable core becomes a
+device of its own and the games are split over them, exactly as over several GPUs: two cores double everything. That has
+to be said before JAX starts a backend, so importing this module starts none. Saying it is harmless where an accelerator
+is found, so nobody has to guess whether there is one: JAX is told first and asked after.
+"""
+
+import hashlib
+import os
+import platform
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jaxlib
+from jax.sharding import AxisType, Mesh
+
+AXIS = "data"
+PlanRow = tuple[str, int]
+"""A part of a run's memory: its name, and bytes per device."""
+
+
+def usable_cores() -> int:
+    """Cores this process may use: its affinity, and no more than its cgroup's CPU quota; at least 1."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _cgroup_cpu_quota(Path("/sys/fs/cgroup"))
+    return max(1, cores if quota is None else min(cores, int(quota)))
+
+
+def configure_devices(device_count: int | None = None) -> int:
+    """Decides the devices of this process and returns how many to use; call it before anything else touches JAX.
+
+    Without accelerators the CPU becomes `device_count` devices (default: one a usable core); with them, `device_count`
+    of those are used (default: all). Raises `ValueError` if there are fewer than `device_count`.
+    """
+    if device_count is not None and device_count < 1:
+        raise ValueError(f"--devices is {device_count}, but a run needs at least 1")
+    already_started = False
+    try:
+        jax.config.update("jax_num_cpu_devices", device_count or usable_cores())
+    except RuntimeError:
+        already_started = True
+    available = len(jax.devices())
+    if device_count is not None and device_count > available:
+        reason = "JAX was already in use with" if already_started else "this machine has"
+        raise ValueError(f"--devices {device_count} is too many: {reason} {available}; ask for at most {available}")
+    return device_count or available
+
+
+def make_mesh(num_devices: int | None = None) -> Mesh:
+    """A mesh of one axis, "data", over the first `num_devices` devices (default: all)."""
+    devices = jax.devices()
+    if num_devices is not None and not 1 <= num_devices <= len(devices):
+        raise ValueError(
+            f"--devices {num_devices} is impossible: there are {len(devices)}; ask for 1 to {len(devices)}"
+        )
+    count = num_devices or len(devices)
+    # From jax 0.10 axes are Explicit by default, under which mctx does not trace.
+    return jax.make_mesh((count,), (AXIS,), axis_types=(AxisType.Auto,), devices=devices[:count])
+
+
+def shard_map(function: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any) -> Callable[..., Any]:
+    """`jax.shard_map` without its replication check, which while loops like mctx's fail."""
+    return jax.shard_map(function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
+
+
+def check_divisible(flag: str, value: int, num_devices: int) -> None:
+    """Raises `ValueError`, naming the nearest values that work, unless `value` of `flag` splits over the devices."""
+    if value % num_devices == 0:
+        return
+    name = flag.split(".")[-1].lstrip("-").replace("-", " ")
+    lower = value // num_devices * num_devices
+    choices = f"{lower} or {lower + num_devices}" if lower else f"{num_devices}"
+    raise ValueError(f"{name} {value} isn't divisible by {num_devices} devices; use {flag} {choices}")
+
+
+def describe_device(num_devices: int | None = None) -> str:
+    """The devices in words: "2 CPU devices (AMD EPYC, 2 cores)" or "NVIDIA H200 (cuda)"."""
+    device = jax.devices()[0]
+    count = num_devices or len(jax.devices())
+    if device.platform == "cpu":
+        plural = "s" if count > 1 else ""
+        cores = usable_cores()
+        return f"{count} CPU device{plural} ({_cpu_name()}, {cores} core{'s' if cores > 1 else ''})"
+    version = str(getattr(device.client, "platform_version", "")).split()
+    toolkit = version[0] if device.platform == "gpu" and version else device.platform
+    return f"{f'{count} x ' if count > 1 else ''}{device.device_kind} ({toolkit})"
+
+
+def enable_compilation_cache(directory: str | Path) -> Path:
+    """Keeps compiled programs in a subfolder of `directory` that names this jaxlib and machine; returns it.
+
+    Opt-in: a program compiled for another CPU may crash, hence the subfolder; XLA has open bugs with it on some CPUs.
+    """
+    machine = f"{platform.machine()}-{_cpu_name()}-{_cpu_flags()}"
+    folder = Path(directory) / f"jaxlib-{jaxlib.__version__}-{hashlib.sha256(machine.encode()).hexdigest()[:12]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise ValueError(f"cannot make the compilation cache {folder}: {reason}; choose another folder") from error
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    return folder
+
+
+def plan_memory(parts: dict[str, Any]) -> list[PlanRow]:
+    """Bytes per device of each part, largest first.
+
+    A part is a number of bytes or a pytree of arrays or `jax.ShapeDtypeStruct`s; of a leaf with a sharding, the share
+    that one device holds is counted.
+    """
+    rows = [(name, part if isinstance(part, int) else _bytes_per_device(part)) for name, part in parts.items()]
+    return sorted(rows, key=lambda row: -row[1])
+
+
+def format_plan(rows: Sequence[PlanRow], available: int | None = None) -> str:
+    """The plan as a table for the terminal, with its total and, if given, the memory available per device."""
+    total = ("total per device", sum(size for _, size in rows))
+    table = [*rows, total] + ([("available", available)] if available is not None else [])
+    width = max(len(name) for name, _ in table)
+    return "\n".join(f"{name:<{width}}  {format_bytes(size):>9}" for name, size in table)
+
+
+def format_bytes(size: int) -> str:
+    """1536 -> "1.5 KiB"."""
+    if size < 1024:
+        return f"{size} B"
+    for exponent, unit in enumerate(("KiB", "MiB", "GiB"), start=1):
+        if size < 1024 ** (exponent + 1):
+            return f"{size / 1024**exponent:.1f} {unit}"
+    return f"{size / 1024**4:.1f} TiB"
+
+
+def available_memory_bytes(num_devices: int = 1) -> int | None:
+    """Memory each device may fill: the accelerator's limit, or an equal share of free host memory. None: unknown."""
+    stats = jax.devices()[0].memory_stats()
+    if stats and "bytes_limit" in stats:
+        return int(stats["bytes_limit"])
+    candidates = [_mem_available(), _cgroup_memory_free(Path("/sys/fs/cgroup"))]
+    known = [size for size in candidates if size is not None]
+    return min(known) // num_devices if known else None
+
+
+def check_plan(total: int, available: int | None, flag_hint: str) -> None:
+    """Raises `ValueError`, naming the flag to lower, if `total` bytes per device exceed what is available."""
+    if available is not None and total > available:
+        needed, free = format_bytes(total), format_bytes(available)
+        raise ValueError(f"this run needs {needed} of memory per device but {free} are available; lower {flag_hint}")
+
+
+def _bytes_per_device(tree: Any) -> int:
+    def size(leaf: Any) -> int:
+        sharding = getattr(leaf, "sharding", None)
+        shape = sharding.shard_shape(leaf.shape) if sharding is not None else leaf.shape
+        count = 1
+        for length in shape:
+            count *= length
+        return count * leaf.dtype.itemsize
+
+    return sum(size(leaf) for leaf in jax.tree.leaves(tree))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _cgroup_cpu_quota(root: Path) -> float | None:
+    """Cores' worth of CPU time allowed by cgroup v2 or v1; None: no limit, or not readable."""
+    quota, _, period = _read(root / "cpu.max").strip().partition(" ")
+    if not quota:
+        quota = _read(root / "cpu" / "cpu.cfs_quota_us").strip()
+        period = _read(root / "cpu" / "cpu.cfs_period_us").strip()
+    if not quota.isdecimal() or not period.isdecimal():  # "max" in v2, "-1" in v1
+        return None
+    return int(quota) / int(period)
+
+
+def _cgroup_memory_free(root: Path) -> int | None:
+    """Bytes left below the limit of cgroup v2 or v1; None: no limit, or not readable."""
+    pairs = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
+    for limit_name, usage_name in pairs:
+        limit, usage = _read(root / limit_name).strip(), _read(root / usage_name).strip()
+        if limit.isdecimal() and usage.isdecimal():
+            return max(0, int(limit) - int(usage))
+    return None
+
+
+def _mem_available() -> int | None:
+    for line in _read(Path("/proc/meminfo")).splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):  # macOS: all of it, as nothing says how much is free
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def _cpu_field(name: str) -> str:
+    for line in _read(Path("/proc/cpuinfo")).splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return ""
+
+
+def _cpu_name() -> str:
+    return _cpu_field("model name") or platform.processor() or platform.machine()
+
+
+def _cpu_flags() -> str:
+    return _cpu_field("flags")
