@@ -49,13 +49,13 @@ def convolve(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw _ D"])
 def cpu_formulation(kernel_shape: tuple[int, ...]) -> Callable[[Array, Array], Array]:
     """The fastest formulation on CPU for a kernel [kh, kw, C, D], by measurement.
 
-    | kernel                  | choice   | reason (two busy Zen 3 cores, float32, ms a call inside a scan, best of 15)  |
-    |-------------------------|----------|------------------------------------------------------------------------------|
-    | 1x1                     | product  | it is a matrix product                                                       |
-    | 3x3, C and D >= 32      | winograd | 256x9x9x64: 3.0 forward, 14 with gradient; im2col 12 and 29; native 7.6 and  |
-    |                         |          | beyond a second; 128x6x7x64: 1.3 and 2.9; im2col 1.7 and 4.9; native 2.0;    |
-    |                         |          | 64x9x9x32: 0.6 and 1.8; im2col 0.8 and 2.9; native 0.5 and 77                |
-    | 3x3 of less, others   | im2col   | at 16 channels as fast as Winograd, and it compiles in half the time         |
+    | kernel              | choice   | reason (two shared Zen 3 cores, float32, ms a call inside a scan, best of 15) |
+    | ------------------- | -------- | ----------------------------------------------------------------------------- |
+    | 1x1                 | product  | it is a matrix product                                                        |
+    | 3x3, C and D >= 32  | winograd | 256x9x9x64: 3.0 forward, 14 with gradient; im2col 12, 29; native 7.6, not run |
+    |                     |          | 128x6x7x64: 1.3 and 2.9; im2col 1.7, 4.9; native 2.0, not run                 |
+    |                     |          | 64x9x9x32: 0.6 and 1.8; im2col 0.8, 2.9; native 0.5, 77                       |
+    | 3x3 of less, others | im2col   | at 16 channels as fast as Winograd, and it compiles in half the time          |
     """
     height, width, channels, features = kernel_shape
     if (height, width) == (1, 1):
