@@ -184,10 +184,12 @@ def test_a_gradient_step_inside_a_scan_costs_at_most_1_3_of_one_outside():
 
     for inside_leaf, outside_leaf in zip(*map(jax.tree.leaves, (scanned(params), outside(params))), strict=True):
         assert_close(inside_leaf, outside_leaf, 1e-3)
-    for _ in range(3):  # again only where a noisy neighbour spoiled the medians
+    ratios = []
+    while len(ratios) < 3:  # again only where a noisy neighbour spoiled the medians
         pairs = [(seconds(scanned, params), seconds(outside, params)) for _ in range(15)]
         inside, out = np.median(pairs, axis=0) / steps
-        print(f"inside a scan {inside * 1e3:.2f} ms, outside {out * 1e3:.2f} ms, ratio {inside / out:.2f}")
-        if inside <= 1.3 * out:
+        ratios.append(inside / out)
+        print(f"inside a scan {inside * 1e3:.2f} ms, outside {out * 1e3:.2f} ms, ratio {ratios[-1]:.2f}")
+        if ratios[-1] <= 1.3:
             return
-    pytest.fail(f"A gradient step takes {inside / out:.2f} times as long inside a scan as outside.")
+    pytest.fail(f"A gradient step takes {min(ratios):.2f} times as long inside a scan as outside.")
