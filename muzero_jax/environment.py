@@ -46,7 +46,7 @@ def make_environment(name: str, *, board_size: int | None = None, gamma: float =
     state = jax.eval_shape(game.init, jax.random.key(0))
     shape, num_actions = state.observation.shape, state.legal_action_mask.shape[0]
     location = _action_location(name, shape[:2], num_actions)
-    move = make_move(game, gamma)
+    move = make_move(game.step, gamma=gamma)
     return Environment(
         name=name,
         init=game.init,
@@ -63,17 +63,16 @@ def make_environment(name: str, *, board_size: int | None = None, gamma: float =
     )
 
 
-def make_move(game: pgx.Env, gamma: float) -> Callable[[EnvState, Array], tuple[EnvState, Array, Array]]:
-    """`move(state, action) -> (state, reward, discount)` under the true rules, for the player who moved."""
+def make_move(
+    play: Callable[[EnvState, Array], EnvState], *, gamma: float
+) -> Callable[[EnvState, Array], tuple[EnvState, Array, Array]]:
+    """`move(state, action) -> (state, reward, discount)` for the player who moved, under the rules of `play`."""
 
     def move(state: EnvState, action: Int[Array, ""]) -> tuple[EnvState, Float[Array, ""], Float[Array, ""]]:
-        new = game.step(state, action)
+        new = play(state, action)
         signed_gamma = jnp.where(new.current_player == state.current_player, gamma, -gamma)
-        return (
-            new,
-            new.rewards[state.current_player],
-            jnp.where(new.terminated, 0.0, signed_gamma),
-        )
+        discount = jnp.where(new.terminated, 0.0, signed_gamma).astype(jnp.float32)
+        return new, new.rewards[state.current_player], discount
 
     return move
 
@@ -84,11 +83,7 @@ def with_reset(move: Callable, init: Callable) -> Callable[[EnvState, Array, Arr
     def step(state: EnvState, action: Array, reset_key: Array) -> tuple[EnvState, Array, Array]:
         moved, reward, discount = move(state, action)
         ended = moved.terminated
-        return (
-            jax.tree.map(lambda new, old: jnp.where(ended, new, old), init(reset_key), moved),
-            reward,
-            discount,
-        )
+        return jax.tree.map(lambda new, old: jnp.where(ended, new, old), init(reset_key), moved), reward, discount
 
     return step
 
@@ -138,29 +133,22 @@ def _action_location(name: str, board_shape: tuple[int, int], num_actions: int) 
 def _make_symmetries(name: str, observation_shape: tuple[int, ...], location: Int[np.ndarray, " A"]) -> Symmetries:
     """Symmetry g fills cell c from cell `sources[g][c]`; an action goes where its cell goes."""
     height, width, num_planes = observation_shape
-    cells = np.arange(height * width).reshape(height, width)
-    sources = _cell_sources(name, cells)
-    planes = np.arange(num_planes)
-    destinations = np.argsort(sources, axis=1)
-    action_at = np.full(height * width, -1)
-    observation_flip = np.zeros((len(sources), cells.size, num_planes), bool)
+    sources = _cell_sources(name, np.arange(height * width).reshape(height, width))
+    num_symmetries = len(sources)
+    observation_permutation = (sources[..., None] * num_planes + np.arange(num_planes)).reshape(num_symmetries, -1)
+    observation_flip = np.zeros((num_symmetries, height * width, num_planes), bool)
     if name == "hex":
         observation_flip[2:, :, COLOR_PLANE] = True
-    if len(sources) == 1:
-        action_permutation = np.arange(len(location))[None]
-    else:
-        action_at[location[location >= 0]] = np.flatnonzero(location >= 0)
-        action_permutation = np.where(
-            location >= 0,
-            action_at[destinations[:, location]],
-            np.arange(len(location)),
-        )
+    action_permutation = np.tile(np.arange(len(location)), (num_symmetries, 1))
+    if num_symmetries > 1:
+        (cell_actions,) = np.nonzero(location >= 0)
+        action_at = np.full(height * width, -1)
+        action_at[location[cell_actions]] = cell_actions
+        destinations = np.argsort(sources, axis=1)
+        action_permutation[:, cell_actions] = action_at[destinations[:, location[cell_actions]]]
     return Symmetries(
-        observation_permutation=jnp.asarray(
-            (sources[..., None] * num_planes + planes).reshape(len(sources), -1),
-            jnp.int32,
-        ),
-        observation_flip=jnp.asarray(observation_flip.reshape(len(sources), -1)),
+        observation_permutation=jnp.asarray(observation_permutation, jnp.int32),
+        observation_flip=jnp.asarray(observation_flip.reshape(num_symmetries, -1)),
         action_permutation=jnp.asarray(action_permutation, jnp.int32),
     )
 
@@ -169,7 +157,7 @@ def _cell_sources(name: str, cells: Int[np.ndarray, "H W"]) -> Int[np.ndarray, "
     """Each symmetry as the grid of cells that it reads from; the identity first.
 
     Hex: a half turn keeps both players' edges, a transposition swaps them and so the colors; the last two are the
-    transpositions. Chess and shogi have none: castling and the starting positions tell left from right.
+    transpositions. Chess and shogi have none: their starting positions tell left from right.
     """
     half_turn = cells[::-1, ::-1]
     if name in ("tic_tac_toe", "othello", "go_9x9", "go_19x19"):

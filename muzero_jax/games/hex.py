@@ -6,7 +6,7 @@ move at 11 (actions, observations, players, rewards, masks) and takes a fifth of
 label's two low bits, so a move is six lookups and one masked `where` over the board, and a win is "both bits set".
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -89,16 +89,16 @@ def play(game: GameState, action: Array, tables: Tables) -> tuple[GameState, Arr
 
 @dataclass
 class State(core.State):
-    """pgx's state; `_x` holds the rules' part."""
+    """pgx's state; `_x` holds the rules' part. Fields are arrays, or what stands for them in `eval_shape`."""
 
-    current_player: Array
-    observation: Array  # [size, size, 4] bool: own stones, the opponent's, the mover's color, whether a swap is legal
-    rewards: Array
-    terminated: Array
-    truncated: Array
-    legal_action_mask: Array  # [size*size + 1] bool, the last is the swap
-    _step_count: Array
-    _player_order: Array  # [2] int32, the player of each color
+    current_player: Any  # [] int32
+    observation: Any  # [size, size, 4] bool: own stones, the opponent's, the mover's color, whether a swap is legal
+    rewards: Any  # [2] float32
+    terminated: Any  # [] bool
+    truncated: Any  # [] bool, never True
+    legal_action_mask: Any  # [size*size + 1] bool, the last is the swap
+    _step_count: Any  # [] int32
+    _player_order: Any  # [2] int32, the player of each color
     _x: GameState
 
     @property

@@ -1,0 +1,168 @@
+"""Our Hex against pgx's where pgx's works, against a flood fill elsewhere, and against the rules worked by hand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pgx.hex import Hex as PgxHex
+
+from muzero_jax.games.hex import Hex, make_tables, play
+from tests.reference import hex as reference
+
+SIZES = [2, 3, 5, 9, 19]
+NUM_GAMES = 64
+COMPARED = ("current_player", "observation", "rewards", "terminated", "truncated", "legal_action_mask", "_step_count")
+
+
+@pytest.fixture(scope="module")
+def side_by_side():
+    """One random game after another in both implementations: (which fields agree, by name; actions; last rewards).
+
+    Half of the games swap, one in eight makes an illegal move at its seventh, and all go on past their end.
+    """
+    ours, theirs = Hex(size=11), PgxHex()
+    game_index = jnp.arange(NUM_GAMES)
+
+    def move(states, inputs):
+        step_key, step = inputs
+        legal = states[0].legal_action_mask
+        noise = jax.random.uniform(step_key, legal.shape)
+        noise = noise.at[:, -1].add(jnp.where((step == 1) & (game_index % 2 == 0), 1.0, 0.0))
+        random_action = jnp.argmax(jnp.where(legal, noise, -1.0), axis=1)
+        action = jnp.where((step == 6) & (game_index % 8 == 0), jnp.argmin(legal, axis=1), random_action)
+        states = tuple(jax.vmap(game.step)(state, action) for game, state in zip((ours, theirs), states, strict=True))
+        return states, (agreement(*states), action, states[0].rewards)
+
+    def agreement(left, right):
+        return {name: (getattr(left, name) == getattr(right, name)).all() for name in COMPARED}
+
+    @jax.jit
+    def run(key):
+        keys = jax.random.split(key, NUM_GAMES)
+        states = tuple(jax.vmap(game.init)(keys) for game in (ours, theirs))
+        _, outputs = jax.lax.scan(move, states, (jax.random.split(key, 123), jnp.arange(123)))
+        return agreement(*states), outputs
+
+    return jax.device_get(run(jax.random.key(0)))
+
+
+def test_agrees_with_pgx_at_11_move_for_move(side_by_side):
+    at_the_start, (after_each_move, _, _) = side_by_side
+    for name in COMPARED:
+        assert at_the_start[name], name
+        assert after_each_move[name].all(), name
+
+
+def test_the_compared_games_hold_swaps_illegal_moves_wins_of_both_players_and_steps_past_the_end(side_by_side):
+    _, (_, actions, rewards) = side_by_side
+    assert NUM_GAMES // 2 <= (actions[1] == 121).sum() < NUM_GAMES
+    assert (np.abs(rewards[6]).sum(axis=1) == 2).sum() == NUM_GAMES // 8
+    assert set(rewards[..., 0].ravel()) == {-1.0, 0.0, 1.0}
+    assert (rewards[-1] == 0).all()
+
+
+def random_games(size, num_games=8):
+    """Games of random legal moves on one size: (observations [T, B, n, n, 4] after each move, rewards, terminated)."""
+    game = Hex(size=size)
+
+    def move(state, step_key):
+        noise = jax.random.uniform(step_key, state.legal_action_mask.shape)
+        state = jax.vmap(game.step)(state, jnp.argmax(jnp.where(state.legal_action_mask, noise, -1.0), axis=1))
+        return state, (state.observation, state.rewards, state.terminated)
+
+    @jax.jit
+    def run(key):
+        state = jax.vmap(game.init)(jax.random.split(key, num_games))
+        return jax.lax.scan(move, state, jax.random.split(key, size * size + 1))[1]
+
+    return jax.device_get(run(jax.random.key(size)))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_game_ends_with_the_move_that_a_flood_fill_calls_the_win(size):
+    observations, rewards, terminated = random_games(size)
+    for game in range(terminated.shape[1]):
+        end = int(np.argmax(terminated[:, game]))
+        assert terminated[end, game]
+        (winner,) = reference.winners(reference.board_of(observations[end, game]))
+        assert reference.winners(reference.board_of(observations[end - 1, game])) == []
+        assert winner == 1 - observations[end, game, 0, 0, 2]  # the view is the loser's
+        assert sorted(rewards[end, game]) == [-1.0, 1.0]
+
+
+def test_exactly_one_color_has_won_a_full_board():
+    size = 5
+    start = jax.jit(Hex(size=size).init)(jax.random.key(0))._x
+
+    def place(game, action):
+        after, won = play(game, action, make_tables(size))
+        return after, (won, game.color)
+
+    def one_game(key):
+        return jax.lax.scan(place, start, jax.random.permutation(key, size * size))[1]
+
+    won, color = jax.jit(jax.vmap(one_game))(jax.random.split(jax.random.key(1), 32))
+    has_won = [np.any(won & (color == player), axis=1) for player in (0, 1)]
+    assert (has_won[0] ^ has_won[1]).all()
+
+
+@pytest.fixture(scope="module")
+def small():
+    game = Hex(size=3)
+    return jax.jit(game.step), jax.jit(game.init)(jax.random.key(0))
+
+
+def test_a_swap_moves_the_first_stone_to_the_transposed_cell_and_changes_its_color(small):
+    step, start = small
+    after_stone = step(start, 1)
+    after_swap = step(after_stone, 9)
+    assert reference.board_of(np.asarray(after_stone.observation)).tolist() == [[-1, 0, -1], [-1] * 3, [-1] * 3]
+    assert reference.board_of(np.asarray(after_swap.observation)).tolist() == [[-1] * 3, [1, -1, -1], [-1] * 3]
+    assert after_swap.legal_action_mask.tolist() == [True] * 3 + [False] + [True] * 5 + [False]
+    assert not after_swap.terminated
+    assert int(after_swap.current_player) == int(start.current_player) == 1 - int(after_stone.current_player)
+
+
+def test_a_swap_of_a_stone_on_the_long_diagonal_changes_its_color_in_place(small):
+    step, start = small
+    after_swap = step(step(start, 4), 9)
+    assert reference.board_of(np.asarray(after_swap.observation)).tolist() == [[-1] * 3, [-1, 1, -1], [-1] * 3]
+
+
+def test_a_swap_is_legal_as_the_second_move_only(small):
+    step, start = small
+    second = step(start, 0)
+    third = step(second, 1)
+    legal = [bool(state.legal_action_mask[-1]) for state in (start, second, third)]
+    planes = [np.unique(state.observation[..., 3]).tolist() for state in (start, second, third)]
+    assert legal == [False, True, False]
+    assert planes == [[False], [True], [False]]
+
+
+def test_without_the_swap_rule_the_swap_keeps_its_number_and_is_never_legal():
+    game = Hex(size=3, swap=False)
+    second = jax.jit(lambda key: game.step(game.init(key), jnp.int32(0)))(jax.random.key(0))
+    assert second.legal_action_mask.tolist() == [False] + [True] * 8 + [False]
+    assert not second.observation[..., 3].any()
+
+
+def test_a_swapped_stone_counts_for_the_new_owners_edges(small):
+    """Black (0, 1), swapped to white (1, 0); white then joins left and right along the middle row."""
+    step, state = small
+    for action in (1, 9, 0, 4, 2, 5):
+        assert not state.terminated
+        state = step(state, action)
+    assert state.terminated
+    assert float(state.rewards[state.current_player]) == -1.0
+
+
+def test_the_first_player_is_drawn_from_the_key():
+    keys = jax.random.split(jax.random.key(0), 32)
+    first = jax.jit(jax.vmap(lambda key: Hex(size=2).init(key).current_player))(keys)
+    assert 4 < int(first.sum()) < 28
+
+
+@pytest.mark.parametrize("size", [1, 20, 0, -3])
+def test_a_size_outside_2_to_19_is_refused_in_one_sentence(size):
+    with pytest.raises(ValueError, match=r"^Hex is played on boards of size 2 to 19, so [^.]*\S+\.$"):
+        Hex(size=size)
