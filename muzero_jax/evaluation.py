@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
-from scipy import optimize
+from numpy.typing import ArrayLike
+from scipy import optimize, special
 
 from muzero_jax.opponents import uniform_legal_action
 from muzero_jax.types import Environment, EnvState, Params, Player
@@ -25,7 +26,7 @@ ELO_PER_NAT = 400 / np.log(10)
 class MatchResult(NamedTuple):
     """P openings played twice; row 0 holds the games in which A has the first seat, row 1 those in which B has it."""
 
-    outcome: Array  # [2, P] int32, for A: +1 won, 0 drawn, -1 lost
+    outcome: Array  # [2, P] int32, for A: +1 won, 0 drawn, -1 lost (games that reward the last move only)
     length: Array  # [2, P] int32, moves after the opening
     illegal_actions_a: Array  # [2, P] int32, how often A chose an illegal action: must be 0
     illegal_actions_b: Array  # [2, P] int32
@@ -92,7 +93,7 @@ def summarise(result: MatchResult) -> dict[str, float | int | list[float]]:
 
 
 def wilson_interval(score: float, num_games: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's score interval (1927) of a mean of `num_games` results in [0, 1]; a little wide where there are draws."""
+    """Wilson's score interval (1927) of a mean of `num_games` results in [0, 1]; wide where there are draws."""
     shrink = 1 / (1 + z**2 / num_games)
     centre = shrink * (score + z**2 / (2 * num_games))
     half_width = shrink * z * float(np.sqrt(score * (1 - score) / num_games + (z / (2 * num_games)) ** 2))
@@ -100,16 +101,16 @@ def wilson_interval(score: float, num_games: int, z: float = 1.959964) -> tuple[
 
 
 def elo_difference(score: float, *, clip: float = 1e-3) -> float:
-    """The rating difference at which `score` is expected, 400 log10(s / (1 - s)); the score is clipped (1e-3: +-1200)."""
+    """The rating difference that makes `score` s expected, 400 log10(s / (1 - s)), with s clipped (1e-3: +-1200)."""
     clipped = float(np.clip(score, clip, 1 - clip))
     return ELO_PER_NAT * float(np.log(clipped / (1 - clipped)))
 
 
-def fit_elo(wins: Float[np.ndarray, "P P"], *, prior_draws: float = 1.0) -> Float[np.ndarray, " P"]:
+def fit_elo(wins: ArrayLike, *, prior_draws: float = 1.0) -> Float[np.ndarray, " P"]:
     """Bradley-Terry ratings in Elo by maximum likelihood; player 0 is the anchor at 0.
 
-    `wins[i, j]` counts i's wins over j, a draw as half a win for both. Every pair that met gets `prior_draws` more
-    draws, which keeps the rating of a player who always won finite.
+    `wins` is [P, P]: `wins[i, j]` counts i's wins over j, a draw as half a win for both. Every pair that met gets
+    `prior_draws` more draws, which keeps the rating of a player who always won finite.
 
     Raises:
         ValueError: not a square matrix of counts, or players that no chain of matches connects.
@@ -118,29 +119,29 @@ def fit_elo(wins: Float[np.ndarray, "P P"], *, prior_draws: float = 1.0) -> Floa
     _check_wins(wins)
     np.fill_diagonal(wins, 0)
     wins += prior_draws / 2 * (wins + wins.T > 0)
-    total = wins.sum()
-
-    def expected(free):
-        ratings = np.append(0.0, free)
-        return ratings, 1 / (1 + np.exp(ratings[None, :] - ratings[:, None]))
-
-    def loss(free):
-        ratings = np.append(0.0, free)
-        return (wins * np.logaddexp(0, ratings[None, :] - ratings[:, None])).sum() / total
-
-    def gradient(free):
-        score = expected(free)[1]
-        return ((wins + wins.T) * score - wins).sum(axis=1)[1:] / total
-
-    def hessian(free):
-        score = expected(free)[1]
-        curvature = (wins + wins.T) * score * (1 - score)
-        return (np.diag(curvature.sum(axis=1)) - curvature)[1:, 1:] / total
 
     if len(wins) == 1:
         return np.zeros(1)
+    games = wins + wins.T
+    games_in_all = wins.sum()
+
+    def deficit(free):  # [P, P], the opponent's rating less one's own
+        ratings = np.append(0.0, free)
+        return ratings[None, :] - ratings[:, None]
+
+    def loss_and_gradient(free):
+        loss = (wins * np.logaddexp(0, deficit(free))).sum()
+        gradient = (games * special.expit(-deficit(free)) - wins).sum(axis=1)[1:]
+        return loss / games_in_all, gradient / games_in_all
+
+    def hessian(free):
+        curvature = games * special.expit(deficit(free)) * special.expit(-deficit(free))
+        return (np.diag(curvature.sum(axis=1)) - curvature)[1:, 1:] / games_in_all
+
     start = np.zeros(len(wins) - 1)
-    fit = optimize.minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-10})
+    fit = optimize.minimize(
+        loss_and_gradient, start, jac=True, hess=hessian, method="trust-exact", options={"gtol": 1e-10}
+    )
     return ELO_PER_NAT * np.append(0.0, fit.x)
 
 

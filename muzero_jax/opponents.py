@@ -23,6 +23,7 @@ from muzero_jax.types import (
     SearchOutput,
 )
 
+# The strongest of 0.3 to 2 against each other with 1,000 simulations, or level with it (Hex 5x5, Connect Four).
 EXPLORATION = 1.0
 
 
@@ -79,10 +80,10 @@ def rollout_mcts(
     it does not depend on the other rows. A row whose game has ended searches nothing: its policy is 0.
 
     Memory is (num_simulations + 1) B (12 A + bytes of a state without its observation): 1,000 simulations of 256
-    games take 0.1 GB on Hex 5x5 and about 1.7 GB on a 19x19 board.
+    games take 0.11 GB on Hex 5x5 and 1.4 GB on 19x19. States are stored because replaying the path costs a move a
+    level, and rollouts (10 to 20 moves a simulation) are most of the time already.
     """
     _check_num_simulations(num_simulations)
-    states = states.replace(observation=None)
 
     def simulate(simulation, tree):
         node, action, can_expand = _descend(tree, exploration, jax.random.fold_in(expand_key, simulation))
@@ -92,7 +93,7 @@ def rollout_mcts(
         return _backup(tree, node, jnp.where(can_expand, value, 0))
 
     expand_key, rollout_key = jax.random.split(key)
-    tree = lax.fori_loop(0, num_simulations, simulate, _new_tree(states, num_simulations + 1))
+    tree = lax.fori_loop(0, num_simulations, simulate, _new_tree(_without_observation(states), num_simulations + 1))
     return _summary(tree)
 
 
@@ -126,7 +127,7 @@ def uniform_legal_action(key: Key[Array, ""], legal_action_mask: Bool[Array, "B 
 
 
 class _Tree(NamedTuple):
-    """B trees of N nodes. Node 0 is the root; node i + 1 is made by simulation i, and is unreachable where that made none."""
+    """B trees of N nodes. Node 0 is the root, node i + 1 simulation i's: unreachable where it met a game's end."""
 
     visits: Array  # [N, B, A] float32, simulations that took each action
     returns: Array  # [N, B, A] float32, sum of their returns for the node's mover; -inf where illegal, or game over
@@ -135,7 +136,7 @@ class _Tree(NamedTuple):
     action: Array  # [N, B] int32, taken in the parent
     reward: Array  # [N, B] float32, of that action
     discount: Array  # [N, B] float32, of that action
-    states: EnvState  # leaves [N, B, ...], without observation
+    states: EnvState  # leaves [N, B, ...], observations of size 0
 
 
 def _new_tree(states: EnvState, num_nodes: int) -> _Tree:
@@ -152,6 +153,11 @@ def _new_tree(states: EnvState, num_nodes: int) -> _Tree:
         discount=per_node,
         states=jax.tree.map(lambda x: jnp.zeros((num_nodes, *x.shape), x.dtype).at[0].set(x), states),
     )
+
+
+def _without_observation(states: EnvState) -> EnvState:
+    """No rule reads it, and it is most of a state's bytes."""
+    return states.replace(observation=jnp.zeros((*states.terminated.shape, 0)))
 
 
 def _empty_returns(states: EnvState) -> Float[Array, "B A"]:
@@ -183,7 +189,7 @@ def _expand(
     """Make node `index` of every tree that can expand, and return the node that each simulation ends in."""
     rows = jnp.arange(node.shape[0])
     states, reward, discount = jax.vmap(environment.move)(jax.tree.map(lambda x: x[node, rows], tree.states), action)
-    states = states.replace(observation=None)
+    states = _without_observation(states)
     tree = tree._replace(
         returns=tree.returns.at[index].set(_empty_returns(states)),
         children=tree.children.at[jnp.where(can_expand, node, index), rows, action].set(index),
@@ -203,7 +209,7 @@ def _rollout(environment: Environment, key: Array, states: EnvState) -> Float[Ar
         count, states, value, weight = carry
         action = uniform_legal_action(jax.random.fold_in(key, count), states.legal_action_mask)
         states, reward, discount = jax.vmap(environment.move)(states, action)
-        return count + 1, states.replace(observation=None), value + weight * reward, weight * discount
+        return count + 1, _without_observation(states), value + weight * reward, weight * discount
 
     zeros = jnp.zeros(states.terminated.shape)
     carry = jnp.int32(0), states, zeros, zeros + 1
