@@ -1,0 +1,291 @@
+"""What a run tells about itself: a line of JSON and TensorBoard points per chunk, a live table, curves at the end.
+
+A record is a flat dict of plain numbers. Its keys are grouped by a prefix: `selfplay/…`, `train/…`, `time/…`, and
+`eval/<opponent>` for a score in [0, 1] beside `eval/elo`; `iteration` says where in the run it lies. `metrics.jsonl` is
+the truth, everything else is drawn from it: a resumed run first cuts it back to the checkpoint's iteration, so no line
+comes twice. rich, tensorboardX, matplotlib and wandb are imported where they are used, as each takes its time.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+Record = dict[str, Any]
+"""Numbers by name; None where a number was not finite."""
+
+FILE = "metrics.jsonl"
+ELO = "eval/elo"
+LOSSES = {"train/loss": "total"} | {f"train/{name}_loss": name for name in ("policy", "value", "reward")}
+RATES = {
+    "selfplay/frames_per_second": "frames/s",
+    "selfplay/simulations_per_second": "simulations/s",
+    "train/updates_per_second": "updates/s",
+}
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")  # Okabe and Ito: safe for all
+
+
+class MetricsWriter:
+    """Writes records to `run_dir/metrics.jsonl`, to TensorBoard events beside it, and to `others`; opened by `with`.
+
+    resume_from: the iteration of the checkpoint that the run goes on from; later lines are cut off, and all lines if it
+    is 0. None appends. others: have `write(record)` and `close()`, as `wandb_writer`'s has. Raises `ValueError` if the
+    disk is full or not writable.
+    """
+
+    def __init__(
+        self,
+        run_dir: str | Path,
+        *,
+        resume_from: int | None = None,
+        tensorboard: bool = True,
+        others: Sequence[Any] = (),
+    ):
+        self._run_dir = Path(run_dir)
+        self._resume_from = resume_from
+        self._tensorboard = tensorboard
+        self._writers: list[Any] = list(others)
+
+    def __enter__(self) -> "MetricsWriter":
+        with self._explained():
+            self._run_dir.mkdir(parents=True, exist_ok=True)
+            if self._resume_from is not None:
+                _cut(self._run_dir, self._resume_from)
+            self._file = (self._run_dir / FILE).open("a", encoding="utf-8")
+            if self._tensorboard:
+                self._writers.append(_TensorBoard(self._run_dir, self._resume_from))
+        return self
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Takes numbers, or arrays of one number, by name; what is not finite becomes null."""
+        plain = {name: _plain(value) for name, value in record.items()}
+        with self._explained():
+            self._file.write(json.dumps(plain, allow_nan=False) + "\n")
+            self._file.flush()
+            for writer in self._writers:
+                writer.write(plain)
+
+    def __exit__(self, *exception: object) -> None:
+        with suppress(OSError):  # what could not be flushed has been reported by `write`
+            self._file.close()
+        for writer in self._writers:
+            writer.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or error
+            sentence = f"cannot write metrics to {self._run_dir}: {reason}; free space or choose another --run-dir"
+            raise ValueError(sentence) from error
+
+
+class _TensorBoard:
+    """Scalars as TensorBoard events, those of a resumed run's lost iterations purged."""
+
+    def __init__(self, run_dir: Path, resume_from: int | None):
+        from tensorboardX import SummaryWriter
+
+        purge_step = None if resume_from is None else resume_from + 1
+        self._writer = SummaryWriter(str(run_dir), purge_step=purge_step, flush_secs=30)
+
+    def write(self, record: Record) -> None:
+        step = record.get("iteration")
+        for name, value in _finite(record).items():
+            if name != "iteration":
+                self._writer.add_scalar(name.replace(":", "_"), value, step)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def wandb_writer(run_dir: str | Path, *, project: str = "muzero_jax", config: Mapping[str, Any] | None = None) -> Any:
+    """A writer to Weights & Biases, named after the run's folder. Raises `ValueError` if wandb is not installed."""
+    try:
+        import wandb  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise ValueError("--wandb needs a package that is missing; run: pip install wandb") from error
+    name = Path(run_dir).name
+    run = wandb.init(project=project, name=name, dir=str(run_dir), config=dict(config or {}), resume="allow")
+    return SimpleNamespace(write=lambda record: run.log(_finite(record), step=record["iteration"]), close=run.finish)
+
+
+def read_records(run_dir: str | Path) -> list[Record]:
+    """The lines of `metrics.jsonl`, oldest first; a last line that a kill cut short is left out."""
+    path = Path(run_dir) / FILE
+    records = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        with suppress(json.JSONDecodeError):
+            records.append(json.loads(line))
+    return records
+
+
+def last_record(run_dir: str | Path, *, up_to_iteration: int) -> Record:
+    """The newest record that is not beyond `up_to_iteration`, or {}; counts and times go on from it."""
+    records = [record for record in read_records(run_dir) if record.get("iteration", 0) <= up_to_iteration]
+    return _finite(records[-1]) if records else {}
+
+
+def _finite(record: Record) -> Record:
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def _cut(run_dir: Path, iteration: int) -> None:
+    """Drops the lines beyond `iteration`; all of them if it is 0, as the run then starts anew."""
+    if (run_dir / FILE).exists():
+        kept = [record for record in read_records(run_dir) if iteration and record.get("iteration", 0) <= iteration]
+        partial = run_dir / f".{FILE}"
+        partial.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
+        partial.replace(run_dir / FILE)
+
+
+def _plain(value: Any) -> int | float | None:
+    number = value.item() if hasattr(value, "item") else value
+    if isinstance(number, int):
+        return int(number)
+    return float(number) if math.isfinite(number) else None
+
+
+class ProgressDisplay:
+    """Where a run stands: a live table on a terminal, otherwise one line per record; opened by `with`.
+
+    minutes: the run's budget, for the time left.
+    """
+
+    def __init__(self, minutes: float, *, stream: Any = None):
+        self._minutes = minutes
+        self._stream = stream
+        self._live: Any = None
+        self._latest: Record = {}
+
+    def __enter__(self) -> "ProgressDisplay":
+        if (self._stream or sys.stdout).isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(console=Console(file=self._stream), auto_refresh=False)
+            self._live.start()
+        return self
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        """Shows `record`; the table also what earlier ones said and it doesn't, as evaluations are rare."""
+        if self._live is None:
+            fields = [" ".join(field) for field in _progress(record, self._minutes)]
+            return print(" | ".join(fields), file=self._stream, flush=True)
+        from rich.table import Table
+
+        self._latest.update(record)
+        grid = Table.grid(padding=(0, 2))
+        for name, text in _progress(self._latest, self._minutes):
+            grid.add_row(f"[dim]{name}[/dim]", text)
+        self._live.update(grid, refresh=True)
+
+    def __exit__(self, *exception: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+
+def _progress(record: Mapping[str, Any], minutes: float) -> list[tuple[str, str]]:
+    """(label, text) of what a person wants to know, as far as `record` knows it."""
+    elapsed = record.get("time/minutes", 0.0)
+    losses = [f"{name} {record[key]:.3f}" for key, name in LOSSES.items() if key in record]
+    scores = [f"{opponent} {score:.0%}" for opponent, score in _scores(record).items()]
+    counts = {"selfplay/games": "games", **RATES}
+    progress = [("iteration", f"{record.get('iteration', 0):,}")]
+    progress += [(name, _short(record[key])) for key, name in counts.items() if key in record]
+    if losses:
+        progress.append(("loss", ", ".join(losses)))
+    if scores:
+        progress.append(("score against", ", ".join(scores)))
+    if ELO in record:
+        progress.append(("Elo", f"{record[ELO]:+.0f}"))
+    return [*progress, ("time", f"{_clock(elapsed)}, {_clock(max(0.0, minutes - elapsed))} left")]
+
+
+def _scores(record: Mapping[str, Any]) -> dict[str, float]:
+    """Score by opponent."""
+    return {key[len("eval/") :]: record[key] for key in record if key.startswith("eval/") and key != ELO}
+
+
+def _short(number: float) -> str:
+    if number >= 1e6:
+        return f"{number / 1e6:.2f}M"
+    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:.1f}"
+
+
+def _clock(minutes: float) -> str:
+    hours, rest = divmod(round(minutes * 60), 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+
+
+def summary_table(rows: Sequence[Mapping[str, Any]], title: str, *, stream: Any = None) -> None:
+    """Prints `rows`, whose keys are the columns, under `title`: drawn on a terminal, plainly aligned elsewhere."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [[str(row.get(name, "")) for name in columns] for row in rows]
+    if (stream or sys.stdout).isatty():
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(*columns, title=title, title_justify="left")
+        for row in cells:
+            table.add_row(*row)
+        Console(file=stream).print(table)
+        return
+    widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [columns, *cells]]
+    print("\n".join([title, *(line.rstrip() for line in lines)]), file=stream)
+
+
+def plot_curves(run_dir: str | Path) -> Path:
+    """Draws `metrics.jsonl` into `run_dir/curves.png` and returns its path: scores, Elo, losses and throughput.
+
+    Draws on a figure of its own, so that nothing global in matplotlib changes. Raises `ValueError` if there is nothing
+    to draw.
+    """
+    from matplotlib.figure import Figure
+
+    records = read_records(run_dir)
+    if not records:
+        raise ValueError(f"there is nothing to draw in {Path(run_dir) / FILE}; train a run first")
+    figure = Figure(figsize=(11, 7.2), layout="constrained")
+    (strength, rating), (loss, speed) = figure.subplots(2, 2)
+    opponents = {f"eval/{name}": name for record in records for name in _scores(record)}
+    _panel(strength, records, opponents, "Score against fixed opponents", "score (%)", scale=100, marker="o")
+    strength.axhline(50, color="0.6", linewidth=0.8, linestyle="--", zorder=1)
+    strength.set_ylim(-3, 103)
+    _panel(rating, records, {ELO: "Elo"}, "Rating among the run's own versions", "Elo (first version = 0)", marker="o")
+    _panel(loss, records, LOSSES, "Losses", "loss (log scale)", log=True)
+    _panel(speed, records, RATES, "Throughput", "per second (log scale)", log=True)
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+    path = Path(run_dir) / "curves.png"
+    figure.savefig(path, dpi=120)
+    return path
+
+
+def _panel(axes: Any, records: list[Record], names: Mapping[str, str], title: str, unit: str, **style: Any) -> None:
+    """One panel: the named metrics over minutes, each labelled; says so where there is nothing to show."""
+    scale, log = style.get("scale", 1), style.get("log", False)
+    line = {"linewidth": 1.6, "marker": style.get("marker"), "markersize": 4, "zorder": 2}
+    for colour, (key, label) in zip(COLOURS, names.items(), strict=False):
+        points = [(record.get("time/minutes"), record.get(key)) for record in records]
+        points = [(x, y * scale) for x, y in points if x is not None and y is not None and not (log and y <= 0)]
+        if points:
+            x, y = zip(*points, strict=True)
+            axes.plot(x, y, color=colour, label=label, **line)
+    axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    axes.set(xlabel="training time (minutes)", ylabel=unit)
+    axes.grid(True, which="major", color="0.9", linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    if not axes.lines:
+        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", va="center", color="0.5")
+        return
+    if log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    if len(names) > 1:
+        axes.legend(frameon=False, fontsize=9)
