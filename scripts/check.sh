@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Format, lint, types and the tree's own rules; runs them all and fails if any does. CI runs it too.
+# Uses the active virtual environment, else .venv, else what is on PATH.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+if [ -z "${VIRTUAL_ENV:-}" ] && [ -x .venv/bin/ruff ]; then PATH=$PWD/.venv/bin:$PATH; fi
+failed=0
+
+check() { # title, command...
+  local title=$1
+  shift
+  if "$@"; then echo "ok      $title"; else echo "FAILED  $title" && failed=1; fi
+}
+
+short_modules() {
+  local long
+  long=$(find muzero_jax -name '*.py' -exec wc -l {} + | awk '$2 != "total" && $1 > 300')
+  [ -z "$long" ] || { echo "over 300 lines: $long" && return 1; }
+}
+
+no_registry_host() { # pip knows the hosts' names, so that this file need not
+  local hosts host found=0
+  hosts=$(python3 -c 'from pip._internal.models.index import PyPI; print(PyPI.netloc, PyPI.file_storage_domain)') || return 1
+  for host in $hosts; do
+    git grep --untracked -lF "$host" && echo "these files name a package registry" && found=1
+  done
+  return "$found"
+}
+
+check "format" ruff format --quiet --check .
+check "lint" ruff check --quiet .
+check "types" pyright --pythonpath "$(command -v python3)"
+check "300 lines a module" short_modules
+check "no registry's name" no_registry_host
+exit "$failed"

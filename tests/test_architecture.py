@@ -1,0 +1,215 @@
+"""The shape of the project: a star of small modules around `types`. A new edge is an edit to the tables below."""
+
+import ast
+import re
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "muzero_jax"
+
+# Which of our modules each module may import, lowest level first.
+KNOWS = {
+    "types": set(),
+    "config": {"types"},
+    "value_transform": {"types"},
+    "convolution": {"types"},
+    "games.hex": {"types"},
+    "environment": {"types", "games.hex"},
+    "networks": {"types", "convolution", "value_transform"},
+    "replay": {"types"},
+    "targets": {"types"},
+    "search": {"types"},
+    "losses": {"types"},
+    "self_play": {"types"},
+    "learner": {"types", "losses"},
+    "reanalyze": {"types"},
+    "opponents": {"types"},
+    "evaluation": {"types", "opponents"},
+    "exhaustive": {"types"},
+    "training": {
+        "types",
+        "config",
+        "environment",
+        "learner",
+        "losses",
+        "networks",
+        "reanalyze",
+        "replay",
+        "search",
+        "self_play",
+        "targets",
+        "value_transform",
+    },
+    "checkpoint": {"types"},
+    "metrics": {"types"},
+    "devices": {"types"},
+    "memory": {"config", "devices", "training"},
+    "accounting": {"config"},
+    "arena": {"types", "config", "checkpoint", "evaluation", "opponents", "training"},
+    "runner": {"types", "config", "accounting", "arena", "checkpoint", "metrics", "training"},
+}
+
+# Which modules may know each third-party library, so that its next breaking release touches one file.
+EVERYWHERE = {"jax", "jaxtyping", "numpy"}
+LIBRARIES = {
+    "pgx": {"environment", "games.hex"},
+    "flax.linen": {"networks"},
+    "flax.struct": {"games.hex"},
+    "mctx": {"search"},
+    "optax": {"learner", "losses", "value_transform", "training"},  # optimisers: `learner` alone
+    "scipy": {"evaluation"},
+    "orbax": {"checkpoint"},
+    "tensorboardX": {"metrics"},
+    "matplotlib": {"metrics"},
+    "rich": {"metrics"},
+    "wandb": {"metrics"},
+    "jaxlib": {"devices"},
+}
+OPTIMISER_MODULE = "learner"
+
+# The host's side of the program: nobody else sees a config, whose fields reach the algorithm as keyword arguments.
+READS_CONFIG = {"training", "memory", "accounting", "arena", "runner"}
+
+BANNED = {  # the glossary's "don't write", as far as a name alone tells
+    "action_mask": "legal_action_mask",
+    "atoms": "num_bins",
+    "encoder": "representation",
+    "hidden_state": "embedding",
+    "k_steps": "unroll_steps",
+    "latent": "embedding",
+    "latent_state": "embedding",
+    "mcts_steps": "num_simulations",
+    "num_sims": "num_simulations",
+    "phi_transform": "two_hot",
+    "root_value": "search_value",
+    "selfplay_batch_size": "num_envs",
+    "target_pi": "search_policy",
+    "to_play": "current_player",
+    "world_model": "dynamics",
+}
+
+PATHS = {
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if path.stem != "__init__"
+}
+TREES = {name: ast.parse(path.read_text()) for name, path in PATHS.items()}
+each_module = pytest.mark.parametrize("module", TREES)
+
+
+def imports(tree):
+    """The dotted name of everything imported, at any depth: `from a.b import c` gives `a.b.c`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def our_module(dotted):
+    """The module of the package that `muzero_jax.a.b.c` lies in; the package itself is its `__init__`."""
+    parts = dotted.split(".")[1:]
+    prefixes = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    return next((prefix for prefix in prefixes if prefix in PATHS), prefixes[-1])
+
+
+def third_party(tree):
+    names = {name for name in imports(tree) if name.split(".")[0] not in sys.stdlib_module_names}
+    return {name for name in names if name.split(".")[0] not in EVERYWHERE | {"muzero_jax"}}
+
+
+def public_definitions(tree):
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return [node for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
+
+
+def identifiers(tree):
+    """Every name that the code makes or reads: variables, arguments, keywords, attributes, functions, classes."""
+    for node in ast.walk(tree):
+        for field in ("id", "arg", "attr", "name"):
+            if isinstance(getattr(node, field, None), str):
+                yield getattr(node, field)
+
+
+def test_every_module_is_in_the_import_table():
+    assert set(PATHS) <= set(KNOWS)
+
+
+def test_the_import_table_has_no_cycle_and_names_only_its_own_modules():
+    assert set(TopologicalSorter(KNOWS).static_order()) == set(KNOWS)
+
+
+def test_only_the_hosts_side_may_read_a_config():
+    assert {module for module, known in KNOWS.items() if "config" in known} == READS_CONFIG
+
+
+@each_module
+def test_a_module_imports_only_what_the_table_allows(module):
+    ours = {our_module(name) for name in imports(TREES[module]) if name.split(".")[0] == "muzero_jax"}
+    assert ours <= KNOWS.get(module, set())
+
+
+@each_module
+def test_a_third_party_library_is_known_only_where_the_table_says(module):
+    allowed = tuple(library + "." for library, modules in LIBRARIES.items() if module in modules)
+    assert {name for name in third_party(TREES[module]) if not f"{name}.".startswith(allowed)} == set()
+
+
+@each_module
+def test_optimisers_are_made_in_the_learner_alone(module):
+    names = {"adam", "adamw", "chain", "clip_by_global_norm", "sgd", "warmup_cosine_decay_schedule"}
+    attributes = (node for node in ast.walk(TREES[module]) if isinstance(node, ast.Attribute))
+    made = {a.attr for a in attributes if isinstance(a.value, ast.Name) and a.value.id == "optax" and a.attr in names}
+    assert module == OPTIMISER_MODULE or not made
+
+
+@each_module
+def test_a_module_has_at_most_300_lines_and_a_docstring(module):
+    assert len(PATHS[module].read_text().splitlines()) <= 300
+    assert ast.get_docstring(TREES[module])
+
+
+@each_module
+def test_every_public_function_and_class_has_a_docstring(module):
+    assert [node.name for node in public_definitions(TREES[module]) if not ast.get_docstring(node)] == []
+
+
+@each_module
+def test_a_function_has_at_most_8_parameters(module):
+    functions = (node for node in ast.walk(TREES[module]) if isinstance(node, ast.FunctionDef))
+    counts = {f.name: len(f.args.posonlyargs + f.args.args + f.args.kwonlyargs) for f in functions}
+    assert {name: count for name, count in counts.items() if count > 8} == {}
+
+
+@pytest.mark.parametrize("path", [*PATHS.values(), *sorted((ROOT / "experiments").glob("*.py"))], ids=lambda p: p.stem)
+def test_no_name_is_one_that_the_glossary_bans(path):
+    found = set(identifiers(ast.parse(path.read_text()))) & set(BANNED)
+    assert {name: f"write {BANNED[name]}" for name in found} == {}
+
+
+def test_the_modules_that_choose_devices_start_no_backend():
+    """The number of CPU devices is fixed when JAX's backend starts, and importing pgx alone starts it."""
+    modules = ", ".join(f"muzero_jax.{name}" for name in ("config", "devices", "types") if name in PATHS)
+    code = f"import {modules}; from jax._src import xla_bridge; assert not xla_bridge.backends_are_initialized()"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_the_readme_sets_up_a_fresh_machine_with_exactly_two_commands():
+    """`.ci/run` runs these very lines, so the README can't drift from what CI tries."""
+    set_up = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("python3 -m venv")]
+    assert len(set_up) == 2
+    train, tests = set_up
+    assert re.search(r"&& \.venv/bin/python experiments/train\.py --env hex\b[^&]*$", train)
+    assert tests.endswith("&& .venv/bin/pytest")
+    assert all("-c constraints.txt" in command for command in set_up)
+
+
+def test_constraints_are_exact_pins_without_addresses():
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        assert re.fullmatch(r"[a-z0-9-]+==[A-Za-z0-9.]+( ; .+)?", line), line
