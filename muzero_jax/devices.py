@@ -10,11 +10,11 @@ import hashlib
 import os
 import platform
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import jax
-import jaxlib
 from jax.sharding import AxisType, Mesh
 
 AXIS = "data"
@@ -84,8 +84,8 @@ def describe_device(num_devices: int | None = None) -> str:
         plural = "s" if count > 1 else ""
         cores = usable_cores()
         return f"{count} CPU device{plural} ({_cpu_name()}, {cores} core{'s' if cores > 1 else ''})"
-    version = str(getattr(device.client, "platform_version", "")).split()
-    toolkit = version[0] if device.platform == "gpu" and version else device.platform
+    words = str(getattr(device.client, "platform_version", "")).split()
+    toolkit = words[0] if device.platform == "gpu" and words else device.platform
     return f"{f'{count} x ' if count > 1 else ''}{device.device_kind} ({toolkit})"
 
 
@@ -95,7 +95,7 @@ def enable_compilation_cache(directory: str | Path) -> Path:
     Opt-in: a program compiled for another CPU may crash, hence the subfolder; XLA has open bugs with it on some CPUs.
     """
     machine = f"{platform.machine()}-{_cpu_name()}-{_cpu_flags()}"
-    folder = Path(directory) / f"jaxlib-{jaxlib.__version__}-{hashlib.sha256(machine.encode()).hexdigest()[:12]}"
+    folder = Path(directory) / f"jaxlib-{version('jaxlib')}-{hashlib.sha256(machine.encode()).hexdigest()[:12]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -252,7 +252,8 @@ def plot_curves(run_dir: str | Path) -> Path:
     records = read_records(run_dir)
     if not records:
         raise ValueError(f"there is nothing to draw in {Path(run_dir) / FILE}; train a run first")
-    figure = Figure(figsize=(11, 7.2), layout="constrained")
+    figure = Figure(figsize=(11, 7.2))
+    figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.12)
     (strength, rating), (loss, speed) = figure.subplots(2, 2)
     opponents = {f"eval/{name}": name for record in records for name in _scores(record)}
     _panel(strength, records, opponents, "Score against fixed opponents", "score (%)", scale=100, marker="o")
@@ -261,7 +262,6 @@ def plot_curves(run_dir: str | Path) -> Path:
     _panel(rating, records, {ELO: "Elo"}, "Rating among the run's own versions", "Elo (first version = 0)", marker="o")
     _panel(loss, records, LOSSES, "Losses", "loss (log scale)", log=True)
     _panel(speed, records, RATES, "Throughput", "per second (log scale)", log=True)
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
     path = Path(run_dir) / "curves.png"
     figure.savefig(path, dpi=120)
     return path
