@@ -8,9 +8,8 @@ import dataclasses
 import json
 import typing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
-
-from muzero_jax.types import Metrics  # noqa: F401  (the star: every module may know the records, and nothing else)
 
 
 @dataclass(frozen=True)
@@ -232,6 +231,14 @@ def to_json(config: Config) -> str:
 def from_json(text: str) -> Config:
     """The inverse of `to_json`; ValueError names a key that this version doesn't know."""
     return _build(Config, json.loads(text))
+
+
+def load(run_dir: Path) -> Config:
+    """The config that a run was made with; ValueError if the folder holds no run."""
+    file = run_dir / "config.json"
+    if not file.is_file():
+        raise ValueError(f"{run_dir} holds no run (there is no {file}); train one with experiments/train.py")
+    return from_json(file.read_text())
 
 
 def _build(cls: type, values: dict[str, Any]) -> Any:

@@ -1,0 +1,19 @@
+"""What every entry point does with a user's mistake: one sentence on stderr and a non-zero exit, never a traceback."""
+
+import sys
+from collections.abc import Callable
+
+EXIT_ERROR = 2
+EXIT_INTERRUPTED = 130
+
+
+def report_errors(main: Callable[[list[str]], int], arguments: list[str]) -> int:
+    """Runs `main`; a ValueError (a mistake with a remedy) or OSError becomes one sentence and exit status 2."""
+    try:
+        return main(arguments)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_ERROR
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED

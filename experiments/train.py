@@ -1,0 +1,66 @@
+"""Trains a MuZero agent from nothing: python experiments/train.py --env hex --board-size 5 --minutes 5
+
+The command line is read twice. First `--env`, `--board-size` and `--resume` choose a preset, or the saved config of the
+run to go on with; then every flag overrides one field of it, and `--help` shows that very preset's defaults.
+"""
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import tyro
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from experiments import presets  # noqa: E402
+from experiments.command_line import EXIT_INTERRUPTED, report_errors  # noqa: E402
+from muzero_jax import (
+    config as configs,  # noqa: E402
+    devices,  # noqa: E402
+)
+from muzero_jax.config import Config  # noqa: E402
+
+
+def choose_default(arguments: list[str]) -> Config:
+    """The config that the flags override: a preset, or what the run to resume was made with."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--env", default="hex")
+    parser.add_argument("--board-size", "--board_size", type=int)
+    parser.add_argument("--run-dir", "--run_dir", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--devices", type=int)
+    known, _ = parser.parse_known_args(arguments)
+    devices.configure_devices(known.devices)
+    default = presets.preset(known.env, known.board_size)
+    if not known.resume:
+        return default
+    from muzero_jax import runner
+
+    return configs.load(known.run_dir or runner.default_run_dir(replace(default, seed=known.seed)))
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the command; returns its exit status."""
+    default = choose_default(arguments)
+    config = configs.validate(tyro.cli(Config, default=default, args=arguments, description=__doc__))
+    from muzero_jax import memory, runner
+
+    num_devices = devices.configure_devices(config.devices)
+    devices.check_divisible("--self-play.num-envs", config.self_play.num_envs, num_devices)
+    devices.check_divisible("--optimiser.batch-size", config.optimiser.batch_size, num_devices)
+    mesh = devices.make_mesh(num_devices)
+    print(f"device: {devices.describe_device()}")
+    memory.check(config, mesh, print)
+    run_dir = runner.prepare_run_dir(config)
+    print(f"run directory: {run_dir}")
+    result = runner.train(config, run_dir, mesh, print)
+    if result.interrupted:
+        print(f"stopped and saved; go on with: python experiments/train.py --run-dir {run_dir} --resume")
+        return EXIT_INTERRUPTED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(report_errors(main, sys.argv[1:]))

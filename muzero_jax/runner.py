@@ -1,0 +1,196 @@
+"""The thin host loop: run the one program chunk after chunk; between chunks write, evaluate, save, and heed Ctrl-C.
+
+The host decides *when* to evaluate and save by the clock, but neither touches the state: a run's parameters do not
+depend on the clock, and a resumed run equals an unbroken one bit for bit.
+"""
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+from jax.sharding import Mesh
+
+from muzero_jax import config as configs, training
+from muzero_jax.accounting import Clock, Interrupt, Record, Totals
+from muzero_jax.arena import Arena, Versions
+from muzero_jax.checkpoint import Checkpointer
+from muzero_jax.config import Config
+from muzero_jax.metrics import MetricsWriter, ProgressDisplay, last_record, wandb_writer
+from muzero_jax.types import Metrics, TrainState
+
+Program = Callable[[TrainState], tuple[TrainState, Metrics]]
+
+
+class Schedule:
+    """Says when the clock has gone on by another `minutes`; never, if that is 0."""
+
+    def __init__(self, minutes: float, now: float):
+        self._minutes, self._last = minutes, now
+
+    def due(self, now: float) -> bool:
+        """True once per interval."""
+        if self._minutes <= 0 or now - self._last < self._minutes:
+            return False
+        self._last = now
+        return True
+
+
+class Result(NamedTuple):
+    """How a session ended."""
+
+    summary: dict[str, Any]  # what summary.json holds
+    interrupted: bool  # by Ctrl-C; then nothing was evaluated at the end
+
+
+def default_run_dir(config: Config) -> Path:
+    """Where a run goes unless told otherwise: runs/<game>[-<size>]-seed<seed>."""
+    size = f"-{config.board_size}" if config.board_size else ""
+    return Path("runs") / f"{config.env}{size}-seed{config.seed}"
+
+
+def prepare_run_dir(config: Config) -> Path:
+    """The run's folder, made if need be, with `config.json` in it.
+
+    Raises ValueError if it holds a run already and neither `--resume` nor `--overwrite` was given, or if there is
+    nothing to resume. Only `--overwrite` ever deletes anything, and only a folder that holds a run.
+    """
+    run_dir = Path(config.run_dir) if config.run_dir else default_run_dir(config)
+    holds_run = (run_dir / "config.json").exists()
+    if config.resume and not holds_run:
+        raise ValueError(f"there is no run to resume in {run_dir}; leave out --resume to start one")
+    if holds_run and not (config.resume or config.overwrite):
+        raise ValueError(f"{run_dir} holds a run already: --resume goes on with it, --overwrite deletes it first")
+    if not holds_run and run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
+        raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
+    if holds_run and config.overwrite and not config.resume:
+        shutil.rmtree(run_dir)
+    run_dir.mkdir(parents=True, exist_ok=True)
+    (run_dir / "config.json").write_text(configs.to_json(replace(config, resume=False, overwrite=False)))
+    return run_dir
+
+
+def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None]) -> Result:
+    """Trains until the clock, `max_iterations` or Ctrl-C says stop, then measures how strong the agent has become.
+
+    Raises ValueError in one sentence where the user can do something about it: a loss that stopped being finite, a
+    disk that is full, a checkpoint of another configuration. The last good checkpoint is kept.
+    """
+    parts = training.make_parts(config)
+    abstract = training.abstract_state(config, parts, mesh)
+    versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
+    with Checkpointer(run_dir / "checkpoints") as checkpoints, Interrupt() as interrupt:
+        restored = checkpoints.restore_latest(abstract) if config.resume else None
+        iteration = restored[0] if restored else 0
+        record = last_record(run_dir, up_to_iteration=iteration) if restored else {}
+        versions.ladder.load(iteration)
+        clock, totals = Clock(record), Totals(config, record)
+        others = [wandb_writer(run_dir, config=asdict(config))] if config.wandb else []
+        with MetricsWriter(run_dir, resume_from=iteration, tensorboard=config.tensorboard, others=others) as writer:
+            say(f"resuming at iteration {iteration}" if restored else "compiling; Ctrl-C saves and stops at any time")
+            with clock.measure("compile"):
+                state = restored[1] if restored else training.make_init(config, parts, mesh)()
+                program: Program = training.make_chunk(config, parts, mesh).lower(state).compile()
+            with ProgressDisplay(config.minutes) as display:
+                loop = Loop(config, program, versions, checkpoints, Reporter(writer, display, clock), totals)
+                state, iteration = loop.run(state, iteration, interrupt)
+            if interrupt.requested:
+                return Result({}, interrupted=True)
+            say("training is over; now the final matches")
+            strength = versions.final(state.learner.params, iteration)
+            scores = {f"eval/{spec}": summary["score"] for spec, summary in strength.items()}
+            writer.write({"iteration": iteration} | clock.record() | scores)
+    summary = {"iteration": iteration, "strength": strength, "elo": versions.ladder.by_iteration()}
+    summary |= {"totals": totals.counts, "seconds": split_time(clock, totals, iteration)}
+    (run_dir / "summary.json").write_text(json.dumps(summary, indent=2))
+    return Result(summary, interrupted=False)
+
+
+def split_time(clock: Clock, totals: Totals, iteration: int) -> dict[str, float]:
+    """Seconds by purpose. Self-play and learning are one program; self-play's share is what an iteration took while
+    the ring was filling, when nothing was learned yet."""
+    self_play = min(totals.self_play_seconds_per_iteration * iteration, clock.seconds["train"])
+    return {
+        "self-play": self_play,
+        "learning": clock.seconds["train"] - self_play,
+        "evaluation": clock.seconds["evaluate"],
+        "compilation": clock.seconds["compile"],
+    }
+
+
+class Reporter(NamedTuple):
+    """Where records go: to the file, and before the user's eyes."""
+
+    writer: MetricsWriter
+    display: ProgressDisplay
+    clock: Clock
+
+    def report(self, record: Record) -> None:
+        """Writes and shows one record, with the clock added."""
+        record = record | self.clock.record()
+        self.writer.write(record)
+        self.display.update(record)
+
+
+class Loop(NamedTuple):
+    """The chunks of one session, and what happens between them."""
+
+    config: Config
+    program: Program
+    versions: Versions
+    checkpoints: Checkpointer
+    reporter: Reporter
+    totals: Totals
+
+    def run(self, state: TrainState, iteration: int, interrupt: Interrupt) -> tuple[TrainState, int]:
+        """Runs chunks until it is time to stop, then saves; returns the last state and its iteration."""
+        clock = self.reporter.clock
+        evaluations = Schedule(self.config.evaluation.interval_minutes, clock.minutes)
+        saves = Schedule(self.config.checkpoint_minutes, clock.minutes)
+        if iteration == 0 and self.config.evaluation.interval_minutes > 0:
+            self.reporter.report({"iteration": 0} | self._evaluate(state, 0))
+        saved_at = None
+        while not (interrupt.requested or self._finished(iteration)):
+            state, record = self._chunk(state)
+            iteration += self.config.iterations_per_chunk
+            check_finite(record, iteration)
+            evaluate = evaluations.due(clock.minutes) or self._finished(iteration)
+            if evaluate and not interrupt.requested:
+                record |= self._evaluate(state, iteration)
+            self.reporter.report({"iteration": iteration} | record)
+            if saves.due(clock.minutes) or evaluate:
+                self.checkpoints.save(iteration, state)
+                saved_at = iteration
+        if saved_at != iteration:
+            self.checkpoints.save(iteration, state)
+        return state, iteration
+
+    def _finished(self, iteration: int) -> bool:
+        at_limit = self.config.max_iterations is not None and iteration >= self.config.max_iterations
+        return at_limit or self.reporter.clock.minutes >= self.config.minutes
+
+    def _chunk(self, state: TrainState) -> tuple[TrainState, Record]:
+        seconds = self.reporter.clock.seconds
+        before = seconds["train"]
+        with self.reporter.clock.measure("train"):
+            state, metrics = self.program(state)
+            metrics = jax.device_get(metrics)
+        return state, self.totals.add(metrics, seconds["train"] - before)
+
+    def _evaluate(self, state: TrainState, iteration: int) -> Record:
+        with self.reporter.clock.measure("evaluate"):
+            return self.versions.progress(state.learner.params, iteration)
+
+
+def check_finite(record: Record, iteration: int) -> None:
+    """Raises ValueError if learning has diverged; called before anything is saved, so no bad checkpoint is written."""
+    for name in ("train/loss", "train/gradient_norm"):
+        if not math.isfinite(record.get(name, 0.0)):
+            raise ValueError(
+                f"{name} is not finite at iteration {iteration}: training has diverged and stops. The last good "
+                "checkpoint is kept; go on from it with --resume and a lower --optimiser.learning-rate"
+            )
