@@ -14,8 +14,8 @@ import tyro
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from experiments.command_line import report_errors  # noqa: E402
-from muzero_jax import devices  # noqa: E402
+from experiments.command_line import report_errors
+from muzero_jax import devices
 
 
 @dataclass(frozen=True)

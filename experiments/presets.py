@@ -53,7 +53,7 @@ def connect_four() -> Config:
 
 
 def tower(env: str) -> Config:
-    """Othello, Go, chess and shogi: a convolution tower. Reaches nothing in minutes on a CPU; meant for an accelerator."""
+    """Othello, Go, chess and shogi: a convolution tower, meant for an accelerator."""
     return Config(
         env=env,
         minutes=60.0,

@@ -8,18 +8,21 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import tyro
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from experiments import presets  # noqa: E402
-from experiments.command_line import EXIT_INTERRUPTED, report_errors  # noqa: E402
+from experiments import presets
+from experiments.command_line import EXIT_INTERRUPTED, report_errors
 from muzero_jax import (
-    config as configs,  # noqa: E402
-    devices,  # noqa: E402
+    config as configs,
 )
-from muzero_jax.config import Config  # noqa: E402
+from muzero_jax import (
+    devices,
+)
+from muzero_jax.config import Config
 
 
 def choose_default(arguments: list[str]) -> Config:
@@ -59,7 +62,35 @@ def main(arguments: list[str]) -> int:
     if result.interrupted:
         print(f"stopped and saved; go on with: python experiments/train.py --run-dir {run_dir} --resume")
         return EXIT_INTERRUPTED
+    show(result.summary, run_dir)
     return 0
+
+
+def show(summary: dict[str, Any], run_dir: Path) -> None:
+    """Prints how strong the agent has become and what the run cost, and draws its curves."""
+    strength = [
+        {
+            "opponent": opponent,
+            "score": f"{match['score']:.1%}",
+            "95% interval": f"{match['ci95'][0]:.1%} to {match['ci95'][1]:.1%}",
+            "won / drawn / lost": f"{match['wins']} / {match['draws']} / {match['losses']}",
+        }
+        for opponent, match in summary["strength"].items()
+    ]
+    metrics.summary_table(strength, "\nStrength (colours balanced, every opening played from both sides)")
+    seconds, rates = summary["seconds"], summary["rates"]
+    cost = [
+        {"": name, "total": f"{total:,.0f}", "per second": f"{rates[name]:,.1f}"}
+        for name, total in summary["totals"].items()
+    ]
+    metrics.summary_table(cost, "\nWork (rates are those of self-play and learning together)")
+    spent = [
+        {"": purpose, "seconds": f"{time:.0f}", "share": f"{time / sum(seconds.values()):.0%}"}
+        for purpose, time in seconds.items()
+    ]
+    metrics.summary_table(spent, "\nTime")
+    print(f"\ncurves: {metrics.plot_curves(run_dir)}")
+    print(f"next:   python experiments/evaluate.py --run {run_dir} --opponent mcts:1000")
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ class Totals:
             for name, values in metrics.items()
             if name.startswith("train/") and name not in self.counts and learned.any()
         }
-        rates = {
+        rates: Record = {
             "selfplay/frames_per_second": chunk["selfplay/frames"] / seconds,
             "selfplay/simulations_per_second": chunk["selfplay/frames"] * self._simulations / seconds,
             "selfplay/mean_length": chunk["selfplay/frames"] / max(chunk["selfplay/games"], 1.0),
@@ -88,3 +88,13 @@ class Totals:
             "time/self_play_per_iteration": self.self_play_seconds_per_iteration,
         }
         return self.counts | losses | rates
+
+    def summary(self, seconds: float) -> dict[str, Record]:
+        """Totals and mean rates over the run's `seconds` of self-play and learning."""
+        totals = {
+            "games": self.counts["selfplay/games"],
+            "frames": self.counts["selfplay/frames"],
+            "simulations": self.counts["selfplay/frames"] * self._simulations,
+            "updates": self.counts["train/updates"],
+        }
+        return {"totals": totals, "rates": {name: total / max(seconds, 1e-9) for name, total in totals.items()}}

@@ -1,26 +1,26 @@
-"""Who plays whom: players by name, matches shared among the devices, and a run's ladder of its own earlier versions."""
+"""Who plays whom: players by name, trained runs as agents, matches shared among the devices."""
 
 import functools
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array
 
-from muzero_jax import config as configs, evaluation, opponents
+from muzero_jax import config as configs
+from muzero_jax import evaluation, opponents
 from muzero_jax.checkpoint import restore_params
 from muzero_jax.config import Config
 from muzero_jax.training import AXIS, Parts, make_parts, make_search
 from muzero_jax.types import Params, Player
 
-Summary = dict[str, float | int | list[float]]
+Summary = dict[str, Any]
+"""`evaluation.summarise`'s dict: wins, draws, losses, games, score, ci95, ..."""
 ShardedMatch = Callable[[Params, Params, Array], Summary]
 
-OPPONENT_SPECS = "random, greedy (the run's own policy head), a run directory, or mcts:N (rollout MCTS under the true rules, N simulations)"
+OPPONENT_SPECS = "random, greedy (the run's own policy head), mcts:N (rollout MCTS, N simulations) or a run directory"
 
 
 def make_agent(config: Config, parts: Parts, num_simulations: int) -> Player:
@@ -99,10 +99,6 @@ def sharded_match(
     return lambda params_a, params_b, key: evaluation.summarise(jax.device_get(compiled(params_a, params_b, key)))
 
 
-QUICK_SIMULATIONS = 100
-"""Rollout MCTS opponents up to this budget play while training; stronger ones at the end only, for they take minutes."""
-
-
 class Arena:
     """The matches of one run; each is compiled when it is first asked for."""
 
@@ -120,100 +116,3 @@ class Arena:
         """The agent with `params` against an opponent's spec, or against "self" with the params of `rival`."""
         other = rival if opponent == "self" else params
         return self._match(opponent, num_games)(params, other, key)
-
-
-class Ladder:
-    """A run's versions and their games among themselves; gives each an Elo, the first version being 0.
-
-    Each new version meets the one before it and the one half-way back: all are connected, and not by one chain.
-    Versions are kept in memory and their results in a JSON file, so that a resumed run keeps its scale.
-    """
-
-    def __init__(self, file: Path):
-        self._file = file
-        self.iterations: list[int] = []
-        self._games: list[tuple[int, int, float, float]] = []  # (i, j, points of i, points of j), by index
-
-    def load(self, up_to_iteration: int) -> None:
-        """Reads what an earlier session wrote, without versions newer than the checkpoint resumed from."""
-        if self._file.exists():
-            stored = json.loads(self._file.read_text())
-            self.iterations = [i for i in stored["iterations"] if i <= up_to_iteration]
-            count = len(self.iterations)
-            self._games = [tuple(row) for row in stored["games"] if max(row[:2]) < count]
-
-    def rivals(self) -> list[int]:
-        """Iterations of the versions that the next one should meet."""
-        last = len(self.iterations) - 1
-        return [self.iterations[index] for index in sorted({last, last // 2})] if last >= 0 else []
-
-    def add(self, iteration: int, results: dict[int, Summary]) -> float:
-        """Records a new version and its matches against earlier ones (by iteration); returns its Elo."""
-        index = len(self.iterations)
-        for rival, summary in results.items():
-            points = float(summary["score"]) * float(summary["games"])  # type: ignore[arg-type]
-            self._games.append(
-                (index, self.iterations.index(rival), points, float(summary["games"]) - points)  # type: ignore[arg-type]
-            )
-        self.iterations.append(iteration)
-        self._file.write_text(json.dumps({"iterations": self.iterations, "games": self._games}))
-        return self.ratings()[-1]
-
-    def by_iteration(self) -> dict[str, float]:
-        """Elo of every version so far, by its iteration."""
-        return {str(iteration): rating for iteration, rating in zip(self.iterations, self.ratings(), strict=True)}
-
-    def ratings(self) -> list[float]:
-        """Elo of every version so far."""
-        wins = np.zeros((len(self.iterations),) * 2)
-        for i, j, points, against in self._games:
-            wins[i, j] += points
-            wins[j, i] += against
-        return [float(rating) for rating in evaluation.fit_elo(wins)]
-
-
-class Versions:
-    """Plays the run's present version against its opponents and its own past."""
-
-    def __init__(self, config: Config, arena: Arena, run_dir: Path, abstract_params: Params):
-        self._config, self._arena = config, arena
-        self._checkpoints = run_dir / "checkpoints"
-        self._abstract_params = abstract_params
-        self._params: dict[int, Params] = {}
-        self.ladder = Ladder(run_dir / "elo.json")
-
-    def progress(self, params: Params, iteration: int) -> dict[str, float]:
-        """Scores against the quick opponents, and the Elo on the ladder of the run's own versions."""
-        e = self._config.evaluation
-        quick = ["random", *(f"mcts:{n}" for n in e.mcts_simulations if n <= QUICK_SIMULATIONS)]
-        record = {f"eval/{spec}": self._score(spec, params, iteration, e.games) for spec in quick}
-        if iteration not in self.ladder.iterations:
-            record["eval/elo"] = self.ladder.add(iteration, self._meet_rivals(params, iteration))
-            # A copy on the host: the state is donated to the next chunk.
-            self._params[iteration] = jax.device_get(params)
-        return record
-
-    def final(self, params: Params, iteration: int) -> dict[str, Summary]:
-        """Full matches against every opponent of the config."""
-        e = self._config.evaluation
-        specs = ["random", *(f"mcts:{n}" for n in e.mcts_simulations)]
-        return {spec: self._play(spec, params, iteration, e.final_games) for spec in specs}
-
-    def _play(self, spec: str, params: Params, iteration: int, num_games: int, rival: Params = None) -> Summary:
-        key = jax.random.fold_in(jax.random.key(self._config.seed), iteration)
-        return self._arena.play(spec, params, key, num_games=num_games, rival=rival)
-
-    def _score(self, spec: str, params: Params, iteration: int, num_games: int) -> float:
-        return float(self._play(spec, params, iteration, num_games)["score"])  # type: ignore[arg-type]
-
-    def _meet_rivals(self, params: Params, iteration: int) -> dict[int, Summary]:
-        results = {}
-        for rival in self.ladder.rivals():
-            rival_params = self._params.get(rival)
-            if rival_params is None:  # from before a resume: its checkpoint may be gone, the newest one never is
-                try:
-                    _, rival_params = restore_params(self._checkpoints, self._abstract_params, step=rival)
-                except ValueError:
-                    continue
-            results[rival] = self._play("self", params, iteration, self._config.evaluation.games // 2, rival_params)
-        return results

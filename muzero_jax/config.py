@@ -181,7 +181,9 @@ _POSITIVE = (
     "self_play.rollout_length replay.replay_length replay.end_weight targets.unroll_steps targets.td_steps "
     "optimiser.batch_size optimiser.updates_per_iteration evaluation.num_simulations iterations_per_chunk minutes"
 ).split()
-_UNIT_INTERVAL = "self_play.exploration search.dirichlet_fraction replay.reanalyze_fraction targets.td_lambda targets.discount".split()
+_UNIT_INTERVAL = (
+    "self_play.exploration search.dirichlet_fraction replay.reanalyze_fraction targets.td_lambda targets.discount"
+).split()
 
 
 def _flag(path: str) -> str:
@@ -196,7 +198,7 @@ def _get(config: Config, path: str) -> Any:
 
 
 def validate(config: Config) -> Config:
-    """The config itself, if a run can be made of it; else ValueError with one sentence that names the flag to change."""
+    """The config itself, if a run can be made of it; else ValueError in one sentence that names the flag to change."""
     for path in _POSITIVE:
         if _get(config, path) <= 0:
             raise ValueError(f"{_flag(path)} is {_get(config, path)}, but must be positive")
@@ -218,7 +220,7 @@ def validate(config: Config) -> Config:
         raise ValueError(f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {replay}")
     if config.evaluation.games % 2 or config.evaluation.final_games % 2:
         raise ValueError(
-            "--evaluation.games and --evaluation.final-games must be even, because every opening is played with both colours"
+            "--evaluation.games and --evaluation.final-games must be even: openings are played with both colours"
         )
     return config
 

@@ -1,7 +1,7 @@
 """An exhaustive walk: every reply by every opponent against one deterministic player.
 
-For a game small enough this is proof, not a sample: if the walk finds no loss, no opponent whatever can beat the player.
-Positions are visited ply by ply in batches of one compiled size, and a position reached along several paths counts once.
+For a game small enough this is proof, not a sample: if the walk finds no loss, no opponent can beat the player.
+Positions are visited ply by ply in batches of one compiled size; one reached along several paths counts once.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class WalkResult(NamedTuple):
 def walk(
     environment: Environment, player: Player, params: Params, *, moves_first: bool, batch_size: int = 256
 ) -> WalkResult:
-    """Plays `player` (deterministic, asked with one fixed key) as one colour against every possible sequence of replies.
+    """Plays `player` (deterministic, asked with one fixed key) as one colour against every sequence of replies.
 
     Args:
       batch_size: positions per compiled call; changes speed only.
@@ -47,11 +47,11 @@ def walk(
         is_players = np.asarray(states.current_player) == players_id
         actions = call.act(level)
         chosen = np.eye(environment.num_actions, dtype=bool)[actions]
-        to_play = np.where(is_players[:, None], chosen, states.legal_action_mask)
-        if not np.all(states.legal_action_mask[to_play & is_players[:, None]]):
+        expanded = np.where(is_players[:, None], chosen, states.legal_action_mask)
+        if not np.all(states.legal_action_mask[expanded & is_players[:, None]]):
             raise ValueError(f"{player.name} chose an illegal move")
         positions += int(is_players.sum())
-        row, action = np.nonzero(to_play)
+        row, action = np.nonzero(expanded)
         level, reward, terminated = call.move([leaf[row] for leaf in level], action.astype(np.int32))
         for outcome in np.where(is_players[row], reward, -reward)[terminated]:
             results[int(np.sign(outcome))] += 1

@@ -1,4 +1,4 @@
-"""The loss of MuZero: unroll the learned model K steps along the actions played, and compare every head with its target.
+"""The loss of MuZero: unroll the learned model along the actions played, and compare every head with its target.
 
 Two details that are easily got wrong, both from MuZero's appendix G: the root's losses have weight 1 and each unrolled
 step 1/K, and the gradient is halved at the *input of the dynamics* only, so that the heads' gradient into an embedding

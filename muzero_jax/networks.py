@@ -70,7 +70,7 @@ class Board(NamedTuple):
 
 
 class Residual(nn.Module):
-    """A first layer, then pre-activation residual blocks x + f(act(LN(f(act(LN(x)))))); f is a dense layer or a 3x3 convolution."""
+    """A first layer, then pre-activation blocks x + f(act(LN(f(act(LN(x)))))); f is dense or a 3x3 convolution."""
 
     sizes: Sizes
     layer: Callable[..., nn.Module]
@@ -113,8 +113,10 @@ class Heads(nn.Module):
 
 
 class ActionPlanes(nn.Module):
-    """An action on a board: a convolved plane with a one at the cell it touches, plus an embedding of its index spread over
-    the board, for the games where a cell alone does not tell actions apart (passes, chess)."""
+    """An action on a board: a convolved plane with a one at the cell it touches, plus an embedding of its index.
+
+    The embedding is spread over the board, for games where a cell does not tell actions apart (passes, chess).
+    """
 
     sizes: Sizes
     board: Board
@@ -130,7 +132,7 @@ class ActionPlanes(nn.Module):
 
 
 class MuZeroNetwork(nn.Module):
-    """h, g and f. With a `board` a convolution tower, embeddings [N, H, W, width]; without one an MLP, embeddings [N, width]."""
+    """h, g and f: with a `board` a convolution tower (embeddings [N, H, W, width]), else an MLP ([N, width])."""
 
     sizes: Sizes
     board: Board | None = None

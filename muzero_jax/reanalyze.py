@@ -32,7 +32,7 @@ def refresh(
 
 
 def staleness(fresh: Transition, stored: Transition) -> dict[str, Array]:
-    """How far the stored targets had drifted from the fresh ones: mean absolute value difference and policy distance."""
+    """How far stored targets had drifted from fresh ones: mean absolute value difference and policy distance."""
     value = jnp.mean(jnp.abs(fresh.search_value - stored.search_value))
     policy = jnp.mean(0.5 * jnp.sum(jnp.abs(fresh.search_policy - stored.search_policy), axis=-1))
     return {"train/stale_value": value, "train/stale_policy": policy}

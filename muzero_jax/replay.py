@@ -26,7 +26,7 @@ def init(transition: Transition, *, num_envs: int, replay_length: int) -> Replay
 
 
 def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
-    """Writes a rollout (leaves [T, B, ...]) over the oldest frames. C must be a multiple of T, so a write never wraps."""
+    """Writes a rollout (leaves [T, B, ...]) over the oldest frames; C is a multiple of T, so a write never wraps."""
     replay_length = replay.transitions.action.shape[0]
     rollout_length = trajectory.action.shape[0]
     if replay_length % rollout_length:

@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import Mesh
 
-from muzero_jax import config as configs, training
+from muzero_jax import config as configs
+from muzero_jax import training
 from muzero_jax.accounting import Clock, Interrupt, Record, Totals
-from muzero_jax.arena import Arena, Versions
+from muzero_jax.arena import Arena
 from muzero_jax.checkpoint import Checkpointer
 from muzero_jax.config import Config
 from muzero_jax.metrics import MetricsWriter, ProgressDisplay, last_record, wandb_writer
+from muzero_jax.progress import Versions
 from muzero_jax.types import Metrics, TrainState
 
 Program = Callable[[TrainState], tuple[TrainState, Metrics]]
@@ -101,18 +103,19 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
             if interrupt.requested:
                 return Result({}, interrupted=True)
             say("training is over; now the final matches")
-            strength = versions.final(state.learner.params, iteration)
+            strength = versions.measure_fully(state.learner.params, iteration)
             scores = {f"eval/{spec}": summary["score"] for spec, summary in strength.items()}
             writer.write({"iteration": iteration} | clock.record() | scores)
     summary = {"iteration": iteration, "strength": strength, "elo": versions.ladder.by_iteration()}
-    summary |= {"totals": totals.counts, "seconds": split_time(clock, totals, iteration)}
+    summary |= {"seconds": split_time(clock, totals, iteration)} | totals.summary(clock.seconds["train"])
     (run_dir / "summary.json").write_text(json.dumps(summary, indent=2))
     return Result(summary, interrupted=False)
 
 
 def split_time(clock: Clock, totals: Totals, iteration: int) -> dict[str, float]:
     """Seconds by purpose. Self-play and learning are one program; self-play's share is what an iteration took while
-    the ring was filling, when nothing was learned yet."""
+    the ring was filling, when nothing was learned yet.
+    """
     self_play = min(totals.self_play_seconds_per_iteration * iteration, clock.seconds["train"])
     return {
         "self-play": self_play,
@@ -183,7 +186,7 @@ class Loop(NamedTuple):
 
     def _evaluate(self, state: TrainState, iteration: int) -> Record:
         with self.reporter.clock.measure("evaluate"):
-            return self.versions.progress(state.learner.params, iteration)
+            return self.versions.measure(state.learner.params, iteration)
 
 
 def check_finite(record: Record, iteration: int) -> None:

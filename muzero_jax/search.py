@@ -98,7 +98,7 @@ def puct_search(
     pb_c_base: float,
     temperature: float,
 ) -> SearchFn:
-    """MuZero's search (Schrittwieser et al. 2020, appendix B): PUCT, Dirichlet noise at the root, visit counts as policy.
+    """MuZero's search (Schrittwieser et al. 2020, appendix B): PUCT, Dirichlet noise at the root, visits as policy.
 
     Args:
       dirichlet_fraction, temperature: both 0 in evaluation and play: no noise, the most visited action.

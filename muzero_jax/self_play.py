@@ -64,7 +64,7 @@ def explore(key: Array, action: Array, legal_action_mask: Array, probability: fl
 
 
 def statistics(trajectory: Transition) -> dict[str, Array]:
-    """Sums over a rollout from which a run's throughput and results are told. A decisive game is one that is not drawn."""
+    """Sums over a rollout, to tell a run's throughput and results; a decisive game is one that is not drawn."""
     ended = trajectory.discount == 0
     return {
         "selfplay/games": jnp.sum(ended, dtype=jnp.float32),

@@ -1,8 +1,8 @@
 """What the unrolled predictions of a window should have been.
 
-One backward recursion over the signed `discount` gives Monte-Carlo, n-step and TD(lambda) value targets, for one and two
-players alike: no parity, no player index, no flag for the end. Past the end of a game reward and value are 0 and the
-policy is masked; the *actions* there are drawn uniformly, so that the model learns that nothing matters any more.
+One backward recursion over the signed `discount` gives Monte-Carlo, n-step and TD(lambda) value targets, for one and
+two players alike: no parity, no player index, no flag for the end. Past the end of a game reward and value are 0 and
+the policy is masked; the *actions* there are drawn uniformly, so that the model learns that nothing matters any more.
 """
 
 import jax
@@ -27,8 +27,8 @@ def lambda_returns(
         G_t = r_{t+1} + d_{t+1} ((1 - lambda) nu_{t+1} + lambda G_{t+1}),   G_{t+n} = nu_{t+n}
 
     (Sutton & Barto 2018, section 12.3). `td_lambda` = 1 is the n-step return; with n at least the longest game's
-    length it is the Monte-Carlo return. A random move says nothing of what the position is worth, so a return stops there:
-    G_t = nu_t where `explored`. Here `reward[:, t]` and `discount[:, t]` are those of the move made at frame t.
+    length it is the Monte-Carlo return. A random move says nothing of what the position is worth, so a return stops
+    there: G_t = nu_t where `explored`. Here `reward[:, t]` and `discount[:, t]` are of the move made at frame t.
 
     Args:
       reward, discount, value: [N, L]; `value` is the search value of each frame, for its mover.
@@ -77,7 +77,7 @@ def make(window: Transition, *, unroll_steps: int, td_steps: int, td_lambda: flo
 
 
 def unroll_actions(window: Transition, key: Array, *, unroll_steps: int) -> Int[Array, "N K"]:
-    """The K actions to unroll: those played while the game lasts, uniformly random ones past its end (MuZero, appendix G)."""
+    """The K actions to unroll: those played, and uniformly random ones past the end (MuZero, appendix G)."""
     played = window.action[:, :unroll_steps]
     num_actions = window.legal_action_mask.shape[-1]
     arbitrary = jax.random.randint(key, played.shape, 0, num_actions, dtype=played.dtype)

@@ -233,7 +233,7 @@ def state_specs() -> TrainState:
 
 
 def abstract_state(config: Config, parts: Parts, mesh: Mesh) -> TrainState:
-    """Shapes, dtypes and shardings of the whole state; what a checkpoint is restored onto and memory is planned from."""
+    """Shapes, dtypes and shardings of the state: what a checkpoint is restored onto and memory is planned from."""
     shapes = jax.eval_shape(partial(init, config, parts))
     with_sharding = lambda spec, tree: jax.tree.map(  # noqa: E731
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(mesh, spec)), tree

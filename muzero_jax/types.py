@@ -21,7 +21,7 @@ EnvState = Any
 
 
 class Transition(NamedTuple):
-    """One move of one game, as its mover saw it. Leaves may carry leading axes: [T, B, ...], [C, B, ...] or [N, L, ...]."""
+    """One move of one game, as its mover saw it; leading axes [T, B, ...], [C, B, ...] or [N, L, ...]."""
 
     observation: Array  # [*obs] bool (float32 where the game has counts), the mover's view before the move
     legal_action_mask: Array  # [A] bool, True = legal
@@ -116,7 +116,7 @@ class Targets(NamedTuple):
 
 
 class ReplayState(NamedTuple):
-    """A time-major ring: frame t of game b lies at [t mod C, b]. A slot's successor in time is the next one in the ring."""
+    """A time-major ring: frame t of game b lies at [t mod C, b], so a slot's successor in time is the next one."""
 
     transitions: Transition  # leaves [C, B, ...]
     insert_index: Array  # [] int32, the slot that the next frame is written to

@@ -1,7 +1,7 @@
 """Scalars as distributions over a fixed support, and the squashing h that keeps large returns inside it.
 
-A categorical head is trained by cross-entropy against the two-hot code of its target (MuZero, Schrittwieser et al. 2020,
-appendix F) and read as the expectation. Board games have returns in [-1, 1] and need no h; games with large
+A categorical head is trained by cross-entropy against the two-hot code of its target (MuZero, Schrittwieser et al.
+2020, appendix F) and read as the expectation. Board games have returns in [-1, 1] and need no h; games with large
 returns are squashed first. One bin means a plain scalar head with squared error.
 """
 
@@ -36,7 +36,7 @@ def unsquash(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def two_hot(x: Float[Array, "..."], support: Support) -> Float[Array, "... S"]:
-    """Spreads each scalar over its two neighbouring bins so that the expectation is the scalar (clipped to the support).
+    """Spreads each scalar over its two neighbouring bins so that the expectation is the (clipped) scalar.
 
     Args:
       x: scalars [...], in the support's own units (squashed already, if it squashes).
