@@ -28,6 +28,6 @@ install_import_hook(_checked_modules(), "beartype.beartype")
 
 @pytest.fixture
 def strict_rank_promotion():
-    """Arrays of different rank must be broadcast explicitly. Not the default: pgx's Go compares [81, 1] with [4], its chess likewise."""
+    """Arrays of different rank must be broadcast explicitly. pgx's Go and chess don't, so it isn't the default."""
     with jax.numpy_rank_promotion("raise"):
         yield
