@@ -51,7 +51,8 @@ KNOWS = {
     "memory": {"config", "devices", "training"},
     "accounting": {"config"},
     "arena": {"types", "config", "checkpoint", "evaluation", "opponents", "training"},
-    "runner": {"types", "config", "accounting", "arena", "checkpoint", "metrics", "training"},
+    "progress": {"types", "config", "arena", "checkpoint", "evaluation"},
+    "runner": {"types", "config", "accounting", "arena", "checkpoint", "metrics", "progress", "training"},
 }
 
 # Which modules may know each third-party library, so that its next breaking release touches one file.
@@ -73,7 +74,7 @@ LIBRARIES = {
 OPTIMISER_MODULE = "learner"
 
 # The host's side of the program: nobody else sees a config, whose fields reach the algorithm as keyword arguments.
-READS_CONFIG = {"training", "memory", "accounting", "arena", "runner"}
+READS_CONFIG = {"training", "memory", "accounting", "arena", "progress", "runner"}
 
 BANNED = {  # the glossary's "don't write", as far as a name alone tells
     "action_mask": "legal_action_mask",
