@@ -16,12 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments import presets
 from experiments.command_line import EXIT_INTERRUPTED, report_errors
-from muzero_jax import (
-    config as configs,
-)
-from muzero_jax import (
-    devices,
-)
+from muzero_jax import config as configs
+from muzero_jax import devices, metrics
 from muzero_jax.config import Config
 
 

@@ -113,6 +113,8 @@ class OptimiserConfig:
     reward_weight: float = 1.0
     value_weight: float = 1.0
     policy_weight: float = 1.0
+    reconstruction_weight: float = 0.0
+    """of an auxiliary loss: every unrolled embedding must tell its observation, which teaches the rules sooner"""
 
 
 @dataclass(frozen=True)

@@ -64,14 +64,14 @@ def update(
     """One gradient step.
 
     Args:
-      window: leaves [N, L, ...]; only frame 0's observation and legal mask are read.
+      window: leaves [N, L, ...]; of legal masks only frame 0 is read, of observations what `muzero_loss` says.
       average: applied to (gradients, metrics); a mean over devices when the batch is shared among them.
     """
     gradient_fn = jax.grad(muzero_loss, has_aux=True)
     gradients, metrics = gradient_fn(
         learner.params,
         model,
-        window.observation[:, 0],
+        window.observation,
         window.legal_action_mask[:, 0],
         actions,
         targets,

@@ -21,6 +21,7 @@ class LossWeights(NamedTuple):
     reward: float = 1.0
     value: float = 1.0
     policy: float = 1.0
+    reconstruction: float = 0.0
 
 
 def scale_gradient(x: Array, scale: float) -> Array:
@@ -35,10 +36,21 @@ def policy_loss(logits: Float[Array, "N A"], target: Float[Array, "N A"], mask: 
     return mask * (optax.losses.safe_softmax_cross_entropy(logits, target) - entropy)
 
 
+def reconstruction_loss(
+    logits: Float[Array, "N *obs"],
+    observation: Float[Array, "N *obs"] | Bool[Array, "N *obs"],
+    mask: Float[Array, " N"],
+) -> Float[Array, " N"]:
+    """Mean binary cross-entropy of the planes of an observation in [0, 1], zero where `mask` is 0."""
+    target = observation.astype(jnp.float32)
+    loss = optax.losses.sigmoid_binary_cross_entropy(logits, target)
+    return mask * jnp.mean(loss.reshape(loss.shape[0], -1), axis=-1)
+
+
 def muzero_loss(
     params: Params,
     model: Model,
-    observation: Float[Array, "N *obs"] | Bool[Array, "N *obs"],
+    observation: Float[Array, "N F *obs"] | Bool[Array, "N F *obs"],
     legal_action_mask: Bool[Array, "N A"],
     actions: Int[Array, "N K"],
     targets: Targets,
@@ -48,34 +60,45 @@ def muzero_loss(
     """Mean loss of N windows, and its parts.
 
     Args:
-      observation, legal_action_mask: those of each window's first frame. Illegal actions are masked at the root only:
-        further down the tree the learned model has no rules, and its policy must learn to avoid them.
+      observation: [N, F, *obs], the first frame's and, where reconstruction has a weight, the K after it.
+      legal_action_mask: of each window's first frame. Illegal actions are masked at the root only: further down the
+        tree the learned model has no rules, and its policy must learn to avoid them.
       actions: what to unroll (`targets.unroll_actions`).
     """
     unroll_steps = actions.shape[1]
-    root = model.initial_inference(params, observation)
+    root = model.initial_inference(params, observation[:, 0])
     root_logits = jnp.where(legal_action_mask, root.policy_logits, jnp.finfo(jnp.float32).min)
     root_parts = {
         "value": model.scalar_loss(root.value_logits, targets.value[:, 0]),
         "policy": policy_loss(root_logits, targets.policy[:, 0], targets.policy_mask[:, 0]),
     }
 
+    def reconstruct(embedding, observation, mask):
+        return {"reconstruction": reconstruction_loss(model.reconstruct(params, embedding), observation, mask)}
+
+    if weights.reconstruction:
+        root_parts |= reconstruct(root.embedding, observation[:, 0], targets.policy_mask[:, 0])
+
     def unroll(embedding, step):
-        action, reward, value, policy, policy_mask = step
+        action, reward, value, policy, policy_mask, *observation = step
         output = model.recurrent_inference(params, scale_gradient(embedding, 0.5), action)
         parts = {
             "reward": model.scalar_loss(output.reward_logits, reward),
             "value": model.scalar_loss(output.value_logits, value),
             "policy": policy_loss(output.policy_logits, policy, policy_mask),
         }
+        if weights.reconstruction:
+            parts |= reconstruct(output.embedding, observation[0], policy_mask)
         return output.embedding, parts
 
     steps = (actions, targets.reward, targets.value[:, 1:], targets.policy[:, 1:], targets.policy_mask[:, 1:])
+    if weights.reconstruction:
+        steps += (observation[:, 1 : unroll_steps + 1],)
     _, unrolled = jax.lax.scan(unroll, root.embedding, jax.tree.map(lambda x: jnp.moveaxis(x, 1, 0), steps))
 
     unrolled = {name: jnp.sum(loss, axis=0) / unroll_steps for name, loss in unrolled.items()}
     parts = {name: jnp.mean(loss + root_parts.get(name, 0.0)) for name, loss in unrolled.items()}
-    total = weights.reward * parts["reward"] + weights.value * parts["value"] + weights.policy * parts["policy"]
+    total = jnp.sum(jnp.stack([getattr(weights, name) * loss for name, loss in parts.items()]))
     metrics = {f"train/{name}_loss": loss for name, loss in parts.items()}
     metrics["train/loss"] = total
     metrics["train/root_value_loss"] = jnp.mean(root_parts["value"])

@@ -1,6 +1,8 @@
 """What a run will hold in memory, told before anything is allocated."""
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 from jax.sharding import Mesh
@@ -8,26 +10,16 @@ from jax.sharding import Mesh
 from muzero_jax import devices, training
 from muzero_jax.config import Config
 from muzero_jax.training import Parts
+from muzero_jax.types import Params
 
 _STATISTICS_PER_EDGE = 6 * 4
 """mctx keeps index, prior, visits, reward, discount and value of every edge: six arrays of 4 bytes."""
 
-
-def nbytes(tree) -> int:
-    """Bytes of a pytree of (abstract) arrays; a typed key counts as its raw words."""
-    leaves = jax.tree.leaves(tree)
-    return sum(
-        leaf.size * (8 if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf.dtype.itemsize)
-        for leaf in leaves
-    )
-
-
-def tree_bytes(config: Config, parts: Parts, params) -> int:
-    """The search tree of all games: (simulations + 1) nodes each, an embedding a node and statistics an edge."""
-    observation = jax.ShapeDtypeStruct((1, *parts.environment.observation_shape), bool)
-    embedding = jax.eval_shape(parts.model.initial_inference, params, observation).embedding
-    nodes = config.self_play.num_envs * (config.search.num_simulations + 1)
-    return nodes * (nbytes(embedding) + parts.environment.num_actions * _STATISTICS_PER_EDGE)
+_HINTS = {
+    "replay": "--replay.replay-length or --self-play.num-envs",
+    "search tree": "--search.num-simulations or --self-play.num-envs",
+    "batch": "--optimiser.batch-size",
+}
 
 
 def check(config: Config, mesh: Mesh, say: Callable[[str], None]) -> None:
@@ -35,23 +27,32 @@ def check(config: Config, mesh: Mesh, say: Callable[[str], None]) -> None:
     rows = devices.plan_memory(memory_parts(config, training.make_parts(config), mesh))
     available = devices.available_memory_bytes(mesh.size)
     say(devices.format_plan(rows, available))
-    hint = {
-        "replay": "--replay.replay-length or --self-play.num-envs",
-        "search tree": "--search.num-simulations or --self-play.num-envs",
-        "batch": "--optimiser.batch-size",
-    }
-    devices.check_plan(sum(size for _, size in rows), available, hint.get(rows[0][0], "--self-play.num-envs"))
+    largest = rows[0][0]
+    devices.check_plan(sum(size for _, size in rows), available, _HINTS.get(largest, "--self-play.num-envs"))
 
 
-def memory_parts(config: Config, parts: Parts, mesh: Mesh) -> dict[str, int]:
-    """Bytes by purpose, on each device."""
+def memory_parts(config: Config, parts: Parts, mesh: Mesh) -> dict[str, Any]:
+    """What each device holds, by purpose: abstract pytrees with their shardings, or bytes."""
     state = training.abstract_state(config, parts, mesh)
-    window_bytes = nbytes(state.replay.transitions) // (config.replay.replay_length * config.self_play.num_envs)
     return {
-        "replay": nbytes(state.replay) // mesh.size,
+        "replay": state.replay,
+        "games": state.actor,
+        "parameters": state.learner.params,
+        "optimiser": state.learner.optimiser_state,
         "search tree": tree_bytes(config, parts, state.learner.params) // mesh.size,
-        "games": nbytes(state.actor) // mesh.size,
-        "parameters": nbytes(state.learner.params),
-        "optimiser": nbytes(state.learner.optimiser_state),
-        "batch": config.optimiser.batch_size * config.window_length * window_bytes // mesh.size,
+        "batch": batch_bytes(config, state.replay.transitions) // mesh.size,
     }
+
+
+def tree_bytes(config: Config, parts: Parts, params: Params) -> int:
+    """The search trees of all games: (simulations + 1) nodes each, an embedding a node and statistics an edge."""
+    observation = jax.ShapeDtypeStruct((1, *parts.environment.observation_shape), bool)
+    embedding = jax.eval_shape(parts.model.initial_inference, params, observation).embedding
+    node = embedding.size * embedding.dtype.itemsize + parts.environment.num_actions * _STATISTICS_PER_EDGE
+    return config.self_play.num_envs * (config.search.num_simulations + 1) * node
+
+
+def batch_bytes(config: Config, ring: Any) -> int:
+    """The windows of one update; leaves of `ring` are [C, B, ...]."""
+    frame = sum(math.prod(leaf.shape[2:]) * leaf.dtype.itemsize for leaf in jax.tree.leaves(ring))
+    return config.optimiser.batch_size * config.window_length * frame

@@ -6,9 +6,10 @@ sample (MuZero, appendix G), which keeps an unroll of any depth in range. Parame
 arithmetic is in `compute_dtype`. Head kernels start at zero: the first searches see a uniform prior and value 0.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -56,6 +57,7 @@ class Sizes(NamedTuple):
 
     num_actions: int
     num_bins: int
+    observation_shape: tuple[int, ...]
     width: int
     num_blocks: int
     activation: Activation
@@ -80,7 +82,7 @@ class Residual(nn.Module):
         self.layers = [self.layer(self.sizes.width, dtype=self.sizes.dtype) for _ in range(2 * self.sizes.num_blocks)]
         self.norms = [nn.LayerNorm(dtype=self.sizes.dtype) for _ in range(2 * self.sizes.num_blocks)]
 
-    def __call__(self, inputs, bias=0.0):
+    def __call__(self, inputs, bias: Array | float = 0.0):
         x = self.first(inputs.astype(self.sizes.dtype)) + bias
         for block in range(self.sizes.num_blocks):
             y = x
@@ -146,6 +148,7 @@ class MuZeroNetwork(nn.Module):
         else:
             self.action_encoder = ActionPlanes(s, self.board)
         self.reward_head = Heads(s, (s.num_bins,), None if self.board is None else 4)
+        self.decoder = self._decoder()
         self.prediction_heads = Heads(s, (s.num_actions, s.num_bins), None if self.board is None else 8)
 
     def initial_inference(self, observation):
@@ -159,13 +162,24 @@ class MuZeroNetwork(nn.Module):
         (reward_logits,) = self.reward_head(trunk)
         return self._predict(min_max_scale(trunk), reward_logits)
 
+    def reconstruct(self, embedding):
+        """Logits of the observation that the embedding stands for, read out linearly; search never asks for them."""
+        return self.decoder(embedding).astype(jnp.float32).reshape(-1, *self.sizes.observation_shape)
+
+    def _decoder(self):
+        shape, dtype = self.sizes.observation_shape, self.sizes.dtype
+        if self.board is None:
+            return nn.Dense(math.prod(shape), dtype=dtype)
+        return BoardConvolution(shape[-1], size=1, dtype=dtype)
+
     def _predict(self, embedding, reward_logits):
         policy_logits, value_logits = self.prediction_heads(self.prediction(embedding))
         return NetworkOutput(embedding, reward_logits, value_logits, policy_logits)
 
     def __call__(self, observation, action):
         """Touches every parameter, for `init`."""
-        return self.recurrent_inference(self.initial_inference(observation).embedding, action)
+        output = self.recurrent_inference(self.initial_inference(observation).embedding, action)
+        return output, self.reconstruct(output.embedding)
 
 
 def make_model(
@@ -185,7 +199,8 @@ def make_model(
       width: units of the MLP or channels of the tower. num_blocks: residual blocks of h, of g and of f each.
     """
     dtype = jnp.dtype(compute_dtype)
-    sizes = Sizes(environment.num_actions, support.num_bins, width, num_blocks, ACTIVATIONS[activation], dtype)
+    shape = environment.observation_shape
+    sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, ACTIVATIONS[activation], dtype)
     board = None
     if kind == "tower":
         board = Board(environment.board_shape, tuple(int(cell) for cell in environment.action_location))
@@ -195,13 +210,14 @@ def make_model(
         observation = jnp.zeros((1, *environment.observation_shape))
         return network.init(key, observation, jnp.zeros((1,), jnp.int32))["params"]
 
-    def apply(method: str, params, *inputs) -> NetworkOutput:
+    def apply(method: str, params, *inputs) -> Any:
         return network.apply({"params": params}, *inputs, method=method)
 
     return Model(
         init=init,
         initial_inference=partial(apply, "initial_inference"),
         recurrent_inference=partial(apply, "recurrent_inference"),
+        reconstruct=partial(apply, "reconstruct"),
         to_scalar=partial(value_transform.to_scalar, support=support),
         scalar_loss=partial(value_transform.scalar_loss, support=support),
     )

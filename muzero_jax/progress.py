@@ -74,7 +74,7 @@ class Versions:
         self.ladder = Ladder(run_dir / "elo.json")
 
     def measure(self, params: Params, iteration: int) -> dict[str, float]:
-        """Scores against the quick opponents, and the Elo on the ladder of the run's own versions; saves the version."""
+        """Scores against the quick opponents, and the Elo among the run's own versions; saves the version."""
         e = self._config.evaluation
         quick = ["random", *(f"mcts:{n}" for n in e.mcts_simulations if n <= QUICK_SIMULATIONS)]
         record = {f"eval/{spec}": self._play(spec, params, iteration, e.games)["score"] for spec in quick}

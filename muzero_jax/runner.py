@@ -173,6 +173,8 @@ class Loop(NamedTuple):
         return state, iteration
 
     def _finished(self, iteration: int) -> bool:
+        if iteration == 0:  # compilation may have eaten the whole budget; a run learns something all the same
+            return False
         at_limit = self.config.max_iterations is not None and iteration >= self.config.max_iterations
         return at_limit or self.reporter.clock.minutes >= self.config.minutes
 

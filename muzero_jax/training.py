@@ -171,7 +171,7 @@ def learn_from(
             slot,
             game,
             window_length=config.window_length,
-            observation_length=t.unroll_steps + 1 if r.reanalyze_fraction else 1,
+            observation_length=t.unroll_steps + 1 if r.reanalyze_fraction or o.reconstruction_weight else 1,
         )
         if r.reanalyze_fraction:
             window = reanalyze.refresh(
@@ -191,7 +191,7 @@ def learn_from(
             targets.make(window, unroll_steps=t.unroll_steps, td_steps=t.td_steps, td_lambda=t.td_lambda),
             model=parts.model,
             optimiser=parts.optimiser,
-            weights=LossWeights(o.reward_weight, o.value_weight, o.policy_weight),
+            weights=LossWeights(o.reward_weight, o.value_weight, o.policy_weight, o.reconstruction_weight),
             average=partial(jax.lax.pmean, axis_name=AXIS),
         )
 

@@ -50,6 +50,7 @@ class Model(NamedTuple):
     recurrent_inference: Callable[
         [Params, Array, Array], NetworkOutput
     ]  # (params, embedding, action [N]) -> f(g(s, a))
+    reconstruct: Callable[[Params, Array], Array]  # (params, embedding) -> logits of the observation [N, *obs]
     to_scalar: Callable[[Array], Array]  # value or reward logits [..., S] -> expected scalar [...]
     scalar_loss: Callable[[Array, Array], Array]  # (logits [..., S], target [...]) -> loss [...]
 
