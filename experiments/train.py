@@ -50,7 +50,10 @@ def main(arguments: list[str]) -> int:
     devices.check_divisible("--self-play.num-envs", config.self_play.num_envs, num_devices)
     devices.check_divisible("--optimiser.batch-size", config.optimiser.batch_size, num_devices)
     mesh = devices.make_mesh(num_devices)
-    print(f"device: {devices.describe_device()}")
+    if config.compilation_cache:
+        devices.enable_compilation_cache(config.compilation_cache)
+    print(configs.describe(config))
+    print(f"device: {devices.describe_device(num_devices)}")
     memory.check(config, mesh, print)
     run_dir = runner.prepare_run_dir(config)
     print(f"run directory: {run_dir}")

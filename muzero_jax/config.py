@@ -132,8 +132,6 @@ class EvaluationConfig:
     """search budget of the agent"""
     mcts_simulations: tuple[int, ...] = (100, 1000)
     """budgets of the rollout MCTS opponents; those above 100 play at the end only"""
-    elo_checkpoints: int = 4
-    """earlier versions of the run that play a round robin at the end"""
 
 
 @dataclass(frozen=True)
@@ -225,6 +223,18 @@ def validate(config: Config) -> Config:
             "--evaluation.games and --evaluation.final-games must be even: openings are played with both colours"
         )
     return config
+
+
+def describe(config: Config) -> str:
+    """The config for a person: one line a group."""
+    groups = {"run": {}} | {
+        name: value for name, value in dataclasses.asdict(config).items() if isinstance(value, dict)
+    }
+    groups["run"] = {name: value for name, value in dataclasses.asdict(config).items() if name not in groups}
+    return "\n".join(
+        f"{group:<11}" + " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
+        for group, fields in groups.items()
+    )
 
 
 def to_json(config: Config) -> str:

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy import optimize, special
 
-from muzero_jax.opponents import uniform_legal_action
+from muzero_jax.legal_actions import uniform_legal_action
 from muzero_jax.types import Environment, EnvState, Params, Player
 
 ELO_PER_NAT = 400 / np.log(10)

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from muzero_jax.legal_actions import uniform_legal_action
 from muzero_jax.types import ActorState, Environment, Params, SearchFn, Transition
 
 
@@ -59,8 +60,7 @@ def explore(key: Array, action: Array, legal_action_mask: Array, probability: fl
     """Replaces each action [B] by a uniformly random legal one with `probability`; returns the actions and where."""
     choice_key, random_key = jax.random.split(key)
     explored = jax.random.bernoulli(choice_key, probability, action.shape)
-    random_action = jax.random.categorical(random_key, jnp.where(legal_action_mask, 0.0, -jnp.inf)).astype(jnp.int32)
-    return jnp.where(explored, random_action, action), explored
+    return jnp.where(explored, uniform_legal_action(random_key, legal_action_mask), action), explored
 
 
 def statistics(trajectory: Transition) -> dict[str, Array]:
