@@ -7,7 +7,6 @@ discount is the environment's constant signed one, so Q = r + d v holds for whoe
 
 from functools import partial
 
-import jax
 import jax.numpy as jnp
 import mctx
 from jaxtyping import Array, Bool
@@ -119,18 +118,9 @@ def puct_search(
             pb_c_base=pb_c_base,
             temperature=temperature,
         )
-        # At temperature 0 mctx still samples among near-ties of the logits' noise; the legal mask is exact either way.
-        action = jnp.where(jnp.float32(temperature) == 0, jnp.argmax(output.action_weights, -1), output.action)
-        return SearchOutput(
-            action.astype(jnp.int32),
-            output.action_weights,
-            output.search_tree.summary().value,
-        )
+        # mctx divides by the temperature; at 0 the most visited action is taken without its detour over noise.
+        most_visited = jnp.argmax(output.action_weights, axis=-1).astype(jnp.int32)
+        action = output.action if temperature else most_visited
+        return SearchOutput(action, output.action_weights, output.search_tree.summary().value)
 
     return search
-
-
-def search_metrics(found: SearchOutput) -> dict[str, Array]:
-    """Mean entropy (nats) of the improved policy and mean search value, to watch for collapse."""
-    entropy = -jnp.sum(jax.scipy.special.xlogy(found.policy, found.policy), axis=-1)
-    return {"selfplay/policy_entropy": jnp.mean(entropy), "selfplay/search_value": jnp.mean(found.value)}
