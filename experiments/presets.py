@@ -4,6 +4,7 @@ All times were taken on two AMD EPYC (Zen 3) cores without an accelerator. A fla
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from muzero_jax.config import (
     Config,
@@ -16,40 +17,40 @@ from muzero_jax.config import (
 )
 
 
+def small_board(env: str, *, longest_game: int, num_bins: int) -> Config:
+    """What the small boards share: a residual MLP, Monte-Carlo returns, large batches, and the auxiliary loss."""
+    return Config(
+        env=env,
+        network=NetworkConfig(kind="mlp", width=128, num_bins=num_bins),
+        search=SearchConfig(num_simulations=16, max_num_considered_actions=8, value_scale=0.4),
+        self_play=SelfPlayConfig(num_envs=512, rollout_length=8, exploration=0.05),
+        replay=ReplayConfig(replay_length=128, end_weight=4),
+        targets=TargetConfig(unroll_steps=4, td_steps=longest_game),
+        optimiser=OptimiserConfig(
+            batch_size=512,
+            updates_per_iteration=12,
+            learning_rate=2e-3,
+            reward_weight=3.0,
+            reconstruction_weight=10.0,
+        ),
+    )
+
+
 def tic_tac_toe() -> Config:
     """python experiments/train.py --env tic_tac_toe"""
-    return Config(
-        env="tic_tac_toe",
-        minutes=4.0,
-        network=NetworkConfig(width=128, num_bins=3),
-        replay=ReplayConfig(replay_length=128, end_weight=3),
-        targets=TargetConfig(td_steps=9),
-        optimiser=OptimiserConfig(reward_weight=3.0),
-    )
+    return replace(small_board("tic_tac_toe", longest_game=9, num_bins=3), minutes=4.0)
 
 
 def hex_any(board_size: int) -> Config:
     """python experiments/train.py --env hex --board-size 5"""
-    return Config(
-        env="hex",
-        board_size=board_size,
-        network=NetworkConfig(width=256, num_bins=2),
-        replay=ReplayConfig(replay_length=128, end_weight=4),
-        targets=TargetConfig(td_steps=board_size**2),
-        optimiser=OptimiserConfig(reward_weight=3.0),
-    )
+    config = small_board("hex", longest_game=board_size**2, num_bins=2)
+    optimiser = replace(config.optimiser, schedule="cosine", decay_updates=30_000)
+    return replace(config, board_size=board_size, minutes=15.0, optimiser=optimiser)
 
 
 def connect_four() -> Config:
     """python experiments/train.py --env connect_four"""
-    return Config(
-        env="connect_four",
-        minutes=30.0,
-        network=NetworkConfig(width=256, num_bins=3),
-        replay=ReplayConfig(replay_length=128, end_weight=4),
-        targets=TargetConfig(td_steps=42),
-        optimiser=OptimiserConfig(reward_weight=3.0),
-    )
+    return replace(small_board("connect_four", longest_game=42, num_bins=3), minutes=30.0)
 
 
 def tower(env: str) -> Config:
