@@ -56,7 +56,7 @@ def load_agent(run_dir: Path, num_simulations: int | None = None) -> Agent:
 
 def load_opponent(spec: str, agent: Agent, num_simulations: int | None) -> tuple[Player, Params]:
     """The opponent that `spec` names, with its params: another run's directory, or one of `OPPONENT_SPECS`."""
-    if not (Path(spec) / "config.json").exists():
+    if not (Path(spec) / configs.FILE).exists():
         return make_opponent(spec, agent.parts), agent.params
     rival = load_agent(Path(spec), num_simulations)
     for name in ("env", "board_size"):

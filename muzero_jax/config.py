@@ -176,6 +176,9 @@ class Config:
         return self.targets.unroll_steps + self.targets.td_steps + 1
 
 
+FILE = "config.json"
+"""In a run's folder; its presence says that the folder holds a run."""
+
 _POSITIVE = (
     "network.width network.num_bins search.num_simulations search.max_num_considered_actions self_play.num_envs "
     "self_play.rollout_length replay.replay_length replay.end_weight targets.unroll_steps targets.td_steps "
@@ -249,7 +252,7 @@ def from_json(text: str) -> Config:
 
 def load(run_dir: Path) -> Config:
     """The config that a run was made with; ValueError if the folder holds no run."""
-    file = run_dir / "config.json"
+    file = run_dir / FILE
     if not file.is_file():
         raise ValueError(f"{run_dir} holds no run (there is no {file}); train one with experiments/train.py")
     return from_json(file.read_text())

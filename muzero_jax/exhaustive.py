@@ -17,6 +17,10 @@ Rows = list[np.ndarray]
 """The leaves of a batch of environment states, on the host."""
 
 
+MOST_POSITIONS = 500_000
+"""Of one ply. Tic-tac-toe and Hex 3x3 stay far below; anything larger would take hours or all memory."""
+
+
 class WalkResult(NamedTuple):
     """Distinct final moves by their result for the player, and the distinct positions in which it had to move."""
 
@@ -33,6 +37,9 @@ def walk(
 
     Args:
       batch_size: positions per compiled call; changes speed only.
+
+    Raises:
+      ValueError: a game with too many positions, or a player that chooses an illegal move.
     """
     start = environment.init(jax.random.key(0))
     players_id = int(start.current_player) if moves_first else 1 - int(start.current_player)
@@ -43,6 +50,8 @@ def walk(
     positions = 0
     level: Rows = [np.asarray(leaf)[None] for leaf in leaves]
     while level[0].shape[0]:
+        if level[0].shape[0] > MOST_POSITIONS:
+            raise ValueError(f"{environment.name} has too many positions to try them all; play a match instead")
         states = jax.tree.unflatten(structure, level)
         is_players = np.asarray(states.current_player) == players_id
         actions = call.act(level)

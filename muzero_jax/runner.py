@@ -56,13 +56,13 @@ def default_run_dir(config: Config) -> Path:
 
 
 def prepare_run_dir(config: Config) -> Path:
-    """The run's folder, made if need be, with `config.json` in it.
+    """The run's folder, made if need be.
 
     Raises ValueError if it holds a run already and neither `--resume` nor `--overwrite` was given, or if there is
     nothing to resume. Only `--overwrite` ever deletes anything, and only a folder that holds a run.
     """
     run_dir = Path(config.run_dir) if config.run_dir else default_run_dir(config)
-    holds_run = (run_dir / "config.json").exists()
+    holds_run = (run_dir / configs.FILE).exists()
     if config.resume and not holds_run:
         raise ValueError(f"there is no run to resume in {run_dir}; leave out --resume to start one")
     if holds_run and not (config.resume or config.overwrite):
@@ -71,8 +71,10 @@ def prepare_run_dir(config: Config) -> Path:
         raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
     if holds_run and config.overwrite and not config.resume:
         shutil.rmtree(run_dir)
-    run_dir.mkdir(parents=True, exist_ok=True)
-    (run_dir / "config.json").write_text(configs.to_json(replace(config, resume=False, overwrite=False)))
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"cannot make {run_dir}: {error.strerror}; choose another --run-dir") from error
     return run_dir
 
 
@@ -85,9 +87,11 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
     parts = training.make_parts(config)
     abstract = training.abstract_state(config, parts, mesh)
     versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
-    with Checkpointer(run_dir / "checkpoints") as checkpoints, Interrupt() as interrupt:
+    with Checkpointer(run_dir / "checkpoints") as checkpoints:
         restored = checkpoints.restore_latest(abstract) if config.resume else None
         iteration = restored[0] if restored else 0
+        # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
+        (run_dir / configs.FILE).write_text(configs.to_json(replace(config, resume=False, overwrite=False)))
         record = last_record(run_dir, up_to_iteration=iteration) if restored else {}
         versions.ladder.load(iteration)
         clock, totals = Clock(record), Totals(config, record)
@@ -97,7 +101,7 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
             with clock.measure("compile"):
                 state = restored[1] if restored else training.make_init(config, parts, mesh)()
                 program: Program = training.make_chunk(config, parts, mesh).lower(state).compile()
-            with ProgressDisplay(config.minutes) as display:
+            with ProgressDisplay(config.minutes) as display, Interrupt() as interrupt:
                 loop = Loop(config, program, versions, checkpoints, Reporter(writer, display, clock), totals)
                 state, iteration = loop.run(state, iteration, interrupt)
             if interrupt.requested:
