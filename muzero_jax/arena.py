@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
 from muzero_jax import config as configs
@@ -96,7 +96,13 @@ def sharded_match(
     everywhere, games = PartitionSpec(), PartitionSpec(None, AXIS)
     sharded = jax.shard_map(play, mesh=mesh, in_specs=(everywhere,) * 3, out_specs=games, check_vma=False)
     compiled = jax.jit(sharded)
-    return lambda params_a, params_b, key: evaluation.summarise(jax.device_get(compiled(params_a, params_b, key)))
+    replicated = NamedSharding(mesh, everywhere)
+
+    def summarised(params_a, params_b, key):
+        inputs = jax.device_put((params_a, params_b, key), replicated)
+        return evaluation.summarise(jax.device_get(compiled(*inputs)))
+
+    return summarised
 
 
 class Arena:
