@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from muzero_jax.config import (
     Config,
+    EvaluationConfig,
     NetworkConfig,
     OptimiserConfig,
     ReplayConfig,
@@ -45,7 +46,9 @@ def hex_any(board_size: int) -> Config:
     """python experiments/train.py --env hex --board-size 5"""
     config = small_board("hex", longest_game=board_size**2, num_bins=2)
     optimiser = replace(config.optimiser, schedule="cosine", decay_updates=30_000)
-    return replace(config, board_size=board_size, minutes=15.0, optimiser=optimiser)
+    # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
+    evaluation = EvaluationConfig(opening_plies=1)
+    return replace(config, board_size=board_size, minutes=15.0, optimiser=optimiser, evaluation=evaluation)
 
 
 def connect_four() -> Config:
