@@ -16,8 +16,8 @@ from typing import Any, Literal
 class NetworkConfig:
     """The learned model."""
 
-    kind: Literal["mlp", "tower"] = "mlp"
-    """mlp for small boards, tower (convolutions) for the rest"""
+    kind: Literal["mlp", "hybrid", "tower"] = "mlp"
+    """mlp for small boards; hybrid: an MLP behind a few convolutions; tower (convolutions throughout) for the rest"""
     width: int = 128
     """units of the MLP or channels of the tower"""
     num_blocks: int = 1

@@ -52,6 +52,9 @@ class BoardConvolution(nn.Module):
         return outputs
 
 
+STEM_CHANNELS = 32
+
+
 class Sizes(NamedTuple):
     """What the two kinds of network have in common."""
 
@@ -134,15 +137,22 @@ class ActionPlanes(nn.Module):
 
 
 class MuZeroNetwork(nn.Module):
-    """h, g and f: with a `board` a convolution tower (embeddings [N, H, W, width]), else an MLP ([N, width])."""
+    """h, g and f: with a `board` a convolution tower (embeddings [N, H, W, width]), else an MLP ([N, width]).
+
+    `has_stem` puts convolutions before the MLP's representation. They see every cell alike, which an MLP has to learn
+    cell by cell, and cost little: h runs once a search, g and f once a simulation.
+    """
 
     sizes: Sizes
     board: Board | None = None
+    has_stem: bool = False
 
     def setup(self):
         s = self.sizes
         residual = partial(Residual, s, nn.Dense if self.board is None else BoardConvolution)
         self.representation, self.dynamics, self.prediction = residual(), residual(), residual()
+        if self.has_stem:
+            self.stem = Residual(s._replace(width=STEM_CHANNELS), BoardConvolution)
         if self.board is None:
             self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
         else:
@@ -152,6 +162,8 @@ class MuZeroNetwork(nn.Module):
         self.prediction_heads = Heads(s, (s.num_actions, s.num_bins), None if self.board is None else 8)
 
     def initial_inference(self, observation):
+        if self.has_stem:
+            observation = self.sizes.activation(self.stem(observation))
         if self.board is None:
             observation = observation.reshape(observation.shape[0], -1)
         embedding = min_max_scale(self.representation(observation))
@@ -186,7 +198,7 @@ def make_model(
     environment: Environment,
     support: Support,
     *,
-    kind: Literal["mlp", "tower"],
+    kind: Literal["mlp", "hybrid", "tower"],
     width: int,
     num_blocks: int,
     activation: str,
@@ -196,6 +208,7 @@ def make_model(
 
     Args:
       support: of value and reward; one bin gives scalar heads.
+      kind: "mlp"; "hybrid", an MLP behind a convolution stem; or "tower", convolutions throughout.
       width: units of the MLP or channels of the tower. num_blocks: residual blocks of h, of g and of f each.
     """
     dtype = jnp.dtype(compute_dtype)
@@ -204,7 +217,7 @@ def make_model(
     board = None
     if kind == "tower":
         board = Board(environment.board_shape, tuple(int(cell) for cell in environment.action_location))
-    network = MuZeroNetwork(sizes, board)
+    network = MuZeroNetwork(sizes, board, has_stem=kind == "hybrid")
 
     def init(key: Array):
         observation = jnp.zeros((1, *environment.observation_shape))

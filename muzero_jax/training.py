@@ -5,7 +5,6 @@ nothing visits the host. Devices share the games and the batch over one mesh axi
 its own slice of the replay ring and learns from its own slice of the batch; only the gradients meet (a mean).
 """
 
-import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -27,6 +26,7 @@ from muzero_jax.types import (
     LearnerState,
     Metrics,
     Model,
+    Params,
     ReplayState,
     SearchFn,
     Symmetries,
@@ -109,7 +109,10 @@ def make_parts(config: Config) -> Parts:
 def augment(window: Transition, key: Array, symmetries: Symmetries) -> Transition:
     """Turns each window (leaves [N, L, ...]) by a random symmetry of the game, the same for all its frames."""
     index = jax.random.randint(key, window.action.shape[:1], 0, symmetries.action_permutation.shape[0])
-    over_frames = lambda f: jax.vmap(jax.vmap(partial(f, symmetries), (None, 0)))  # noqa: E731
+
+    def over_frames(transform):
+        return jax.vmap(jax.vmap(partial(transform, symmetries), (None, 0)))
+
     return window._replace(
         observation=over_frames(transform_observation)(index, window.observation),
         legal_action_mask=over_frames(transform_policy)(index, window.legal_action_mask),
@@ -174,14 +177,7 @@ def learn_from(
             observation_length=t.unroll_steps + 1 if r.reanalyze_fraction or o.reconstruction_weight else 1,
         )
         if r.reanalyze_fraction:
-            window = reanalyze.refresh(
-                learner_state.params,
-                window,
-                reanalyze_key,
-                search=parts.reanalyze_search,
-                num_windows=round(batch_size * r.reanalyze_fraction),
-                num_frames=t.unroll_steps + 1,
-            )
+            window = reanalyze_share(learner_state.params, window, reanalyze_key, config=config, parts=parts)
         if r.symmetries:
             window = augment(window, symmetry_key, parts.environment.symmetries)
         return learner.update(
@@ -202,6 +198,18 @@ def learn_from(
     return learner_state, metrics
 
 
+def reanalyze_share(params: Params, window: Transition, key: Array, *, config: Config, parts: Parts) -> Transition:
+    """Searches the configured share of the windows again, at every frame that a prediction is compared with."""
+    return reanalyze.refresh(
+        params,
+        window,
+        key,
+        search=parts.reanalyze_search,
+        num_windows=round(window.action.shape[0] * config.replay.reanalyze_fraction),
+        num_frames=config.targets.unroll_steps + 1,
+    )
+
+
 def skip_learning(learn: Callable, learner_state: LearnerState, *inputs) -> tuple[LearnerState, Metrics]:
     """Leaves the learner as it is, while the ring fills; same output structure as `learn`, all metrics 0."""
     _, metrics = jax.eval_shape(learn, learner_state, *inputs)
@@ -209,7 +217,7 @@ def skip_learning(learn: Callable, learner_state: LearnerState, *inputs) -> tupl
 
 
 def init(config: Config, parts: Parts) -> TrainState:
-    """The state of a run before its first iteration; jit it with `state_sharding` so that it is born sharded."""
+    """The state of a run before its first iteration."""
     seed_key = jax.random.key(config.seed)
     actor_key, learner_key = jax.random.split(jax.random.fold_in(seed_key, _INIT))
     actor = self_play.init(parts.environment, actor_key, num_envs=config.self_play.num_envs)
@@ -235,9 +243,11 @@ def state_specs() -> TrainState:
 def abstract_state(config: Config, parts: Parts, mesh: Mesh) -> TrainState:
     """Shapes, dtypes and shardings of the state: what a checkpoint is restored onto and memory is planned from."""
     shapes = jax.eval_shape(partial(init, config, parts))
-    with_sharding = lambda spec, tree: jax.tree.map(  # noqa: E731
-        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(mesh, spec)), tree
-    )
+
+    def with_sharding(spec, tree):
+        sharding = NamedSharding(mesh, spec)
+        return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), tree)
+
     return jax.tree.map(with_sharding, state_specs(), shapes, is_leaf=lambda x: isinstance(x, PartitionSpec))
 
 
@@ -261,8 +271,3 @@ def make_chunk(config: Config, parts: Parts, mesh: Mesh) -> Callable[[TrainState
     # mctx's while loops carry values whose replication jax cannot infer, hence check_vma=False.
     sharded = jax.shard_map(chunk, mesh=mesh, in_specs=(specs,), out_specs=(specs, PartitionSpec()), check_vma=False)
     return jax.jit(sharded, donate_argnums=0)
-
-
-def with_config(config: Config, **changes) -> Config:
-    """`dataclasses.replace`, for callers that should not need to know that configs are dataclasses."""
-    return dataclasses.replace(config, **changes)
