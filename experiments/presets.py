@@ -18,13 +18,13 @@ from muzero_jax.config import (
 )
 
 
-def small_board(env: str, *, longest_game: int, num_bins: int) -> Config:
+def small_board(env: str, *, longest_game: int, num_bins: int, exploration: float) -> Config:
     """What the small boards share: a residual MLP, Monte-Carlo returns, large batches, and the auxiliary loss."""
     return Config(
         env=env,
         network=NetworkConfig(kind="mlp", width=128, num_bins=num_bins),
         search=SearchConfig(num_simulations=16, max_num_considered_actions=8, value_scale=0.4),
-        self_play=SelfPlayConfig(num_envs=512, rollout_length=8, exploration=0.05),
+        self_play=SelfPlayConfig(num_envs=512, rollout_length=8, exploration=exploration),
         replay=ReplayConfig(replay_length=128, end_weight=4),
         targets=TargetConfig(unroll_steps=4, td_steps=longest_game),
         optimiser=OptimiserConfig(
@@ -39,12 +39,15 @@ def small_board(env: str, *, longest_game: int, num_bins: int) -> Config:
 
 def tic_tac_toe() -> Config:
     """python experiments/train.py --env tic_tac_toe"""
-    return replace(small_board("tic_tac_toe", longest_game=9, num_bins=3), minutes=4.0)
+    # So few positions that play soon repeats itself: many random moves keep it meeting all of them.
+    config = small_board("tic_tac_toe", longest_game=9, num_bins=3, exploration=0.25)
+    optimiser = replace(config.optimiser, schedule="cosine", decay_updates=6_000)
+    return replace(config, minutes=3.0, optimiser=optimiser)
 
 
 def hex_any(board_size: int) -> Config:
     """python experiments/train.py --env hex --board-size 5"""
-    config = small_board("hex", longest_game=board_size**2, num_bins=2)
+    config = small_board("hex", longest_game=board_size**2, num_bins=2, exploration=1.25 / board_size**2)
     optimiser = replace(config.optimiser, schedule="cosine", decay_updates=30_000)
     # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
     evaluation = EvaluationConfig(opening_plies=1)
@@ -53,7 +56,7 @@ def hex_any(board_size: int) -> Config:
 
 def connect_four() -> Config:
     """python experiments/train.py --env connect_four"""
-    return replace(small_board("connect_four", longest_game=42, num_bins=3), minutes=30.0)
+    return replace(small_board("connect_four", longest_game=42, num_bins=3, exploration=0.05), minutes=30.0)
 
 
 def tower(env: str) -> Config:

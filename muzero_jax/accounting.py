@@ -66,14 +66,14 @@ class Totals:
         self._simulations = config.search.num_simulations
         self.counts = {name: record.get(name, 0.0) for name in self.COUNTED}
         self.self_play_seconds_per_iteration = record.get("time/self_play_per_iteration", 0.0)
+        self._filling: tuple[float, float] | None = None  # of a chunk while the ring fills: seconds, share that learned
 
     def add(self, metrics: dict[str, np.ndarray], seconds: float) -> Record:
         """One chunk's metrics (leading axis: iterations) as a record: counts so far, rates now, means of the losses."""
         chunk = {name: float(metrics[name].sum()) for name in self.COUNTED}
         self.counts = {name: self.counts[name] + chunk[name] for name in self.COUNTED}
         learned = metrics["train/updates"] > 0
-        if not learned.any():
-            self.self_play_seconds_per_iteration = seconds / len(learned)
+        self._split(seconds / len(learned), float(learned.mean()))
         losses = {
             name: float(values[learned].mean())
             for name, values in metrics.items()
@@ -88,6 +88,18 @@ class Totals:
             "time/self_play_per_iteration": self.self_play_seconds_per_iteration,
         }
         return self.counts | losses | rates
+
+    def _split(self, seconds: float, share: float) -> None:
+        """Self-play and learning are one program; what an iteration takes while few learn, and when all do, tells them
+        apart: seconds = self-play + share x learning.
+        """
+        if share < 1:
+            self._filling = seconds, share
+        elif self._filling is not None:
+            filling, filling_share = self._filling
+            learning = max(seconds - filling, 0.0) / (1 - filling_share)
+            self.self_play_seconds_per_iteration = max(seconds - learning, 0.0)
+            self._filling = None
 
     def summary(self, seconds: float) -> dict[str, Record]:
         """Totals and mean rates over the run's `seconds` of self-play and learning."""

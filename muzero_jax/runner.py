@@ -117,9 +117,7 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
 
 
 def split_time(clock: Clock, totals: Totals, iteration: int) -> dict[str, float]:
-    """Seconds by purpose. Self-play and learning are one program; self-play's share is what an iteration took while
-    the ring was filling, when nothing was learned yet.
-    """
+    """Seconds by purpose; self-play's share of the one program is the estimate of `Totals`."""
     self_play = min(totals.self_play_seconds_per_iteration * iteration, clock.seconds["train"])
     return {
         "self-play": self_play,
