@@ -1,0 +1,86 @@
+"""One training run small enough to test with, its program compiled once for all tests that ask about runs.
+
+Tic-tac-toe on two devices: 8 games, 4 moves an iteration, 2 iterations a chunk; learning begins in the second chunk.
+"""
+
+import functools
+
+import jax
+import numpy as np
+
+from muzero_jax import devices, training
+from muzero_jax.config import (
+    Config,
+    EvaluationConfig,
+    NetworkConfig,
+    OptimiserConfig,
+    ReplayConfig,
+    SearchConfig,
+    SelfPlayConfig,
+    TargetConfig,
+)
+
+CONFIG = Config(
+    env="tic_tac_toe",
+    minutes=1000.0,
+    devices=2,
+    iterations_per_chunk=2,
+    tensorboard=False,
+    checkpoint_minutes=1e-9,  # after every chunk
+    network=NetworkConfig(width=16, num_bins=3),
+    search=SearchConfig(num_simulations=4, max_num_considered_actions=4),
+    self_play=SelfPlayConfig(num_envs=8, rollout_length=4),
+    replay=ReplayConfig(replay_length=32, min_frames=12),
+    targets=TargetConfig(unroll_steps=2, td_steps=4),
+    optimiser=OptimiserConfig(batch_size=8, updates_per_iteration=2, warmup_updates=0),
+    evaluation=EvaluationConfig(interval_minutes=0.0, games=4, final_games=4, num_simulations=2, mcts_simulations=()),
+)
+
+
+@functools.cache
+def mesh():
+    return devices.make_mesh(2)
+
+
+@functools.cache
+def parts():
+    return training.make_parts(CONFIG)
+
+
+@functools.cache
+def abstract_state():
+    return training.abstract_state(CONFIG, parts(), mesh())
+
+
+@functools.cache
+def make_init():
+    return training.make_init(CONFIG, parts(), mesh())
+
+
+@functools.cache
+def traced():
+    """`training.make_chunk` of the run, traced: `.jaxpr` is the program as text."""
+    return training.make_chunk(CONFIG, parts(), mesh()).trace(abstract_state())
+
+
+@functools.cache
+def program():
+    """The run's program, compiled ahead of time as the host loop does it: it cannot compile a second time."""
+    return traced().lower().compile()
+
+
+def on_host(tree):
+    """A copy as NumPy arrays, keys as their words; outlives the donation of the state."""
+
+    def copy(leaf):
+        is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return np.array(jax.random.key_data(leaf) if is_key else leaf)
+
+    return jax.tree.map(copy, tree)
+
+
+def assert_same(one, other):
+    """Bit for bit, in every leaf."""
+    one, other = (jax.tree_util.tree_leaves_with_path(on_host(tree)) for tree in (one, other))
+    for (path, x), (_, y) in zip(one, other, strict=True):
+        np.testing.assert_array_equal(x, y, err_msg=jax.tree_util.keystr(path))

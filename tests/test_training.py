@@ -1,0 +1,239 @@
+"""The program as a program: compiled once, nothing visits the host, the state is donated; and what an iteration does.
+
+One run of three chunks is looked at from all sides; see `tests/reference/tiny_run.py`.
+"""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax import training
+from muzero_jax.environment import make_environment
+from tests.reference import tiny_run
+from tests.reference.tiny_run import CONFIG, assert_same, on_host
+from tests.reference.windows import make_window
+
+NUM_CHUNKS = 3
+ITERATIONS = NUM_CHUNKS * CONFIG.iterations_per_chunk
+FIRST_LEARNING = 2  # the third iteration stores frames 9 to 12
+
+
+@pytest.fixture(scope="module")
+def run():
+    """States on the host, the first one and that after each chunk; metrics [iterations]; which leaves were donated."""
+    program, state = tiny_run.program(), tiny_run.make_init()()
+    states, metrics, donated = [on_host(state)], [], []
+    for _ in range(NUM_CHUNKS):
+        before = state
+        with jax.transfer_guard("disallow"):
+            state, chunk_metrics = program(state)
+        donated.append([leaf.is_deleted() for leaf in jax.tree.leaves(before)])
+        states.append(on_host(state))
+        metrics.append(on_host(chunk_metrics))
+    metrics = jax.tree.map(lambda *chunks: np.concatenate(chunks), *metrics)
+    return SimpleNamespace(states=states, metrics=metrics, donated=donated, last=state)
+
+
+def primitives(jaxpr):
+    """Every primitive of a program, those of its inner programs included."""
+    for equation in jaxpr.eqns:
+        yield equation.primitive.name
+        for value in equation.params.values():
+            for inner in value if isinstance(value, (tuple, list)) else (value,):
+                if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
+                    yield from primitives(getattr(inner, "jaxpr", inner))
+
+
+# --- the program ------------------------------------------------------------------------------------------------------
+
+
+def test_one_compiled_program_serves_every_chunk(run):
+    """Compiled ahead of time, it took its own output three times: same shapes, same types, same places."""
+    assert int(run.last.iteration) == ITERATIONS
+    wanted = jax.tree.map(lambda x: (x.shape, x.dtype), tiny_run.abstract_state())
+    assert jax.tree.map(lambda x: (x.shape, x.dtype), run.last) == wanted
+
+
+def test_the_program_never_calls_the_host():
+    """The run above also ran under a transfer guard; this reads the program itself, loops and branches included."""
+    names = set(primitives(tiny_run.traced().jaxpr.jaxpr))
+    assert {"scan", "while", "cond", "psum"} & names and "shard_map" in names
+    assert {name for name in names if "callback" in name or name in ("infeed", "outfeed", "device_put_host")} == set()
+
+
+def test_the_whole_state_is_donated(run):
+    assert all(all(leaves) for leaves in run.donated)
+
+
+def test_the_state_is_born_where_the_program_wants_it():
+    """No leaf moves between devices before the first chunk."""
+    state = tiny_run.make_init()()
+    wanted = jax.tree.map(lambda x: x.sharding, tiny_run.abstract_state())
+    jax.tree.map(lambda leaf, sharding: leaf.sharding.is_equivalent_to(sharding, leaf.ndim) or 1 / 0, state, wanted)
+    assert state.replay.transitions.action.sharding.shard_shape((32, 8)) == (32, 4)
+
+
+# --- what an iteration does -------------------------------------------------------------------------------------------
+
+
+def test_the_learner_is_not_touched_until_the_ring_holds_min_frames(run):
+    assert_same(run.states[0].learner, run.states[1].learner)
+    assert run.states[1].replay.num_stored == 8 < CONFIG.replay.min_frames
+    before, after = (dict(state.learner.params) for state in run.states[1:3])
+    assert before.pop("decoder") and after.pop("decoder")  # unused while reconstruction has no weight
+    assert all(jax.tree.leaves(jax.tree.map(lambda x, y: (x != y).any(), before, after)))
+
+
+def test_the_replay_ratio_is_fixed(run):
+    updates, frames = run.metrics["train/updates"], run.metrics["selfplay/frames"]
+    np.testing.assert_array_equal(updates, [0] * FIRST_LEARNING + [2] * (ITERATIONS - FIRST_LEARNING))
+    np.testing.assert_array_equal(frames, [8 * 4] * ITERATIONS)
+    assert run.states[-1].learner.num_updates == updates.sum()
+
+
+def test_losses_are_finite_and_0_while_nothing_is_learned(run):
+    losses = {name: values for name, values in run.metrics.items() if name.startswith("train/")}
+    assert {"train/loss", "train/value_loss", "train/reward_loss", "train/policy_loss"} <= set(losses)
+    for values in losses.values():
+        assert np.isfinite(values).all()
+        assert (values[:FIRST_LEARNING] == 0).all()
+    assert (losses["train/loss"][FIRST_LEARNING:] > 0).all()
+
+
+def test_iterations_count_and_the_seed_stays(run):
+    assert [int(state.iteration) for state in run.states] == [0, 2, 4, 6]
+    for state in run.states[1:]:
+        np.testing.assert_array_equal(state.seed_key, run.states[0].seed_key)
+
+
+def test_a_rollout_lies_in_the_ring_where_its_time_says(run):
+    """24 frames stored by three chunks of 8; those of the first two chunks are as they were then."""
+    first, second, third = (state.replay.transitions for state in run.states[1:])
+    jax.tree.map(lambda x, y: np.testing.assert_array_equal(x[:8], y[:8]), first, second)
+    jax.tree.map(lambda x, y: np.testing.assert_array_equal(x[:16], y[:16]), second, third)
+    assert third.observation.dtype == bool and third.observation[16:24].any() and not third.observation[24:].any()
+
+
+def test_policies_in_the_ring_are_legal_distributions(run):
+    stored = jax.tree.map(lambda x: x[:24], run.states[-1].replay.transitions)
+    np.testing.assert_allclose(stored.search_policy.sum(-1), 1, rtol=1e-4)
+    assert (stored.search_policy[~stored.legal_action_mask] == 0).all()
+    assert np.take_along_axis(stored.legal_action_mask, stored.action[..., None], -1).all()
+    assert (np.abs(stored.search_value) <= 1).all()
+
+
+# --- two devices ------------------------------------------------------------------------------------------------------
+
+
+def test_two_devices_play_different_games(run):
+    actions = run.states[-1].replay.transitions.action[:24]
+    assert not (actions[:, :4] == actions[:, 4:]).all()
+    assert len(np.unique(actions.T, axis=0)) == 8
+
+
+def test_two_devices_hold_identical_parameters(run):
+    for leaf in jax.tree.leaves(run.last.learner):
+        one, other = (np.asarray(shard.data) for shard in leaf.addressable_shards)
+        np.testing.assert_array_equal(one, other)
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def go_on(state, **changes):
+    """One chunk from a copy of a host state; `changes` replaces fields."""
+    state = jax.tree.map(
+        lambda x, like: jax.device_put(x, like.sharding), restore_key(state), tiny_run.abstract_state()
+    )
+    return on_host(tiny_run.program()(state._replace(**changes))[0])
+
+
+def restore_key(state):
+    return state._replace(seed_key=jax.random.wrap_key_data(jnp.asarray(state.seed_key)))
+
+
+def test_an_iteration_draws_the_same_numbers_whenever_it_is_run(run):
+    """Its key is fold_in(seed, iteration): the second chunk again, from a copy of the state that it started from."""
+    assert_same(go_on(run.states[1]), run.states[2])
+
+
+def test_another_iteration_draws_other_numbers(run):
+    iteration = jax.device_put(jnp.int32(100), tiny_run.abstract_state().iteration.sharding)
+    other = go_on(run.states[1], iteration=iteration)
+    assert (other.replay.transitions.action[8:16] != run.states[2].replay.transitions.action[8:16]).any()
+
+
+def test_another_seed_starts_from_other_parameters_and_games():
+    other = training.make_init(training.with_config(CONFIG, seed=1), tiny_run.parts(), tiny_run.mesh())()
+    state = tiny_run.make_init()()
+    differs = jax.tree.map(
+        lambda x, y: bool((x != y).any()), on_host(other.learner.params), on_host(state.learner.params)
+    )
+    assert any(jax.tree.leaves(differs))
+    assert (on_host(other.seed_key) != on_host(state.seed_key)).any()
+
+
+# --- symmetries -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hex_windows():
+    """64 random windows of 3 frames on a 3x3 board of Hex, before and after `augment`, and its symmetries."""
+    environment = make_environment("hex", board_size=3)
+    generator = np.random.default_rng(0)
+    shape = (64, 3)
+    window = make_window(
+        generator.normal(size=shape),
+        generator.choice([-1, 0], shape),
+        10,
+        (3, 3, 4),
+        action=generator.integers(0, 10, shape),
+        legal_action_mask=generator.random((*shape, 10)) < 0.5,
+        search_policy=generator.random((*shape, 10)),
+        search_value=generator.normal(size=shape),
+    )._replace(observation=jnp.asarray(generator.random((*shape, 3, 3, 4)) < 0.5))
+    turned = jax.jit(training.augment)(window, jax.random.key(0), environment.symmetries)
+    return jax.device_get((window, turned, environment.symmetries))
+
+
+def images_of(window, row, index, symmetries):
+    """The leaves of one window under one symmetry, by the words of `Symmetries`."""
+    permutation, flip = symmetries.observation_permutation[index], symmetries.observation_flip[index]
+    to = symmetries.action_permutation[index]
+    observation, mask, policy = (np.empty_like(leaf[row]) for leaf in (window[0], window[1], window[5]))
+    for frame in range(3):
+        observation[frame] = (window.observation[row, frame].ravel()[permutation] ^ flip).reshape(3, 3, 4)
+        for action in range(10):
+            mask[frame, to[action]] = window.legal_action_mask[row, frame, action]
+            policy[frame, to[action]] = window.search_policy[row, frame, action]
+    return {
+        "observation": observation,
+        "legal_action_mask": mask,
+        "search_policy": policy,
+        "action": to[window.action[row]],
+    }
+
+
+def test_augment_turns_all_of_a_window_by_one_symmetry_and_every_symmetry_occurs(hex_windows):
+    window, turned, symmetries = hex_windows
+    used = []
+    for row in range(64):
+        found = {name: getattr(turned, name)[row] for name in images_of(window, row, 0, symmetries)}
+        matches = [
+            index
+            for index in range(4)
+            if all((leaf == found[name]).all() for name, leaf in images_of(window, row, index, symmetries).items())
+        ]
+        assert len(matches) == 1, row
+        used += matches
+    assert set(used) == {0, 1, 2, 3}
+
+
+def test_augment_leaves_rewards_discounts_and_values_alone(hex_windows):
+    window, turned, _ = hex_windows
+    for name in ("reward", "discount", "search_value", "explored"):
+        np.testing.assert_array_equal(getattr(window, name), getattr(turned, name))
+    assert turned.observation.dtype == bool
