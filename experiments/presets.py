@@ -56,7 +56,17 @@ def hex_any(board_size: int) -> Config:
 
 def connect_four() -> Config:
     """python experiments/train.py --env connect_four"""
-    return replace(small_board("connect_four", longest_game=42, num_bins=3, exploration=0.05), minutes=30.0)
+    # Four in a row looks the same everywhere, which the stem's convolutions know and an MLP would have to learn.
+    config = small_board("connect_four", longest_game=42, num_bins=3, exploration=0.05)
+    return replace(
+        config,
+        minutes=30.0,
+        network=replace(config.network, kind="hybrid", width=192),
+        search=replace(config.search, num_simulations=8, max_num_considered_actions=4),
+        replay=replace(config.replay, replay_length=256),
+        targets=replace(config.targets, td_lambda=0.95),
+        optimiser=replace(config.optimiser, updates_per_iteration=8, schedule="cosine", decay_updates=18_000),
+    )
 
 
 def tower(env: str) -> Config:
