@@ -1,0 +1,46 @@
+"""Windows to test with: random ones, and ones of which a test writes down only the leaves that it is about."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muzero_jax.types import Transition
+
+
+def make_window(reward, discount, num_actions=3, observation_shape=(2,), **leaves):
+    """Windows [N, L, ...] from lists; leaves that are not given: uniform policies, values 0, everything legal."""
+    reward = np.asarray(reward, np.float32)
+    defaults = {
+        "observation": np.zeros((*reward.shape, *observation_shape), np.float32),
+        "legal_action_mask": np.ones((*reward.shape, num_actions), bool),
+        "action": np.zeros(reward.shape, np.int32),
+        "search_policy": np.full((*reward.shape, num_actions), 1 / num_actions, np.float32),
+        "search_value": np.zeros(reward.shape, np.float32),
+        "explored": np.zeros(reward.shape, bool),
+    }
+    given = {name: np.asarray(leaf, defaults[name].dtype) for name, leaf in leaves.items()}
+    window = Transition(reward=reward, discount=np.asarray(discount, np.float32), **(defaults | given))
+    return jax.tree.map(jnp.asarray, window)
+
+
+def random_window(seed, num_windows, length, num_actions=3, observation_shape=(2,), end_probability=0.2, gamma=0.9):
+    """Games of random length in which either player may move next, with rewards on every move."""
+    generator = np.random.default_rng(seed)
+    shape = (num_windows, length)
+    policy = generator.random((*shape, num_actions)) ** 4
+    legal = generator.random((*shape, num_actions)) < 0.7
+    legal[..., 0] = True
+    policy = np.where(legal, policy, 0)
+    discount = gamma * generator.choice([-1, 1], shape) * (generator.random(shape) > end_probability)
+    return make_window(
+        generator.normal(size=shape),
+        discount,
+        num_actions,
+        observation_shape,
+        observation=generator.random((*shape, *observation_shape)),
+        legal_action_mask=legal,
+        action=generator.integers(num_actions, size=shape),
+        search_policy=policy / policy.sum(axis=-1, keepdims=True),
+        search_value=generator.normal(size=shape),
+        explored=generator.random(shape) < 0.15,
+    )
