@@ -17,6 +17,9 @@ from muzero_jax.config import (
     TargetConfig,
 )
 
+LARGEST_MLP_BOARD = 6
+"""Of Hex. Beyond, convolutions, which see every cell alike, learn more from each game than they cost."""
+
 
 def small_board(env: str, *, longest_game: int, num_bins: int, exploration: float) -> Config:
     """What the small boards share: a residual MLP, Monte-Carlo returns, large batches, and the auxiliary loss."""
@@ -46,12 +49,18 @@ def tic_tac_toe() -> Config:
 
 
 def hex_any(board_size: int) -> Config:
-    """python experiments/train.py --env hex --board-size 5"""
-    config = small_board("hex", longest_game=board_size**2, num_bins=2, exploration=1.25 / board_size**2)
-    optimiser = replace(config.optimiser, schedule="cosine", decay_updates=30_000)
+    """python experiments/train.py --env hex --board-size 5
+
+    HEXRESULT
+    """
+    if board_size > LARGEST_MLP_BOARD:
+        config = tower("hex", num_bins=2)
+    else:
+        exploration = 1.25 / board_size**2  # about one random move a game
+        config = small_board("hex", longest_game=board_size**2, num_bins=2, exploration=exploration)
+        config = replace(config, optimiser=replace(config.optimiser, schedule="cosine", decay_updates=30_000))
     # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
-    evaluation = EvaluationConfig(opening_plies=1)
-    return replace(config, board_size=board_size, minutes=15.0, optimiser=optimiser, evaluation=evaluation)
+    return replace(config, board_size=board_size, minutes=15.0, evaluation=EvaluationConfig(opening_plies=1))
 
 
 def connect_four() -> Config:
@@ -69,18 +78,31 @@ def connect_four() -> Config:
     )
 
 
-def tower(env: str) -> Config:
-    """Othello, Go, chess and shogi: a convolution tower, meant for an accelerator."""
+def tower(env: str, *, num_bins: int) -> Config:
+    """A convolution tower for larger boards: Hex from 7x7, Othello, Go, chess and shogi; meant for an accelerator."""
     return Config(
         env=env,
         minutes=60.0,
-        network=NetworkConfig(kind="tower", width=64, num_blocks=2, num_bins=3),
-        self_play=SelfPlayConfig(num_envs=128),
-        search=SearchConfig(num_simulations=16),
-        replay=ReplayConfig(replay_length=128, end_weight=4),
-        targets=TargetConfig(td_steps=32, td_lambda=0.9),
-        optimiser=OptimiserConfig(batch_size=128, updates_per_iteration=8, reward_weight=3.0),
+        network=NetworkConfig(kind="tower", width=64, num_blocks=2, num_bins=num_bins),
+        search=SearchConfig(num_simulations=16, max_num_considered_actions=8, value_scale=0.4),
+        self_play=SelfPlayConfig(num_envs=128, rollout_length=8, exploration=0.02),
+        replay=ReplayConfig(replay_length=256, end_weight=4),
+        targets=TargetConfig(unroll_steps=4, td_steps=32, td_lambda=0.95),
+        optimiser=OptimiserConfig(
+            batch_size=128, updates_per_iteration=8, reward_weight=3.0, reconstruction_weight=10.0
+        ),
+        iterations_per_chunk=2,
     )
+
+
+def othello() -> Config:
+    """python experiments/train.py --env othello"""
+    return tower("othello", num_bins=3)
+
+
+def go_9x9() -> Config:
+    """python experiments/train.py --env go_9x9"""
+    return tower("go_9x9", num_bins=2)
 
 
 def default_hex_size() -> tuple[int, str]:
@@ -96,7 +118,12 @@ def default_hex_size() -> tuple[int, str]:
     return 11, "11x11, for a large accelerator"
 
 
-FAMILIES: dict[str, Callable[[], Config]] = {"tic_tac_toe": tic_tac_toe, "connect_four": connect_four}
+GAMES: dict[str, Callable[[], Config]] = {
+    "tic_tac_toe": tic_tac_toe,
+    "connect_four": connect_four,
+    "othello": othello,
+    "go_9x9": go_9x9,
+}
 
 
 def preset(env: str, board_size: int | None) -> Config:
@@ -109,4 +136,4 @@ def preset(env: str, board_size: int | None) -> Config:
     make_environment(env, board_size=board_size)
     if env == "hex":
         return hex_any(board_size)  # type: ignore[arg-type]
-    return FAMILIES[env]() if env in FAMILIES else tower(env)
+    return GAMES[env]() if env in GAMES else tower(env, num_bins=3)
