@@ -1,0 +1,126 @@
+"""An agent learns five games of one or two moves; which of them fails says which part is broken.
+
+The real `train_iteration`, with `Parts` built by hand. All five are runs of one compiled program, a second or two each.
+"""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from muzero_jax import devices, learner, training
+from muzero_jax.config import Config, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig
+from muzero_jax.networks import make_model
+from muzero_jax.value_transform import Support
+from tests.reference import probes
+from tests.reference.probes import PROBES
+
+CONFIG = Config(
+    iterations_per_chunk=150,
+    search=SearchConfig(num_simulations=4, max_num_considered_actions=2, value_scale=0.5),
+    self_play=SelfPlayConfig(num_envs=16, rollout_length=4),
+    replay=ReplayConfig(replay_length=32, min_frames=8, symmetries=False),
+    targets=TargetConfig(unroll_steps=2, td_steps=3),
+    optimiser=OptimiserConfig(batch_size=32, updates_per_iteration=4, weight_decay=0.0),
+)
+OBSERVATIONS = jnp.array([[0, 0], [0, 1], [1, 0], [1, 1]], bool)  # (second move?, coin)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    model = make_model(
+        PROBES, Support(-1.0, 1.0, 3), kind="mlp", width=16, num_blocks=1, activation="relu", compute_dtype="float32"
+    )
+    return training.Parts(
+        environment=PROBES,
+        model=model,
+        search=training.make_search(CONFIG, PROBES, model, noise=True),
+        reanalyze_search=training.make_search(CONFIG, PROBES, model, noise=False),
+        optimiser=learner.make_optimiser(optax.constant_schedule(5e-3), weight_decay=0.0, max_gradient_norm=5.0),
+    )
+
+
+@pytest.fixture(scope="module")
+def learn(parts):
+    """Trains on one game: what the heads say of the four observations, and of the reward of each action there."""
+    mesh = devices.make_mesh(1)
+    init = training.make_init(CONFIG, parts, mesh)
+    program = training.make_chunk(CONFIG, parts, mesh).lower(training.abstract_state(CONFIG, parts, mesh)).compile()
+
+    @jax.jit
+    def heads(params):
+        def after(action):
+            actions = jnp.full(len(OBSERVATIONS), action)
+            return parts.model.recurrent_inference(params, root.embedding, actions).reward_logits
+
+        root = parts.model.initial_inference(params, OBSERVATIONS)
+        reward = jnp.stack([parts.model.to_scalar(after(action)) for action in range(probes.NUM_ACTIONS)], axis=1)
+        return parts.model.to_scalar(root.value_logits), reward, jax.nn.softmax(root.policy_logits)
+
+    def run(game):
+        state = init()
+        games = state.actor.env_state.game
+        env_state = state.actor.env_state.replace(game=jax.device_put(jnp.full_like(games, game), games.sharding))
+        state, _ = program(state._replace(actor=state.actor._replace(env_state=env_state)))
+        value, reward, policy = jax.device_get(heads(state.learner.params))
+        return SimpleNamespace(value=value, reward=reward, policy=policy)
+
+    return run
+
+
+def near(values, wanted):
+    np.testing.assert_allclose(values, np.broadcast_to(wanted, np.shape(values)), atol=0.15)
+
+
+def test_a_constant_reward_is_the_value_and_the_reward(learn):
+    learned = learn(probes.REWARD_1)
+    near(learned.value[:2], 1)
+    near(learned.reward[:2], 1)
+
+
+def test_value_and_reward_follow_the_observation(learn):
+    learned = learn(probes.OBSERVATION)
+    near(learned.value[:2], [-1, 1])
+    near(learned.reward[:2], [[-1, -1], [1, 1]])
+
+
+def test_what_the_opponent_will_win_is_lost_to_the_first_player(learn):
+    learned = learn(probes.OPPONENT)
+    near(learned.value, [-1, -1, 1, 1])
+    near(learned.reward, [[0, 0], [0, 0], [1, 1], [1, 1]])
+
+
+def test_the_policy_picks_the_action_that_pays(learn):
+    learned = learn(probes.ACTION)
+    near(learned.reward[:2], [-1, 1])
+    assert (learned.policy[:2, 1] > 0.8).all()
+    assert (learned.value[:2] > 0.7).all()
+
+
+def test_the_policy_picks_the_action_that_the_observation_names(learn):
+    learned = learn(probes.BOTH)
+    near(learned.reward[:2], [[1, -1], [-1, 1]])
+    assert learned.policy[0, 0] > 0.8 and learned.policy[1, 1] > 0.8
+    assert (learned.value[:2] > 0.7).all()
+
+
+def test_the_probes_are_the_games_that_they_say(parts):
+    """Every game's rewards and discounts, by hand, for both coins and both actions."""
+    table = {
+        probes.REWARD_1: ([[1, 1], [1, 1]], 0),
+        probes.OBSERVATION: ([[-1, -1], [1, 1]], 0),
+        probes.OPPONENT: ([[0, 0], [0, 0]], -1),
+        probes.ACTION: ([[-1, 1], [-1, 1]], 0),
+        probes.BOTH: ([[1, -1], [-1, 1]], 0),
+    }
+    for game, (rewards, discount) in table.items():
+        state = probes.start(jnp.int32(game), jax.random.key(0))
+        for coin in range(2):
+            for action in range(2):
+                posed = state.replace(observation=jnp.array([False, bool(coin)]))
+                moved, reward, found = probes.move(posed, jnp.int32(action))
+                assert (float(reward), float(found)) == (rewards[coin][action], discount)
+                assert bool(moved.terminated) == (discount == 0)
