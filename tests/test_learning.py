@@ -1,0 +1,98 @@
+"""Whether agents learn and devices help: minutes of training through the commands that a user types (all slow)."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from muzero_jax.checkpoint import checkpoint_steps
+from muzero_jax.metrics import read_records
+
+ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.slow
+
+
+def command(script, *arguments):
+    return [sys.executable, f"experiments/{script}.py", *map(str, arguments)]
+
+
+def run(script, *arguments):
+    """Standard output of a command that must succeed."""
+    result = subprocess.run(command(script, *arguments), cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def train(run_dir, env, *arguments):
+    run("train", "--env", env, "--run-dir", run_dir, "--evaluation.interval-minutes", 0, *arguments)
+
+
+def exhaustive(run_dir):
+    """What the walk over every reply of every opponent finds."""
+    return json.loads(run("evaluate", "--run", run_dir, "--opponent", "exhaustive", "--json"))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_after_three_minutes_nobody_can_beat_the_agent_at_tic_tac_toe(tmp_path, seed):
+    train(tmp_path / "run", "tic_tac_toe", "--minutes", 3, "--seed", seed)
+    result = exhaustive(tmp_path / "run")
+    assert result["losses"] == 0, result
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_after_two_minutes_nobody_can_beat_the_agent_at_hex_3x3_when_it_should_win(tmp_path, seed):
+    """The second player wins by strategy: with the swap, whatever the opening. The first may be beaten."""
+    train(tmp_path / "run", "hex", "--board-size", 3, "--minutes", 2, "--seed", seed)
+    result = exhaustive(tmp_path / "run")
+    assert result["losses_as_second"] == 0, result
+
+
+def test_an_agent_beats_random_play_after_a_minute(tmp_path):
+    train(tmp_path / "run", "tic_tac_toe", "--minutes", 1)
+    result = json.loads(run("evaluate", "--run", tmp_path / "run", "--games", 256, "--json"))
+    assert result["ci95"][0] > 0.8, result
+    assert result["illegal_actions"] == 0
+
+
+def frames_per_second(run_dir, num_devices):
+    """Of the fastest chunk; the first one warms up."""
+    sizes = "--network.kind tower --network.width 32 --self-play.num-envs 64 --optimiser.batch-size 64"
+    budget = "--iterations-per-chunk 1 --max-iterations 6 --minutes 30 --replay.min-frames 128"
+    final = "--evaluation.final-games 4 --evaluation.num-simulations 1 --evaluation.mcts-simulations 1"
+    train(run_dir, "hex", "--board-size", 9, "--devices", num_devices, *sizes.split(), *budget.split(), *final.split())
+    rates = [record.get("selfplay/frames_per_second", 0.0) for record in read_records(run_dir)]
+    return max(rates[1:])
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
+def test_two_host_devices_play_at_least_1_6_times_as_fast_as_one(tmp_path):
+    """Interleaved, and the best of three each, because other work on the machine comes and goes."""
+    best = {1: 0.0, 2: 0.0}
+    for repeat in range(3):
+        for count in best:
+            best[count] = max(best[count], frames_per_second(tmp_path / f"{repeat}-{count}", count))
+    assert best[2] >= 1.6 * best[1], best
+
+
+def test_ctrl_c_stops_a_run_that_can_be_resumed(tmp_path):
+    """The real signal to a real process, in the middle of training."""
+    run_dir = tmp_path / "run"
+    arguments = ["--env", "tic_tac_toe", "--run-dir", run_dir, "--evaluation.interval-minutes", 0, "--minutes", 10]
+    with subprocess.Popen(
+        command("train", *arguments), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        deadline = time.monotonic() + 300
+        while not read_records(run_dir) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        output, error = process.communicate(timeout=300)
+    assert process.returncode == 130, error
+    assert f"--run-dir {run_dir} --resume" in output and "Traceback" not in error
+    (*_, newest) = checkpoint_steps(run_dir / "checkpoints")
+    run("train", "--resume", "--run-dir", run_dir, "--max-iterations", newest + 8, "--evaluation.mcts-simulations", 1)
+    assert checkpoint_steps(run_dir / "checkpoints")[-1] == newest + 8
