@@ -79,7 +79,7 @@ class ReplayConfig:
     symmetries: bool = True
     """turn each window by a random symmetry of the game"""
     reanalyze_fraction: float = 0.0
-    """share of each batch that is searched again with fresh weights before it is learned from"""
+    """share of each batch that is searched again, at every frame, with fresh weights before it is learned from"""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,13 @@ FILE = "config.json"
 _POSITIVE = (
     "network.width network.num_bins search.num_simulations search.max_num_considered_actions self_play.num_envs "
     "self_play.rollout_length replay.replay_length replay.end_weight targets.unroll_steps targets.td_steps "
-    "optimiser.batch_size optimiser.updates_per_iteration evaluation.num_simulations iterations_per_chunk minutes"
+    "optimiser.batch_size optimiser.updates_per_iteration optimiser.learning_rate optimiser.max_gradient_norm "
+    "evaluation.num_simulations evaluation.games evaluation.final_games iterations_per_chunk minutes"
+).split()
+_NOT_NEGATIVE = (
+    "network.num_blocks replay.min_frames optimiser.warmup_updates optimiser.weight_decay optimiser.reward_weight "
+    "optimiser.value_weight optimiser.policy_weight optimiser.reconstruction_weight evaluation.interval_minutes "
+    "evaluation.opening_plies checkpoint_minutes search.gumbel_scale search.temperature"
 ).split()
 _UNIT_INTERVAL = (
     "self_play.exploration search.dirichlet_fraction replay.reanalyze_fraction targets.td_lambda targets.discount"
@@ -203,8 +209,11 @@ def _get(config: Config, path: str) -> Any:
 def validate(config: Config) -> Config:
     """The config itself, if a run can be made of it; else ValueError in one sentence that names the flag to change."""
     for path in _POSITIVE:
-        if _get(config, path) <= 0:
+        if not _get(config, path) > 0:  # this form catches nan
             raise ValueError(f"{_flag(path)} is {_get(config, path)}, but must be positive")
+    for path in _NOT_NEGATIVE:
+        if not _get(config, path) >= 0:
+            raise ValueError(f"{_flag(path)} is {_get(config, path)}, but must not be negative")
     for path in _UNIT_INTERVAL:
         if not 0 <= _get(config, path) <= 1:
             raise ValueError(f"{_flag(path)} is {_get(config, path)}, but must lie between 0 and 1")
@@ -218,6 +227,11 @@ def validate(config: Config) -> Config:
         raise ValueError(
             f"--replay.replay-length {replay} is shorter than a window of unroll_steps + td_steps + 1 = "
             f"{config.window_length} frames; raise it or lower --targets.td-steps"
+        )
+    if replay * config.self_play.num_envs * config.replay.end_weight >= 2**31:
+        raise ValueError(
+            "--replay.replay-length times --self-play.num-envs times --replay.end-weight must stay below 2^31, where "
+            "the replay's counters end; lower one of them"
         )
     if replay < config.replay.min_frames:
         raise ValueError(f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {replay}")
@@ -258,7 +272,9 @@ def load(run_dir: Path) -> Config:
     return from_json(file.read_text())
 
 
-def _build(cls: type, values: dict[str, Any]) -> Any:
+def _build(cls: type, values: Any) -> Any:
+    if not isinstance(values, dict):
+        raise ValueError(f"config.json holds {values!r} where it should hold the fields of {cls.__name__}")
     types = typing.get_type_hints(cls)
     unknown = sorted(set(values) - set(types))
     if unknown:
@@ -267,5 +283,7 @@ def _build(cls: type, values: dict[str, Any]) -> Any:
     for name, value in values.items():
         if dataclasses.is_dataclass(types[name]):
             value = _build(types[name], value)
+        elif typing.get_origin(types[name]) is Literal and value not in typing.get_args(types[name]):
+            raise ValueError(f"config.json has {name} = {value!r}; choose one of {typing.get_args(types[name])}")
         arguments[name] = tuple(value) if isinstance(value, list) else value
     return cls(**arguments)

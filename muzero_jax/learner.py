@@ -15,8 +15,6 @@ from jaxtyping import Array
 from muzero_jax.losses import LossWeights, muzero_loss
 from muzero_jax.types import LearnerState, Metrics, Model, Targets, Transition
 
-OptimiserUpdate = Callable[[LearnerState, Transition, Array, Targets], tuple[LearnerState, Metrics]]
-
 
 def make_schedule(
     *, learning_rate: float, schedule: Literal["constant", "cosine"], warmup_updates: int, decay_updates: int
@@ -33,7 +31,7 @@ def make_schedule(
 def make_optimiser(
     schedule: optax.Schedule, *, weight_decay: float, max_gradient_norm: float
 ) -> optax.GradientTransformation:
-    """AdamW with decay on matrices and kernels only (biases and LayerNorm scales have nothing to decay to)."""
+    """AdamW with decay on matrices only: kernels and embedding tables, not biases and LayerNorm scales."""
 
     def is_matrix(params):
         return jax.tree.map(lambda x: x.ndim > 1, params)
@@ -78,7 +76,7 @@ def update(
         weights=weights,
     )
     gradients, metrics = average((gradients, metrics))
-    metrics["train/gradient_norm"] = optax.global_norm(gradients)
+    metrics["train/gradient_norm"] = optax.tree.norm(gradients)
     updates, optimiser_state = optimiser.update(gradients, learner.optimiser_state, learner.params)
     params = optax.apply_updates(learner.params, updates)
     return LearnerState(params, optimiser_state, learner.num_updates + 1), metrics

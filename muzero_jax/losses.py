@@ -41,9 +41,10 @@ def reconstruction_loss(
     observation: Float[Array, "N *obs"] | Bool[Array, "N *obs"],
     mask: Float[Array, " N"],
 ) -> Float[Array, " N"]:
-    """Mean binary cross-entropy of the planes of an observation in [0, 1], zero where `mask` is 0."""
+    """Mean binary cross-entropy of an observation's bool planes (squared error of counts), zero where `mask` is 0."""
     target = observation.astype(jnp.float32)
-    loss = optax.losses.sigmoid_binary_cross_entropy(logits, target)
+    elementwise = optax.losses.sigmoid_binary_cross_entropy if observation.dtype == bool else optax.losses.l2_loss
+    loss = elementwise(logits, target)
     return mask * jnp.mean(loss.reshape(loss.shape[0], -1), axis=-1)
 
 

@@ -2,7 +2,7 @@
 
 Time-major because a rollout arrives as [T, B, ...] and goes in by one contiguous write; batch-major rings were 11-15
 times slower to add to. All draws of an iteration are made at once, so the weights over the ring are summed once an
-iteration, not once an update. Weights are integers: their cumulative sum is exact at any size that fits a device.
+iteration, not once an update. Weights are integers: their cumulative sum is exact (`config` keeps it below 2^31).
 """
 
 import jax
@@ -26,7 +26,7 @@ def init(transition: Transition, *, num_envs: int, replay_length: int) -> Replay
 
 
 def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
-    """Writes a rollout (leaves [T, B, ...]) over the oldest frames; C is a multiple of T, so a write never wraps."""
+    """Writes a rollout (leaves [T, B, ...]) over the oldest frames; C is a multiple of T, the same in every call."""
     replay_length = replay.transitions.action.shape[0]
     rollout_length = trajectory.action.shape[0]
     if replay_length % rollout_length:

@@ -58,6 +58,8 @@ def alive_frames(discount: Float[Array, "N L"]) -> Bool[Array, "N L"]:
 def make(window: Transition, *, unroll_steps: int, td_steps: int, td_lambda: float) -> Targets:
     """Targets of the K+1 predictions of each window (leaves [N, L, ...], L >= K + n + 1)."""
     k, k1 = unroll_steps, unroll_steps + 1
+    if window.action.shape[1] < k + td_steps + 1:
+        raise ValueError(f"a window of {window.action.shape[1]} frames is too short for K + n + 1 = {k + td_steps + 1}")
     alive = alive_frames(window.discount)
     value = lambda_returns(
         window.reward,

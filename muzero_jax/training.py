@@ -174,13 +174,14 @@ def learn_from(
             slot,
             game,
             window_length=config.window_length,
-            observation_length=t.unroll_steps + 1 if r.reanalyze_fraction or o.reconstruction_weight else 1,
+            observation_length=observation_length(config),
         )
+        staleness = {}
         if r.reanalyze_fraction:
-            window = reanalyze_share(learner_state.params, window, reanalyze_key, config=config, parts=parts)
+            window, staleness = reanalyze_share(learner_state.params, window, reanalyze_key, config=config, parts=parts)
         if r.symmetries:
             window = augment(window, symmetry_key, parts.environment.symmetries)
-        return learner.update(
+        learner_state, metrics = learner.update(
             learner_state,
             window,
             targets.unroll_actions(window, action_key, unroll_steps=t.unroll_steps),
@@ -190,6 +191,7 @@ def learn_from(
             weights=LossWeights(o.reward_weight, o.value_weight, o.policy_weight, o.reconstruction_weight),
             average=partial(jax.lax.pmean, axis_name=AXIS),
         )
+        return learner_state, metrics | jax.lax.pmean(staleness, AXIS)
 
     keys = jax.random.split(update_key, o.updates_per_iteration)
     learner_state, metrics = jax.lax.scan(update, learner_state, (slots, games, keys))
@@ -198,16 +200,31 @@ def learn_from(
     return learner_state, metrics
 
 
-def reanalyze_share(params: Params, window: Transition, key: Array, *, config: Config, parts: Parts) -> Transition:
-    """Searches the configured share of the windows again, at every frame that a prediction is compared with."""
-    return reanalyze.refresh(
+def observation_length(config: Config) -> int:
+    """How many frames of a window must bring their observation: the first, unless an option reads more."""
+    if config.replay.reanalyze_fraction:
+        return config.window_length
+    return config.targets.unroll_steps + 1 if config.optimiser.reconstruction_weight else 1
+
+
+def reanalyze_share(
+    params: Params, window: Transition, key: Array, *, config: Config, parts: Parts
+) -> tuple[Transition, Metrics]:
+    """Searches the configured share of the windows again, at every frame: value targets bootstrap from all of them.
+
+    Returns the windows, and how stale their targets had become.
+    """
+    num_windows = max(1, round(window.action.shape[0] * config.replay.reanalyze_fraction))
+    fresh = reanalyze.refresh(
         params,
         window,
         key,
         search=parts.reanalyze_search,
-        num_windows=round(window.action.shape[0] * config.replay.reanalyze_fraction),
-        num_frames=config.targets.unroll_steps + 1,
+        num_windows=num_windows,
+        num_frames=config.window_length,
     )
+    searched, stored = (jax.tree.map(lambda x: x[:num_windows], w) for w in (fresh, window))
+    return fresh, reanalyze.staleness(searched, stored)
 
 
 def skip_learning(learn: Callable, learner_state: LearnerState, *inputs) -> tuple[LearnerState, Metrics]:

@@ -60,7 +60,8 @@ def to_scalar(logits: Float[Array, "... S"], support: Support) -> Float[Array, "
         expected = logits[..., 0]
     else:
         bins = jnp.linspace(support.low, support.high, support.num_bins)
-        expected = jax.nn.softmax(logits) @ bins
+        # A sum, not a matrix product: accelerators round the inputs of products to fewer bits.
+        expected = jnp.sum(jax.nn.softmax(logits) * bins, axis=-1)
     return unsquash(expected) if support.squash else expected
 
 

@@ -1,6 +1,6 @@
 """How much faster two host devices are than one: the whole training iteration, measured in turn in one process.
 
-    python scripts/device_scaling.py            # Hex 9x9, convolution tower
+python scripts/device_scaling.py            # Hex 9x9, convolution tower
 """
 
 import json

@@ -32,7 +32,8 @@ def batch():
     wanted = jax.jit(partial(targets.make, unroll_steps=K, td_steps=2, td_lambda=1.0))(window)
     assert 0 < float(wanted.policy_mask.sum()) < wanted.policy_mask.size
     params = MODEL.init(jax.random.key(0))
-    return params, window.observation[:, : K + 1], window.legal_action_mask[:, 0], window.action[:, :K], wanted
+    observation = window.observation[:, : K + 1] > 0.5
+    return params, observation, window.legal_action_mask[:, 0], window.action[:, :K], wanted
 
 
 def line_model():
