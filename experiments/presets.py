@@ -1,4 +1,4 @@
-"""A starting point for every game: plain Python, one function a family, each with what it was measured to reach.
+"""A starting point for every game: plain Python, one function a family, with what was measured of it.
 
 All times were taken on two AMD EPYC (Zen 3) cores without an accelerator. A flag overrides any field.
 """
@@ -41,7 +41,10 @@ def small_board(env: str, *, longest_game: int, num_bins: int, exploration: floa
 
 
 def tic_tac_toe() -> Config:
-    """python experiments/train.py --env tic_tac_toe"""
+    """python experiments/train.py --env tic_tac_toe
+
+    After 3 minutes no reply by any opponent beats it, for seeds 0, 1 and 2 (evaluate.py --opponent exhaustive).
+    """
     # So few positions that play soon repeats itself: many random moves keep it meeting all of them.
     config = small_board("tic_tac_toe", longest_game=9, num_bins=3, exploration=0.25)
     optimiser = replace(config.optimiser, schedule="cosine", decay_updates=6_000)
@@ -51,16 +54,18 @@ def tic_tac_toe() -> Config:
 def hex_any(board_size: int) -> Config:
     """python experiments/train.py --env hex --board-size 5
 
-    HEXRESULT
+    5x5: 100% against random after 5 minutes; after 15, 100% against rollout MCTS with 100 simulations and 92.6%
+    [88.7, 95.2] with 1,000. 4x4 after 8 minutes: 87.9% against 1,000. 3x3 after 3 minutes: never loses as second
+    player, whom the swap rule lets win. From 7x7 on a tower, of which nothing was measured.
     """
-    if board_size > LARGEST_MLP_BOARD:
-        config = tower("hex", num_bins=2)
-    else:
-        exploration = 1.25 / board_size**2  # about one random move a game
-        config = small_board("hex", longest_game=board_size**2, num_bins=2, exploration=exploration)
-        config = replace(config, optimiser=replace(config.optimiser, schedule="cosine", decay_updates=30_000))
     # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
-    return replace(config, board_size=board_size, minutes=15.0, evaluation=EvaluationConfig(opening_plies=1))
+    evaluation = EvaluationConfig(opening_plies=1)
+    if board_size > LARGEST_MLP_BOARD:
+        return replace(tower("hex", num_bins=2), board_size=board_size, evaluation=evaluation)
+    exploration = 1.25 / board_size**2  # about one random move a game
+    config = small_board("hex", longest_game=board_size**2, num_bins=2, exploration=exploration)
+    optimiser = replace(config.optimiser, schedule="cosine", decay_updates=30_000)
+    return replace(config, board_size=board_size, minutes=15.0, optimiser=optimiser, evaluation=evaluation)
 
 
 def connect_four() -> Config:
@@ -96,12 +101,12 @@ def tower(env: str, *, num_bins: int) -> Config:
 
 
 def othello() -> Config:
-    """python experiments/train.py --env othello"""
+    """python experiments/train.py --env othello; its strength was not measured."""
     return tower("othello", num_bins=3)
 
 
 def go_9x9() -> Config:
-    """python experiments/train.py --env go_9x9"""
+    """python experiments/train.py --env go_9x9; its strength was not measured."""
     return tower("go_9x9", num_bins=2)
 
 

@@ -5,6 +5,7 @@ run to go on with; then every flag overrides one field of it, and `--help` shows
 """
 
 import argparse
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -21,48 +22,76 @@ from muzero_jax import devices, metrics
 from muzero_jax.config import Config
 
 
-def choose_default(arguments: list[str]) -> Config:
-    """The config that the flags override: a preset, or what the run to resume was made with."""
+def choose_default(arguments: list[str]) -> tuple[Config, int]:
+    """The config that the flags override (a preset, or that of the run to resume), and the devices at hand.
+
+    A run's own config is read before JAX starts, because it may say how many devices to start it with.
+    """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--env", default="hex")
-    parser.add_argument("--board-size", "--board_size", type=int)
+    parser.add_argument("--board-size", "--board_size", type=optional_int)
     parser.add_argument("--run-dir", "--run_dir", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--devices", type=int)
+    parser.add_argument("--devices", type=optional_int)
     known, _ = parser.parse_known_args(arguments)
-    devices.configure_devices(known.devices)
+    if known.resume and known.run_dir:
+        saved = configs.load(known.run_dir)
+        return saved, devices.configure_devices(known.devices or saved.devices)
+    num_devices = devices.configure_devices(known.devices)
     default = presets.preset(known.env, known.board_size)
-    if not known.resume:
-        return default
-    from muzero_jax import runner
+    if known.resume:
+        from muzero_jax import runner
 
-    return configs.load(known.run_dir or runner.default_run_dir(replace(default, seed=known.seed)))
+        default = configs.load(runner.default_run_dir(replace(default, seed=known.seed)))
+    return default, num_devices
+
+
+def optional_int(text: str) -> int | None:
+    """The values of a flag that `--help` calls {None}|INT."""
+    return None if text == "None" else int(text)
+
+
+def share_out(config: Config, num_devices: int) -> int:
+    """How many devices share the games and the batch: as many as divide them, or what `--devices` says."""
+    sizes = {"--self-play.num-envs": config.self_play.num_envs, "--optimiser.batch-size": config.optimiser.batch_size}
+    if config.devices is None:
+        return devices.largest_divisor(num_devices, *sizes.values())
+    for flag, size in sizes.items():
+        devices.check_divisible(flag, size, num_devices)
+    return num_devices
 
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
-    default = choose_default(arguments)
+    default, num_devices = choose_default(arguments)
     config = configs.validate(tyro.cli(Config, default=default, args=arguments, description=__doc__))
+    if config.resume and config.seed != default.seed:
+        raise ValueError(f"the run to resume was made with --seed {default.seed}; leave --seed out")
+    if config.wandb:
+        metrics.check_wandb()
     from muzero_jax import memory, runner
 
-    num_devices = devices.configure_devices(config.devices)
-    devices.check_divisible("--self-play.num-envs", config.self_play.num_envs, num_devices)
-    devices.check_divisible("--optimiser.batch-size", config.optimiser.batch_size, num_devices)
-    mesh = devices.make_mesh(num_devices)
+    num_devices = share_out(config, num_devices)
     if config.compilation_cache:
         devices.enable_compilation_cache(config.compilation_cache)
     print(configs.describe(config))
     print(f"device: {devices.describe_device(num_devices)}")
+    mesh = devices.make_mesh(num_devices)
     memory.check(config, mesh, print)
     run_dir = runner.prepare_run_dir(config)
     print(f"run directory: {run_dir}")
     result = runner.train(config, run_dir, mesh, print)
     if result.interrupted:
-        print(f"stopped and saved; go on with: python experiments/train.py --run-dir {run_dir} --resume")
+        print(f"stopped and saved; go on with: {command('train')} --run-dir {shlex.quote(str(run_dir))} --resume")
         return EXIT_INTERRUPTED
     show(result.summary, run_dir)
     return 0
+
+
+def command(script: str) -> str:
+    """A command that works as it is printed, whether or not the virtual environment is active."""
+    return f"{shlex.quote(sys.executable)} experiments/{script}.py"
 
 
 def show(summary: dict[str, Any], run_dir: Path) -> None:
@@ -89,7 +118,7 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
     ]
     metrics.summary_table(spent, "\nTime")
     print(f"\ncurves: {metrics.plot_curves(run_dir)}")
-    print(f"next:   python experiments/evaluate.py --run {run_dir} --opponent mcts:1000")
+    print(f"next:   {command('evaluate')} --run {shlex.quote(str(run_dir))} --opponent mcts:1000")
 
 
 if __name__ == "__main__":

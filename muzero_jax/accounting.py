@@ -8,9 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from muzero_jax.config import Config
-
-Record = dict[str, float]
-"""One line of metrics.jsonl."""
+from muzero_jax.metrics import Record
 
 
 class Clock:
@@ -85,9 +83,8 @@ class Totals:
             "selfplay/mean_length": chunk["selfplay/frames"] / max(chunk["selfplay/games"], 1.0),
             "train/updates_per_second": chunk["train/updates"] / seconds,
             "time/seconds_per_iteration": seconds / len(learned),
-            "time/self_play_per_iteration": self.self_play_seconds_per_iteration,
         }
-        return self.counts | losses | rates
+        return self.record() | losses | rates
 
     def _split(self, seconds: float, share: float) -> None:
         """Self-play and learning are one program; what an iteration takes while few learn, and when all do, tells them
@@ -100,6 +97,10 @@ class Totals:
             learning = max(seconds - filling, 0.0) / (1 - filling_share)
             self.self_play_seconds_per_iteration = max(seconds - learning, 0.0)
             self._filling = None
+
+    def record(self) -> Record:
+        """What a resumed run goes on from."""
+        return self.counts | {"time/self_play_per_iteration": self.self_play_seconds_per_iteration}
 
     def summary(self, seconds: float) -> dict[str, Record]:
         """Totals and mean rates over the run's `seconds` of self-play and learning."""

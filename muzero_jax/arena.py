@@ -13,7 +13,8 @@ from muzero_jax import config as configs
 from muzero_jax import evaluation, opponents
 from muzero_jax.checkpoint import restore_params
 from muzero_jax.config import Config
-from muzero_jax.training import AXIS, Parts, make_parts, make_search
+from muzero_jax.devices import AXIS, shard_map
+from muzero_jax.training import Parts, make_parts, make_search
 from muzero_jax.types import Params, Player
 
 Summary = dict[str, Any]
@@ -94,8 +95,7 @@ def sharded_match(
         return match(params_a, params_b, jax.random.fold_in(key, jax.lax.axis_index(AXIS)))
 
     everywhere, games = PartitionSpec(), PartitionSpec(None, AXIS)
-    sharded = jax.shard_map(play, mesh=mesh, in_specs=(everywhere,) * 3, out_specs=games, check_vma=False)
-    compiled = jax.jit(sharded)
+    compiled = jax.jit(shard_map(play, mesh, (everywhere,) * 3, games))
     replicated = NamedSharding(mesh, everywhere)
 
     def summarised(params_a, params_b, key):

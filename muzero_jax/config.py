@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from muzero_jax.files import write_whole
+from muzero_jax.validation import validate
+
 
 @dataclass(frozen=True)
 class NetworkConfig:
@@ -75,7 +78,7 @@ class ReplayConfig:
     end_weight: int = 1
     """how much likelier a window that contains a game's end is drawn"""
     min_frames: int = 64
-    """frames of each game stored before the first update"""
+    """frames of each game stored before the first update, and never fewer than one window"""
     symmetries: bool = True
     """turn each window by a random symmetry of the game"""
     reanalyze_fraction: float = 0.0
@@ -108,6 +111,7 @@ class OptimiserConfig:
     """cosine decays to a tenth over decay_updates"""
     warmup_updates: int = 100
     decay_updates: int = 50_000
+    """presets choose what their minutes hold on two CPU cores; raise it for longer runs and faster machines"""
     weight_decay: float = 1e-4
     max_gradient_norm: float = 5.0
     reward_weight: float = 1.0
@@ -145,8 +149,9 @@ class Config:
     minutes: float = 5.0
     """wall-clock budget of training, compilation and evaluation during training included"""
     max_iterations: int | None = None
-    """stop after this many iterations instead, if that comes first"""
+    """stop after this many iterations instead, if that comes first; rounded up to whole chunks"""
     seed: int = 0
+    """of everything random, 0 to 2^32 - 1; a resumed run keeps its own"""
     run_dir: str | None = None
     """default: runs/<env>-<size>-seed<seed>"""
     resume: bool = False
@@ -158,6 +163,7 @@ class Config:
     iterations_per_chunk: int = 8
     """iterations that one compiled call runs; progress is shown and Ctrl-C heeded between chunks"""
     checkpoint_minutes: float = 2.0
+    """minutes between checkpoints; one is saved at every evaluation and at the end too, and with 0 only then"""
     tensorboard: bool = True
     wandb: bool = False
     compilation_cache: str | None = None
@@ -178,68 +184,6 @@ class Config:
 
 FILE = "config.json"
 """In a run's folder; its presence says that the folder holds a run."""
-
-_POSITIVE = (
-    "network.width network.num_bins search.num_simulations search.max_num_considered_actions self_play.num_envs "
-    "self_play.rollout_length replay.replay_length replay.end_weight targets.unroll_steps targets.td_steps "
-    "optimiser.batch_size optimiser.updates_per_iteration optimiser.learning_rate optimiser.max_gradient_norm "
-    "evaluation.num_simulations evaluation.games evaluation.final_games iterations_per_chunk minutes"
-).split()
-_NOT_NEGATIVE = (
-    "network.num_blocks replay.min_frames optimiser.warmup_updates optimiser.weight_decay optimiser.reward_weight "
-    "optimiser.value_weight optimiser.policy_weight optimiser.reconstruction_weight evaluation.interval_minutes "
-    "evaluation.opening_plies checkpoint_minutes search.gumbel_scale search.temperature"
-).split()
-_UNIT_INTERVAL = (
-    "self_play.exploration search.dirichlet_fraction replay.reanalyze_fraction targets.td_lambda targets.discount"
-).split()
-
-
-def _flag(path: str) -> str:
-    return "--" + path.replace("_", "-")
-
-
-def _get(config: Config, path: str) -> Any:
-    value: Any = config
-    for part in path.split("."):
-        value = getattr(value, part)
-    return value
-
-
-def validate(config: Config) -> Config:
-    """The config itself, if a run can be made of it; else ValueError in one sentence that names the flag to change."""
-    for path in _POSITIVE:
-        if not _get(config, path) > 0:  # this form catches nan
-            raise ValueError(f"{_flag(path)} is {_get(config, path)}, but must be positive")
-    for path in _NOT_NEGATIVE:
-        if not _get(config, path) >= 0:
-            raise ValueError(f"{_flag(path)} is {_get(config, path)}, but must not be negative")
-    for path in _UNIT_INTERVAL:
-        if not 0 <= _get(config, path) <= 1:
-            raise ValueError(f"{_flag(path)} is {_get(config, path)}, but must lie between 0 and 1")
-    replay, rollout = config.replay.replay_length, config.self_play.rollout_length
-    if replay % rollout:
-        nearest = max(rollout, replay // rollout * rollout)
-        raise ValueError(
-            f"--replay.replay-length {replay} must be a multiple of --self-play.rollout-length {rollout}; use {nearest}"
-        )
-    if replay < config.window_length:
-        raise ValueError(
-            f"--replay.replay-length {replay} is shorter than a window of unroll_steps + td_steps + 1 = "
-            f"{config.window_length} frames; raise it or lower --targets.td-steps"
-        )
-    if replay * config.self_play.num_envs * config.replay.end_weight >= 2**31:
-        raise ValueError(
-            "--replay.replay-length times --self-play.num-envs times --replay.end-weight must stay below 2^31, where "
-            "the replay's counters end; lower one of them"
-        )
-    if replay < config.replay.min_frames:
-        raise ValueError(f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {replay}")
-    if config.evaluation.games % 2 or config.evaluation.final_games % 2:
-        raise ValueError(
-            "--evaluation.games and --evaluation.final-games must be even: openings are played with both colours"
-        )
-    return config
 
 
 def describe(config: Config) -> str:
@@ -264,12 +208,20 @@ def from_json(text: str) -> Config:
     return _build(Config, json.loads(text))
 
 
+def save(config: Config, run_dir: Path) -> None:
+    """Writes a run's `config.json`; it then counts as a run."""
+    write_whole(run_dir / FILE, to_json(config))
+
+
 def load(run_dir: Path) -> Config:
-    """The config that a run was made with; ValueError if the folder holds no run."""
+    """The config that a run was made with; ValueError if the folder holds no run, or not one of ours."""
     file = run_dir / FILE
     if not file.is_file():
         raise ValueError(f"{run_dir} holds no run (there is no {file}); train one with experiments/train.py")
-    return from_json(file.read_text())
+    try:
+        return validate(from_json(file.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise ValueError(f"{file} is not a config of ours: {error}") from error
 
 
 def _build(cls: type, values: Any) -> Any:
@@ -282,8 +234,24 @@ def _build(cls: type, values: Any) -> Any:
     arguments = {}
     for name, value in values.items():
         if dataclasses.is_dataclass(types[name]):
-            value = _build(types[name], value)
-        elif typing.get_origin(types[name]) is Literal and value not in typing.get_args(types[name]):
-            raise ValueError(f"config.json has {name} = {value!r}; choose one of {typing.get_args(types[name])}")
-        arguments[name] = tuple(value) if isinstance(value, list) else value
+            arguments[name] = _build(types[name], value)
+            continue
+        value = tuple(value) if isinstance(value, list) else value
+        if not _fits(value, types[name]):
+            raise ValueError(f"{name} is {value!r}, but must be {types[name]}")
+        arguments[name] = value
     return cls(**arguments)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value read from JSON is of the annotated type; an int is a float too, a bool is no number."""
+    origin, options = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return value in options
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(item, options[0]) for item in value)
+    if options:  # a union
+        return any(_fits(value, option) for option in options)
+    if isinstance(value, bool):
+        return hint is bool
+    return isinstance(value, (int, float) if hint is float else hint)

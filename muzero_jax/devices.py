@@ -76,6 +76,11 @@ def check_divisible(flag: str, value: int, num_devices: int) -> None:
     raise ValueError(f"{name} {value} isn't divisible by {num_devices} devices; use {flag} {choices}")
 
 
+def largest_divisor(available: int, *sizes: int) -> int:
+    """The largest number of devices, at most `available`, that every one of `sizes` splits over."""
+    return max(count for count in range(1, available + 1) if all(size % count == 0 for size in sizes))
+
+
 def describe_device(num_devices: int | None = None) -> str:
     """The devices in words: "2 CPU devices (AMD EPYC, 2 cores)" or "NVIDIA H200 (cuda)"."""
     device = jax.devices()[0]

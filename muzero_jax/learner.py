@@ -79,4 +79,5 @@ def update(
     metrics["train/gradient_norm"] = optax.tree.norm(gradients)
     updates, optimiser_state = optimiser.update(gradients, learner.optimiser_state, learner.params)
     params = optax.apply_updates(learner.params, updates)
+    metrics["train/parameter_norm"] = optax.tree.norm(params)
     return LearnerState(params, optimiser_state, learner.num_updates + 1), metrics

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from muzero_jax.files import write_whole
+
 Record = dict[str, Any]
 """Numbers by name; None where a number was not finite."""
 
@@ -104,14 +106,22 @@ class _TensorBoard:
         self._writer.close()
 
 
+def check_wandb() -> None:
+    """Raises `ValueError` if wandb is not installed."""
+    try:
+        import wandb  # noqa: F401  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        remedy = 'pip install -e ".[wandb]" -c constraints.txt'
+        raise ValueError(f"--wandb needs a package that is missing; run: {remedy}") from error
+
+
 def wandb_writer(run_dir: str | Path, *, project: str = "muzero_jax", config: Mapping[str, Any] | None = None) -> Any:
     """A writer to Weights & Biases, named after the run's folder. Raises `ValueError` if wandb is not installed."""
-    try:
-        import wandb  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise ValueError("--wandb needs a package that is missing; run: pip install wandb") from error
+    check_wandb()
+    import wandb  # pyright: ignore[reportMissingImports]
+
     name = Path(run_dir).name
-    run = wandb.init(project=project, name=name, dir=str(run_dir), config=dict(config or {}), resume="allow")
+    run = wandb.init(project=project, name=name, id=name, dir=str(run_dir), config=dict(config or {}), resume="allow")
     return SimpleNamespace(write=lambda record: run.log(_finite(record), step=record["iteration"]), close=run.finish)
 
 
@@ -139,9 +149,7 @@ def _cut(run_dir: Path, iteration: int) -> None:
     """Drops the lines beyond `iteration`; all of them if it is 0, as the run then starts anew."""
     if (run_dir / FILE).exists():
         kept = [record for record in read_records(run_dir) if iteration and record.get("iteration", 0) <= iteration]
-        partial = run_dir / f".{FILE}"
-        partial.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
-        partial.replace(run_dir / FILE)
+        write_whole(run_dir / FILE, "".join(json.dumps(record) + "\n" for record in kept))
 
 
 def _plain(value: Any) -> int | float | None:

@@ -1,4 +1,4 @@
-"""Representation, dynamics and prediction: a residual MLP for small boards, a residual convolution tower for the rest.
+"""Representation, dynamics and prediction: a residual MLP, an MLP behind a convolution stem, a convolution tower.
 
 Flax linen, because `apply` is the pure function that mctx wants. Normalisation is LayerNorm: BatchNorm's statistics
 would differ between the root's embedding and the K-th unrolled one. Every embedding is min-max scaled to [0, 1] per
@@ -56,7 +56,7 @@ STEM_CHANNELS = 32
 
 
 class Sizes(NamedTuple):
-    """What the two kinds of network have in common."""
+    """What all kinds of network have in common."""
 
     num_actions: int
     num_bins: int

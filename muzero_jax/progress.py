@@ -10,7 +10,10 @@ from muzero_jax import evaluation
 from muzero_jax.arena import Arena, Summary
 from muzero_jax.checkpoint import Checkpointer, restore_params
 from muzero_jax.config import Config
+from muzero_jax.files import write_whole
 from muzero_jax.types import Params
+
+_EVALUATION = 2**32 - 2  # folded into the seed, so that matches share no random numbers with training
 
 QUICK_SIMULATIONS = 100
 """Rollout MCTS up to this budget plays while training; stronger ones at the end only, for they take minutes."""
@@ -48,7 +51,7 @@ class Ladder:
             points = summary["score"] * summary["games"]
             self._games.append((index, self.iterations.index(rival), points, summary["games"] - points))
         self.iterations.append(iteration)
-        self._file.write_text(json.dumps({"iterations": self.iterations, "games": self._games}))
+        write_whole(self._file, json.dumps({"iterations": self.iterations, "games": self._games}))
         return self.ratings()[-1]
 
     def by_iteration(self) -> dict[str, float]:
@@ -80,9 +83,9 @@ class Versions:
         record = {f"eval/{spec}": self._play(spec, params, iteration, e.games)["score"] for spec in quick}
         if iteration not in self.ladder.iterations:
             results = {rival: self._meet(rival, params, iteration) for rival in self.ladder.rivals()}
-            record["eval/elo"] = self.ladder.add(iteration, results)
             with Checkpointer(self._directory, keep=None) as versions:
                 versions.save_params(iteration, params)
+            record["eval/elo"] = self.ladder.add(iteration, results)
         return record
 
     def measure_fully(self, params: Params, iteration: int) -> dict[str, Summary]:
@@ -96,5 +99,5 @@ class Versions:
         return self._play("self", params, iteration, self._config.evaluation.games // 2, rival_params)
 
     def _play(self, spec: str, params: Params, iteration: int, num_games: int, rival: Params = None) -> Summary:
-        key = jax.random.fold_in(jax.random.key(self._config.seed), iteration)
+        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self._config.seed), _EVALUATION), iteration)
         return self._arena.play(spec, params, key, num_games=num_games, rival=rival)

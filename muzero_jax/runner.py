@@ -7,6 +7,8 @@ depend on the clock, and a resumed run equals an unbroken one bit for bit.
 import json
 import math
 import shutil
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,11 +19,12 @@ from jax.sharding import Mesh
 
 from muzero_jax import config as configs
 from muzero_jax import training
-from muzero_jax.accounting import Clock, Interrupt, Record, Totals
+from muzero_jax.accounting import Clock, Interrupt, Totals
 from muzero_jax.arena import Arena
 from muzero_jax.checkpoint import Checkpointer
 from muzero_jax.config import Config
-from muzero_jax.metrics import MetricsWriter, ProgressDisplay, last_record, wandb_writer
+from muzero_jax.files import write_whole
+from muzero_jax.metrics import MetricsWriter, ProgressDisplay, Record, last_record, wandb_writer
 from muzero_jax.progress import Versions
 from muzero_jax.types import Metrics, TrainState
 
@@ -70,6 +73,7 @@ def prepare_run_dir(config: Config) -> Path:
     if not holds_run and run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
         raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
     if holds_run and config.overwrite and not config.resume:
+        configs.load(run_dir)  # other programs write a config.json too: what is not ours is refused, not deleted
         shutil.rmtree(run_dir)
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
@@ -89,30 +93,36 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
     versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
     with Checkpointer(run_dir / "checkpoints") as checkpoints:
         restored = checkpoints.restore_latest(abstract) if config.resume else None
+        if config.resume and restored is None and last_record(run_dir, up_to_iteration=sys.maxsize):
+            raise ValueError(f"{run_dir} has metrics but no checkpoint to go on from; --overwrite starts it anew")
         iteration = restored[0] if restored else 0
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
-        (run_dir / configs.FILE).write_text(configs.to_json(replace(config, resume=False, overwrite=False)))
+        configs.save(replace(config, resume=False, overwrite=False), run_dir)
         record = last_record(run_dir, up_to_iteration=iteration) if restored else {}
         versions.ladder.load(iteration)
         clock, totals = Clock(record), Totals(config, record)
         others = [wandb_writer(run_dir, config=asdict(config))] if config.wandb else []
         with MetricsWriter(run_dir, resume_from=iteration, tensorboard=config.tensorboard, others=others) as writer:
-            say(f"resuming at iteration {iteration}" if restored else "compiling; Ctrl-C saves and stops at any time")
+            say(f"resuming at iteration {iteration}" if restored else "compiling")
             with clock.measure("compile"):
                 state = restored[1] if restored else training.make_init(config, parts, mesh)()
                 program: Program = training.make_chunk(config, parts, mesh).lower(state).compile()
+            say("training; Ctrl-C saves and stops")
             with ProgressDisplay(config.minutes) as display, Interrupt() as interrupt:
                 loop = Loop(config, program, versions, checkpoints, Reporter(writer, display, clock), totals)
                 state, iteration = loop.run(state, iteration, interrupt)
             if interrupt.requested:
                 return Result({}, interrupted=True)
-            say("training is over; now the final matches")
+            say("training is over and saved; now the final matches")
+            start = time.perf_counter()
             strength = versions.measure_fully(state.learner.params, iteration)
+            final_seconds = time.perf_counter() - start
             scores = {f"eval/{spec}": summary["score"] for spec, summary in strength.items()}
-            writer.write({"iteration": iteration} | clock.record() | scores)
+            writer.write({"iteration": iteration} | totals.record() | clock.record() | scores)
     summary = {"iteration": iteration, "strength": strength, "elo": versions.ladder.by_iteration()}
-    summary |= {"seconds": split_time(clock, totals, iteration)} | totals.summary(clock.seconds["train"])
-    (run_dir / "summary.json").write_text(json.dumps(summary, indent=2))
+    seconds = split_time(clock, totals, iteration) | {"final matches": final_seconds}
+    summary |= {"seconds": seconds} | totals.summary(clock.seconds["train"])
+    write_whole(run_dir / "summary.json", json.dumps(summary, indent=2))
     return Result(summary, interrupted=False)
 
 
@@ -195,9 +205,9 @@ class Loop(NamedTuple):
 
 def check_finite(record: Record, iteration: int) -> None:
     """Raises ValueError if learning has diverged; called before anything is saved, so no bad checkpoint is written."""
-    for name in ("train/loss", "train/gradient_norm"):
+    for name in ("train/loss", "train/gradient_norm", "train/parameter_norm"):
         if not math.isfinite(record.get(name, 0.0)):
             raise ValueError(
-                f"{name} is not finite at iteration {iteration}: training has diverged and stops. The last good "
-                "checkpoint is kept; go on from it with --resume and a lower --optimiser.learning-rate"
+                f"{name} is not finite at iteration {iteration}: training has diverged and stops. Checkpoints "
+                "saved so far are good; go on from the last with --resume and a lower --optimiser.learning-rate"
             )

@@ -7,6 +7,7 @@ discount is the environment's constant signed one, so Q = r + d v holds for whoe
 
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 import mctx
 from jaxtyping import Array, Bool
@@ -100,14 +101,16 @@ def puct_search(
     """MuZero's search (Schrittwieser et al. 2020, appendix B): PUCT, Dirichlet noise at the root, visits as policy.
 
     Args:
-      dirichlet_fraction, temperature: both 0 in evaluation and play: no noise, the most visited action.
+      dirichlet_fraction, temperature: both 0 in evaluation and play: no noise, the most visited action. mctx breaks
+        ties by chance; then they are broken by one fixed key, so that the same position gets the same move.
     """
+    is_noisy = dirichlet_fraction > 0 or temperature > 0
     recurrent_fn = make_recurrent_fn(model, discount)
 
     def search(params: Params, key: Array, observation: Array, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
         output = mctx.muzero_policy(
             params,
-            key,
+            key if is_noisy else jax.random.key(0),
             _root(model, params, observation),
             recurrent_fn,
             num_simulations,

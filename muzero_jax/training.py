@@ -17,6 +17,7 @@ from jaxtyping import Array
 
 from muzero_jax import learner, reanalyze, replay, search, self_play, targets
 from muzero_jax.config import Config
+from muzero_jax.devices import AXIS, shard_map
 from muzero_jax.environment import make_environment, transform_observation, transform_policy
 from muzero_jax.losses import LossWeights
 from muzero_jax.networks import make_model
@@ -35,7 +36,6 @@ from muzero_jax.types import (
 )
 from muzero_jax.value_transform import Support
 
-AXIS = "data"
 _INIT = 2**32 - 1  # folded into the seed for the initial state; iterations fold in 0, 1, 2, ...
 
 
@@ -179,6 +179,10 @@ def learn_from(
         staleness = {}
         if r.reanalyze_fraction:
             window, staleness = reanalyze_share(learner_state.params, window, reanalyze_key, config=config, parts=parts)
+        window = window._replace(  # all that the learner reads of these
+            search_policy=window.search_policy[:, : t.unroll_steps + 1],
+            legal_action_mask=window.legal_action_mask[:, :1],
+        )
         if r.symmetries:
             window = augment(window, symmetry_key, parts.environment.symmetries)
         learner_state, metrics = learner.update(
@@ -285,6 +289,4 @@ def make_chunk(config: Config, parts: Parts, mesh: Mesh) -> Callable[[TrainState
         return jax.lax.scan(lambda s, _: iteration(s), state, None, length=config.iterations_per_chunk)
 
     specs = state_specs()
-    # mctx's while loops carry values whose replication jax cannot infer, hence check_vma=False.
-    sharded = jax.shard_map(chunk, mesh=mesh, in_specs=(specs,), out_specs=(specs, PartitionSpec()), check_vma=False)
-    return jax.jit(sharded, donate_argnums=0)
+    return jax.jit(shard_map(chunk, mesh, (specs,), (specs, PartitionSpec())), donate_argnums=0)

@@ -15,7 +15,9 @@ PACKAGE = ROOT / "muzero_jax"
 # Which of our modules each module may import, lowest level first.
 KNOWS = {
     "types": set(),
-    "config": {"types"},
+    "files": set(),
+    "validation": set(),
+    "config": {"files", "validation"},
     "value_transform": {"types"},
     "convolution": {"types"},
     "games.hex": {"types"},
@@ -35,6 +37,7 @@ KNOWS = {
     "training": {
         "types",
         "config",
+        "devices",
         "environment",
         "learner",
         "losses",
@@ -47,13 +50,13 @@ KNOWS = {
         "value_transform",
     },
     "checkpoint": {"types"},
-    "metrics": {"types"},
+    "metrics": {"files"},
     "devices": {"types"},
     "memory": {"types", "config", "devices", "training"},
-    "accounting": {"config"},
-    "arena": {"types", "config", "checkpoint", "evaluation", "opponents", "training"},
-    "progress": {"types", "config", "arena", "checkpoint", "evaluation"},
-    "runner": {"types", "config", "accounting", "arena", "checkpoint", "metrics", "progress", "training"},
+    "accounting": {"config", "metrics"},
+    "arena": {"types", "config", "checkpoint", "devices", "evaluation", "opponents", "training"},
+    "progress": {"types", "config", "files", "arena", "checkpoint", "evaluation"},
+    "runner": {"types", "config", "files", "accounting", "arena", "checkpoint", "metrics", "progress", "training"},
 }
 
 # Which modules may know each third-party library, so that its next breaking release touches one file.

@@ -3,6 +3,7 @@
 One run of three chunks is looked at from all sides; see `tests/reference/tiny_run.py`.
 """
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import jax
@@ -167,7 +168,7 @@ def test_another_iteration_draws_other_numbers(run):
 
 
 def test_another_seed_starts_from_other_parameters_and_games():
-    other = training.make_init(training.with_config(CONFIG, seed=1), tiny_run.parts(), tiny_run.mesh())()
+    other = training.make_init(replace(CONFIG, seed=1), tiny_run.parts(), tiny_run.mesh())()
     state = tiny_run.make_init()()
     differs = jax.tree.map(
         lambda x, y: bool((x != y).any()), on_host(other.learner.params), on_host(state.learner.params)
