@@ -14,6 +14,13 @@ def report_errors(main: Callable[[list[str]], int], arguments: list[str]) -> int
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_ERROR
+    except RuntimeError as error:  # XLA's own, when a device's memory is full
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        print(
+            "error: the device's memory is full; lower --self-play.num-envs or --optimiser.batch-size", file=sys.stderr
+        )
+        return EXIT_ERROR
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED

@@ -25,12 +25,12 @@ class Arguments:
     run: Path
     """run directory of the agent"""
     opponent: str = "random"
-    """random, greedy, mcts:N (rollout MCTS with N simulations), exhaustive (every reply there is; tiny games), or
-    another run directory of the same game"""
+    """random, greedy, mcts:N (rollout MCTS with N simulations), another run directory of the same game, or exhaustive
+    (every reply there is; tiny games only, and of the other flags just num-simulations applies)"""
     games: int = 256
     """rounded up to a multiple of two games a device"""
     num_simulations: int | None = None
-    """search budget of the agent; default: the run's evaluation.num_simulations"""
+    """search budget of the agent, and of a rival run; default: each run's evaluation.num_simulations"""
     opening_plies: int | None = None
     """random moves before each game; default: the run's evaluation.opening_plies"""
     seed: int = 0

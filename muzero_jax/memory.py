@@ -19,6 +19,7 @@ _HINTS = {
     "replay": "--replay.replay-length or --self-play.num-envs",
     "search tree": "--search.num-simulations or --self-play.num-envs",
     "batch": "--optimiser.batch-size",
+    "evaluation": "--evaluation.final-games or --evaluation.mcts-simulations",
 }
 
 
@@ -39,20 +40,38 @@ def memory_parts(config: Config, parts: Parts, mesh: Mesh) -> dict[str, Any]:
         "games": state.actor,
         "parameters": state.learner.params,
         "optimiser": state.learner.optimiser_state,
-        "search tree": tree_bytes(config, parts, state.learner.params) // mesh.size,
+        "search tree": self_play_tree_bytes(config, parts, state.learner.params) // mesh.size,
+        "evaluation": evaluation_bytes(config, parts, state.learner.params) // mesh.size,
         "batch": batch_bytes(config, state.replay.transitions) // mesh.size,
     }
 
 
-def tree_bytes(config: Config, parts: Parts, params: Params) -> int:
-    """The search trees of all games: (simulations + 1) nodes each, an embedding a node and statistics an edge."""
+def self_play_tree_bytes(config: Config, parts: Parts, params: Params) -> int:
+    """The search trees of all games in self-play."""
+    return config.self_play.num_envs * (config.search.num_simulations + 1) * node_bytes(parts, params)
+
+
+def node_bytes(parts: Parts, params: Params) -> int:
+    """A node of the learned model's tree: an embedding, and statistics of every edge."""
     observation = jax.ShapeDtypeStruct((1, *parts.environment.observation_shape), bool)
     embedding = jax.eval_shape(parts.model.initial_inference, params, observation).embedding
-    node = embedding.size * embedding.dtype.itemsize + parts.environment.num_actions * _STATISTICS_PER_EDGE
-    return config.self_play.num_envs * (config.search.num_simulations + 1) * node
+    return embedding.size * embedding.dtype.itemsize + parts.environment.num_actions * _STATISTICS_PER_EDGE
+
+
+def evaluation_bytes(config: Config, parts: Parts, params: Params) -> int:
+    """The trees of the final matches: the agent's and, beside it, those of the strongest rollout MCTS."""
+    e = config.evaluation
+    state = jax.eval_shape(parts.environment.init, jax.random.key(0))
+    rules_node = 12 * parts.environment.num_actions + _frame_bytes(state.replace(observation=None))
+    mcts = (max(e.mcts_simulations, default=0) + 1) * rules_node
+    return e.final_games // 2 * ((e.num_simulations + 1) * node_bytes(parts, params) + mcts)
 
 
 def batch_bytes(config: Config, ring: Any) -> int:
     """The windows of one update; leaves of `ring` are [C, B, ...]."""
-    frame = sum(math.prod(leaf.shape[2:]) * leaf.dtype.itemsize for leaf in jax.tree.leaves(ring))
+    frame = _frame_bytes(jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[2:], leaf.dtype), ring))
     return config.optimiser.batch_size * config.window_length * frame
+
+
+def _frame_bytes(tree: Any) -> int:
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))

@@ -8,7 +8,7 @@ import numpy as np
 
 from muzero_jax import evaluation
 from muzero_jax.arena import Arena, Summary
-from muzero_jax.checkpoint import Checkpointer, restore_params
+from muzero_jax.checkpoint import Checkpointer, checkpoint_steps, restore_params
 from muzero_jax.config import Config
 from muzero_jax.files import write_whole
 from muzero_jax.types import Params
@@ -82,10 +82,12 @@ class Versions:
         quick = ["random", *(f"mcts:{n}" for n in e.mcts_simulations if n <= QUICK_SIMULATIONS)]
         record = {f"eval/{spec}": self._play(spec, params, iteration, e.games)["score"] for spec in quick}
         if iteration not in self.ladder.iterations:
-            results = {rival: self._meet(rival, params, iteration) for rival in self.ladder.rivals()}
+            rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
+            results = {rival: self._meet(rival, params, iteration) for rival in rivals}
             with Checkpointer(self._directory, keep=None) as versions:
                 versions.save_params(iteration, params)
-            record["eval/elo"] = self.ladder.add(iteration, results)
+            if results or not self.ladder.iterations:  # versions that were deleted leave no way to rate this one
+                record["eval/elo"] = self.ladder.add(iteration, results)
         return record
 
     def measure_fully(self, params: Params, iteration: int) -> dict[str, Summary]:
