@@ -69,7 +69,10 @@ def hex_any(board_size: int) -> Config:
 
 
 def connect_four() -> Config:
-    """python experiments/train.py --env connect_four"""
+    """python experiments/train.py --env connect_four
+
+    After 26 minutes 99.6% against random, 61% against rollout MCTS with 100 simulations, 24% with 1,000.
+    """
     # Four in a row looks the same everywhere, which the stem's convolutions know and an MLP would have to learn.
     config = small_board("connect_four", longest_game=42, num_bins=3, exploration=0.05)
     return replace(

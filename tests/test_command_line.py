@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -166,7 +167,7 @@ def test_an_interrupted_run_prints_the_command_that_resumes_it(run, tmp_path, mo
     monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
     status, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run")
     assert status == EXIT_INTERRUPTED == 130
-    assert f"python experiments/train.py --run-dir {tmp_path / 'run'} --resume" in output
+    assert f"{sys.executable} experiments/train.py --run-dir {tmp_path / 'run'} --resume" in output
 
 
 def test_resuming_takes_everything_from_the_saved_config(run, saved_run, monkeypatch):

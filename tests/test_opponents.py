@@ -105,7 +105,7 @@ def test_greedy_prior_plays_the_best_legal_logit_and_never_an_illegal_one():
         assert observation.shape == (2, *TIC_TAC_TOE.observation_shape)
         return NetworkOutput(None, None, None, logits + params)
 
-    model = Model(None, initial_inference, None, None, None)
+    model = Model(None, initial_inference, None, None, None, None)
     player = opponents.greedy_prior_player(TIC_TAC_TOE, model)
     states = stack(tic_tac_toe_position([1]), tic_tac_toe_position([1, 0]))
     np.testing.assert_array_equal(player.act(0.0, jax.random.key(0), states), [3, 3])
