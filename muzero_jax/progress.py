@@ -1,6 +1,7 @@
 """How strong a run has become so far: matches against fixed opponents, and an Elo among its own versions."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -79,8 +80,9 @@ class Versions:
     def measure(self, params: Params, iteration: int) -> dict[str, float]:
         """Scores against the quick opponents, and the Elo among the run's own versions; saves the version."""
         e = self._config.evaluation
-        quick = ["random", *(f"mcts:{n}" for n in e.mcts_simulations if n <= QUICK_SIMULATIONS)]
-        record = {f"eval/{spec}": self._play(spec, params, iteration, e.games)["score"] for spec in quick}
+        quick = [n for n in e.mcts_simulations if n <= QUICK_SIMULATIONS]
+        summaries = self._meet_all(quick, params, iteration, e.games)
+        record = {f"eval/{spec}": summary["score"] for spec, summary in summaries.items()}
         if iteration not in self.ladder.iterations:
             rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
             results = {rival: self._meet(rival, params, iteration) for rival in rivals}
@@ -93,8 +95,13 @@ class Versions:
     def measure_fully(self, params: Params, iteration: int) -> dict[str, Summary]:
         """The full matches of a run's end, against every opponent of the config."""
         e = self._config.evaluation
-        specs = ["random", *(f"mcts:{n}" for n in e.mcts_simulations)]
-        return {spec: self._play(spec, params, iteration, e.final_games) for spec in specs}
+        return self._meet_all(e.mcts_simulations, params, iteration, e.final_games)
+
+    def _meet_all(
+        self, mcts_simulations: Sequence[int], params: Params, iteration: int, num_games: int
+    ) -> dict[str, Summary]:
+        specs = ["random", *(f"mcts:{n}" for n in mcts_simulations)]
+        return {spec: self._play(spec, params, iteration, num_games) for spec in specs}
 
     def _meet(self, rival: int, params: Params, iteration: int) -> Summary:
         _, rival_params = restore_params(self._directory, self._abstract_params, step=rival)

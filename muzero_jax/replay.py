@@ -83,7 +83,5 @@ def gather(
     """
     replay_length = replay.transitions.action.shape[0]
     time = (slot[:, None] + jnp.arange(window_length)) % replay_length
-    rest = jax.tree.map(
-        lambda x: x[time, game[:, None]], replay.transitions._replace(observation=replay.transitions.action)
-    )
+    rest = jax.tree.map(lambda x: x[time, game[:, None]], replay.transitions._replace(observation=None))
     return rest._replace(observation=replay.transitions.observation[time[:, :observation_length], game[:, None]])
