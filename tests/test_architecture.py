@@ -57,12 +57,37 @@ KNOWS = {
     "arena": {"types", "config", "checkpoint", "devices", "evaluation", "opponents", "training"},
     "progress": {"types", "config", "files", "arena", "checkpoint", "evaluation"},
     "runner": {"types", "config", "files", "accounting", "arena", "checkpoint", "metrics", "progress", "training"},
+    "play": set(),  # its version
+    "play.board": {"types"},
+    "play.sides": {"types"},
+    "play.chess_moves": {"types"},
+    "play.clock": set(),
+    "play.protocol": set(),
+    "play.fen": {"types", "play.chess_moves"},
+    "play.position": {"types", "play.board", "play.sides"},
+    "play.notation": {"types", "play.chess_moves"},
+    "play.sgf": {"play.notation", "play.position"},
+    "play.drawing": {"play.board", "play.notation", "play.position"},
+    "play.thinking": {"types", "arena", "training", "play.position"},
+    "play.gtp": {
+        "play",
+        "play.board",
+        "play.clock",
+        "play.drawing",
+        "play.notation",
+        "play.position",
+        "play.protocol",
+        "play.sgf",
+        "play.thinking",
+    },
+    "play.uci": {"play", "play.clock", "play.fen", "play.notation", "play.position", "play.protocol", "play.thinking"},
+    "play.terminal": {"play.drawing", "play.notation", "play.position", "play.thinking"},
 }
 
 # Which modules may know each third-party library, so that its next breaking release touches one file.
 EVERYWHERE = {"jax", "jaxtyping", "numpy"}
 LIBRARIES = {
-    "pgx": {"environment", "games.hex"},
+    "pgx": {"environment", "games.hex", "play.fen"},
     "flax.linen": {"networks"},
     "flax.struct": {"games.hex"},
     "mctx": {"search"},
@@ -71,7 +96,7 @@ LIBRARIES = {
     "orbax": {"checkpoint"},
     "tensorboardX": {"metrics"},
     "matplotlib": {"metrics"},
-    "rich": {"metrics"},
+    "rich": {"metrics", "play.terminal"},
     "wandb": {"metrics"},
     "jaxlib": {"devices"},
 }

@@ -1,0 +1,252 @@
+"""The Go Text Protocol 2, with the dialect of Hex that HexGui and the benzene programs speak, for every game.
+
+Commands are the methods of `GtpSession`, by name. Positions may be built from stones of any colour in any order
+(`Position.play`). When the game is over, `genmove` answers `resign` in Hex, as the benzene programs do, and `pass` in
+every other game, and changes nothing. Moves follow `notation`; `resign` is understood in all of them.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from muzero_jax.play import VERSION, board, drawing, notation, sgf
+from muzero_jax.play.clock import Clock, seconds_of
+from muzero_jax.play.notation import HEX_SWAP, PASS, Notation
+from muzero_jax.play.position import BLACK, WHITE, IllegalMove, Position
+from muzero_jax.play.protocol import Command, Failure, answer, parse, send
+from muzero_jax.play.thinking import Analysis, Thinker
+
+COLOURS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
+ANALYZE_COMMANDS = """\
+pspairs/Search policy/muzero-policy
+pspairs/Network policy/muzero-prior
+gfx/Search policy in colour/muzero-gfx
+string/Value/muzero-value
+var/Principal variation/muzero-variation
+varc/Best move/reg_genmove %c
+plist/Legal moves/all_legal_moves
+string/Final score/final_score"""
+VARIATION_LENGTH = 6
+
+
+class GtpSession:
+    """One controller's session: a game, an agent, and a method for each command.
+
+    Args:
+      moves: how moves are written, as `notation.make_notation` makes it.
+      seconds: time for each move where the controller sets no clock; None searches the agent's usual budget.
+    """
+
+    def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
+        self.position, self.thinker, self.moves, self.seconds = position, thinker, moves, seconds
+        self.clock = Clock()
+        self.komi = board.GO_KOMI
+        self.is_done = False
+        self._commands: dict[str, Callable[[list[str]], str]] = {
+            "name": lambda _: "muzero_jax",
+            "version": lambda _: VERSION,
+            "protocol_version": lambda _: "2",
+            "known_command": self._known_command,
+            "list_commands": lambda _: "\n".join(self._commands),
+            "quit": self._quit,
+            "boardsize": self._boardsize,
+            "clear_board": self._clear_board,
+            "komi": self._komi,
+            "play": self._play,
+            "genmove": self._genmove,
+            "reg_genmove": self._reg_genmove,
+            "undo": self._undo,
+            "showboard": lambda _: "\n" + drawing.plain(drawing.draw(self.position, self.moves)),
+            "final_score": lambda _: self.position.score(self.komi),
+            "all_legal_moves": self._all_legal_moves,
+            "time_settings": self._time_settings,
+            "time_left": self._time_left,
+            "loadsgf": self._loadsgf,
+            "hexgui-analyze_commands": lambda _: ANALYZE_COMMANDS,
+            HEX_SWAP: self._swap_pieces,
+            "muzero-policy": lambda _: self._pairs(self._analysis().policy),
+            "muzero-prior": lambda _: self._pairs(self.thinker.network(self.position)[0]),
+            "muzero-value": self._value,
+            "muzero-variation": self._variation,
+            "muzero-gfx": self._gfx,
+        }
+
+    def answer(self, line: str) -> str | None:
+        """The whole answer to one line, or None if it holds no command. Never raises."""
+        command = parse(line)
+        return None if command is None else answer(command, self._run)
+
+    def _run(self, command: Command) -> str:
+        if command.name not in self._commands:
+            raise Failure("unknown command")
+        return self._commands[command.name](command.arguments)
+
+    def _known_command(self, arguments: list[str]) -> str:
+        return "true" if arguments and arguments[0] in self._commands else "false"
+
+    def _quit(self, _: list[str]) -> str:
+        self.is_done = True
+        return ""
+
+    def _boardsize(self, arguments: list[str]) -> str:
+        """`boardsize columns [rows]`; it starts a new game, for HexGui sends no `clear_board` when it connects."""
+        height, width = self.position.environment.board_shape
+        try:
+            size = [int(text) for text in arguments if len(text) < 9]
+        except ValueError:
+            size = []
+        if not size or len(size) != len(arguments) or len(size) > 2:
+            raise Failure("boardsize not an integer")
+        if size != ([width] if len(size) == 1 else [width, height]):
+            raise Failure("unacceptable size")
+        self.position.reset()
+        return ""
+
+    def _clear_board(self, _: list[str]) -> str:
+        self.position.reset()
+        return ""
+
+    def _komi(self, arguments: list[str]) -> str:
+        """Of Go, for `final_score` alone: an agent plays for the komi that it was trained under."""
+        try:
+            komi = float(arguments[0])
+        except (IndexError, ValueError):
+            raise Failure("komi not a float") from None
+        if not abs(komi) < 1e6:
+            raise Failure("komi not a float")
+        self.komi = komi
+        return ""
+
+    def _play(self, arguments: list[str]) -> str:
+        if len(arguments) != 2:
+            raise Failure("syntax error: play needs a colour and a move")
+        colour = self._colour(arguments[:1])
+        if arguments[1].lower() == "resign":
+            self.position.resign(colour)
+            return ""
+        self.position.play(self.moves.read(self._view(colour), arguments[1]), colour)
+        return ""
+
+    def _genmove(self, arguments: list[str]) -> str:
+        colour = self._colour(arguments)
+        if self.position.is_over:
+            return self._nothing_to_play()
+        analysis = self._analysis(colour)
+        self.clock.spend(colour, analysis.seconds)
+        text = self.moves.write(self._view(colour), analysis.action)
+        self.position.play(analysis.action, colour)
+        return text
+
+    def _reg_genmove(self, arguments: list[str]) -> str:
+        colour = self._colour(arguments)
+        if self.position.is_over:
+            return self._nothing_to_play()
+        return self.moves.write(self._view(colour), self._analysis(colour).action)
+
+    def _undo(self, _: list[str]) -> str:
+        self.position.undo()
+        return ""
+
+    def _swap_pieces(self, _: list[str]) -> str:
+        """Swaps for the side to move, as `play w swap-pieces` does."""
+        if self.position.name != "hex":
+            raise Failure("illegal move")
+        self.position.play(self.position.environment.num_actions - 1)
+        return ""
+
+    def _all_legal_moves(self, arguments: list[str]) -> str:
+        """`all_legal_moves [colour]`, by default of the side to move."""
+        if self.position.is_over:
+            return ""
+        colour = self._colour(arguments) if arguments else self.position.colour_to_move
+        state = self._view(colour)
+        return " ".join(self.moves.write(state, int(a)) for a in self.position.legal_action_mask(colour).nonzero()[0])
+
+    def _time_settings(self, arguments: list[str]) -> str:
+        try:
+            main_time, byo_yomi_time, stones = arguments
+            self.clock.settings(seconds_of(main_time), seconds_of(byo_yomi_time), int(seconds_of(stones)))
+        except ValueError:
+            raise Failure("syntax error: time_settings needs main time, byo-yomi time and byo-yomi stones") from None
+        seconds = self.clock.allot(self.position.colour_to_move)
+        if seconds is not None and not self.position.is_over:
+            self.thinker.prepare(self.position, seconds)
+        return ""
+
+    def _time_left(self, arguments: list[str]) -> str:
+        if len(arguments) != 3:
+            raise Failure("syntax error: time_left needs a colour, a time and a number of stones")
+        colour = self._colour(arguments[:1])
+        try:
+            self.clock.left(colour, seconds_of(arguments[1]), int(seconds_of(arguments[2])))
+        except ValueError:
+            raise Failure("syntax error: not a time") from None
+        return ""
+
+    def _loadsgf(self, arguments: list[str]) -> str:
+        """`loadsgf file [move]`: the position before that move, by default the last. Moves are in standard notation."""
+        if not 1 <= len(arguments) <= 2 or (len(arguments) == 2 and not arguments[1].isdecimal()):
+            raise Failure("syntax error: loadsgf needs a file and perhaps a move number")
+        standard = notation.make_notation(self.position.environment)
+        before = min(int(arguments[1][:9]), 10**6) if len(arguments) == 2 else None
+        try:
+            sgf.load(Path(arguments[0]), self.position, standard, before)
+        except OSError:
+            raise Failure("cannot load file") from None
+        return ""
+
+    def _value(self, _: list[str]) -> str:
+        """Of the search and of the network alone, for the side to move, in [-1, 1]."""
+        analysis = self._analysis()
+        search = f"search {analysis.value:+.3f} ({analysis.num_simulations} simulations)"
+        return f"{search}, network {analysis.prior_value:+.3f}"
+
+    def _variation(self, _: list[str]) -> str:
+        """Moves that both sides would play, each found by its own search."""
+        before, words = self.position.snapshot(), []
+        for action in self.thinker.line(self.position, VARIATION_LENGTH):
+            words.append(self.moves.write(self.position.state, action))
+            self.position.play(action)
+        self.position.restore(before)
+        return " ".join(words)
+
+    def _gfx(self, _: list[str]) -> str:
+        """HexGui colours the cells by their share of the search policy, the best one being 1."""
+        analysis = self._analysis()
+        return f"INFLUENCE {self._pairs(analysis.policy / analysis.policy.max())} TEXT value {analysis.value:+.3f}"
+
+    def _pairs(self, policy) -> str:
+        """`a1 0.41 b2 0.07 ...`: moves with at least a hundredth. HexGui has no cell to write a swap on."""
+        state = self.position.state
+        words = [(self.moves.write(state, int(a)), policy[a]) for a in (-policy).argsort() if policy[a] >= 0.01]
+        return " ".join(f"{word} {share:.2f}" for word, share in words if word != HEX_SWAP)
+
+    def _analysis(self, colour: int | None = None) -> Analysis:
+        colour = self.position.colour_to_move if colour is None else colour
+        allotted = self.clock.allot(colour)
+        return self.thinker.analyse(self.position, colour, seconds=self.seconds if allotted is None else allotted)
+
+    def _nothing_to_play(self) -> str:
+        return "resign" if self.position.name == "hex" else PASS
+
+    def _view(self, colour: int):
+        """The state that a move of `colour` is written from; after the end, any."""
+        try:
+            return self.position.seen_by(colour)
+        except IllegalMove:
+            return self.position.state
+
+    @staticmethod
+    def _colour(arguments: list[str]) -> int:
+        if len(arguments) != 1 or arguments[0].lower() not in COLOURS:
+            raise Failure("syntax error: the colour is b or w")
+        return COLOURS[arguments[0].lower()]
+
+
+def serve(session: GtpSession, lines: Iterable[str], out: BinaryIO) -> None:
+    """Answers line by line until `quit`, the end of the input, or nobody listens."""
+    for line in lines:
+        text = session.answer(line)
+        if text is not None and not send(out, text) or session.is_done:
+            return
+        session.thinker.catch_up(session.position)

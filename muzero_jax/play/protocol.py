@@ -1,0 +1,82 @@
+"""What every line-based protocol needs: whole lines in, whole answers out, and nothing else on stdout.
+
+GTP 2 frames an answer as `=` or `?`, the command's id, a space, the text and an empty line. A command that fails, in
+whatever way, is answered; only `quit` and the end of the input end the loop.
+"""
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, NamedTuple
+
+MOST_BYTES = 65_536
+"""Of a line; the rest of a longer one is thrown away."""
+
+
+class Failure(Exception):
+    """A command that cannot be carried out; the message is the answer."""
+
+
+class Command(NamedTuple):
+    """One line of GTP, taken apart."""
+
+    id: str  # digits, or empty
+    name: str
+    arguments: list[str]
+
+
+def claim_stdout() -> BinaryIO:
+    """The process's stdout, for the protocol alone: whatever a library prints goes to stderr from now on."""
+    sys.stdout.flush()
+    stream = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return stream
+
+
+def read_lines(stream: BinaryIO) -> Iterator[str]:
+    """Lines without their ends, any bytes decoded, until the stream ends; a line that is too long is cut off."""
+    while line := stream.readline(MOST_BYTES):
+        rest = line
+        while len(rest) == MOST_BYTES and not rest.endswith(b"\n"):
+            rest = stream.readline(MOST_BYTES)
+        yield line.decode("utf-8", errors="replace")
+
+
+def parse(line: str) -> Command | None:
+    """The command of a line; None if there is none, once comments and control characters are taken away."""
+    text = re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line.replace("\t", " ")).split("#")[0]
+    match = re.match(r"\s*([0-9]*)(?=\s|$)\s*(.*)", text, re.DOTALL)
+    number, rest = match.groups() if match else ("", text)
+    words = rest.split()
+    if not number and not words:
+        return None
+    return Command(number, words[0] if words else "", words[1:])
+
+
+def frame(command: Command, text: str, *, ok: bool = True) -> str:
+    """An answer as GTP sends it: a blank line ends it, so it has none itself."""
+    body = "\n".join(line.rstrip() for i, line in enumerate(text.split("\n")) if line.strip() or not i)
+    return f"{'=' if ok else '?'}{command.id} {body}\n\n"
+
+
+def answer(command: Command, run: Callable[[Command], str]) -> str:
+    """What to send for a command; anything that goes wrong becomes `? reason`."""
+    try:
+        return frame(command, run(command))
+    except (Failure, ValueError) as failure:
+        return frame(command, str(failure).replace("\n", " "), ok=False)
+    except Exception as error:  # a bug or a lack of memory must not end the session
+        traceback.print_exc(file=sys.stderr)
+        return frame(command, f"internal error: {type(error).__name__}", ok=False)
+
+
+def send(stream: BinaryIO, text: str) -> bool:
+    """Writes and flushes; False if nobody reads any more."""
+    try:
+        stream.write(text.encode("utf-8", errors="replace"))
+        stream.flush()
+    except (BrokenPipeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,98 @@
+"""The main line of an SGF file as moves and stones: what `loadsgf` needs of the format (FF[4]).
+
+The main line is everything up to the first closing bracket, because a tree lists its main variation first. Go writes
+points as two letters; other games write them in their own notation, as HexGui does.
+"""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from muzero_jax.play.notation import Notation
+from muzero_jax.play.position import BLACK, RESIGN, WHITE, Position
+
+MOST_BYTES = 1_000_000
+_TOKEN = re.compile(r"\s*(?:([();])|([A-Za-z]+)|\[((?:\\.|[^\]\\])*)\])", re.DOTALL)
+
+
+class SgfMove(NamedTuple):
+    """One move, or one stone of a set-up."""
+
+    colour: int
+    text: str
+    is_setup: bool
+
+
+def load(path: Path, position: Position, notation: Notation, before_move: int | None = None) -> None:
+    """Plays the file's main line on `position` from a new game on, up to but not including move `before_move`.
+
+    Raises ValueError (with the position as it was) for a file that is not such a game of this size.
+    """
+    if not path.is_file():
+        raise ValueError("cannot load file")
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise ValueError("cannot load file: it is too large")
+    size, moves = read(data.decode("utf-8", errors="replace"))
+    width = position.environment.board_shape[1]
+    if size is not None and size != width:
+        raise ValueError(f"cannot load file: its board has size {size}, not {width}")
+    before = position.snapshot()
+    position.reset()
+    try:
+        _play(moves, position, notation, before_move)
+    except ValueError as error:
+        position.restore(before)
+        raise ValueError(f"cannot load file: {error}") from None
+
+
+def read(text: str) -> tuple[int | None, list[SgfMove]]:
+    """The board's size, if the file says it, and the moves and stones of its main line; ValueError if it is no SGF."""
+    start = text.find("(;")
+    if start < 0:
+        raise ValueError("cannot load file: it is not SGF")
+    size, moves, name, end = None, [], "", start
+    while (token := _TOKEN.match(text, end)) and token[1] != ")":
+        end = token.end()
+        if token[2]:
+            name = "".join(c for c in token[2] if c.isupper())
+        elif token[3] is not None and name == "SZ":
+            size = int(re.split("[:x]", token[3])[0]) if re.match("[0-9]{1,2}(:|x|$)", token[3].strip()) else None
+        elif token[3] is not None and name in ("B", "W", "AB", "AW"):
+            value = re.sub(r"\\(.)", r"\1", token[3]).strip()
+            moves.append(SgfMove(BLACK if name.endswith("B") else WHITE, value, name.startswith("A")))
+        elif token[3] is not None and name == "AE":
+            raise ValueError("cannot load file: it takes stones off the board")
+    if not token:
+        raise ValueError("cannot load file: it is not SGF")
+    return size, moves
+
+
+def _play(moves: list[SgfMove], position: Position, notation: Notation, before_move: int | None) -> None:
+    num_moves = 0
+    for move in moves:
+        num_moves += not move.is_setup
+        if before_move is not None and num_moves >= before_move:
+            return
+        action = _action(move.text, position, notation)
+        if action == RESIGN:
+            position.resign(move.colour)
+        else:
+            position.play(action, move.colour)
+
+
+def _action(text: str, position: Position, notation: Notation) -> int:
+    """An SGF value as an action; Go's points count from the top left, and its pass is empty (or tt up to 19x19)."""
+    if text.lower() == "resign":
+        return RESIGN
+    if not position.name.startswith("go_"):
+        return notation.read(position.state, text)
+    height, width = position.environment.board_shape
+    if text in ("", "tt"):
+        return height * width
+    point = re.fullmatch("([a-s])([a-s])", text)
+    column, row = (ord(point[1]) - 97, ord(point[2]) - 97) if point else (width, height)
+    if column >= width or row >= height:
+        raise ValueError(f"{text[:10]!r} is no point of this board")
+    return row * width + column

@@ -1,0 +1,206 @@
+"""Asking a trained agent about a position: its search at any budget, or as much of it as a time allows.
+
+XLA compiles one program a budget, so a time chooses among powers of two, by what their searches took so far. Compiling
+takes seconds, and never happens on the clock unless no compiled budget is small enough: the budget that a time would
+have allowed is remembered and compiled by `catch_up`, between moves. Search is without noise, hence deterministic;
+a temperature draws from the search policy by the host's own seeded generator.
+"""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from muzero_jax import arena, training
+from muzero_jax.play.position import Position
+from muzero_jax.types import EnvState, Params, SearchFn
+
+FIRST_BUDGET = 16  # measured first when a time is to choose: enough simulations to tell their price
+MOST_SIMULATIONS = 16384
+
+
+class Analysis(NamedTuple):
+    """What the agent thinks of a position, with one colour to move."""
+
+    action: int  # what it would play
+    policy: Float[np.ndarray, " A"]  # of the search
+    value: float  # of the search, in [-1, 1], for the colour to move
+    prior: Float[np.ndarray, " A"]  # the network's own policy over legal actions
+    prior_value: float  # the network's own value
+    num_simulations: int
+    seconds: float
+
+    def best(self, count: int) -> list[int]:
+        """The actions that search likes best, at most `count` and only those with a share of a thousandth."""
+        order = np.argsort(-self.policy, kind="stable")[:count]
+        return [int(action) for action in order if self.policy[action] >= 1e-3]
+
+
+PredictFn = Callable[[Params, Array, Array], tuple[Array, Array]]
+"""The network without search: (params, observation [B, *obs], legal_action_mask [B, A]) -> prior [B, A], value [B]."""
+
+
+class Thinker:
+    """An agent that can be asked about positions of its game.
+
+    Args:
+      make_search: budget -> search; called once for every budget that is used.
+      num_simulations: the budget where neither a budget nor a time is asked for.
+      most_simulations: the most that a time may choose; it chooses powers of two.
+      temperature: 0 plays the search's choice; T draws from policy^(1/T), from `seed` on.
+    """
+
+    def __init__(
+        self,
+        make_search: Callable[[int], SearchFn],
+        predict: PredictFn,
+        params: Params,
+        *,
+        num_simulations: int,
+        most_simulations: int = MOST_SIMULATIONS,
+        temperature: float = 0.0,
+        seed: int = 0,
+    ):
+        self._make_search, self._predict, self._params = make_search, predict, params
+        self.num_simulations, self.most_simulations, self.temperature = num_simulations, most_simulations, temperature
+        self._generator = np.random.default_rng(seed)
+        self._compiled: dict[int, Callable] = {}
+        self._took: dict[int, float] = {}  # seconds of a search, by budget
+        self._behind: int | None = None  # a budget that a time allowed but that was not compiled
+        self._network = jax.jit(predict)
+
+    def analyse(
+        self,
+        position: Position,
+        colour: int | None = None,
+        *,
+        num_simulations: int | None = None,
+        seconds: float | None = None,
+        among: np.ndarray | None = None,
+    ) -> Analysis:
+        """Searches for `colour` (by default the side to move); `among` [A] restricts the root to some actions.
+
+        Raises IllegalMove if the game is over or `colour` cannot be to move.
+        """
+        colour = position.colour_to_move if colour is None else colour
+        state = position.seen_by(colour)
+        mask = np.array(state.legal_action_mask) & (True if among is None else among)
+        start = time.perf_counter()
+        while True:
+            left = None if seconds is None else seconds - (time.perf_counter() - start)
+            budget = num_simulations or self._choose_budget(state, left)
+            analysis = self._search(state, mask, budget)
+            action = self._draw(analysis.policy * mask, analysis.action)
+            if mask.sum() == 1 or not position.repeats(colour, action):
+                return analysis._replace(action=action, seconds=time.perf_counter() - start)
+            mask[action] = False
+
+    def network(self, position: Position, colour: int | None = None) -> tuple[np.ndarray, float]:
+        """The network's own policy over legal actions [A] and value, without search; errors as `analyse`."""
+        state = position.seen_by(position.colour_to_move if colour is None else colour)
+        prior, value = self._network(self._params, state.observation[None], state.legal_action_mask[None])
+        return np.asarray(prior[0]), float(value[0])
+
+    def line(self, position: Position, length: int) -> list[int]:
+        """What both sides would play from here under the true rules, by a search a move; `position` is as before."""
+        before = position.snapshot()
+        actions: list[int] = []
+        while len(actions) < length and not position.is_over:
+            mask = position.legal_action_mask()
+            actions.append(self._search(position.state, mask, self.num_simulations).action)
+            position.play(actions[-1])
+        position.restore(before)
+        return actions
+
+    def prepare(self, position: Position, seconds: float | None = None) -> None:
+        """Compiles what a move of `seconds` (by default the usual budget) will need, and finds out which that is."""
+        state = position.seen_by(position.colour_to_move)
+        if seconds is None:
+            self._measure(state, self.num_simulations)
+            return
+        budget = min(FIRST_BUDGET, self.most_simulations)
+        while budget not in self._took:
+            self._measure(state, budget)
+            budget = self._affordable(seconds)
+
+    def catch_up(self, position: Position) -> None:
+        """Compiles what the last move would have needed; call it when an answer is out. Nothing to do, mostly."""
+        if self._behind is not None and not position.is_over:
+            self._measure(position.seen_by(position.colour_to_move), self._behind)
+            self._behind = None
+
+    def _choose_budget(self, state: EnvState, seconds: float | None) -> int:
+        if seconds is None:
+            return self.num_simulations
+        if not self._took:
+            self._measure(state, min(FIRST_BUDGET, self.most_simulations))
+        wanted = self._affordable(seconds)
+        if wanted in self._took:
+            return wanted
+        smaller = [budget for budget in self._took if budget < wanted]
+        self._behind = wanted if smaller else None
+        return max(smaller) if smaller else wanted
+
+    def _affordable(self, seconds: float) -> int:
+        """The largest power of two whose search should take at most `seconds`; at least 1."""
+        largest = max(self._took)
+        simulations = min(max(0.0, seconds) * largest / self._took[largest], self.most_simulations)
+        budget = 1 << max(0, int(simulations).bit_length() - 1)
+        while budget > 1 and self._took.get(budget, 0.0) > seconds:
+            budget //= 2
+        return budget
+
+    def _measure(self, state: EnvState, budget: int) -> None:
+        """Searches twice: the first call compiles."""
+        mask = np.asarray(state.legal_action_mask)
+        for _ in range(2):
+            self._took[budget] = self._search(state, mask, budget).seconds
+
+    def _search(self, state: EnvState, mask: np.ndarray, budget: int) -> Analysis:
+        is_new = budget not in self._compiled
+        if is_new:
+            self._compiled[budget] = self._compile(budget)
+        start = time.perf_counter()
+        action, policy, value, prior, prior_value = jax.device_get(
+            self._compiled[budget](self._params, state.observation[None], jnp.asarray(mask)[None])
+        )
+        seconds = time.perf_counter() - start
+        if not is_new:
+            self._took[budget] = seconds if budget not in self._took else (self._took[budget] + seconds) / 2
+        return Analysis(int(action), policy, float(value), prior, float(prior_value), budget, seconds)
+
+    def _compile(self, budget: int) -> Callable:
+        search, predict = self._make_search(budget), self._predict
+
+        def think(params, observation, mask):
+            output = search(params, jax.random.key(0), observation, mask)
+            prior, prior_value = predict(params, observation, mask)
+            return output.action[0], output.policy[0], output.value[0], prior[0], prior_value[0]
+
+        return jax.jit(think)
+
+    def _draw(self, policy: np.ndarray, best: int) -> int:
+        """`best` at temperature 0 (or with no policy to draw from), else a draw from policy^(1/T)."""
+        if not self.temperature or not policy.max() > 0:
+            return best
+        weights = (policy.astype(np.float64) / policy.max()) ** (1 / self.temperature)
+        return int(self._generator.choice(len(weights), p=weights / weights.sum()))
+
+
+def make_thinker(agent: arena.Agent, **options) -> Thinker:
+    """The `Thinker` of a loaded run; `options` are Thinker's keyword arguments."""
+    model, environment = agent.parts.model, agent.parts.environment
+
+    def make_search(num_simulations: int) -> SearchFn:
+        return training.make_search(agent.config, environment, model, noise=False, num_simulations=num_simulations)
+
+    def predict(params, observation, mask):
+        output = model.initial_inference(params, observation)
+        logits = jnp.where(mask, output.policy_logits.astype(jnp.float32), -jnp.inf)
+        return jax.nn.softmax(logits), model.to_scalar(output.value_logits)
+
+    return Thinker(make_search, predict, agent.params, **options)

@@ -1,0 +1,45 @@
+"""Somebody to ask in tests of play: an agent without a network, and untrained runs small enough to make on the spot."""
+
+import jax
+import jax.numpy as jnp
+
+from muzero_jax import checkpoint, training
+from muzero_jax import config as configs
+from muzero_jax.config import Config, EvaluationConfig, NetworkConfig, SearchConfig
+from muzero_jax.play.thinking import Thinker
+from muzero_jax.types import SearchOutput
+
+
+def fake_thinker(*, favourite=0, num_simulations=4, **options):
+    """Likes `favourite` where it is legal, else the last legal action; values everything at num_simulations / 100."""
+
+    def make_search(budget):
+        def search(params, key, observation, mask):
+            liked = jnp.where(mask[:, favourite], favourite, mask.shape[1] - 1 - jnp.argmax(mask[:, ::-1], axis=1))
+            policy = (mask + 3.0 * jax.nn.one_hot(liked, mask.shape[1])) * mask
+            policy = policy / policy.sum(axis=1, keepdims=True)
+            return SearchOutput(liked.astype(jnp.int32), policy, jnp.full(mask.shape[:1], budget / 100))
+
+        return search
+
+    def predict(params, observation, mask):
+        return mask / mask.sum(axis=1, keepdims=True), jnp.full(mask.shape[:1], 0.25)
+
+    return Thinker(make_search, predict, None, num_simulations=num_simulations, **options)
+
+
+def save_untrained_run(run_dir, env, board_size=None):
+    """A run directory with random weights of a very small network."""
+    config = Config(
+        env=env,
+        board_size=board_size,
+        network=NetworkConfig(width=8, num_bins=3),
+        search=SearchConfig(num_simulations=4, max_num_considered_actions=4),
+        evaluation=EvaluationConfig(num_simulations=4),
+    )
+    run_dir.mkdir(parents=True, exist_ok=True)
+    (run_dir / "config.json").write_text(configs.to_json(config))
+    params = jax.jit(training.make_parts(config).model.init)(jax.random.key(0))
+    with checkpoint.Checkpointer(run_dir / "checkpoints") as checkpoints:
+        checkpoints.save_params(0, params)
+    return run_dir
