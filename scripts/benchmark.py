@@ -1,0 +1,85 @@
+"""How fast it is, as ratios of things measured in turn: python scripts/benchmark.py --suite search
+
+Suites: search (ours against mctx), self-play, learner and iteration (ours against the straightforward program, one
+device against all, one program against Python's loop), memory (the plan against the compiled program).
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from experiments.command_line import report_errors
+from muzero_jax import devices
+
+EXIT_REGRESSION = 1
+SUITES = ("search", "self-play", "learner", "iteration", "memory")
+
+
+def read_arguments(arguments: list[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suite", choices=(*SUITES, "all"), default="all")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.add_argument("--quick", action="store_true", help="fewer cases and rounds: half a minute a suite")
+    parser.add_argument("--out", type=Path, help="also write the JSON to this file")
+    parser.add_argument(
+        "--compare", type=Path, help="an older report; what is 10%% slower beyond the spread is named, with status 1"
+    )
+    return parser.parse_args(arguments)
+
+
+def read_report(file: Path) -> dict[str, Any]:
+    """An older report; ValueError if the file is none."""
+    try:
+        report = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"{file} does not exist; write one with --out") from None
+    except ValueError as error:
+        raise ValueError(f"{file} is not JSON ({error}); write a report with --out") from error
+    if not isinstance(report, dict) or not {"machine", "results"} <= set(report):
+        raise ValueError(f"{file} is no report of this script; write one with --out")
+    return report
+
+
+def results(suites: tuple[str, ...], quick: bool) -> Iterator[dict[str, Any]]:
+    """Every record of the suites, measured as it is asked for."""
+    from scripts.benchmarks import measuring
+    from scripts.benchmarks import memory as memory_suite
+    from scripts.benchmarks.suites import SUITES as measured
+
+    effort = measuring.Effort.quick() if quick else measuring.Effort.full()
+    for suite in suites:
+        if suite == "memory":
+            yield from memory_suite.records(quick)
+        else:
+            yield from (measuring.measure(case, effort) for case in measured[suite](quick))
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the command; returns its exit status."""
+    options = read_arguments(arguments)
+    old = read_report(options.compare) if options.compare else None
+    devices.configure_devices()
+    from scripts.benchmarks import report
+
+    new = {"machine": report.machine(), "quick": options.quick, "results": []}
+    for record in results(SUITES if options.suite == "all" else (options.suite,), options.quick):
+        new["results"].append(record)
+        print(report.table([record]) + "\n", file=sys.stderr if options.json else sys.stdout, flush=True)
+    if options.out:
+        options.out.write_text(json.dumps(new, indent=2) + "\n", encoding="utf-8")
+    if options.json:
+        print(json.dumps(new, indent=2))
+    slower = report.regressions(new, old) if old else []
+    for sentence in slower:
+        print(f"regression: {sentence}", file=sys.stderr)
+    return EXIT_REGRESSION if slower else 0
+
+
+if __name__ == "__main__":
+    sys.exit(report_errors(main, sys.argv[1:]))

@@ -1,0 +1,83 @@
+"""What the benchmark says: the machine, the table, and what has become slower than in an older report."""
+
+import platform
+import sys
+from collections.abc import Iterator
+from datetime import date
+from importlib.metadata import version
+from typing import Any
+
+from muzero_jax import devices
+
+Record = dict[str, Any]
+TOLERANCE = 0.1
+"""A figure that has fallen by more than this, beyond the spread of both reports, is a regression."""
+
+
+def machine() -> Record:
+    """Hardware and versions: what a figure must not be read without."""
+    packages = ("jax", "jaxlib", "flax", "mctx", "pgx")
+    return {
+        "date": date.today().isoformat(),
+        "hardware": devices.describe_device(),
+        "python": platform.python_version(),
+        "versions": {package: version(package) for package in packages},
+        "command": " ".join(["python", *sys.argv]),
+    }
+
+
+def table(records: list[Record]) -> str:
+    """The records as Markdown: rates by variant, then the ratios."""
+    return "\n\n".join(_case_table(record) for record in records)
+
+
+def _case_table(record: Record) -> str:
+    lines = [f"**{record['suite']}**: {record['case']}", "", f"| | {record['unit']} | spread |", "|---|---|---|"]
+    lines += [
+        f"| {name} | {rate['median']:,.{_digits(rate['median'])}f} | {rate['spread']:.0%} |"
+        for name, rate in record["rates"].items()
+    ]
+    for ratio in record["ratios"]:
+        aim = f" (aim {ratio['aim']:g})" if ratio["aim"] is not None else ""
+        lines.append(f"| {ratio_name(ratio)} | **{ratio['median']:.2f}x**{aim} | {ratio['spread']:.0%} |")
+    return "\n".join(lines)
+
+
+def _digits(value: float) -> int:
+    return 0 if value >= 100 else 1 if value >= 10 else 2
+
+
+def ratio_name(ratio: Record) -> str:
+    """The ratio in words."""
+    return f"{ratio['numerator']} / {ratio['denominator']}"
+
+
+def figures(report: Record, *, same_machine: bool) -> Iterator[tuple[str, Record, bool]]:
+    """(name, figure, whether higher is better) of all that two reports can be compared by.
+
+    Ratios travel between machines, rates do not; memory is the same wherever the backend is, but a quotient of plan
+    and program is no better for being higher.
+    """
+    for record in report["results"]:
+        prefix = f"{record['suite']}: {record['case']}: "
+        faster = record["higher_is_better"]
+        if faster:
+            yield from ((prefix + ratio_name(ratio), ratio, True) for ratio in record["ratios"])
+        if same_machine:
+            yield from ((prefix + name, rate, faster) for name, rate in record["rates"].items())
+
+
+def regressions(new: Record, old: Record) -> list[str]:
+    """A sentence for each figure of both reports that has worsened by more than TOLERANCE beyond their spreads."""
+    same_machine = new["machine"]["hardware"] == old["machine"]["hardware"]
+    before = {name: figure for name, figure, _ in figures(old, same_machine=same_machine)}
+    found = []
+    for name, figure, higher_is_better in figures(new, same_machine=same_machine):
+        if name not in before:
+            continue
+        was, now = before[name]["median"], figure["median"]
+        allowed = TOLERANCE + figure["spread"] + before[name]["spread"]
+        worsened = 1 - (now / was if higher_is_better else was / now)
+        if worsened > allowed:
+            found.append(f"{name}: from {was:,.3g} to {now:,.3g}, {worsened:.0%} worse ({allowed:.0%} allowed)")
+    return found

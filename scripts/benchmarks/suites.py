@@ -1,0 +1,113 @@
+"""The suites: which cases each holds, and what the project promises of them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import jax
+
+from muzero_jax.config import Config
+from scripts.benchmarks import ours, straightforward, workloads
+from scripts.benchmarks.measuring import Case, Ratio, Variant
+
+OWN, MCTX, NETWORK = "own search", "mctx", "network alone"
+PLAIN, ONE, ALL, HOST = "straightforward", "ours, 1 device", "ours, all devices", "ours, driven from Python"
+
+
+def search(quick: bool) -> Iterator[Case]:
+    """One search of a batch of positions, MLP of width 64, one device: ours against mctx and the network alone."""
+    hex9, small = ("hex", 9, 20), ("tic_tac_toe", None, 2)
+    aims = {("gumbel", 82, 1024): 5.0, ("puct", 82, 1024): 14.0, ("gumbel", 9, 256): 1.7, ("puct", 9, 256): 8.0}
+    sizes = [(small, 256, 32), (small, 1, 32)]
+    if not quick:
+        sizes += [(small, 1024, 64), (hex9, 64, 32), (hex9, 1, 32), (hex9, 1024, 64)]
+    for (env, board_size, num_moves), games, simulations in sizes:
+        actions = 9 if env == "tic_tac_toe" else 82
+        config = workloads.workload(
+            env, workloads.MLP, num_envs=games, num_simulations=simulations, board_size=board_size
+        )
+        for policy in ("gumbel", "puct"):
+            aim = 1.0 if games == 1 else aims.get((policy, actions, games))
+            yield Case(
+                "search",
+                f"{policy}, {actions} actions, {games:,} game{'s' * (games > 1)}, {simulations} simulations",
+                "searches/s",
+                partial(_searches, config, policy, num_moves),
+                (Ratio(OWN, MCTX, aim), Ratio(OWN, NETWORK), Ratio(MCTX, NETWORK)),
+            )
+
+
+def _searches(config: Config, policy: str, num_moves: int) -> dict[str, Variant]:
+    positions = ours.Positions(workloads.parts_of(config), config.self_play.num_envs, num_moves)
+    return {
+        OWN: ours.search_call(workloads.with_engine(config, "own", policy), positions),
+        MCTX: ours.search_call(workloads.with_engine(config, "mctx", policy), positions),
+        NETWORK: ours.bare_network(config, positions),
+    }
+
+
+def self_play(quick: bool) -> Iterator[Case]:
+    """Moves a second: W2 and W1 against the straightforward program, and the fused program against Python's loop."""
+    all_ratios = (Ratio(ALL, PLAIN), Ratio(ALL, ONE), Ratio(ONE, HOST), Ratio(ONE, PLAIN))
+    ratios = all_ratios[:1] if quick else all_ratios
+    for policy in ("gumbel",) if quick else ("gumbel", "puct"):
+        config = workloads.w2()
+        config = replace(config, search=replace(config.search, policy=policy))
+        name = f"W2: tic-tac-toe, MLP 64, 25 simulations, {policy}, 256 games"
+        yield _case("self-play", name, config, with_aim(ratios, 3.0))
+    few = replace(workloads.w2(num_envs=16), search=replace(workloads.w2().search, num_simulations=8))
+    yield _case("self-play", "tic-tac-toe, MLP 64, 8 simulations, gumbel, 16 games", few, (Ratio(ONE, HOST),))
+    if not quick:
+        name = "W1: Connect Four, tower 64x4, 50 simulations, gumbel, 128 games"
+        yield _case("self-play", name, workloads.w1(), with_aim(ratios, 2.8))
+
+
+def learner(quick: bool) -> Iterator[Case]:
+    """Gradient steps a second on W1's network: W3."""
+    if quick:
+        name, config = "tower 64x2 on Connect Four, K = 2, batch 64", workloads.small_w3()
+        yield _case("learner", name, config, (Ratio(ALL, PLAIN),))
+    else:
+        name = "W3: tower 64x4 on Connect Four, K = 5, batch 256"
+        yield _case("learner", name, workloads.w3(), with_aim(AGAINST_PLAIN, 2.5))
+
+
+def iteration(quick: bool) -> Iterator[Case]:
+    """Whole training iterations, self-play and learning: the run's own program."""
+    small = workloads.whole_iteration(workloads.w2(), batch_size=256, updates=4)
+    name = "tic-tac-toe, MLP 64, 25 simulations, 2,048 frames and 4 updates of 256"
+    yield _case("iteration", name, small, AGAINST_PLAIN[: 1 if quick else None])
+    if not quick:
+        name = "Hex 9x9, tower 64x4, 16 simulations, 256 frames and 2 updates of 128"
+        yield _case("iteration", name, workloads.hex_tower(), with_aim(AGAINST_PLAIN, 2.8))
+
+
+AGAINST_PLAIN = (Ratio(ALL, PLAIN), Ratio(ALL, ONE), Ratio(ONE, PLAIN))
+UNITS = {"self-play": "moves/s", "learner": "updates/s", "iteration": "frames/s"}
+PROGRAMS = {"self-play": "self_play", "learner": "learning", "iteration": "iteration"}
+
+
+def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> Case:
+    """A case of the variants that its ratios ask about."""
+    theirs, own = (getattr(module, PROGRAMS[suite]) for module in (straightforward, ours))
+    makers: dict[str, Callable[[], Variant]] = {
+        PLAIN: lambda: theirs(config),
+        HOST: lambda: ours.host_driven_self_play(config),
+        ONE: lambda: own(config, num_devices=1),
+        ALL: lambda: own(config, num_devices=jax.device_count()),
+    }
+    asked = {variant for ratio in ratios for variant in (ratio.numerator, ratio.denominator)}
+    return Case(suite, name, UNITS[suite], lambda: {v: make() for v, make in makers.items() if v in asked}, ratios)
+
+
+def with_aim(ratios: tuple[Ratio, ...], aim: float) -> tuple[Ratio, ...]:
+    """The ratios, with what the project promises of the first."""
+    return (ratios[0]._replace(aim=aim), *ratios[1:])
+
+
+SUITES: dict[str, Callable[[bool], Iterator[Case]]] = {
+    "search": search,
+    "self-play": self_play,
+    "learner": learner,
+    "iteration": iteration,
+}

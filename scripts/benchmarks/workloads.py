@@ -1,0 +1,119 @@
+"""The games, networks and positions that are measured: W1, W2 and W3 of the peers' table, and a tower on Hex 9x9.
+
+Networks are untrained but not as initialised: heads start at zero, under which every search grows the same dull tree,
+so all parameters get noise. Positions come from random play, so that games stand at different depths.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from muzero_jax import self_play, training
+from muzero_jax.config import Config, NetworkConfig, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig
+from muzero_jax.config import TargetConfig as Targets
+from muzero_jax.legal_actions import uniform_legal_action
+from muzero_jax.training import Parts
+from muzero_jax.types import ActorState, Environment, Params, SearchOutput, Transition
+
+MLP = NetworkConfig(kind="mlp", width=64, num_bins=3)
+# Two residual blocks of dynamics and two of prediction: a simulation is a tower of 4 blocks with 64 channels.
+TOWER = NetworkConfig(kind="tower", width=64, num_blocks=2, num_bins=3)
+
+
+def workload(env: str, network: NetworkConfig, *, num_envs: int, num_simulations: int, **fields: Any) -> Config:
+    """A config whose work is all in play: no exploration, Gumbel search with 16 considered actions."""
+    search = SearchConfig(num_simulations=num_simulations, max_num_considered_actions=16, value_scale=0.4)
+    games = SelfPlayConfig(num_envs=num_envs, rollout_length=fields.pop("rollout_length", 1), exploration=0.0)
+    return Config(env=env, network=network, search=search, self_play=games, **fields)
+
+
+def w1(num_envs: int = 128) -> Config:
+    """Connect Four, tower 64x4, 50 simulations."""
+    return workload("connect_four", TOWER, num_envs=num_envs, num_simulations=50)
+
+
+def w2(num_envs: int = 256, rollout_length: int = 8) -> Config:
+    """Tic-tac-toe, MLP of width 64, 25 simulations."""
+    return workload("tic_tac_toe", MLP, num_envs=num_envs, num_simulations=25, rollout_length=rollout_length)
+
+
+def w3(batch_size: int = 256) -> Config:
+    """The learner on W1's network: K = 5; a window is frame 0 to 10, bootstrapped after 5 moves."""
+    return replace(
+        w1(num_envs=64),
+        replay=ReplayConfig(replay_length=64, min_frames=1, symmetries=False),
+        targets=Targets(unroll_steps=5, td_steps=5),
+        optimiser=OptimiserConfig(batch_size=batch_size, updates_per_iteration=1, warmup_updates=1),
+    )
+
+
+def small_w3() -> Config:
+    """A quarter of W3's batch, half of its network and of its unroll: it compiles in a third of the time."""
+    config = w3(batch_size=64)
+    targets = replace(config.targets, unroll_steps=2)
+    return replace(config, network=replace(config.network, num_blocks=1), targets=targets)
+
+
+def whole_iteration(config: Config, *, batch_size: int, updates: int) -> Config:
+    """`config` with learning: as much of it as its presets do to self-play, and windows of K + n + 1 = 10 frames."""
+    return replace(
+        config,
+        iterations_per_chunk=1,
+        replay=ReplayConfig(replay_length=64, min_frames=1, symmetries=False),
+        targets=Targets(unroll_steps=4, td_steps=5),
+        optimiser=OptimiserConfig(batch_size=batch_size, updates_per_iteration=updates, warmup_updates=1),
+    )
+
+
+def hex_tower(num_envs: int = 128) -> Config:
+    """Hex 9x9, tower 64x4, 16 simulations: two moves of every game and two updates an iteration."""
+    config = workload("hex", TOWER, num_envs=num_envs, num_simulations=16, rollout_length=2, board_size=9)
+    return whole_iteration(config, batch_size=128, updates=2)
+
+
+def noisy_params(parts: Parts, seed: int = 0) -> Params:
+    """Parameters as of no particular training: fresh ones with noise on every leaf."""
+
+    def init(key):
+        init_key, noise_key = jax.random.split(key)
+        return with_noise(parts.model.init(init_key), noise_key)
+
+    return jax.jit(init)(jax.random.key(seed))
+
+
+def with_noise(params: Params, key: Array) -> Params:
+    """`params` plus normal noise of deviation 0.1 on every leaf."""
+    leaves, structure = jax.tree.flatten(params)
+    keys = jax.random.split(key, len(leaves))
+    noisy = [x + 0.1 * jax.random.normal(k, x.shape, x.dtype) for x, k in zip(leaves, keys, strict=True)]
+    return jax.tree.unflatten(structure, noisy)
+
+
+def random_search(params: Params, key: Array, observation: Array, legal_action_mask: Array) -> SearchOutput:
+    """Uniformly random play in the form of a search, to fill boards and rings with."""
+    del params, observation
+    weights = legal_action_mask.astype(jnp.float32)
+    policy = weights / jnp.sum(weights, axis=-1, keepdims=True)
+    return SearchOutput(uniform_legal_action(key, legal_action_mask), policy, jnp.zeros(weights.shape[0]))
+
+
+def random_play(environment: Environment, key: Array, *, num_envs: int, length: int) -> tuple[ActorState, Transition]:
+    """Games after `length` random moves each, and the moves: leaves [length, num_envs, ...]."""
+    init_key, play_key = jax.random.split(key)
+    actor = self_play.init(environment, init_key, num_envs=num_envs)
+    play = partial(self_play.rollout, environment=environment, search=random_search, length=length, exploration=0.0)
+    return jax.jit(play)(None, actor, play_key)
+
+
+def with_engine(config: Config, engine: str, policy: str) -> Config:
+    """`config` with its tree search by `engine` and `policy`."""
+    return replace(config, search=replace(config.search, engine=engine, policy=policy))
+
+
+def parts_of(config: Config) -> Parts:
+    """The config's functions."""
+    return training.make_parts(config)

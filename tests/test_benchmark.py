@@ -1,0 +1,201 @@
+"""The benchmark measures in turn, says what has become slower, and its baseline does the same work as ours."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from experiments.command_line import report_errors
+from muzero_jax import devices
+from muzero_jax.config import NetworkConfig
+from scripts import benchmark
+from scripts.benchmarks import measuring, memory, ours, report, straightforward, suites, workloads
+from scripts.benchmarks.measuring import Case, Effort, Ratio, Variant
+from tests.reference import tiny_run
+
+TINY = workloads.whole_iteration(
+    workloads.workload(
+        "tic_tac_toe",
+        NetworkConfig(kind="mlp", width=8, num_blocks=0, num_bins=3),
+        num_envs=4,
+        num_simulations=2,
+        rollout_length=2,
+    ),
+    batch_size=4,
+    updates=1,
+)
+
+
+def record(median, *, spread=0.0, ratio=1.0, higher_is_better=True):
+    return {
+        "suite": "search",
+        "case": "a case",
+        "unit": "calls/s",
+        "higher_is_better": higher_is_better,
+        "rates": {"ours": {"median": median, "spread": spread}},
+        "ratios": [{"numerator": "ours", "denominator": "theirs", "aim": None, "median": ratio, "spread": spread}],
+    }
+
+
+def as_report(*records, hardware="a machine"):
+    return {"machine": {"hardware": hardware}, "results": list(records)}
+
+
+# --- measuring --------------------------------------------------------------------------------------------------------
+
+
+def test_variants_are_called_in_turn_round_after_round():
+    calls = []
+    variants = {name: Variant(lambda name=name: calls.append(name), 1.0) for name in "AB"}
+    rates = measuring.in_turn(variants, Effort(rounds=3, seconds=0.0))
+    assert "".join(calls[-6:]) == "ABABAB"
+    assert {name: len(samples) for name, samples in rates.items()} == {"A": 3, "B": 3}
+
+
+def test_a_short_program_is_called_often_enough_to_be_timed():
+    calls = []
+    measuring.in_turn({"short": Variant(lambda: calls.append(1), 1.0)}, Effort(rounds=1, seconds=0.01))
+    assert len(calls) > 100
+
+
+def test_a_ratio_is_the_median_of_the_rounds_ratios_not_the_ratio_of_medians(monkeypatch):
+    """The machine halves its speed in the second round and both suffer alike: the ratio is 2 throughout."""
+    rates = {"ours": [20.0, 10.0, 60.0], "theirs": [10.0, 5.0, 30.0]}
+    monkeypatch.setattr(measuring, "in_turn", lambda variants, effort: rates)
+    case = Case("search", "a case", "calls/s", dict, (Ratio("ours", "theirs", 1.5),))
+    (ratio,) = measuring.measure(case, Effort.quick())["ratios"]
+    assert (ratio["median"], ratio["spread"], ratio["aim"]) == (2.0, 0.0, 1.5)
+
+
+def test_the_spread_is_half_the_interquartile_range_over_the_median():
+    assert measuring.summary([8.0, 9.0, 10.0, 11.0, 12.0]) == {"median": 10.0, "spread": 0.1}
+    assert measuring.summary([3.0]) == {"median": 3.0, "spread": 0.0}
+
+
+# --- comparing --------------------------------------------------------------------------------------------------------
+
+
+def test_what_fell_by_more_than_a_tenth_is_named():
+    (sentence,) = report.regressions(as_report(record(80.0)), as_report(record(100.0)))
+    assert sentence == "search: a case: ours: from 100 to 80, 20% worse (10% allowed)"
+
+
+def test_what_fell_within_the_spread_of_both_reports_is_no_regression():
+    new, old = as_report(record(80.0, spread=0.06)), as_report(record(100.0, spread=0.06))
+    assert report.regressions(new, old) == []
+
+
+def test_between_machines_ratios_are_compared_and_rates_are_not():
+    new, old = as_report(record(1.0, ratio=1.0)), as_report(record(100.0, ratio=2.0), hardware="another machine")
+    (sentence,) = report.regressions(new, old)
+    assert "ours / theirs: from 2 to 1" in sentence
+
+
+def test_memory_that_grew_is_a_regression_and_memory_that_shrank_is_none():
+    small, large = (as_report(record(size, higher_is_better=False)) for size in (100.0, 150.0))
+    assert len(report.regressions(large, small)) == 1
+    assert report.regressions(small, large) == []
+
+
+def test_a_case_that_only_one_report_has_is_not_compared():
+    assert report.regressions(as_report(record(1.0)), as_report()) == []
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    monkeypatch.setattr(benchmark, "results", lambda suites, quick: iter([record(80.0)]))
+
+
+def test_the_report_names_machine_and_versions_and_is_one_json_object(measured, capsys, tmp_path):
+    assert benchmark.main(["--suite", "search", "--json", "--out", str(tmp_path / "new.json")]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads((tmp_path / "new.json").read_text())
+    assert "CPU" in printed["machine"]["hardware"]
+    assert {"jax", "mctx"} <= set(printed["machine"]["versions"])
+
+
+def test_a_regression_is_named_and_the_exit_status_says_so(measured, capsys, tmp_path):
+    old = as_report(record(100.0)) | {"machine": report.machine()}
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    assert benchmark.main(["--suite", "search", "--compare", str(tmp_path / "old.json")]) == benchmark.EXIT_REGRESSION
+    assert "regression: search: a case: ours: from 100 to 80" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [None, "no JSON", "[]", '{"results": []}'])
+def test_a_file_that_is_no_report_is_one_sentence_and_status_2(content, capsys, tmp_path):
+    file = tmp_path / "old.json"
+    if content is not None:
+        file.write_text(content)
+    assert report_errors(benchmark.main, ["--compare", str(file)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_aims_stand_beside_the_ratios_they_are_for():
+    text = report.table([record(80.0) | {"ratios": [record(1.0)["ratios"][0] | {"aim": 3.0, "median": 2.5}]}])
+    assert "| ours / theirs | **2.50x** (aim 3) | 0% |" in text
+
+
+# --- what is measured -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suite", suites.SUITES)
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_ratio_of_a_case_asks_about_two_of_its_variants(suite, quick):
+    cases = list(suites.SUITES[suite](quick))
+    assert cases and len({case.name for case in cases}) == len(cases)
+    assert all(case.suite == suite and case.ratios for case in cases)
+
+
+@pytest.mark.parametrize("config", [workloads.w1(), workloads.w2(), workloads.hex_tower()], ids=lambda c: c.env)
+def test_the_straightforward_network_has_the_size_of_ours(config):
+    """It encodes the action its own way; all else is the same."""
+    parts, program = workloads.parts_of(config), straightforward.Program(config)
+    theirs = jax.eval_shape(program.init)
+    own = {k: v for k, v in jax.eval_shape(parts.model.init, jax.random.key(0)).items() if k != "decoder"}
+    assert number_of(theirs) == pytest.approx(number_of(own), rel=0.15)
+
+
+def number_of(params):
+    return sum(leaf.size for leaf in jax.tree.leaves(params))
+
+
+def test_noise_moves_every_leaf_by_its_own_draw():
+    one, other = jax.tree.leaves(workloads.with_noise({"a": np.zeros(100), "b": np.zeros(100)}, jax.random.key(0)))
+    assert np.std(one) == pytest.approx(0.1, rel=0.3)
+    assert (one != other).all()
+
+
+@pytest.fixture(scope="module")
+def straightforward_iteration():
+    return straightforward.iteration(TINY)
+
+
+def test_an_iteration_of_the_straightforward_program_changes_its_parameters(straightforward_iteration):
+    run, frames = straightforward_iteration
+    (before, _), (after, _) = run(), run()
+    assert frames == 8
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(after))
+    assert any((x != y).any() for x, y in zip(*map(jax.tree.leaves, (before, after)), strict=True))
+
+
+def test_self_play_driven_from_python_brings_every_move_to_the_host():
+    moves = ours.host_driven_self_play(TINY).run()
+    assert isinstance(moves.action, np.ndarray) and moves.action.shape == (2, 4)
+    assert moves.legal_action_mask[np.indices((2, 4))[0], np.indices((2, 4))[1], moves.action].all()
+
+
+def test_our_iteration_goes_on_from_where_it_was():
+    run, frames = ours.iteration(TINY, 2)
+    metrics = [run(), run()]
+    assert frames == 8
+    assert [int(m["selfplay/frames"].sum()) for m in metrics] == [8, 8]
+    assert all(float(m["train/updates"].sum()) == 1 for m in metrics)
+
+
+def test_the_memory_suite_counts_the_state_of_the_run_and_what_the_program_needs_beside_it():
+    state = sum(size for _, size in devices.plan_memory({"state": tiny_run.abstract_state()}))
+    assert state < memory.compiled_bytes(tiny_run.program())
