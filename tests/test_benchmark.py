@@ -3,6 +3,7 @@
 import json
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -164,7 +165,7 @@ def number_of(params):
 
 
 def test_noise_moves_every_leaf_by_its_own_draw():
-    one, other = jax.tree.leaves(workloads.with_noise({"a": np.zeros(100), "b": np.zeros(100)}, jax.random.key(0)))
+    one, other = jax.tree.leaves(workloads.with_noise({"a": jnp.zeros(100), "b": jnp.zeros(100)}, jax.random.key(0)))
     assert np.std(one) == pytest.approx(0.1, rel=0.3)
     assert (one != other).all()
 

@@ -1,0 +1,155 @@
+"""MuZero as one would first write it: one game at a time, a tree of Python objects, a network call per simulation.
+
+What the ablation starts from. It is kept small and honest: the network is compiled (as the earlier work's was by
+PyTorch), the search is PUCT by the same rules as ours, visit for visit, and moves go to a list in host memory.
+"""
+
+import math
+import sys
+from typing import Any
+
+import jax
+import numpy as np
+
+from muzero_jax.config import Config, SearchConfig
+from muzero_jax.training import Parts
+from muzero_jax.types import Params
+from scripts.benchmarks.measuring import Variant
+
+
+class Node:
+    """A position in the tree: what the network said of it, and what search found below it."""
+
+    def __init__(self, prior: list[float], value: float, reward: float, embedding: Any):
+        self.prior, self.reward, self.embedding = prior, reward, embedding
+        self.value, self.visits = value, 1
+        self.children: dict[int, Node] = {}
+
+
+class PlainGame:
+    """One game, its network as two compiled functions of batch 1, and everything else in Python."""
+
+    def __init__(self, config: Config, parts: Parts, params: Params):
+        self.config, self.parts, self.params = config, parts, params
+        self.random = np.random.default_rng(0)
+        self.key = jax.random.key(0)
+        self.root_inference = jax.jit(self._root_inference)
+        self.recurrent_inference = jax.jit(self._recurrent_inference)
+        self.init, self.step = jax.jit(parts.environment.init), jax.jit(parts.environment.step)
+        self.state = self.init(self.key)
+        self.replay: list[dict[str, Any]] = []
+
+    def _root_inference(self, params, observation, legal_action_mask):
+        output = self.parts.model.initial_inference(params, observation[None])
+        logits = jax.numpy.where(legal_action_mask, output.policy_logits[0], -jax.numpy.inf)
+        return output.embedding, (jax.nn.softmax(logits), self.parts.model.to_scalar(output.value_logits)[0])
+
+    def _recurrent_inference(self, params, embedding, action):
+        output = self.parts.model.recurrent_inference(params, embedding, action[None])
+        reward, value = (self.parts.model.to_scalar(x)[0] for x in (output.reward_logits, output.value_logits))
+        return output.embedding, (jax.nn.softmax(output.policy_logits[0]), value, reward)
+
+    def move(self) -> int:
+        """Searches, plays a move drawn from the visit counts, and remembers it; returns the action."""
+        observation = np.asarray(self.state.observation, np.float32)
+        legal_action_mask = np.asarray(self.state.legal_action_mask)
+        root = self.search(observation, legal_action_mask)
+        policy = visit_counts(root) / (root.visits - 1)
+        action = int(self.random.choice(len(policy), p=policy))
+        self.key, reset_key = jax.random.split(self.key)
+        self.state, reward, discount = self.step(self.state, np.int32(action), reset_key)
+        self.replay.append(
+            {
+                "observation": observation,
+                "legal_action_mask": legal_action_mask.astype(np.float32),
+                "action": action,
+                "reward": float(reward),
+                "discount": float(discount),
+                "search_policy": policy.astype(np.float32),
+                "search_value": root.value,
+            }
+        )
+        return action
+
+    def search(self, observation: np.ndarray, legal_action_mask: np.ndarray) -> Node:
+        """The root of a tree of `num_simulations` more nodes."""
+        s = self.config.search
+        embedding, said = self.root_inference(self.params, observation, legal_action_mask)
+        prior, value = jax.device_get(said)
+        if s.dirichlet_fraction:
+            noise = np.zeros_like(prior)
+            noise[legal_action_mask] = self.random.dirichlet([s.dirichlet_alpha] * int(legal_action_mask.sum()))
+            prior = (1 - s.dirichlet_fraction) * prior + s.dirichlet_fraction * noise
+        root = Node(prior.tolist(), float(value), 0.0, embedding)
+        legal = np.flatnonzero(legal_action_mask).tolist()
+        for _ in range(s.num_simulations):
+            self.simulate(root, legal)
+        return root
+
+    def simulate(self, root: Node, legal: list[int]) -> None:
+        """Walks down to an edge without a node, adds the node, and takes its value back up the path."""
+        path, actions = [root], legal
+        while True:
+            action = self.select(path[-1], actions)
+            child = path[-1].children.get(action)
+            if child is None:
+                break
+            path.append(child)
+            actions = range(len(child.prior))
+        leaf = self.expand(path[-1], action)
+        value, reward = leaf.value, leaf.reward
+        for node in reversed(path):
+            value = reward + self.parts.environment.discount * value
+            node.value = (node.value * node.visits + value) / (node.visits + 1)
+            node.visits += 1
+            reward = node.reward
+
+    def expand(self, node: Node, action: int) -> Node:
+        embedding, said = self.recurrent_inference(self.params, node.embedding, np.int32(action))
+        prior, value, reward = jax.device_get(said)
+        node.children[action] = Node(prior.tolist(), float(value), float(reward), embedding)
+        return node.children[action]
+
+    def select(self, node: Node, actions: Any) -> int:
+        """The action of the highest PUCT score (MuZero, appendix B); Q is scaled to [0, 1] among the siblings."""
+        q = {action: self.q(child) for action, child in node.children.items()}
+        low, high = min(node.value, *q.values(), node.value), max(node.value, *q.values(), node.value)
+        span = max(high - low, 1e-8)
+        exploration = exploration_rate(node.visits, self.config.search)
+        best, best_score = -1, -math.inf
+        for action in actions:
+            child = node.children.get(action)
+            visits = child.visits if child else 0
+            score = exploration * node.prior[action] / (visits + 1) + ((q[action] - low) / span if child else 0.0)
+            if score > best_score:
+                best, best_score = action, score
+        return best
+
+    def q(self, child: Node) -> float:
+        return child.reward + self.parts.environment.discount * child.value
+
+
+def exploration_rate(visits: int, search: SearchConfig) -> float:
+    """PUCT's factor of the prior, for a node visited so often."""
+    return math.sqrt(visits) * (search.pb_c_init + math.log((visits + search.pb_c_base + 1) / search.pb_c_base))
+
+
+def visit_counts(root: Node) -> np.ndarray:
+    """How often each action was tried: [A]."""
+    counts = np.zeros(len(root.prior))
+    for action, child in root.children.items():
+        counts[action] = child.visits
+    return counts
+
+
+def self_play(config: Config, parts: Parts, params: Params, moves: int) -> tuple[Variant, PlainGame]:
+    """Moves of one game after another, and the game, whose replay they go to."""
+    game = PlainGame(config, parts, params)
+    return Variant(lambda: [game.move() for _ in range(moves)], float(moves)), game
+
+
+def replay_bytes(replay: list[dict[str, Any]]) -> tuple[float, float]:
+    """Bytes a frame: of the arrays and numbers alone (4 each), and of the Python objects that hold them."""
+    payload = sum(getattr(value, "nbytes", 4) for frame in replay for value in frame.values())
+    objects = sum(sys.getsizeof(frame) + sum(map(sys.getsizeof, frame.values())) for frame in replay)
+    return payload / len(replay), objects / len(replay)
