@@ -37,6 +37,8 @@ class SearchConfig:
     """Tree search in self-play. Evaluation uses the same without noise."""
 
     policy: Literal["gumbel", "puct"] = "gumbel"
+    engine: Literal["own", "mctx"] = "own"
+    """mctx: the reference, with the same trees, slower"""
     num_simulations: int = 16
     max_num_considered_actions: int = 8
     """Gumbel: actions considered at the root, at most num_simulations"""

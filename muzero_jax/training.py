@@ -15,7 +15,7 @@ import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
-from muzero_jax import learner, reanalyze, replay, search, self_play, targets
+from muzero_jax import learner, mctx_search, reanalyze, replay, search, self_play, targets
 from muzero_jax.config import Config
 from muzero_jax.devices import AXIS, shard_map
 from muzero_jax.environment import make_environment, transform_observation, transform_policy
@@ -54,9 +54,10 @@ def make_search(
 ) -> SearchFn:
     """The configured search; without `noise` it is deterministic and greedy, as evaluation and play want it."""
     s = config.search
+    engine = {"own": search, "mctx": mctx_search}[s.engine]
     budget = num_simulations or s.num_simulations
     if s.policy == "gumbel":
-        return search.gumbel_search(
+        return engine.gumbel_search(
             model,
             environment.discount,
             num_simulations=budget,
@@ -66,7 +67,7 @@ def make_search(
             maxvisit_init=s.maxvisit_init,
             rescale_values=s.rescale_values,
         )
-    return search.puct_search(
+    return engine.puct_search(
         model,
         environment.discount,
         num_simulations=budget,

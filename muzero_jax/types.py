@@ -92,6 +92,7 @@ class SearchOutput(NamedTuple):
     action: Array  # [B] int32
     policy: Array  # [B, A] float32, the improved policy
     value: Array  # [B] float32, the improved value for the mover
+    tree: Any = None  # the trees themselves, to look at; costs nothing in a program that does not return them
 
 
 SearchFn = Callable[[Params, Array, Array, Array], SearchOutput]

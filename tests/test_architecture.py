@@ -25,12 +25,15 @@ KNOWS = {
     "networks": {"types", "convolution", "value_transform"},
     "replay": {"types"},
     "targets": {"types"},
-    "search": {"types"},
+    "tree_search": set(),
+    "search": {"types", "tree_search"},
+    "mctx_search": {"types"},
     "losses": {"types"},
     "self_play": {"types", "legal_actions"},
     "learner": {"types", "losses"},
     "reanalyze": {"types"},
     "legal_actions": set(),
+    "batches": set(),
     "opponents": {"types", "legal_actions"},
     "evaluation": {"types", "legal_actions"},
     "exhaustive": {"types"},
@@ -41,6 +44,7 @@ KNOWS = {
         "environment",
         "learner",
         "losses",
+        "mctx_search",
         "networks",
         "reanalyze",
         "replay",
@@ -55,6 +59,25 @@ KNOWS = {
     "memory": {"types", "config", "devices", "training"},
     "accounting": {"config", "metrics"},
     "arena": {"types", "config", "checkpoint", "devices", "evaluation", "opponents", "training"},
+    "oracles.common": set(),
+    "oracles.tic_tac_toe": {"oracles.common"},
+    "oracles.connect_four": {"oracles.common"},
+    "oracles.hex": {"oracles.common"},
+    "oracles.catalogue": {"oracles.common", "oracles.tic_tac_toe", "oracles.connect_four", "oracles.hex"},
+    "oracles.positions": {"types", "batches", "legal_actions"},
+    "oracles.score": {"evaluation", "oracles.common"},
+    "oracle_evaluation": {
+        "types",
+        "config",
+        "arena",
+        "batches",
+        "opponents",
+        "oracles.catalogue",
+        "oracles.common",
+        "oracles.positions",
+        "oracles.score",
+        "training",
+    },
     "progress": {"types", "config", "files", "arena", "checkpoint", "evaluation"},
     "runner": {"types", "config", "files", "accounting", "arena", "checkpoint", "metrics", "progress", "training"},
     "play": set(),  # its version
@@ -90,7 +113,7 @@ LIBRARIES = {
     "pgx": {"environment", "games.hex", "play.fen"},
     "flax.linen": {"networks"},
     "flax.struct": {"games.hex"},
-    "mctx": {"search"},
+    "mctx": {"mctx_search"},
     "optax": {"learner", "losses", "value_transform", "training"},  # optimisers: `learner` alone
     "scipy": {"evaluation"},
     "orbax": {"checkpoint"},
@@ -103,7 +126,7 @@ LIBRARIES = {
 OPTIMISER_MODULE = "learner"
 
 # The host's side of the program: nobody else sees a config, whose fields reach the algorithm as keyword arguments.
-READS_CONFIG = {"training", "memory", "accounting", "arena", "progress", "runner"}
+READS_CONFIG = {"training", "memory", "accounting", "arena", "oracle_evaluation", "progress", "runner"}
 
 BANNED = {  # the glossary's "don't write", as far as a name alone tells
     "action_mask": "legal_action_mask",

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import search
+from muzero_jax import mctx_search, search
 from tests.reference.models import make_tanh_model
 from tests.reference.tabular import TABULAR, make_bandit, make_table, puct_on_a_bandit
 
@@ -16,7 +16,7 @@ ARMS = [0.1, 0.9, 0.3, 0.5]
 GUMBEL = {"value_scale": 0.1, "maxvisit_init": 50.0, "rescale_values": False}
 PUCT = {"dirichlet_alpha": 0.3, "pb_c_init": 1.25, "pb_c_base": 19652.0}
 BUDGET = 8
-NO_TIES = [0.03, 0.02, 0.01, 0.0]  # mctx's PUCT breaks ties at random
+NO_TIES = [0.03, 0.02, 0.01, 0.0]
 
 
 def make_searches(model, discount, noise, num_simulations=BUDGET, max_num_considered_actions=4):
@@ -37,7 +37,8 @@ def make_searches(model, discount, noise, num_simulations=BUDGET, max_num_consid
         temperature=float(noise),
         **PUCT,
     )
-    return {"gumbel": jax.jit(gumbel), "puct": jax.jit(puct)}
+    searches = {"gumbel": gumbel, "puct": puct}
+    return {name: jax.jit(lambda *inputs, f=f: f(*inputs)._replace(tree=None)) for name, f in searches.items()}
 
 
 QUIET = make_searches(TABULAR, -1.0, noise=False)
@@ -204,7 +205,7 @@ def test_every_node_gets_the_environments_discount_and_heads_are_read_as_scalars
         "value": jnp.zeros((4, 5)),
         "reward": jnp.zeros((4, 5)).at[:, 4].set(99.0),
     }
-    recurrent_fn = search.make_recurrent_fn(model, -0.9)
+    recurrent_fn = mctx_search.make_recurrent_fn(model, -0.9)
     output, embedding = recurrent_fn(params, None, jnp.zeros(2, jnp.int32), jnp.full((2, 4), 9.0))
     value, reward = model.to_scalar(embedding @ params["value"]), model.to_scalar(embedding @ params["reward"])
     np.testing.assert_allclose(output.value, value, atol=1e-6)

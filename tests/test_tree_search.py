@@ -1,0 +1,140 @@
+"""Our trees are mctx's, node for node; plus the two helpers that this rests on, and what a tree must always satisfy."""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax import mctx_search, search
+from muzero_jax.networks import make_model
+from muzero_jax.tree_search import first_argmax
+from muzero_jax.value_transform import Support
+from tests.reference.models import BOARD
+from tests.reference.tabular import TABULAR, Table
+
+NUM_ROOTS, NUM_ACTIONS, NUM_STATES, BUDGET = 1000, 5, 64, 24
+ENGINES = {"own": search, "mctx": mctx_search}
+
+
+def gumbel(engine, model, rescale_values=False):
+    return ENGINES[engine].gumbel_search(
+        model,
+        -1.0,
+        num_simulations=BUDGET,
+        max_num_considered_actions=4,
+        gumbel_scale=1.0,
+        value_scale=0.4,
+        maxvisit_init=50.0,
+        rescale_values=rescale_values,
+    )
+
+
+def puct(engine, model):
+    return ENGINES[engine].puct_search(
+        model,
+        -1.0,
+        num_simulations=BUDGET,
+        dirichlet_fraction=0.25,
+        dirichlet_alpha=0.3,
+        pb_c_init=1.25,
+        pb_c_base=19652.0,
+        temperature=1.0,
+    )
+
+
+def random_table(generator):
+    """A world in which no two numbers are equal, so that no choice is a tie."""
+    shape = NUM_STATES, NUM_ACTIONS
+    return Table(
+        reward=np.where(generator.random(shape) < 0.2, generator.normal(size=shape), 0).astype(np.float32),
+        successor=generator.integers(0, NUM_STATES, shape, dtype=np.int32),
+        value=generator.uniform(-1, 1, NUM_STATES).astype(np.float32),
+        policy_logits=generator.normal(size=shape).astype(np.float32),
+    )
+
+
+@cache
+def found_in_tables(kind, engine, has_illegal_actions):
+    """1,000 roots of a random table, searched with noise."""
+    generator = np.random.default_rng(0)
+    table = random_table(generator)
+    state = generator.integers(0, NUM_STATES, (NUM_ROOTS, 1), dtype=np.int32)
+    legal = generator.random((NUM_ROOTS, NUM_ACTIONS)) < (0.6 if has_illegal_actions else 2)
+    legal[:, 2] = True
+    run = compiled(kind, engine)
+    return jax.device_get(run(table, jax.random.key(3), jnp.asarray(state), jnp.asarray(legal))), legal
+
+
+@cache
+def compiled(kind, engine):
+    return jax.jit({"gumbel": gumbel, "puct": puct}[kind](engine, TABULAR))
+
+
+def assert_same_search(ours, reference):
+    np.testing.assert_array_equal(ours.tree.visits, reference.tree.children_visits.swapaxes(0, 1))
+    np.testing.assert_array_equal(ours.action, reference.action)
+    np.testing.assert_allclose(ours.policy, reference.policy, atol=1e-5)
+    np.testing.assert_allclose(ours.value, reference.value, atol=1e-5)
+
+
+@pytest.mark.parametrize("has_illegal_actions", [False, True])
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_every_node_of_a_thousand_trees_is_visited_as_often_as_in_mctx(kind, has_illegal_actions):
+    ours, _ = found_in_tables(kind, "own", has_illegal_actions)
+    reference, _ = found_in_tables(kind, "mctx", has_illegal_actions)
+    assert_same_search(ours, reference)
+    assert (depths(ours.tree).max(0) > 3).mean() > 0.5  # trees worth comparing
+
+
+def test_trees_over_a_network_are_mctxs_with_rescaled_values_too():
+    model = make_model(
+        BOARD, Support(-1.0, 1.0, 3), kind="mlp", width=16, num_blocks=1, activation="relu", compute_dtype="float32"
+    )
+    params = jax.tree.map(lambda x: jnp.asarray(noise(x.shape), x.dtype), jax.eval_shape(model.init, jax.random.key(0)))
+    observation = noise((NUM_ROOTS, *BOARD.observation_shape)) > 0
+    legal = jnp.asarray(noise((NUM_ROOTS, BOARD.num_actions)) > -0.5).at[:, 0].set(True)
+    inputs = params, jax.random.key(1), observation, legal
+    assert_same_search(*(jax.device_get(jax.jit(gumbel(name, model, True))(*inputs)) for name in ENGINES))
+
+
+def noise(shape):
+    return np.random.default_rng(len(shape) + sum(shape)).normal(size=shape).astype(np.float32)
+
+
+def depths(tree):
+    """[M, B]: moves from the root to each node."""
+    depth = np.zeros_like(tree.parent)
+    for node in range(1, len(depth)):
+        depth[node] = 1 + np.take_along_axis(depth, tree.parent[node : node + 1], axis=0)[0]
+    return depth
+
+
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_a_trees_books_balance(kind):
+    """Visits are those of the children below, every node is a child of its parent, and only legal roots are entered."""
+    found, legal = found_in_tables(kind, "own", True)
+    tree, games = found.tree, np.arange(NUM_ROOTS)
+    assert (tree.visits[0].sum(-1) == BUDGET).all()
+    np.testing.assert_array_equal(tree.count, tree.visits.sum(-1) + 1)
+    assert (tree.visits[0][~legal] == 0).all()
+    for node in range(1, BUDGET + 1):
+        edge = tree.parent[node], games, tree.action[node]
+        assert (tree.children[edge] == node).all()
+        np.testing.assert_array_equal(tree.visits[edge], tree.count[node])
+        np.testing.assert_allclose(tree.q[edge], tree.reward[node] - tree.value[node], atol=1e-6)
+
+
+def test_first_argmax_takes_the_first_of_equals_like_numpys():
+    scores = np.array([[1, 3, 3], [2, 2, 2], [0, -1, 5], [-np.inf, -np.inf, -np.inf]], np.float32)
+    np.testing.assert_array_equal(first_argmax(jnp.asarray(scores)), scores.argmax(-1))
+
+
+def test_sequential_halving_by_hand():
+    """Four actions and eight simulations: each once, then the better two twice more; one action gets every visit."""
+    table = np.asarray(search.considered_visits(4, 8))
+    assert table.shape == (5, 8)
+    np.testing.assert_array_equal(table[4], [0, 0, 0, 0, 1, 1, 2, 2])
+    np.testing.assert_array_equal(table[2], [0, 0, 1, 1, 2, 2, 3, 3])
+    np.testing.assert_array_equal(table[1], range(8))
