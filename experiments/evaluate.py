@@ -2,10 +2,13 @@
 
 Colours are balanced and openings varied: every random opening is played twice, with the seats exchanged. The agent
 searches without noise. `--json` prints one JSON object instead of a table.
+
+`--oracle` judges moves by exact play instead of by results (tic-tac-toe, Connect Four after 16 moves, Hex up to 5x5).
 """
 
 import json
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -37,6 +40,15 @@ class Arguments:
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """print one JSON object"""
     devices: int | None = None
+    oracle: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """judge moves by exact play, in place of a match; the flags from here on are for this, and of those above only run,
+    num-simulations (the one budget), seed and json apply"""
+    player: str = "agent"
+    """whose moves: agent (the policy head, and search at every budget), random, greedy or mcts:N"""
+    positions: int = 500
+    """at most this many positions, half from random games and half from the agent's; tic-tac-toe is judged on all"""
+    budgets: tuple[int, ...] | None = None
+    """simulations a move of the agent's searches; default: 16 64 256"""
 
 
 def main(arguments: list[str]) -> int:
@@ -48,6 +60,9 @@ def main(arguments: list[str]) -> int:
     from muzero_jax import arena
 
     agent = arena.load_agent(a.run, a.num_simulations)
+    if a.oracle:
+        print_oracle_summary(oracle_summary(agent, a), as_json=a.json)
+        return 0
     if a.opponent == "exhaustive":
         result = exhaustive_summary(agent)
     else:
@@ -91,6 +106,48 @@ def exhaustive_summary(agent) -> dict:
         "losses_as_second": results[1].losses,
         "positions": positions,
     }
+
+
+def oracle_summary(agent, a: Arguments) -> dict:
+    """Judges the agent's moves, or another player's, by exact play."""
+    from muzero_jax import oracle_evaluation
+
+    if a.budgets is not None and a.num_simulations is not None:
+        raise ValueError("give --budgets or --num-simulations, not both: the second is one budget")
+    if a.player == "agent":
+        default = oracle_evaluation.BUDGETS if a.num_simulations is None else (a.num_simulations,)
+        budgets = default if a.budgets is None else a.budgets
+        candidates = oracle_evaluation.agent_candidates(agent, budgets)
+    else:
+        candidates = [oracle_evaluation.named_candidate(a.player, agent)]
+    result = oracle_evaluation.examine(
+        agent, candidates, num_positions=a.positions, seed=a.seed, report=make_progress_report("positions solved")
+    )
+    return result | {"run": str(a.run), "iteration": agent.iteration}
+
+
+def make_progress_report(what: str, interval: float = 5.0):
+    """`report(done, total)` that says so on stderr every `interval` seconds, and nothing about work done sooner."""
+    said_at = time.monotonic()
+
+    def report(done: int, total: int) -> None:
+        nonlocal said_at
+        if time.monotonic() - said_at > interval:
+            said_at = time.monotonic()
+            print(f"{done} of {total} {what}", file=sys.stderr, flush=True)
+
+    return report
+
+
+def print_oracle_summary(result: dict, *, as_json: bool) -> None:
+    """The kinds of positions, then one line a player."""
+    from muzero_jax.oracles import score
+
+    if as_json:
+        print(json.dumps(result))
+        return
+    print_table({name: value for name, value in result.items() if name != "scores"})
+    print("\n" + score.format_table(result["scores"]))
 
 
 def print_table(result: dict) -> None:

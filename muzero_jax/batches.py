@@ -1,0 +1,22 @@
+"""A compiled function of one batch size over any number of rows: one compilation whatever the number."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def in_batches(function: Callable, batch_size: int, *inputs: Any) -> Any:
+    """Applies `function` to pytrees of at least one row [N, ...], `batch_size` rows at a time.
+
+    Returns its results on the host. The last batch is filled up with copies of the last row, whose results are cut off.
+    """
+    total = jax.tree.leaves(inputs)[0].shape[0]
+    outputs = []
+    for start in range(0, total, batch_size):
+        index = np.minimum(np.arange(start, start + batch_size), total - 1)
+        batch = function(*jax.tree.map(lambda rows, index=index: jnp.asarray(rows[index]), inputs))
+        outputs.append(jax.tree.map(lambda rows, start=start: np.asarray(rows)[: total - start], batch))
+    return jax.tree.map(lambda *parts: np.concatenate(parts), *outputs)

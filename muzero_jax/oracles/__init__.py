@@ -1,0 +1,1 @@
+"""Exact play of small games."""

@@ -1,0 +1,59 @@
+"""What an oracle is: the exact value of a position after each of its moves.
+
+A position is its mover's observation, which in these games shows everything that matters: stones, whose edges are
+whose, whether a swap is legal. So an oracle knows neither pgx nor a run, and whatever an agent was shown can be judged.
+Values are results under perfect play, undiscounted, for the mover: +1 won, 0 drawn, -1 lost.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+ILLEGAL = -2
+"""Stands in `Solutions.action_values` where an action is not legal: below every value."""
+
+
+class Oracle(NamedTuple):
+    """Exact play of one game on one board."""
+
+    action_values: Callable[[np.ndarray], dict[int, int]]
+    """observation [*obs] of a position that is not over -> the mover's value after each legal action"""
+    min_plies: int
+    """how many moves must have been made: earlier positions would take too long to solve"""
+    is_small: bool
+    """whether all reachable positions can be asked for, so that none need be sampled"""
+
+
+class Solutions(NamedTuple):
+    """N solved positions of A actions."""
+
+    value: np.ndarray  # [N] int8, for the mover under perfect play
+    action_values: np.ndarray  # [N, A] int8, for the mover after each action; ILLEGAL where it is not legal
+
+    @property
+    def keeps_value(self) -> np.ndarray:
+        """[N, A] bool: the moves that are no mistakes."""
+        return self.action_values == self.value[:, None]
+
+    @property
+    def can_err(self) -> np.ndarray:
+        """[N] bool: some legal moves keep the value and others lose some of it."""
+        return ((self.action_values != ILLEGAL) & ~self.keeps_value).any(axis=1)
+
+
+def solve(
+    oracle: Oracle, observation: np.ndarray, *, num_actions: int, report: Callable[[int, int], None]
+) -> Solutions:
+    """Solves the positions [N, *obs] one by one on the host; calls `report(solved, N)` after each."""
+    action_values = np.full((len(observation), num_actions), ILLEGAL, np.int8)
+    for index, position in enumerate(observation):
+        for action, value in oracle.action_values(position).items():
+            action_values[index, action] = value
+        report(index + 1, len(observation))
+    return Solutions(action_values.max(axis=1), action_values)
+
+
+def to_bits(cells: np.ndarray) -> int:
+    """A bool array as one integer: bit i is cell i of the flattened array."""
+    return int.from_bytes(np.packbits(np.asarray(cells, bool).ravel(), bitorder="little").tobytes(), "little")
