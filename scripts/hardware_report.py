@@ -1,0 +1,57 @@
+"""Measures this machine and writes a report with plots: python scripts/hardware_report.py
+
+Matrix products, vectors, the MuZero network by batch size, precision, CPU against accelerator, search, gradient steps,
+a short run, memory, transfers, and a particle pipeline: at most ten minutes on two cores, about one with --quick.
+PyTorch is compared with if it is installed.
+"""
+
+import datetime
+import shlex
+import sys
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from experiments.command_line import report_errors
+from muzero_jax import devices
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Where to, and how thoroughly."""
+
+    out: Path | None = None
+    """folder of the report, or its file if it ends in .md; default: reports/<device>-<date>"""
+    quick: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """fewer and smaller sizes: about a minute"""
+    overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """replace a report that is there already"""
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the command; returns its exit status."""
+    a = tyro.cli(Arguments, args=arguments, description=__doc__)
+    devices.configure_devices()
+    from scripts.report import chapters, machine, markdown, plan
+
+    out = a.out or Path("reports") / machine.folder_name(datetime.date.today())
+    file = out if out.suffix == ".md" else out / "report.md"
+    markdown.check_free(file, a.overwrite)
+    command = shlex.join(["python", "scripts/hardware_report.py", *arguments])
+    start = time.perf_counter()
+    sections = chapters.measure(
+        machine.find_machine(), plan.quick() if a.quick else plan.full(), command, partial(print, flush=True)
+    )
+    markdown.write(sections, file, (time.perf_counter() - start) / 60)
+    print(f"report: {file}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(report_errors(main, sys.argv[1:]))

@@ -1,0 +1,73 @@
+"""All chapters of the report, in the order in which they are measured and told."""
+
+import datetime
+import time
+from collections.abc import Callable
+
+from scripts.report.arithmetic_section import matrix_section, matrix_times, vector_section
+from scripts.report.crossover_section import crossover_section
+from scripts.report.machine import Machine, hardware_section
+from scripts.report.network_section import network_section, network_times
+from scripts.report.particles_section import particles_section
+from scripts.report.plan import Plan
+from scripts.report.precision_section import precision_section
+from scripts.report.records import Section
+from scripts.report.run_section import Run, run_section, short_run
+from scripts.report.throughput import measure_learner, measure_search
+from scripts.report.throughput_section import describe, throughput_section
+from scripts.report.transfers_section import transfers_section
+from scripts.report.utilisation_section import memory_section, utilisation_section
+
+Say = Callable[[str], None]
+
+
+def progress(write: Callable[[str], None]) -> Callable[[str], Say]:
+    """Makes, for a chapter's name, a function that tells how far it has come, with the seconds since the start."""
+    start = time.perf_counter()
+
+    def chapter(name: str) -> Say:
+        return lambda text: write(f"[{time.perf_counter() - start:4.0f} s] {name}: {text}")
+
+    return chapter
+
+
+def measure(
+    machine: Machine,
+    plan: Plan,
+    command: str,
+    write: Callable[[str], None],
+    run: Callable[[Plan, Say], Run] = lambda plan, say: short_run(plan.run, say),
+) -> list[Section]:
+    """Measures everything; `write` gets a line now and then, `run` makes the short run."""
+    say = progress(write)
+    hardware = hardware_section(machine, command, datetime.datetime.now())
+    matrices = matrix_times(machine, plan, say("matrix product"))
+    vectors = vector_section(machine, plan, say("vector operations"))
+    networks = {n: network_times(machine, plan, n, say(f"{n.name} network, batch")) for n in plan.networks}
+    by_name = {network.name: times for network, times in networks.items()}
+    precision = precision_section(machine, plan, say("precision"))
+    searches, learners = [], []
+    count = len(machine.devices) if plan.all_devices else 1
+    for config, games in plan.searches:
+        say("search")(f"{describe(config)}, {games} games")
+        searches.append(measure_search(config, games, count))
+    for config in plan.learners:
+        say("gradient steps")(describe(config))
+        learners.append(measure_learner(config, count))
+    trained = run(plan, say("short run"))
+    transfers = transfers_section(machine, plan, say("transfers"))
+    particles = particles_section(machine, plan, say("particles"))
+    return [
+        hardware,
+        matrix_section(matrices),
+        vectors,
+        network_section(plan, by_name),
+        precision,
+        crossover_section(machine, matrices, by_name),
+        throughput_section(searches, learners),
+        run_section(machine, trained),
+        utilisation_section(machine, matrices, networks, searches, learners, trained),
+        memory_section(machine, searches, learners),
+        transfers,
+        particles,
+    ]

@@ -1,0 +1,62 @@
+"""Sections as Markdown, and their plots as PNG files beside it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from muzero_jax.files import write_whole
+from scripts.report.plots import draw
+from scripts.report.records import Section, Table
+
+METHOD = (
+    "Every time is the median of seven repeats and, in brackets, the range of their middle half (interquartile range), "
+    "after a warm-up that is not counted, each waited for until its result is there. What a table compares was "
+    "measured in turn, repeat by repeat, in one process; ratios are of medians. A difference is called clear only "
+    "where the ranges do not touch. `-` means not measured: a library that is not installed, or a size that takes too "
+    "long here."
+)
+
+
+def table(content: Table) -> str:
+    """A Markdown table; the first column is text, the others lean to the right."""
+    head = "| " + " | ".join(content.header) + " |"
+    line = "|---" + "|---:" * (len(content.header) - 1) + "|"
+    rows = ["| " + " | ".join(row) + " |" for row in content.rows]
+    return "\n".join([head, line, *rows])
+
+
+def section(content: Section, number: int, image_prefix: str) -> str:
+    """A chapter with its tables, references to its plots, and what follows from the numbers."""
+    images = [f"![{plot.title}]({image_prefix}-{plot.name}.png)" for plot in content.plots]
+    parts = [f"## {number}. {content.title}", content.text, *map(table, content.tables), *images]
+    findings = "\n".join(f"- {finding}" for finding in [*content.headlines, *content.findings])
+    return "\n\n".join(part for part in [*parts, findings] if part)
+
+
+def conclusion(sections: Sequence[Section]) -> str:
+    """What the chapters found most telling, each sentence made from their numbers."""
+    text = "Made from the tables above by rule; every sentence holds for this machine and this run only."
+    headlines = "\n".join(f"- {headline}" for content in sections for headline in content.headlines)
+    return f"## Conclusion\n\n{text}\n\n{headlines}"
+
+
+def document(sections: Sequence[Section], image_prefix: str, minutes: float) -> str:
+    """The whole report."""
+    chapters = [section(content, number, image_prefix) for number, content in enumerate(sections, start=1)]
+    end = f"Measured in {minutes:.1f} minutes."
+    return "\n\n".join(["# Hardware report", METHOD, *chapters, conclusion(sections), end]) + "\n"
+
+
+def check_free(file: Path, overwrite: bool) -> None:
+    """Raises ValueError if writing `file` would replace a report or its plots, unless `overwrite`."""
+    existing = [path for path in [file, *file.parent.glob(f"{file.stem}-*.png")] if path.exists()]
+    if existing and not overwrite:
+        raise ValueError(f"{existing[0]} exists already; choose another --out, or --overwrite replaces it")
+
+
+def write(sections: Sequence[Section], file: Path, minutes: float) -> None:
+    """Writes `file`, and each plot as <stem>-<name>.png beside it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for content in sections:
+        for plot in content.plots:
+            draw(plot, file.with_name(f"{file.stem}-{plot.name}.png"))
+    write_whole(file, document(sections, file.stem, minutes))

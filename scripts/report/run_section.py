@@ -1,0 +1,128 @@
+"""A short real run, through `runner.train`: where its time goes, how busy the machine is, how much memory it takes."""
+
+import os
+import resource
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean
+from typing import Any, NamedTuple
+
+import jax
+
+from muzero_jax import devices, runner
+from muzero_jax.config import Config
+from muzero_jax.devices import format_bytes
+from scripts.report.arithmetic_section import Say
+from scripts.report.formatting import NOTHING, three_digits
+from scripts.report.machine import Machine, gpu_busy_percent
+from scripts.report.records import BarPlot, Section, Table
+from scripts.report.throughput_section import describe
+
+
+class Run(NamedTuple):
+    """What a short run told, and what was seen of the machine meanwhile."""
+
+    config: Config
+    num_devices: int
+    seconds: dict[str, float]  # by purpose, as the run's own summary.json has them
+    rates: dict[str, float]  # per second of self-play and learning
+    cpu_busy: dict[str, float]  # CPU time of the process over that of all usable cores, by phase of the run
+    gpu_busy_percent: float | None  # mean of nvidia-smi's readings
+
+
+def short_run(config: Config, say: Say) -> Run:
+    """Trains in a temporary folder, which is deleted afterwards, on as many devices as divide its games."""
+    count = devices.largest_divisor(len(jax.devices()), config.self_play.num_envs, config.optimiser.batch_size)
+    phases = _Phases(say)
+    with tempfile.TemporaryDirectory() as folder, _GpuReadings() as readings:
+        run_dir = runner.prepare_run_dir(replace(config, run_dir=str(Path(folder) / "run")))
+        summary = runner.train(config, run_dir, devices.make_mesh(count), phases.say).summary
+    if not summary:
+        raise KeyboardInterrupt
+    busy = mean(readings.values) if readings.values else None
+    return Run(config, count, summary["seconds"], summary["rates"], phases.cpu_busy(), busy)
+
+
+class _Phases:
+    """A run's messages say when a phase of it begins; here each is passed on, and both clocks are read."""
+
+    def __init__(self, say: Say):
+        self._say = say
+        self._marks: list[tuple[str, float, float]] = []
+
+    def say(self, text: str) -> None:
+        self._say(text)
+        self._mark(text)
+
+    def _mark(self, text: str) -> None:
+        times = os.times()
+        self._marks.append((text, time.perf_counter(), times.user + times.system))
+
+    def cpu_busy(self) -> dict[str, float]:
+        """Share of all usable cores' time that this process used after each message; to be called at the end."""
+        self._mark("end")
+        cores = devices.usable_cores()
+        following = zip(self._marks, self._marks[1:], strict=False)
+        return {text: (cpu - cpu_0) / (cores * (wall - wall_0)) for (text, wall_0, cpu_0), (_, wall, cpu) in following}
+
+
+class _GpuReadings:
+    """Reads nvidia-smi once a second while a `with` block runs; `values` stays empty where there is none."""
+
+    def __init__(self):
+        self.values: list[float] = []
+        self._over = threading.Event()
+
+    def __enter__(self) -> "_GpuReadings":
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+        return self
+
+    def _read(self) -> None:
+        while (value := gpu_busy_percent()) is not None and not self._over.wait(1.0):
+            self.values.append(value)
+
+    def __exit__(self, *exception: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def run_section(machine: Machine, run: Run) -> Section:
+    """Chapter from a run."""
+    total = sum(run.seconds.values())
+    split = [(name, f"{value:.1f}", f"{value / total:.0%}") for name, value in run.seconds.items()]
+    busy = [(f'CPU, after "{phase}"', f"{share:.0%}") for phase, share in run.cpu_busy.items()]
+    busy.append(("GPU (nvidia-smi)", NOTHING if run.gpu_busy_percent is None else f"{run.gpu_busy_percent:.0f}%"))
+    rates = [(f"{name}/s", three_digits(value)) for name, value in run.rates.items()]
+    text = (
+        f"One run of {describe(run.config)} on {run.num_devices} device{'s' if run.num_devices > 1 else ''}, by "
+        "the same function as `experiments/train.py`; one run, so no spread. Self-play and learning are one program: "
+        "their split is the run's own estimate, from iterations that did not learn yet. Compiling the matches counts "
+        "as evaluation. Busy: CPU time of this process over that of all usable cores, by phase of the run (what it "
+        "printed when the phase began)."
+    )
+    tables = [
+        Table(("purpose", "seconds", "share"), split),
+        Table(("rate, over self-play and learning", "value"), rates),
+        Table(("busy share", "value"), busy),
+    ]
+    plot = BarPlot("time-split", "Where a short run's time goes", "seconds", run.seconds)
+    longest = max(run.seconds, key=run.seconds.__getitem__)
+    finding = f"Of a short run's {total:.0f} s, {longest} took most: {run.seconds[longest] / total:.0%}."
+    return Section("Where a run's time goes", text, tables, [plot], headlines=[finding])
+
+
+def peak_process_bytes() -> int:
+    """The most memory this process ever held (ru_maxrss: KiB on Linux, bytes on macOS)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def device_memory_rows(machine: Machine) -> list[tuple[str, str]]:
+    """Peak and limit as the device tells them; the CPU tells nothing."""
+    stats: dict[str, Any] = machine.device.memory_stats() or {}
+    names = {"peak_bytes_in_use": "peak of the device", "bytes_limit": "limit of the device"}
+    return [(text, format_bytes(stats[name]) if name in stats else NOTHING) for name, text in names.items()]

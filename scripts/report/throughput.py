@@ -1,0 +1,123 @@
+"""Search and gradient steps as a run makes them, compiled ahead of time on one device and on all, and measured.
+
+Both go through the library's own functions: `training.make_parts` for the search, `training.learn_from` (sampling,
+symmetries, targets, `learner.update`) for the gradient steps, under the same mesh as a run's.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from muzero_jax import devices, replay, self_play, training
+from muzero_jax.config import Config
+from muzero_jax.devices import AXIS, shard_map
+from muzero_jax.legal_actions import uniform_legal_action
+from muzero_jax.training import Parts
+from muzero_jax.types import SearchOutput, TrainState
+from scripts.report.network_section import make_params
+from scripts.report.timing import Candidate, Sample, measure_in_turn
+
+EVERYWHERE, SPLIT = PartitionSpec(), PartitionSpec(AXIS)
+
+
+class Measured(NamedTuple):
+    """A program at work; `memory` is XLA's analysis of the one-device program."""
+
+    config: Config
+    size: int  # games at once, or windows a batch
+    units: int  # simulations, or updates, of one call
+    times: dict[str, Sample]
+    memory: Any
+
+
+ONE, ALL, NETWORK_ALONE = "one device", "all devices", "network alone"
+
+
+def measure_search(config: Config, games: int, num_devices: int) -> Measured:
+    """The search of fresh games on one device and on all, and as many bare recurrent inferences on one."""
+    parts = training.make_parts(config)
+    params = make_params(parts.model)
+    states = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(2), games))
+    positions = jax.vmap(parts.environment.observe)(states), states.legal_action_mask
+    simulations = config.search.num_simulations
+    programs = {ONE: _compiled_search(parts, params, positions, 1)}
+    if num_devices > 1 and games % num_devices == 0:
+        programs[ALL] = _compiled_search(parts, params, positions, num_devices)
+    candidates: dict[str, Candidate] = {name: partial(program, *inputs) for name, (program, inputs) in programs.items()}
+    candidates[NETWORK_ALONE] = _bare_inferences(parts, params, positions[0], simulations)
+    memory = programs[ONE][0].memory_analysis()
+    return Measured(config, games, simulations * games, measure_in_turn(candidates), memory)
+
+
+def _compiled_search(parts: Parts, params: Any, positions: tuple, num_devices: int):
+    mesh = devices.make_mesh(num_devices)
+    search = jax.jit(shard_map(parts.search, mesh, (EVERYWHERE, EVERYWHERE, SPLIT, SPLIT), SPLIT))
+    everywhere, split = (NamedSharding(mesh, spec) for spec in (EVERYWHERE, SPLIT))
+    inputs = (*jax.device_put((params, jax.random.key(3)), everywhere), *jax.device_put(positions, split))
+    return search.lower(*inputs).compile(), inputs
+
+
+def _bare_inferences(parts: Parts, params: Any, observation: jax.Array, simulations: int) -> Candidate:
+    """What a search would cost if trees were free: one initial inference and N recurrent ones in a loop."""
+
+    def infer(params, observation):
+        root = parts.model.initial_inference(params, observation)
+        action = jnp.argmax(root.policy_logits, axis=-1)
+
+        def simulate(embedding, _):
+            output = parts.model.recurrent_inference(params, embedding, action)
+            return output.embedding, (output.policy_logits[0], output.value_logits[0], output.reward_logits[0])
+
+        return jax.lax.scan(simulate, root.embedding, None, length=simulations)
+
+    return partial(jax.jit(infer), params, observation)
+
+
+def measure_learner(config: Config, num_devices: int) -> Measured:
+    """One iteration's gradient steps from a filled ring, on one device and on all."""
+    parts = training.make_parts(config)
+    programs = {ONE: _compiled_learner(config, parts, devices.make_mesh(1))}
+    batch, games = config.optimiser.batch_size, config.self_play.num_envs
+    if num_devices > 1 and batch % num_devices == 0 and games % num_devices == 0:
+        programs[ALL] = _compiled_learner(config, parts, devices.make_mesh(num_devices))
+    candidates: dict[str, Candidate] = {name: partial(program, *inputs) for name, (program, inputs) in programs.items()}
+    memory = programs[ONE][0].memory_analysis()
+    return Measured(config, batch, config.optimiser.updates_per_iteration, measure_in_turn(candidates), memory)
+
+
+def _compiled_learner(config: Config, parts: Parts, mesh: Mesh):
+    specs = training.state_specs()
+    state = filled_state(config, parts, mesh)
+    learn = shard_map(
+        partial(training.learn_from, config=config, parts=parts),
+        mesh,
+        (specs.learner, specs.replay, EVERYWHERE, EVERYWHERE),
+        (specs.learner, EVERYWHERE),
+    )
+    keys = jax.device_put((jax.random.key(4), jax.random.key(5)), NamedSharding(mesh, EVERYWHERE))
+    inputs = (state.learner, state.replay, *keys)
+    return jax.jit(learn).lower(*inputs).compile(), inputs
+
+
+def filled_state(config: Config, parts: Parts, mesh: Mesh) -> TrainState:
+    """A run's state before its first update, whose whole ring holds games between random players."""
+    length = config.replay.replay_length
+
+    def fill(state: TrainState) -> TrainState:
+        play = partial(self_play.rollout, environment=parts.environment, search=_random_search, exploration=0.0)
+        key = jax.random.fold_in(state.seed_key, jax.lax.axis_index(AXIS))
+        actor, trajectory = play(state.learner.params, state.actor, key, length=length)
+        return state._replace(actor=actor, replay=replay.add(state.replay, trajectory))
+
+    specs = training.state_specs()
+    filled: Callable[[TrainState], TrainState] = jax.jit(shard_map(fill, mesh, (specs,), specs))
+    return filled(training.make_init(config, parts, mesh)())
+
+
+def _random_search(params: Any, key: jax.Array, observation: jax.Array, legal_action_mask: jax.Array) -> SearchOutput:
+    policy = legal_action_mask / legal_action_mask.sum(axis=-1, keepdims=True)
+    return SearchOutput(uniform_legal_action(key, legal_action_mask), policy, jnp.zeros(len(observation)))

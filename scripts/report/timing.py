@@ -1,0 +1,132 @@
+"""How everything in the report is timed: candidates in turn, warm, until the result is there, at least five times.
+
+Measuring in turn (A, B, A, B, ...) spreads a noisy neighbour over all candidates, so that ratios survive what absolute
+times do not. Calls too short for the clock are repeated within one sample. Before each sample there is a pause: the
+threads of NumPy, PyTorch and XLA go on spinning for a while after a call, and would take the cores from the next one.
+The spread is the interquartile range, which one interrupted repeat does not widen.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from statistics import quantiles
+from typing import Any, NamedTuple
+
+import jax
+
+SHORTEST_SECONDS = 0.005
+"""A sample that would last less is made of several calls, after one that is not counted."""
+
+PAUSE_SECONDS = 0.02
+REPEATS = 7
+MIN_REPEATS = 5
+
+
+class Sample(NamedTuple):
+    """Seconds of one call, or a rate: the median of the repeats, and the range of their middle half."""
+
+    median: float
+    low: float  # first quartile
+    high: float  # third quartile
+
+
+class Fresh(NamedTuple):
+    """A candidate that needs a new input for every call, which is made outside the clock."""
+
+    run: Callable[[Any], Any]
+    prepare: Callable[[], Any]
+
+
+Candidate = Callable[[], Any] | Fresh
+Times = dict[str, dict[int, Sample]]
+"""Seconds of one call by candidate and size."""
+
+
+def summarise(values: Sequence[float]) -> Sample:
+    """Median and quartiles of the repeats."""
+    low, middle, high = quantiles(values, n=4, method="inclusive")
+    return Sample(middle, low, high)
+
+
+def rate(work: float, seconds: Sample) -> Sample:
+    """Work per second: the longest time gives the lowest rate."""
+    return Sample(work / seconds.median, work / seconds.high, work / seconds.low)
+
+
+def measure_in_turn(candidates: Mapping[str, Candidate], *, repeats: int = REPEATS) -> dict[str, Sample]:
+    """Seconds of one call of each candidate; the first call of each (compilation, page faults) is not counted.
+
+    Raises ValueError if there are fewer than five repeats, from which no spread can be told.
+    """
+    if repeats < MIN_REPEATS:
+        raise ValueError(f"{repeats} repeats are too few to tell a spread; use at least {MIN_REPEATS}")
+    for candidate in candidates.values():
+        _seconds(candidate, 1)
+    counts = {name: _calls_per_sample(candidate) for name, candidate in candidates.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(repeats):
+        for name, candidate in candidates.items():
+            seconds[name].append(_seconds(candidate, counts[name]))
+    return {name: summarise(values) for name, values in seconds.items()}
+
+
+def sweep(
+    sizes: Sequence[int],
+    candidates_at: Callable[[int], Mapping[str, Candidate]],
+    *,
+    work: Callable[[int], float],
+    limit_seconds: float,
+    repeats: int = REPEATS,
+    say: Callable[[str], None],
+) -> Times:
+    """Times of all candidates at growing sizes.
+
+    Args:
+      work: of a size, in any unit: tells from the last size's time what the next will take.
+      limit_seconds: candidates whose one call is expected to take longer are left out from there on.
+    """
+    times: Times = {}
+    for size in sizes:
+        say(f"size {size:,}")
+        candidates = {
+            name: candidate
+            for name, candidate in candidates_at(size).items()
+            if _expected_seconds(times.get(name, {}), size, work) <= limit_seconds
+        }
+        for name, sample in measure_in_turn(candidates, repeats=repeats).items():
+            times.setdefault(name, {})[size] = sample
+    return times
+
+
+def rates(times: Times, work: Callable[[int], float]) -> Times:
+    """The same table as work per second."""
+    return {name: {size: rate(work(size), sample) for size, sample in row.items()} for name, row in times.items()}
+
+
+def _expected_seconds(known: Mapping[int, Sample], size: int, work: Callable[[int], float]) -> float:
+    if not known:
+        return 0.0
+    largest = max(known)
+    return known[largest].low * work(size) / work(largest)
+
+
+def _calls_per_sample(candidate: Candidate) -> int:
+    return max(1, math.ceil(SHORTEST_SECONDS / max(_seconds(candidate, 1), 1e-7)))
+
+
+def _seconds(candidate: Candidate, calls: int) -> float:
+    """Of one call, the mean of `calls`; each call's result is waited for. Short calls are preceded by one more."""
+    time.sleep(PAUSE_SECONDS)
+    if calls > 1:
+        _time_one(candidate)
+    return sum(_time_one(candidate) for _ in range(calls)) / calls
+
+
+def _time_one(candidate: Candidate) -> float:
+    if isinstance(candidate, Fresh):
+        run, arguments = candidate.run, (jax.block_until_ready(candidate.prepare()),)
+    else:
+        run, arguments = candidate, ()
+    start = time.perf_counter()
+    jax.block_until_ready(run(*arguments))
+    return time.perf_counter() - start

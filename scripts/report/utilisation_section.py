@@ -1,0 +1,126 @@
+"""Share of the machine's best arithmetic that the network, the search and the learner reach, and their peak memory."""
+
+from collections.abc import Mapping, Sequence
+
+import jax
+
+from muzero_jax import training
+from muzero_jax.config import Config
+from muzero_jax.devices import format_bytes
+from scripts.report.arithmetic_section import labels, product_flops
+from scripts.report.formatting import three_digits
+from scripts.report.machine import Machine
+from scripts.report.network_section import build, inference_flops
+from scripts.report.plan import Network
+from scripts.report.records import Section, Table
+from scripts.report.run_section import Run, device_memory_rows, peak_process_bytes
+from scripts.report.throughput import ALL, ONE, Measured
+from scripts.report.throughput_section import describe
+from scripts.report.timing import Times
+
+BACKWARD = 2
+"""A gradient costs about twice its forward pass: one product for the inputs' gradient, one for the weights'."""
+
+
+class Work:
+    """Operations of a config's parts by direct count of the networks' products."""
+
+    def __init__(self, config: Config):
+        model = training.make_parts(config).model
+        params = jax.eval_shape(model.init, jax.random.key(0))
+        self.initial, self.recurrent = inference_flops(params, config.board_size or 0)
+        self._config = config
+
+    def search(self, games: float) -> float:
+        """One move of each game."""
+        return games * (self.initial + self._config.search.num_simulations * self.recurrent)
+
+    def updates(self, count: float) -> float:
+        """Gradient steps of the config's batch, forward and backward."""
+        forward = self.initial + self._config.targets.unroll_steps * self.recurrent
+        return count * self._config.optimiser.batch_size * (1 + BACKWARD) * forward
+
+
+def peak_flops(machine: Machine, matrices: Times) -> tuple[float, str]:
+    """Operations per second of the best matrix product on the device that runs use, and the library that reached it."""
+    elsewhere = {"JAX CPU", "NumPy"} if machine.accelerator else set()
+    return max(
+        (product_flops(size) / sample.median, name)
+        for name, row in matrices.items()
+        if name not in elsewhere
+        for size, sample in row.items()
+    )
+
+
+def utilisation_section(
+    machine: Machine,
+    matrices: Times,
+    networks: Mapping[Network, Times],
+    searches: Sequence[Measured],
+    learners: Sequence[Measured],
+    run: Run,
+) -> Section:
+    """Chapter from what was measured before."""
+    label = next(iter(labels(machine)))
+    peak, best_library = peak_flops(machine, matrices)
+    rows = [_network_row(network, times, label) for network, times in networks.items()]
+    for measured in searches:
+        name = f"search, {describe(measured.config)}, {measured.size} games"
+        rows += _measured_rows(name, measured, Work(measured.config).search(measured.size))
+    for measured in learners:
+        name = f"gradient steps, {describe(measured.config)}"
+        rows += _measured_rows(name, measured, Work(measured.config).updates(measured.units))
+    work = Work(run.config)
+    rows.append(("short run, self-play and learning", _run_flops(work, run)))
+    share = [(name, three_digits(flops / 1e9), f"{flops / peak:.0%}") for name, flops in rows]
+    best_name, best = max(rows, key=lambda row: row[1])
+    text = (
+        f"GFLOP/s over those of the best matrix product measured above ({best_library}, {three_digits(peak / 1e9)} "
+        "GFLOP/s), from medians. Operations are counted directly: two a weight and use, a gradient as three forward "
+        "passes; what Winograd's convolutions save is not subtracted, so a share may exceed 100%. On a CPU a product "
+        "uses all cores; the run uses all devices."
+    )
+    tables = [Table(("program", "GFLOP/s", "share of the best product"), share)]
+    finding = f"The highest share of the best matrix product, {best / peak:.0%}, is reached by: {best_name}."
+    return Section("Utilisation", text, tables, headlines=[finding])
+
+
+def _network_row(network: Network, times: Times, label: str) -> tuple[str, float]:
+    params = jax.eval_shape(build(network).init, jax.random.key(0))
+    flops = sum(inference_flops(params, network.board_size))
+    best = min(times[label], key=lambda batch: times[label][batch].median / batch)
+    return f"{network.name} network, batch {best:,}", flops * best / times[label][best].median
+
+
+def _measured_rows(name: str, measured: Measured, flops: float) -> list[tuple[str, float]]:
+    return [
+        (f"{name}, {where}", flops / measured.times[where].median) for where in (ONE, ALL) if where in measured.times
+    ]
+
+
+def _run_flops(work: Work, run: Run) -> float:
+    return work.search(run.rates["frames"]) + work.updates(run.rates["updates"])
+
+
+def memory_section(machine: Machine, searches: Sequence[Measured], learners: Sequence[Measured]) -> Section:
+    """XLA's own account of the programs above, what the device says, and the process's greatest size."""
+    programs = [(f"search, {describe(m.config)}, {m.size} games", m.memory) for m in searches]
+    programs += [(f"gradient steps, {describe(m.config)}", m.memory) for m in learners]
+    rows = [
+        (
+            name,
+            *(format_bytes(getattr(memory, f"{part}_size_in_bytes")) for part in ("argument", "output", "temp")),
+        )
+        for name, memory in programs
+        if memory is not None
+    ]
+    process = [("peak of this process (all chapters together)", format_bytes(peak_process_bytes()))]
+    text = (
+        "Of each compiled program on one device: its arguments (parameters, ring), its results, and what it needs in "
+        "between, by XLA's analysis. These are exact sizes of buffers, not measurements, and have no spread."
+    )
+    tables = [
+        Table(("program", "arguments", "results", "temporary"), rows),
+        Table(("memory", "bytes"), [*process, *device_memory_rows(machine)]),
+    ]
+    return Section("Peak memory", text, tables)

@@ -1,0 +1,294 @@
+"""The hardware report: crossovers by hand, equal results before times are compared, and a whole tiny report."""
+
+import itertools
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from scripts import hardware_report
+from scripts.report import chapters, machine, markdown, particles, plan, timing
+from scripts.report import network_section as networks
+from scripts.report.crossover import (
+    Crossover,
+    compare,
+    crossover,
+    describe_comparison,
+    describe_crossover,
+    describe_winners,
+)
+from scripts.report.plain_network import initial_then_recurrent
+from scripts.report.run_section import Run, short_run
+from scripts.report.throughput import ALL, NETWORK_ALONE, ONE, Measured, measure_learner, measure_search
+from scripts.report.throughput_section import throughput_section
+from scripts.report.timing import Fresh, Sample, measure_in_turn, rate, sweep
+from scripts.report.utilisation_section import Work, memory_section, utilisation_section
+from tests.reference import tiny_run
+
+SMALL = plan.Network("small", "mlp", 8, 1, 3, (1, 2))
+CONFIG = replace(tiny_run.CONFIG, env="hex", board_size=3)
+TINY = plan.Plan(
+    matrix_sizes=(4, 8),
+    vector_sizes=(10, 20),
+    networks=(SMALL,),
+    precision_matrix=8,
+    precision_batch=2,
+    searches=(),
+    learners=(),
+    run=CONFIG,
+    transfer_bytes=(64, 128),
+    particles=((20, 4),),
+    particle_steps=2,
+    limit_seconds=1.0,
+    all_devices=False,
+)
+RUN = Run(
+    CONFIG,
+    num_devices=2,
+    seconds={"self-play": 2.0, "learning": 5.0, "evaluation": 1.0, "compilation": 2.0, "final matches": 0.0},
+    rates={"games": 10.0, "frames": 100.0, "simulations": 400.0, "updates": 3.0},
+    cpu_busy={"training": 0.75},
+    gpu_busy_percent=None,
+)
+
+
+def exactly(**seconds):
+    """Samples without spread, by size: `exactly(b1=0.5)` is {1: 0.5 s}."""
+    return {int(name[1:]): Sample(value, value, value) for name, value in seconds.items()}
+
+
+def test_crossover_of_a_time_that_grows_and_one_that_does_not():
+    host = {1: 1.0, 10: 10.0, 100: 100.0}
+    accelerator = {1: 4.0, 10: 4.0, 100: 4.0}
+    found = crossover(host, accelerator)  # host(b) = b meets 4 at b = 4
+    assert found == Crossover(pytest.approx(4.0), 1, 10)
+    assert describe_crossover(found) == "4 (between 1 and 10)"
+
+
+def test_crossover_between_two_growing_times():
+    # On logarithmic axes the lag falls from log 4 to -log 4: half-way between 4 and 16 is 8.
+    assert crossover({4: 1.0, 16: 4.0}, {4: 4.0, 16: 1.0}).at == pytest.approx(8.0)
+    # From log 2 to -log 4: a third of the way from 1 to 64, which is 4.
+    assert crossover({1: 1.0, 64: 4.0}, {1: 2.0, 64: 1.0}).at == pytest.approx(4.0)
+
+
+def test_crossover_is_the_last_one_where_times_cross_more_than_once():
+    first, second = {1: 2.0, 2: 1.0, 4: 1.0, 8: 4.0}, {1: 1.0, 2: 2.0, 4: 4.0, 8: 1.0}
+    assert crossover(first, second)[1:] == (4, 8)
+
+
+def test_no_crossover_at_either_end():
+    assert crossover({1: 1.0, 2: 1.0}, {1: 2.0, 2: 1.0}) == Crossover(None, 2, None)  # a tie is not ahead
+    assert crossover({1: 2.0, 2: 2.0}, {1: 1.0, 2: 1.0}) == Crossover(1.0, None, 1)
+    assert describe_crossover(Crossover(None, 2, None)) == "never, up to 2"
+    assert describe_crossover(Crossover(1.0, None, 1)) == "ahead from the smallest, 1"
+
+
+def test_crossover_reads_only_the_sizes_that_both_tables_have():
+    assert crossover({1: 1.0, 4: 9.0, 8: 9.0}, {2: 5.0, 4: 3.0, 8: 3.0}) == Crossover(4.0, None, 4)
+    with pytest.raises(ValueError, match="no size in common"):
+        crossover({1: 1.0}, {2: 1.0})
+
+
+def test_a_difference_is_clear_only_where_the_ranges_do_not_touch():
+    first = {1: Sample(1.0, 0.9, 1.1), 2: Sample(1.0, 0.9, 2.0), 4: Sample(6.0, 5.0, 7.0), 8: Sample(1.0, 1.0, 1.0)}
+    second = {1: Sample(2.0, 1.9, 2.1), 2: Sample(3.0, 2.0, 4.0), 4: Sample(2.0, 1.0, 3.0)}
+    found = compare(first, second)
+    assert (found.faster, found.slower, list(found.unclear)) == ({1: 2.0}, {4: 3.0}, [2])
+    assert describe_comparison("A", "B", "at batch", found) == (
+        "A against B: faster at batch 1 (2x); slower at batch 4 (3x); not clearly different at batch 2."
+    )
+
+
+def test_winners_are_named_by_size():
+    times = {"A": exactly(b1=1.0, b2=1.0, b4=3.0), "B": exactly(b1=2.0, b2=2.0, b4=2.0)}
+    assert describe_winners(times, "at n =") == "fastest by median: A at n = 1, 2; B at n = 4."
+
+
+def test_a_rate_turns_the_spread_around():
+    assert rate(12.0, Sample(3.0, 2.0, 4.0)) == Sample(4.0, 3.0, 6.0)
+
+
+def test_candidates_run_in_turn_and_the_first_call_is_not_counted(monkeypatch):
+    calls, now = [], itertools.count()
+    monkeypatch.setattr(timing, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: float(next(now)))  # every call takes one second
+    samples = measure_in_turn({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, repeats=5)
+    assert calls == ["a", "b", "a", "b"] + ["a", "b"] * 5  # warm-up, the number of calls per sample, repeats
+    assert samples == {"a": Sample(1.0, 1.0, 1.0), "b": Sample(1.0, 1.0, 1.0)}
+
+
+def test_a_fresh_input_is_made_for_every_call():
+    made, used = itertools.count(), []
+    measure_in_turn({"fresh": Fresh(lambda x: used.append(int(x)), lambda: np.array(next(made)))}, repeats=5)
+    assert used == list(range(len(used))) and len(used) >= 6
+
+
+def test_fewer_than_five_repeats_are_refused():
+    with pytest.raises(ValueError, match="at least 5"):
+        measure_in_turn({}, repeats=4)
+
+
+def test_sizes_expected_to_take_too_long_are_left_out(monkeypatch):
+    monkeypatch.setattr(timing, "measure_in_turn", lambda candidates, **_: {n: Sample(1, 1, 1) for n in candidates})
+    times = sweep((1, 2, 9), lambda n: {"a": print}, work=float, limit_seconds=3.0, say=lambda text: None)
+    assert list(times["a"]) == [1, 2]  # 9 would take 9 / 2 seconds
+
+
+def test_numpy_computes_the_same_network_as_the_library():
+    network = SMALL._replace(num_blocks=2, width=16)
+    model = networks.build(network)
+    params = networks.make_params(model)
+    observation, action = networks.make_inputs(network, 4)
+    root, output = networks.make_inference(model)(params, observation, action)
+    arrays = jax.tree.map(np.asarray, params)
+    plain = initial_then_recurrent(np, arrays, observation.reshape(4, -1).astype(np.float32), action)
+    expected = [
+        np.concatenate([root.policy_logits, root.value_logits], axis=1),
+        np.concatenate([output.policy_logits, output.value_logits], axis=1),
+        output.reward_logits,
+    ]
+    for ours, theirs in zip(plain, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+
+
+def test_operations_of_an_mlp_are_two_for_each_weight_used():
+    network = SMALL  # Hex 3x3: 9 cells x 4 planes in, 8 units, 10 actions and 2 bins out
+    params = jax.eval_shape(networks.build(network).init, jax.random.key(0))
+    prediction = 3 * 8 * 8 + 8 * (10 + 2)
+    initial, recurrent = networks.inference_flops(params, board_size=3)
+    assert initial == 2 * (36 * 8 + 2 * 8 * 8 + prediction)
+    assert recurrent == 2 * (3 * 8 * 8 + 8 * 2 + prediction)
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    positions, noise = particles.start(num_particles=200, num_steps=3)
+    axis = particles.grid_axis(12)
+    return {
+        "numpy": particles.simulate_numpy(positions, noise, axis),
+        "transfers": particles.simulate_with_transfers(positions, noise, axis, jax.devices()[0]),
+        "fused": jax.device_get(particles.simulate_fused(positions, noise, axis)),
+    }
+
+
+@pytest.mark.parametrize("way", ["transfers", "fused"])
+def test_particles_and_their_density_are_the_same_in_all_three_ways(simulated, way):
+    for result, expected in zip(simulated[way], simulated["numpy"], strict=True):
+        assert result.shape == expected.shape
+        np.testing.assert_allclose(result, expected, atol=1e-5)
+
+
+def test_an_euler_maruyama_step_by_hand():
+    # At (2, 1) the force is -(4 * 2 * 3, 2); the noise is (1, 0) times sqrt(2 T dt) = 0.1.
+    moved = particles.move(np, np.array([[2.0, 1.0]], np.float32), np.array([[1.0, 0.0]], np.float32))
+    np.testing.assert_allclose(moved, [[2 - 0.24 + 0.1, 1 - 0.02]], rtol=1e-6)
+
+
+def test_the_density_is_scipys():
+    points = np.random.default_rng(1).normal(size=(100, 2))
+    points -= points.mean(axis=0)
+    points = (points @ np.linalg.inv(np.linalg.cholesky(np.cov(points.T))).T).astype(np.float32)
+    axis = particles.grid_axis(9)
+    kernels = stats.gaussian_kde(points.T, bw_method=particles.BANDWIDTH)  # scaled by the covariance, which is 1
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij")).reshape(2, -1)
+    ours = particles.density(np, points, axis)
+    np.testing.assert_allclose(ours, kernels(grid).reshape(9, 9), atol=1e-5)
+
+
+def test_a_report_is_never_overwritten_unasked(tmp_path):
+    markdown.check_free(tmp_path / "report.md", overwrite=False)
+    (tmp_path / "report-particles.png").touch()
+    with pytest.raises(ValueError, match="--overwrite"):
+        markdown.check_free(tmp_path / "report.md", overwrite=False)
+    markdown.check_free(tmp_path / "report.md", overwrite=True)
+    markdown.check_free(tmp_path / "other.md", overwrite=False)
+    (tmp_path / "report.md").write_text("mine")
+    with pytest.raises(ValueError, match="report.md exists already"):
+        hardware_report.main(["--out", str(tmp_path)])
+    assert (tmp_path / "report.md").read_text() == "mine"
+
+
+def test_a_report_holds_every_chapter_plot_and_a_conclusion(tmp_path, monkeypatch):
+    monkeypatch.setattr(timing, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(timing, "SHORTEST_SECONDS", 0)
+    monkeypatch.setitem(sys.modules, "torch", None)  # not installed
+    said = []
+    sections = chapters.measure(machine.find_machine(), TINY, "command", said.append, run=lambda plan, say: RUN)
+    markdown.write(sections, tmp_path / "report.md", minutes=1.0)
+    text = (tmp_path / "report.md").read_text()
+    for word in (
+        *("Matrix product", "Vector operations", "MuZero network", "Precision", "Crossover", "throughput"),
+        *("Where a run's time goes", "Utilisation", "Peak memory", "Transfers", "Particle density", "Conclusion"),
+    ):
+        assert word in text
+    assert "no crossover between CPU and accelerator" in text
+    assert "Of a short run's 10 s, learning took most: 50%." in text
+    assert "PyTorch | not installed" in text
+    for section in sections:
+        for plot in section.plots:
+            assert f"(report-{plot.name}.png)" in text
+            assert (tmp_path / f"report-{plot.name}.png").stat().st_size > 1000
+        for table in section.tables:
+            assert all(len(row) == len(table.header) for row in table.rows)
+    assert any("transfers" in line for line in said)
+
+
+def test_throughput_memory_and_utilisation_by_hand():
+    memory = SimpleNamespace(argument_size_in_bytes=1024, output_size_in_bytes=2048, temp_size_in_bytes=0)
+    samples = {ONE: Sample(2.0, 1.0, 4.0), ALL: Sample(0.5, 0.4, 0.6), NETWORK_ALONE: Sample(1.0, 1.0, 1.0)}
+    searched = Measured(CONFIG, size=8, units=8 * 4, times=samples, memory=memory)
+    learned = Measured(CONFIG, size=8, units=2, times={ONE: samples[ONE]}, memory=memory)
+    section = throughput_section([searched], [learned])
+    assert section.tables[0].rows[0][4:] == ("16 (8 to 32)", "64 (53.3 to 80)", "50%")  # 32 simulations in 2 s
+    assert section.tables[1].rows[0][3:] == ("1 (0.5 to 2) s", "1 (0.5 to 2)", "-")
+    assert "faster for search (hex 3x3, mlp 16x1, 8 games) (4x)" in section.headlines[0]
+
+    found = machine.find_machine()
+    matrices = {"JAX": {10: Sample(1e-3, 1e-3, 1e-3)}, "NumPy": {10: Sample(1e-2, 1e-2, 1e-2)}}  # 2 MFLOP/s at best
+    used = utilisation_section(found, matrices, {}, [searched], [learned], RUN)
+    work = Work(CONFIG)
+    assert used.tables[0].rows[0][2] == f"{8 * (work.initial + 4 * work.recurrent) / 2.0 / 2e6:.0%}"
+    assert work.updates(1) == 8 * 3 * (work.initial + 2 * work.recurrent)
+    assert memory_section(found, [searched], []).tables[0].rows[0][1:] == ("1.0 KiB", "2.0 KiB", "0 B")
+
+
+@pytest.mark.slow
+def test_search_and_learner_are_measured_on_one_device_and_on_all():
+    searched, learned = measure_search(CONFIG, 8, num_devices=2), measure_learner(CONFIG, num_devices=2)
+    assert set(searched.times) == {ONE, ALL, NETWORK_ALONE} and set(learned.times) == {ONE, ALL}
+    assert (searched.units, learned.units) == (8 * 4, 2)
+    assert learned.memory.argument_size_in_bytes > 0
+
+
+@pytest.mark.slow
+def test_a_short_run_tells_where_its_time_went():
+    said = []
+    run = short_run(replace(CONFIG, max_iterations=8), said.append)
+    assert set(run.seconds) == {"self-play", "learning", "evaluation", "compilation", "final matches"}
+    assert set(run.cpu_busy) == set(said) and all(0 < share < 2 for share in run.cpu_busy.values())
+
+
+def test_with_an_accelerator_the_crossover_is_between_it_and_the_cpu():
+    host, other = jax.devices()
+    gpu = SimpleNamespace(platform="gpu")
+    pretended = machine.Machine(device=gpu, host=host, accelerator=gpu, devices=[gpu], torch=None)
+    times = {
+        "JAX GPU": exactly(b1=4.0, b100=4.0),
+        "JAX CPU": exactly(b1=1.0, b100=100.0),
+        networks.COPIES: exactly(b1=10.0, b100=10.0),
+    }
+    section = chapters.crossover_section(pretended, {}, {"standard": times})
+    assert [row[1:4] for row in section.tables[0].rows] == [
+        ("JAX CPU", "JAX GPU", "4 (between 1 and 100)"),
+        ("JAX CPU", networks.COPIES, "10 (between 1 and 100)"),
+    ]
+    assert "no accelerator" not in section.text
+    # The same candidates as on a machine with a GPU, its place taken by the second CPU device.
+    stand_in = machine.Machine(device=other, host=host, accelerator=other, devices=[other], torch=None)
+    measured = networks.network_times(stand_in, TINY, SMALL._replace(batches=(1,)), lambda text: None)
+    assert networks.COPIES in measured
