@@ -109,12 +109,12 @@ def play_in_terminal(a: Arguments, position, thinker, moves) -> None:
     """Plays with a person until they have had enough."""
     from rich.console import Console
 
-    from muzero_jax.play import terminal
+    from muzero_jax.play import protocol, terminal
 
     colour = None if a.colour is None else terminal.colour_of(a.colour, position.name)
     game = terminal.TerminalGame(position, thinker, moves, Console(), colour=colour, seconds=a.time_per_move)
     try:
-        game.run(sys.stdin)
+        game.run(protocol.read_lines(sys.stdin.buffer))
     except KeyboardInterrupt:
         print()
 

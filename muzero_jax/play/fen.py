@@ -8,8 +8,6 @@ import re
 
 import jax.numpy as jnp
 import pgx
-from pgx import gardner_chess
-from pgx.experimental import chess
 
 from muzero_jax.play import chess_moves
 from muzero_jax.types import EnvState
@@ -28,6 +26,8 @@ def read_fen(name: str, fen: str) -> tuple[EnvState, int]:
     _check(name, fields)
     text = " ".join(fields)
     if name == "chess":
+        from pgx.experimental import chess  # on import, pgx computes tables for seconds
+
         state = chess.from_fen(text)
         game = state._x
         game = game._replace(
@@ -35,6 +35,8 @@ def read_fen(name: str, fen: str) -> tuple[EnvState, int]:
         )
         state = state.replace(_x=game)  # type: ignore
     else:
+        from pgx import gardner_chess
+
         state = gardner_chess._from_fen(text)
         state = state.replace(  # type: ignore
             _board_history=state._board_history.at[1:].set(0), _hash_history=state._hash_history.at[1:].set(0)

@@ -7,13 +7,12 @@ every other game, and changes nothing. Moves follow `notation`; `resign` is unde
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import BinaryIO
 
 from muzero_jax.play import VERSION, board, drawing, notation, sgf
 from muzero_jax.play.clock import Clock, seconds_of
 from muzero_jax.play.notation import HEX_SWAP, PASS, Notation
 from muzero_jax.play.position import BLACK, WHITE, IllegalMove, Position
-from muzero_jax.play.protocol import Command, Failure, answer, parse, send
+from muzero_jax.play.protocol import Command, Failure, Stream, answer, parse, send
 from muzero_jax.play.thinking import Analysis, Thinker
 
 COLOURS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
@@ -218,7 +217,9 @@ class GtpSession:
     def _pairs(self, policy) -> str:
         """`a1 0.41 b2 0.07 ...`: moves with at least a hundredth. HexGui has no cell to write a swap on."""
         state = self.position.state
-        words = [(self.moves.write(state, int(a)), policy[a]) for a in (-policy).argsort() if policy[a] >= 0.01]
+        words = [
+            (self.moves.write(state, int(a)), policy[a]) for a in (-policy).argsort(kind="stable") if policy[a] >= 0.01
+        ]
         return " ".join(f"{word} {share:.2f}" for word, share in words if word != HEX_SWAP)
 
     def _analysis(self, colour: int | None = None) -> Analysis:
@@ -243,7 +244,7 @@ class GtpSession:
         return COLOURS[arguments[0].lower()]
 
 
-def serve(session: GtpSession, lines: Iterable[str], out: BinaryIO) -> None:
+def serve(session: GtpSession, lines: Iterable[str], out: Stream) -> None:
     """Answers line by line until `quit`, the end of the input, or nobody listens."""
     for line in lines:
         text = session.answer(line)

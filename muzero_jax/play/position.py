@@ -44,7 +44,7 @@ class Position:
             raise ValueError(f"{environment.name} has {environment.num_players} player(s); only two can play here")
         self.environment = environment
         self._move = jax.jit(environment.move)
-        self._initial = environment.init(jax.random.key(0))
+        self._initial = jax.tree.map(jnp.asarray, environment.init(jax.random.key(0)))  # pgx's Othello holds an int
         self.reset()
 
     def reset(self, state: EnvState | None = None, colour: int = BLACK) -> None:

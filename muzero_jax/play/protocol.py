@@ -9,8 +9,10 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from io import BufferedIOBase
 from typing import BinaryIO, NamedTuple
 
+Stream = BinaryIO | BufferedIOBase
 MOST_BYTES = 65_536
 """Of a line; the rest of a longer one is thrown away."""
 
@@ -35,7 +37,7 @@ def claim_stdout() -> BinaryIO:
     return stream
 
 
-def read_lines(stream: BinaryIO) -> Iterator[str]:
+def read_lines(stream: Stream) -> Iterator[str]:
     """Lines without their ends, any bytes decoded, until the stream ends; a line that is too long is cut off."""
     while line := stream.readline(MOST_BYTES):
         rest = line
@@ -72,7 +74,7 @@ def answer(command: Command, run: Callable[[Command], str]) -> str:
         return frame(command, f"internal error: {type(error).__name__}", ok=False)
 
 
-def send(stream: BinaryIO, text: str) -> bool:
+def send(stream: Stream, text: str) -> bool:
     """Writes and flushes; False if nobody reads any more."""
     try:
         stream.write(text.encode("utf-8", errors="replace"))

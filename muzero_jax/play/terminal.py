@@ -3,8 +3,7 @@
 It reads any stream of lines, so a pipe or a test plays as a person does; rich leaves colours out where they'd be noise.
 """
 
-from collections.abc import Callable, Iterator
-from typing import TextIO
+from collections.abc import Callable, Iterable, Iterator
 
 from rich.console import Console
 from rich.text import Text
@@ -63,7 +62,7 @@ class TerminalGame:
             "help": self._help,
         }
 
-    def run(self, lines: TextIO) -> None:
+    def run(self, lines: Iterable[str]) -> None:
         """Plays until `quit` or the end of `lines`."""
         entered = self._entered(lines)
         if self.colour is None and not self._ask_colour(entered):
@@ -78,16 +77,14 @@ class TerminalGame:
             except (IllegalMove, ValueError) as failure:
                 self._say(f"{failure}; help lists what I understand")
 
-    def _entered(self, lines: TextIO) -> Iterator[str]:
+    def _entered(self, lines: Iterable[str]) -> Iterator[str]:
         """What the person types, after a prompt; empty lines are skipped."""
-        while True:
-            self.console.print("> ", end="")
-            line = lines.readline()
-            if not line:
-                self.console.print()
-                return
+        self.console.print("> ", end="")
+        for line in lines:
             if line.strip():
                 yield line.strip()
+            self.console.print("> ", end="")
+        self.console.print()
 
     def _ask_colour(self, entered: Iterator[str]) -> bool:
         """False if the person leaves."""
@@ -120,7 +117,7 @@ class TerminalGame:
 
     def _show(self) -> None:
         for line in drawing.draw(self.position, self.notation):
-            self.console.print(Text.assemble(*((text, STYLES[kind]) for text, kind in line)))
+            self.console.print(Text.assemble(*((text, STYLES[kind]) for text, kind in line)), soft_wrap=True)
         if not self.position.is_over:
             self._say(f"{self.names[self.position.colour_to_move]} to move")
             return
@@ -171,7 +168,7 @@ class TerminalGame:
         self._say(HELP.format(example=example))
 
     def _say(self, text: str) -> None:
-        self.console.print(text, markup=False, highlight=False)
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def colour_names(name: str) -> tuple[str, str]:

@@ -9,7 +9,6 @@ import math
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from muzero_jax.play.clock import share
 from muzero_jax.play.fen import read_fen
 from muzero_jax.play.notation import Notation
 from muzero_jax.play.position import BLACK, WHITE, Position
-from muzero_jax.play.protocol import send
+from muzero_jax.play.protocol import Stream, send
 from muzero_jax.play.thinking import MOST_SIMULATIONS, Analysis, Thinker
 
 NO_MOVE = "0000"
@@ -186,7 +185,7 @@ def _whole(name: str, text: str, most: int) -> int:
     return int(text)
 
 
-def serve(session: UciSession, lines: Iterable[str], out: BinaryIO) -> None:
+def serve(session: UciSession, lines: Iterable[str], out: Stream) -> None:
     """Answers line by line until `quit`, the end of the input, or nobody listens."""
     for line in lines:
         text = session.answer(line)
