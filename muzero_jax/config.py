@@ -168,6 +168,8 @@ class Config:
     """minutes between checkpoints; one is saved at every evaluation and at the end too, and with 0 only then"""
     tensorboard: bool = True
     wandb: bool = False
+    profile: bool = False
+    """trace a few chunks, once learning has begun, into run_dir/profile; docs/performance.md tells how to read it"""
     compilation_cache: str | None = None
     """folder for XLA's persistent compilation cache (opt-in)"""
     network: NetworkConfig = field(default_factory=NetworkConfig)

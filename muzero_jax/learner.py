@@ -48,6 +48,7 @@ def init(model: Model, optimiser: optax.GradientTransformation, key: Array) -> L
     return LearnerState(params, optimiser.init(params), jnp.int32(0))
 
 
+@jax.named_scope("update")
 def update(
     learner: LearnerState,
     window: Transition,

@@ -25,6 +25,7 @@ def init(transition: Transition, *, num_envs: int, replay_length: int) -> Replay
     )
 
 
+@jax.named_scope("replay")
 def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
     """Writes a rollout (leaves [T, B, ...]) over the oldest frames; C is a multiple of T, the same in every call."""
     replay_length = replay.transitions.action.shape[0]
@@ -45,6 +46,7 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
     )
 
 
+@jax.named_scope("replay")
 def start_weights(replay: ReplayState, *, window_length: int, unroll_steps: int, end_weight: int) -> Int[Array, "C B"]:
     """How often each slot should start a window: 0 where the window would run out of the stored frames, `end_weight`
     where a game ends among the window's first K moves, else 1.
@@ -61,6 +63,7 @@ def start_weights(replay: ReplayState, *, window_length: int, unroll_steps: int,
     return jnp.where(valid[:, None], jnp.where(near_end, end_weight, 1), 0)
 
 
+@jax.named_scope("replay")
 def draw_starts(key: Array, weights: Int[Array, "C B"], shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Draws window starts in proportion to integer `weights` (with replacement).
 
@@ -73,6 +76,7 @@ def draw_starts(key: Array, weights: Int[Array, "C B"], shape: tuple[int, ...]) 
     return index // weights.shape[1], index % weights.shape[1]
 
 
+@jax.named_scope("replay")
 def gather(
     replay: ReplayState, slot: Int[Array, "N"], game: Int[Array, "N"], *, window_length: int, observation_length: int
 ) -> Transition:

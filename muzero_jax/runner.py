@@ -18,13 +18,14 @@ import jax
 from jax.sharding import Mesh
 
 from muzero_jax import config as configs
-from muzero_jax import training
+from muzero_jax import profiling, training
 from muzero_jax.accounting import Clock, Interrupt, Totals
 from muzero_jax.arena import Arena
 from muzero_jax.checkpoint import Checkpointer
 from muzero_jax.config import Config
 from muzero_jax.files import write_whole
 from muzero_jax.metrics import MetricsWriter, ProgressDisplay, Record, last_record, wandb_writer
+from muzero_jax.profiling import ChunkProfiler
 from muzero_jax.progress import Versions
 from muzero_jax.types import Metrics, TrainState
 
@@ -97,7 +98,7 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
             raise ValueError(f"{run_dir} has metrics but no checkpoint to go on from; --overwrite starts it anew")
         iteration = restored[0] if restored else 0
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
-        configs.save(replace(config, resume=False, overwrite=False), run_dir)
+        configs.save(replace(config, resume=False, overwrite=False, profile=False), run_dir)
         record = last_record(run_dir, up_to_iteration=iteration) if restored else {}
         versions.ladder.load(iteration)
         clock, totals = Clock(record), Totals(config, record)
@@ -106,11 +107,15 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
             say(f"resuming at iteration {iteration}" if restored else "compiling")
             with clock.measure("compile"):
                 state = restored[1] if restored else training.make_init(config, parts, mesh)()
-                program: Program = training.make_chunk(config, parts, mesh).lower(state).compile()
+                program = training.make_chunk(config, parts, mesh).lower(state).compile()
             say("training; Ctrl-C saves and stops")
-            with ProgressDisplay(config.minutes) as display, Interrupt() as interrupt:
-                loop = Loop(config, program, versions, checkpoints, Reporter(writer, display, clock), totals)
+            profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if config.profile else None)
+            with ProgressDisplay(config.minutes) as display, Interrupt() as interrupt, profiler:
+                reporter = Reporter(writer, display, clock)
+                loop = Loop(config, program, versions, checkpoints, reporter, totals, profiler)
                 state, iteration = loop.run(state, iteration, interrupt)
+            if config.profile:
+                say(profiling.report(run_dir / profiling.DIRECTORY, program.as_text()))
             if interrupt.requested:
                 return Result({}, interrupted=True)
             say("training is over and saved; now the final matches")
@@ -160,6 +165,7 @@ class Loop(NamedTuple):
     checkpoints: Checkpointer
     reporter: Reporter
     totals: Totals
+    profiler: ChunkProfiler
 
     def run(self, state: TrainState, iteration: int, interrupt: Interrupt) -> tuple[TrainState, int]:
         """Runs chunks until it is time to stop, then saves; returns the last state and its iteration."""
@@ -173,8 +179,11 @@ class Loop(NamedTuple):
             state, record = self._chunk(state)
             iteration += self.config.iterations_per_chunk
             check_finite(record, iteration)
+            if "train/loss" in record:
+                self.profiler.warmed_up()
             evaluate = evaluations.due(clock.minutes) or self._finished(iteration)
             if evaluate and not interrupt.requested:
+                self.profiler.stop()
                 record |= self._evaluate(state, iteration)
             self.reporter.report({"iteration": iteration} | record)
             if saves.due(clock.minutes) or evaluate:
@@ -193,7 +202,7 @@ class Loop(NamedTuple):
     def _chunk(self, state: TrainState) -> tuple[TrainState, Record]:
         seconds = self.reporter.clock.seconds
         before = seconds["train"]
-        with self.reporter.clock.measure("train"):
+        with self.profiler.chunk(), self.reporter.clock.measure("train"):
             state, metrics = self.program(state)
             metrics = jax.device_get(metrics)
         return state, self.totals.add(metrics, seconds["train"] - before)

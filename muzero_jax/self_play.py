@@ -13,6 +13,7 @@ def init(environment: Environment, key: Array, *, num_envs: int) -> ActorState:
     return ActorState(env_state=jax.vmap(environment.init)(jax.random.split(key, num_envs)))
 
 
+@jax.named_scope("rollout")
 def rollout(
     params: Params,
     actor: ActorState,
@@ -37,7 +38,8 @@ def rollout(
     def play(env_state, move_key):
         search_key, explore_key, reset_key = jax.random.split(move_key, 3)
         observation = jax.vmap(environment.observe)(env_state)
-        found = search(params, search_key, observation, env_state.legal_action_mask)
+        with jax.named_scope("search"):
+            found = search(params, search_key, observation, env_state.legal_action_mask)
         action, explored = explore(explore_key, found.action, env_state.legal_action_mask, exploration)
         reset_keys = jax.random.split(reset_key, action.shape[0])
         next_state, reward, discount = jax.vmap(environment.step)(env_state, action, reset_keys)

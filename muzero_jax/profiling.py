@@ -1,0 +1,129 @@
+"""A trace of a few chunks, for Perfetto and XProf, and where their time went, scope by scope.
+
+Tracing begins once the program does all that it will do, and ends before anything else runs. XLA names every operation
+by the scopes it was traced under (rollout, search, expand, backup, replay, update, and Flax's modules); a CPU's trace
+tells an operation's short name only, so the compiled program's text is what joins the two.
+"""
+
+import gzip
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import jax
+
+DIRECTORY = "profile"
+"""In a run's folder."""
+MAX_CHUNKS = 3
+MAX_SECONDS = 2.0
+"""No further chunk is traced after so long: on a CPU, a second of trace is some 30 MB and takes 10 s to write."""
+SCOPES = ("rollout", "search", "descend", "expand", "backup", "replay", "update")
+NETWORK = "network"
+"""What the modules of the network are called together, whatever scope calls them."""
+_CONTAINERS = ("while", "conditional", "call")
+
+
+class ChunkProfiler:
+    """Traces up to MAX_CHUNKS chunks into `directory`, from the first one after `warmed_up`; None traces nothing."""
+
+    def __init__(self, directory: Path | None):
+        self._directory, self._chunks_left = directory, MAX_CHUNKS if directory else 0
+        self._is_warm = False
+        self._is_tracing, self._ends = False, 0.0
+
+    def __enter__(self) -> "ChunkProfiler":
+        return self
+
+    def __exit__(self, *exception):
+        self.stop()
+
+    def warmed_up(self) -> None:
+        """Says that chunks are from now on what they will be: compiled, and learning."""
+        self._is_warm = True
+
+    @contextmanager
+    def chunk(self) -> Iterator[None]:
+        """Around one chunk, its results awaited."""
+        if not (self._is_warm and self._chunks_left):
+            yield
+            return
+        if not self._is_tracing:
+            self._start(self._directory)
+        with jax.profiler.StepTraceAnnotation("chunk", step_num=MAX_CHUNKS - self._chunks_left):
+            yield
+        self._chunks_left -= 1
+        if not self._chunks_left or time.perf_counter() > self._ends:
+            self.stop()
+
+    def _start(self, directory: Path | None) -> None:
+        assert directory is not None, "without a directory there are no chunks to trace"
+        options = jax.profiler.ProfileOptions()
+        options.python_tracer_level = 0  # a chunk is one call, of which Python has nothing to tell
+        jax.profiler.start_trace(directory, create_perfetto_trace=True, profiler_options=options)
+        self._is_tracing, self._ends = True, time.perf_counter() + MAX_SECONDS
+
+    def stop(self) -> None:
+        """Writes what was traced; no more will be."""
+        if self._is_tracing:
+            self._is_tracing, self._chunks_left = False, 0
+            jax.profiler.stop_trace()
+
+
+def report(directory: Path, program_text: str) -> str:
+    """What was traced and where its time went, for the terminal; the table is also written to `scopes.md` there."""
+    traces = sorted(directory.glob("plugins/profile/*/perfetto_trace.json.gz"))
+    if not traces:
+        return "nothing was profiled: the run ended before a whole chunk had learned; give it more --minutes"
+    table = scope_table(seconds_by_scope(_events(traces[-1]), program_text))
+    (directory / "scopes.md").write_text(table + "\n", encoding="utf-8")
+    return f"profile: {traces[-1]} opens in https://ui.perfetto.dev\n{table}"
+
+
+def _events(file: Path) -> list[dict]:
+    with gzip.open(file, "rt", encoding="utf-8") as stream:
+        return json.load(stream)["traceEvents"]
+
+
+def seconds_by_scope(events: list[dict], program_text: str) -> dict[str, float]:
+    """Seconds of a trace's operations by scope, largest first, summed over devices.
+
+    Args:
+      events: of the Perfetto trace. Loops and branches are left out, because their bodies' operations are there too.
+      program_text: the compiled program, whose metadata says under which scopes each operation was traced; some of
+        XLA's rewrites lose it, and what it adds itself (copies, mostly) has none.
+    """
+    scopes, module = operation_scopes(program_text), program_text.split(maxsplit=2)[1].rstrip(",")
+    seconds: Counter[str] = Counter()
+    for event in events:
+        arguments = event.get("args", {})
+        operation = arguments.get("hlo_op", "while")
+        if arguments.get("hlo_module") == module and operation.split(".")[0] not in _CONTAINERS:
+            seconds[scopes.get(operation, "")] += event.get("dur", 0.0) / 1e6
+    return dict(seconds.most_common())
+
+
+def operation_scopes(program_text: str) -> dict[str, str]:
+    """Every operation's scopes, as `rollout/search/expand/network`; the empty string outside all of them."""
+    named = re.findall(r'^\s*(?:ROOT )?%?([\w.\-]+) = .*?op_name="([^"]*)"', program_text, re.MULTILINE)
+    return {operation: _scope(name) for operation, name in named}
+
+
+def _scope(op_name: str) -> str:
+    parts = re.split(r"[/()]", op_name)
+    found = dict.fromkeys(part for part in parts if part in SCOPES)  # each once: backward passes repeat them
+    if any(part.startswith("MuZeroNetwork") for part in parts):
+        found[NETWORK] = None
+    return "/".join(found)
+
+
+def scope_table(seconds: dict[str, float]) -> str:
+    """Markdown: each scope's seconds and share, and the share of the network's arithmetic in all."""
+    total = sum(seconds.values()) or 1.0
+    lines = ["| scope | device seconds | share |", "|---|---|---|"]
+    lines += [f"| {scope or 'other'} | {time:.3f} | {time / total:.1%} |" for scope, time in seconds.items()]
+    network = sum(time for scope, time in seconds.items() if scope.endswith(NETWORK))
+    return "\n".join([*lines, f"| **all of the network** | {network:.3f} | **{network / total:.1%}** |"])
