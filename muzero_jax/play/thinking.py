@@ -119,6 +119,8 @@ class Thinker:
     def prepare(self, position: Position, seconds: float | None = None) -> None:
         """Compiles what a move of `seconds` (by default the usual budget) will need, and finds out which that is."""
         state = position.seen_by(position.colour_to_move)
+        position.play(int(np.argmax(state.legal_action_mask)))  # compiles the rules
+        position.undo()
         if seconds is None:
             self._measure(state, self.num_simulations)
             return
