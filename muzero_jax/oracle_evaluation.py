@@ -76,8 +76,15 @@ def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
 
 
 def named_candidate(spec: str, agent: Agent) -> Candidate:
-    """The player that `spec` names as in `arena.make_opponent`; its opinion of a position's value is not asked for."""
-    player = arena.make_opponent(spec, agent.parts)
+    """The player that `spec` names as in `arena.make_opponent`; its opinion of a position's value is not asked for.
+
+    Raises ValueError for any other name.
+    """
+    try:
+        player = arena.make_opponent(spec, agent.parts)
+    except ValueError:
+        choices = "agent, random, greedy or mcts:N; another run is judged by giving it as --run"
+        raise ValueError(f"there is no player {spec!r}: choose {choices}") from None
     return Candidate(player.name, lambda params, key, states: (player.act(params, key, states), None))
 
 

@@ -254,7 +254,7 @@ def test_evaluate_judges_another_player_and_prints_a_table(saved_run, capsys):
         (["--budgets", "0"], "--budgets"),
         (["--budgets", "4", "--num-simulations", "4"], "not both"),
         (["--positions", "0"], "--positions is 0"),
-        (["--player", "stockfish"], "unknown opponent 'stockfish'"),
+        (["--player", "stockfish"], "no player 'stockfish': choose agent"),
     ],
 )
 def test_a_mistake_is_a_value_error_with_a_reason(saved_run, flags, reason):
