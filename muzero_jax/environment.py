@@ -8,6 +8,7 @@ whether the game is over. Two facts to build on: at a terminal state pgx calls e
 
 import difflib
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,7 @@ from jax import Array
 from jaxtyping import Float, Int, Shaped
 
 from muzero_jax.games.hex import Hex
-from muzero_jax.types import Environment, EnvState, Symmetries
+from muzero_jax.types import Environment, EnvState, Symmetries, Transition
 
 GAMES = (
     "tic_tac_toe",
@@ -97,6 +98,21 @@ def transform_observation(symmetries: Symmetries, index: Int[Array, ""], observa
 def transform_policy(symmetries: Symmetries, index: Int[Array, ""], policy: Shaped[Array, " A"]) -> Shaped[Array, " A"]:
     """One policy, or legal action mask, under symmetry `index`: new[permutation[a]] = old[a]."""
     return jnp.zeros_like(policy).at[symmetries.action_permutation[index]].set(policy, unique_indices=True)
+
+
+def augment(window: Transition, key: Array, symmetries: Symmetries) -> Transition:
+    """Turns each window (leaves [N, L, ...]) by a random symmetry of the game, the same for all its frames."""
+    index = jax.random.randint(key, window.action.shape[:1], 0, symmetries.action_permutation.shape[0])
+
+    def over_frames(transform):
+        return jax.vmap(jax.vmap(partial(transform, symmetries), (None, 0)))
+
+    return window._replace(
+        observation=over_frames(transform_observation)(index, window.observation),
+        legal_action_mask=over_frames(transform_policy)(index, window.legal_action_mask),
+        search_policy=over_frames(transform_policy)(index, window.search_policy),
+        action=symmetries.action_permutation[index[:, None], window.action],
+    )
 
 
 def _check_arguments(name: str, board_size: int | None, gamma: float) -> None:

@@ -1,50 +1,46 @@
 """The reference engine: the searches of `search`, through mctx (`--search.engine mctx`).
 
 `legal_action_mask` is True where legal everywhere in this project; it is inverted once, here, where mctx wants
-`invalid_actions`, and applies at the root only: further down the learned model has no rules to ask. The tree's
-discount is the environment's constant signed one, so Q = r + d v holds for whoever moves.
+`invalid_actions`. The functions' arguments are explained in `search`.
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import mctx
 from jaxtyping import Array, Bool
 
-from muzero_jax.types import Model, Params, SearchFn, SearchOutput
+from muzero_jax.simulator import Simulator
+from muzero_jax.types import Params, SearchFn, SearchOutput
 
 
-def _root(model: Model, params: Params, observation: Array) -> mctx.RootFnOutput:
-    output = model.initial_inference(params, observation)
-    return mctx.RootFnOutput(
-        prior_logits=output.policy_logits.astype(jnp.float32),
-        value=model.to_scalar(output.value_logits),
-        embedding=output.embedding,
-    )
+def _root(simulator: Simulator, params: Params, observation: Any) -> mctx.RootFnOutput:
+    node = simulator.root(params, observation)
+    return mctx.RootFnOutput(prior_logits=_logits(node.prior), value=node.value, embedding=node.embedding)
 
 
-def make_recurrent_fn(model: Model, discount: float) -> mctx.RecurrentFn:
-    """mctx's recurrent function of a learned model: one step of dynamics and prediction for B nodes at once."""
+def _logits(prior: Array) -> Array:
+    return jnp.log(jnp.maximum(prior, jnp.finfo(jnp.float32).tiny))
+
+
+def make_recurrent_fn(simulator: Simulator) -> mctx.RecurrentFn:
+    """mctx's recurrent function of a simulator."""
 
     def recurrent_fn(params, rng_key, action, embedding):
         del rng_key
-        output = model.recurrent_inference(params, embedding, action)
-        reward = model.to_scalar(output.reward_logits)
+        node = simulator.expand(params, action, embedding)
         step = mctx.RecurrentFnOutput(
-            reward=reward,
-            discount=jnp.full_like(reward, discount),
-            prior_logits=output.policy_logits.astype(jnp.float32),
-            value=model.to_scalar(output.value_logits),
+            reward=node.reward, discount=node.discount, prior_logits=_logits(node.prior), value=node.value
         )
-        return step, output.embedding
+        return step, node.embedding
 
     return recurrent_fn
 
 
 def gumbel_search(
-    model: Model,
-    discount: float,
+    simulator: Simulator,
     *,
     num_simulations: int,
     max_num_considered_actions: int,
@@ -53,16 +49,8 @@ def gumbel_search(
     maxvisit_init: float,
     rescale_values: bool,
 ) -> SearchFn:
-    """Gumbel MuZero's search (Danihelka et al. 2022): sequential halving at the root, completed Q values in the policy.
-
-    Args:
-      max_num_considered_actions: m, capped at `num_simulations`: with fewer simulations than m each gets at most one.
-      gumbel_scale: 1 in self-play, 0 in evaluation and play (then the search is deterministic).
-      value_scale, maxvisit_init: sigma(q) = (maxvisit_init + max_b N(b)) value_scale q (equation 8).
-      rescale_values: stretch each node's Q to [0, 1] first, as mctx does by default. That turns the noise of an
-        untrained value into large logits; False leaves values in the game's own units.
-    """
-    recurrent_fn = make_recurrent_fn(model, discount)
+    """`search.gumbel_search`, through mctx."""
+    recurrent_fn = make_recurrent_fn(simulator)
     qtransform = partial(
         mctx.qtransform_completed_by_mix_value,
         value_scale=value_scale,
@@ -70,11 +58,11 @@ def gumbel_search(
         rescale_values=rescale_values,
     )
 
-    def search(params: Params, key: Array, observation: Array, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
+    def search(params: Params, key: Array, observation: Any, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
         output = mctx.gumbel_muzero_policy(
             params,
             key,
-            _root(model, params, observation),
+            _root(simulator, params, observation),
             recurrent_fn,
             num_simulations,
             invalid_actions=~legal_action_mask,
@@ -90,8 +78,7 @@ def gumbel_search(
 
 
 def puct_search(
-    model: Model,
-    discount: float,
+    simulator: Simulator,
     *,
     num_simulations: int,
     dirichlet_fraction: float,
@@ -100,20 +87,15 @@ def puct_search(
     pb_c_base: float,
     temperature: float,
 ) -> SearchFn:
-    """MuZero's search (Schrittwieser et al. 2020, appendix B): PUCT, Dirichlet noise at the root, visits as policy.
-
-    Args:
-      dirichlet_fraction, temperature: both 0 in evaluation and play: no noise, the most visited action. mctx breaks
-        ties by chance; then they are broken by one fixed key, so that the same position gets the same move.
-    """
+    """`search.puct_search`, through mctx, which breaks ties by chance: without noise by one fixed key."""
     is_noisy = dirichlet_fraction > 0 or temperature > 0
-    recurrent_fn = make_recurrent_fn(model, discount)
+    recurrent_fn = make_recurrent_fn(simulator)
 
-    def search(params: Params, key: Array, observation: Array, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
+    def search(params: Params, key: Array, observation: Any, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
         output = mctx.muzero_policy(
             params,
             key if is_noisy else jax.random.key(0),
-            _root(model, params, observation),
+            _root(simulator, params, observation),
             recurrent_fn,
             num_simulations,
             invalid_actions=~legal_action_mask,

@@ -15,10 +15,10 @@ import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
-from muzero_jax import learner, mctx_search, reanalyze, replay, search, self_play, targets
+from muzero_jax import learner, mctx_search, reanalyze, replay, search, self_play, simulator, targets
 from muzero_jax.config import Config
 from muzero_jax.devices import AXIS, shard_map
-from muzero_jax.environment import make_environment, transform_observation, transform_policy
+from muzero_jax.environment import augment, make_environment
 from muzero_jax.losses import LossWeights
 from muzero_jax.networks import make_model
 from muzero_jax.types import (
@@ -30,7 +30,6 @@ from muzero_jax.types import (
     Params,
     ReplayState,
     SearchFn,
-    Symmetries,
     TrainState,
     Transition,
 )
@@ -50,16 +49,27 @@ class Parts(NamedTuple):
 
 
 def make_search(
-    config: Config, environment: Environment, model: Model, *, noise: bool, num_simulations: int | None = None
+    config: Config,
+    environment: Environment,
+    model: Model,
+    *,
+    noise: bool,
+    num_simulations: int | None = None,
+    true_rules: bool = False,
 ) -> SearchFn:
-    """The configured search; without `noise` it is deterministic and greedy, as evaluation and play want it."""
+    """The configured search; without `noise` it is deterministic and greedy, as evaluation and play want it.
+
+    With `true_rules` it plans with the game itself in place of the learned dynamics, and takes states for observations.
+    """
     s = config.search
+    world = (
+        simulator.true_rules(environment, model) if true_rules else simulator.learned_model(model, environment.discount)
+    )
     engine = {"own": search, "mctx": mctx_search}[s.engine]
     budget = num_simulations or s.num_simulations
     if s.policy == "gumbel":
         return engine.gumbel_search(
-            model,
-            environment.discount,
+            world,
             num_simulations=budget,
             max_num_considered_actions=s.max_num_considered_actions,
             gumbel_scale=s.gumbel_scale if noise else 0.0,
@@ -68,8 +78,7 @@ def make_search(
             rescale_values=s.rescale_values,
         )
     return engine.puct_search(
-        model,
-        environment.discount,
+        world,
         num_simulations=budget,
         dirichlet_fraction=s.dirichlet_fraction if noise else 0.0,
         dirichlet_alpha=s.dirichlet_alpha,
@@ -104,21 +113,6 @@ def make_parts(config: Config) -> Parts:
         search=make_search(config, environment, model, noise=True),
         reanalyze_search=make_search(config, environment, model, noise=False),
         optimiser=learner.make_optimiser(schedule, weight_decay=o.weight_decay, max_gradient_norm=o.max_gradient_norm),
-    )
-
-
-def augment(window: Transition, key: Array, symmetries: Symmetries) -> Transition:
-    """Turns each window (leaves [N, L, ...]) by a random symmetry of the game, the same for all its frames."""
-    index = jax.random.randint(key, window.action.shape[:1], 0, symmetries.action_permutation.shape[0])
-
-    def over_frames(transform):
-        return jax.vmap(jax.vmap(partial(transform, symmetries), (None, 0)))
-
-    return window._replace(
-        observation=over_frames(transform_observation)(index, window.observation),
-        legal_action_mask=over_frames(transform_policy)(index, window.legal_action_mask),
-        search_policy=over_frames(transform_policy)(index, window.search_policy),
-        action=symmetries.action_permutation[index[:, None], window.action],
     )
 
 

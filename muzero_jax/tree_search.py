@@ -16,19 +16,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from muzero_jax.simulator import Node
+
 ROOT = 0
 UNVISITED = 0
 """In `children`: no action leads back to the root, so its index is free to say this."""
-
-
-class Node(NamedTuple):
-    """What expanding an action tells of the node that it leads to, one a game."""
-
-    prior: Array  # [B, A] float32 probabilities
-    value: Array  # [B] float32, for the player to move there
-    embedding: Any  # leaves [B, ...]
-    reward: Array  # [B] float32, of the action that led here, for its mover; of no meaning at a root
-    discount: Array  # [B] float32, signed, of that action
 
 
 class Tree(NamedTuple):

@@ -95,8 +95,11 @@ class SearchOutput(NamedTuple):
     tree: Any = None  # the trees themselves, to look at; costs nothing in a program that does not return them
 
 
-SearchFn = Callable[[Params, Array, Array, Array], SearchOutput]
-"""(params, key, observation [B, *obs], legal_action_mask [B, A]) -> SearchOutput. `key` draws the search's noise."""
+SearchFn = Callable[[Params, Array, Any, Array], SearchOutput]
+"""(params, key, observation [B, *obs], legal_action_mask [B, A]) -> SearchOutput. `key` draws the search's noise.
+
+A search that plans with the true rules takes the games' states where the others take observations.
+"""
 
 
 class Player(NamedTuple):

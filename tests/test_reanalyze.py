@@ -9,6 +9,7 @@ import pytest
 
 from muzero_jax import reanalyze, targets
 from muzero_jax.search import gumbel_search
+from muzero_jax.simulator import learned_model
 from muzero_jax.types import SearchOutput
 from tests.reference.models import make_tanh_model
 from tests.reference.windows import random_window
@@ -74,8 +75,7 @@ def test_targets_hold_no_root_noise_and_come_from_the_weights_given(window):
     """With gumbel_scale 0 two keys agree exactly; other weights give other targets."""
     model = make_tanh_model()
     search = gumbel_search(
-        model,
-        -1.0,
+        learned_model(model, -1.0),
         num_simulations=4,
         max_num_considered_actions=3,
         gumbel_scale=0.0,

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import mctx_search, search
+from muzero_jax import search
+from muzero_jax.simulator import learned_model
 from tests.reference.models import make_tanh_model
 from tests.reference.tabular import TABULAR, make_bandit, make_table, puct_on_a_bandit
 
@@ -22,16 +23,14 @@ NO_TIES = [0.03, 0.02, 0.01, 0.0]
 def make_searches(model, discount, noise, num_simulations=BUDGET, max_num_considered_actions=4):
     """Both searches, compiled when first called."""
     gumbel = search.gumbel_search(
-        model,
-        discount,
+        learned_model(model, discount),
         num_simulations=num_simulations,
         max_num_considered_actions=max_num_considered_actions,
         gumbel_scale=float(noise),
         **GUMBEL,
     )
     puct = search.puct_search(
-        model,
-        discount,
+        learned_model(model, discount),
         num_simulations=num_simulations,
         dirichlet_fraction=0.5 * noise,
         temperature=float(noise),
@@ -205,8 +204,8 @@ def test_every_node_gets_the_environments_discount_and_heads_are_read_as_scalars
         "value": jnp.zeros((4, 5)),
         "reward": jnp.zeros((4, 5)).at[:, 4].set(99.0),
     }
-    recurrent_fn = mctx_search.make_recurrent_fn(model, -0.9)
-    output, embedding = recurrent_fn(params, None, jnp.zeros(2, jnp.int32), jnp.full((2, 4), 9.0))
+    output = learned_model(model, -0.9).expand(params, jnp.zeros(2, jnp.int32), jnp.full((2, 4), 9.0))
+    embedding = output.embedding
     value, reward = model.to_scalar(embedding @ params["value"]), model.to_scalar(embedding @ params["reward"])
     np.testing.assert_allclose(output.value, value, atol=1e-6)
     np.testing.assert_allclose(output.value, 0, atol=1e-6)

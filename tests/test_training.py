@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from muzero_jax import training
-from muzero_jax.environment import make_environment
+from muzero_jax.environment import augment, make_environment
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same, on_host
 from tests.reference.windows import make_window
@@ -196,7 +196,7 @@ def hex_windows():
         search_policy=generator.random((*shape, 10)),
         search_value=generator.normal(size=shape),
     )._replace(observation=jnp.asarray(generator.random((*shape, 3, 3, 4)) < 0.5))
-    turned = jax.jit(training.augment)(window, jax.random.key(0), environment.symmetries)
+    turned = jax.jit(augment)(window, jax.random.key(0), environment.symmetries)
     return jax.device_get((window, turned, environment.symmetries))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from muzero_jax import mctx_search, search
 from muzero_jax.networks import make_model
+from muzero_jax.simulator import learned_model
 from muzero_jax.tree_search import first_argmax
 from muzero_jax.value_transform import Support
 from tests.reference.models import BOARD
@@ -20,8 +21,7 @@ ENGINES = {"own": search, "mctx": mctx_search}
 
 def gumbel(engine, model, rescale_values=False):
     return ENGINES[engine].gumbel_search(
-        model,
-        -1.0,
+        learned_model(model, -1.0),
         num_simulations=BUDGET,
         max_num_considered_actions=4,
         gumbel_scale=1.0,
@@ -32,11 +32,11 @@ def gumbel(engine, model, rescale_values=False):
 
 
 def puct(engine, model):
+    """Without noise, whose source is not mctx's (`dirichlet`), and with sampled actions, whose is."""
     return ENGINES[engine].puct_search(
-        model,
-        -1.0,
+        learned_model(model, -1.0),
         num_simulations=BUDGET,
-        dirichlet_fraction=0.25,
+        dirichlet_fraction=0.0,
         dirichlet_alpha=0.3,
         pb_c_init=1.25,
         pb_c_base=19652.0,
@@ -57,7 +57,7 @@ def random_table(generator):
 
 @cache
 def found_in_tables(kind, engine, has_illegal_actions):
-    """1,000 roots of a random table, searched with noise."""
+    """1,000 roots of a random table."""
     generator = np.random.default_rng(0)
     table = random_table(generator)
     state = generator.integers(0, NUM_STATES, (NUM_ROOTS, 1), dtype=np.int32)
@@ -124,6 +124,15 @@ def test_a_trees_books_balance(kind):
         assert (tree.children[edge] == node).all()
         np.testing.assert_array_equal(tree.visits[edge], tree.count[node])
         np.testing.assert_allclose(tree.q[edge], tree.reward[node] - tree.value[node], atol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.03, 0.3, 2.0])
+def test_dirichlet_noise_has_the_mean_and_the_variance_of_its_distribution(alpha):
+    """1/A, and (1/A)(1 - 1/A) / (A alpha + 1), over 20,000 rows of four."""
+    rows = np.asarray(search.dirichlet(jax.random.key(0), alpha, (20_000, 4)), np.float64)
+    np.testing.assert_allclose(rows.sum(-1), 1, atol=1e-5)
+    np.testing.assert_allclose(rows.mean(0), 0.25, atol=0.01)
+    np.testing.assert_allclose(rows.var(0), 0.25 * 0.75 / (4 * alpha + 1), rtol=0.05)
 
 
 def test_first_argmax_takes_the_first_of_equals_like_numpys():
