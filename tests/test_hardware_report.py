@@ -1,6 +1,7 @@
 """The hardware report: crossovers by hand, equal results before times are compared, and a whole tiny report."""
 
 import itertools
+import os
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import pytest
 from scipy import stats
 
 from scripts import hardware_report
-from scripts.report import chapters, machine, markdown, particles, plan, timing
+from scripts.report import chapters, interference, machine, markdown, particles, plan, timing
 from scripts.report import network_section as networks
 from scripts.report.crossover import (
     Crossover,
@@ -21,6 +22,7 @@ from scripts.report.crossover import (
     describe_crossover,
     describe_winners,
 )
+from scripts.report.interference import Interference, taken_share
 from scripts.report.plain_network import initial_then_recurrent
 from scripts.report.run_section import Run, short_run
 from scripts.report.throughput import ALL, NETWORK_ALONE, ONE, Measured, measure_learner, measure_search
@@ -107,6 +109,36 @@ def test_a_difference_is_clear_only_where_the_ranges_do_not_touch():
 def test_winners_are_named_by_size():
     times = {"A": exactly(b1=1.0, b2=1.0, b4=3.0), "B": exactly(b1=2.0, b2=2.0, b4=2.0)}
     assert describe_winners(times, "at n =") == "fastest by median: A at n = 1, 2; B at n = 4."
+
+
+def test_what_holds_everywhere_is_said_in_one_word():
+    times = {"A": exactly(b1=1.0, b2=1.0), "B": exactly(b1=2.0, b2=4.0)}
+    assert describe_winners(times, "at n =") == "fastest by median: A everywhere, 2 of 2 measured."
+    sentence = describe_comparison("A", "B", "at n =", compare(times["A"], times["B"]))
+    assert sentence == "A against B: faster everywhere, 2 of 2 measured (2x to 4x)."
+
+
+def test_cpu_time_of_others_is_what_was_busy_less_ones_own(tmp_path, monkeypatch):
+    assert taken_share(busy=7.0, own=4.0, wall=2.0, cores=3) == 0.5
+    assert taken_share(busy=1.0, own=1.2, wall=1.0, cores=1) == 0.0  # clocks of different grain
+    ticks = os.sysconf("SC_CLK_TCK")
+    stat = tmp_path / "stat"
+    stat.write_text("cpu 0 0 0 0 0 0 0 0 0 0\n")
+    others = Interference(stat)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(interference.time, "perf_counter", itertools.count(step=10).__next__)
+    monkeypatch.setattr(os, "times", lambda: (0.0,) * 5)
+    with others.stage("search"):
+        stat.write_text(f"cpu {3 * ticks} 0 {ticks} {99 * ticks} {99 * ticks} 0 0 {ticks} 0 0\n")
+    assert others.shares() == {"search": 0.5}  # user 3, system 1, stolen 1 in 10 seconds; idle and disk don't count
+    assert "took 50%" in others.warnings()[0]
+
+
+def test_where_nobody_counts_cpu_time_nothing_is_claimed(tmp_path):
+    others = Interference(tmp_path / "missing")
+    with others.stage("search"):
+        pass
+    assert (others.total(), others.warnings(), others.table().rows) == (None, [], [("unknown", "-")])
 
 
 def test_a_rate_turns_the_spread_around():
@@ -259,7 +291,7 @@ def test_throughput_memory_and_utilisation_by_hand():
 
 @pytest.mark.slow
 def test_search_and_learner_are_measured_on_one_device_and_on_all():
-    searched, learned = measure_search(CONFIG, 8, num_devices=2), measure_learner(CONFIG, num_devices=2)
+    searched, learned = measure_search(CONFIG, 8, 2, say=print), measure_learner(CONFIG, 2, say=print)
     assert set(searched.times) == {ONE, ALL, NETWORK_ALONE} and set(learned.times) == {ONE, ALL}
     assert (searched.units, learned.units) == (8 * 4, 2)
     assert learned.memory.argument_size_in_bytes > 0

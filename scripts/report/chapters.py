@@ -6,15 +6,17 @@ from collections.abc import Callable
 
 from scripts.report.arithmetic_section import matrix_section, matrix_times, vector_section
 from scripts.report.crossover_section import crossover_section
+from scripts.report.interference import Interference
 from scripts.report.machine import Machine, hardware_section
 from scripts.report.network_section import network_section, network_times
 from scripts.report.particles_section import particles_section
-from scripts.report.plan import Plan
+from scripts.report.plan import Network, Plan
 from scripts.report.precision_section import precision_section
 from scripts.report.records import Section
 from scripts.report.run_section import Run, run_section, short_run
 from scripts.report.throughput import measure_learner, measure_search
-from scripts.report.throughput_section import describe, throughput_section
+from scripts.report.throughput_section import throughput_section
+from scripts.report.timing import Times
 from scripts.report.transfers_section import transfers_section
 from scripts.report.utilisation_section import memory_section, utilisation_section
 
@@ -40,25 +42,32 @@ def measure(
 ) -> list[Section]:
     """Measures everything; `write` gets a line now and then, `run` makes the short run."""
     say = progress(write)
-    hardware = hardware_section(machine, command, datetime.datetime.now())
-    matrices = matrix_times(machine, plan, say("matrix product"))
-    vectors = vector_section(machine, plan, say("vector operations"))
-    networks = {n: network_times(machine, plan, n, say(f"{n.name} network, batch")) for n in plan.networks}
-    by_name = {network.name: times for network, times in networks.items()}
-    precision = precision_section(machine, plan, say("precision"))
-    searches, learners = [], []
+    others = Interference()
+    started = datetime.datetime.now()
     count = len(machine.devices) if plan.all_devices else 1
-    for config, games in plan.searches:
-        say("search")(f"{describe(config)}, {games} games")
-        searches.append(measure_search(config, games, count))
-    for config in plan.learners:
-        say("gradient steps")(describe(config))
-        learners.append(measure_learner(config, count))
-    trained = run(plan, say("short run"))
-    transfers = transfers_section(machine, plan, say("transfers"))
-    particles = particles_section(machine, plan, say("particles"))
+    networks: dict[Network, Times] = {}
+    with others.stage("matrix products"):
+        matrices = matrix_times(machine, plan, say("matrix product"))
+    with others.stage("vector operations"):
+        vectors = vector_section(machine, plan, say("vector operations"))
+    for network in plan.networks:
+        with others.stage(f"{network.name} network"):
+            networks[network] = network_times(machine, plan, network, say(f"{network.name} network, batch"))
+    with others.stage("precision"):
+        precision = precision_section(machine, plan, say("precision"))
+    with others.stage("search"):
+        searches = [measure_search(config, games, count, say("search")) for config, games in plan.searches]
+    with others.stage("gradient steps"):
+        learners = [measure_learner(config, count, say("gradient steps")) for config in plan.learners]
+    with others.stage("short run"):
+        trained = run(plan, say("short run"))
+    with others.stage("transfers"):
+        transfers = transfers_section(machine, plan, say("transfers"))
+    with others.stage("particles"):
+        particles = particles_section(machine, plan, say("particles"))
+    by_name = {network.name: times for network, times in networks.items()}
     return [
-        hardware,
+        hardware_section(machine, command, started, others),
         matrix_section(matrices),
         vectors,
         network_section(plan, by_name),

@@ -6,7 +6,7 @@ touch; the report's sentences are made of it, so none can contradict its table.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from scripts.report.formatting import three_digits
@@ -77,13 +77,13 @@ def compare(first: Mapping[Any, Sample], second: Mapping[Any, Sample]) -> Compar
 
 def describe_comparison(first: str, second: str, what: str, comparison: Comparison) -> str:
     """A sentence that says no more than the numbers: "A against B: faster at batch 1, 64 (1.2x to 3.0x); ..."."""
-    parts = [
-        f"{word} {what} {_list(factors)} ({_range(factors)})"
-        for word, factors in (("faster", comparison.faster), ("slower", comparison.slower))
-        if factors
-    ]
+    everything = len(comparison.faster) + len(comparison.slower) + len(comparison.unclear)
+    parts = []
+    for word, factors in (("faster", comparison.faster), ("slower", comparison.slower)):
+        if factors:
+            parts.append(f"{word} {_where(what, factors, everything)} ({_range(factors)})")
     if comparison.unclear:
-        parts.append(f"not clearly different {what} {_list(comparison.unclear)}")
+        parts.append(f"not clearly different {_where(what, comparison.unclear, everything)}")
     return f"{first} against {second}: {'; '.join(parts) or 'not measured together'}."
 
 
@@ -97,7 +97,8 @@ def describe_winners(times: Mapping[str, Mapping[int, Sample]], what: str) -> st
     """A phrase like this: fastest by median: A at batch 1, 4; B at batch 16."""
     by_size = winners(times)
     names = dict.fromkeys(by_size.values())
-    parts = [f"{name} {what} {_list(size for size in by_size if by_size[size] == name)}" for name in names]
+    sizes = {name: [size for size in by_size if by_size[size] == name] for name in names}
+    parts = [f"{name} {_where(what, sizes[name], len(by_size))}" for name in names]
     return f"fastest by median: {'; '.join(parts)}."
 
 
@@ -106,5 +107,8 @@ def _range(factors: Mapping[Any, float]) -> str:
     return f"{low}x" if low == high else f"{low}x to {high}x"
 
 
-def _list(keys: Iterable[Any]) -> str:
-    return ", ".join(f"{key:,}" if isinstance(key, int) else str(key) for key in keys)
+def _where(what: str, keys: Collection[Any], out_of: int) -> str:
+    """The keys one by one, unless they are all (and more than one)."""
+    if 1 < len(keys) == out_of:
+        return f"everywhere, {out_of} of {out_of} measured"
+    return f"{what} {', '.join(f'{key:,}' if isinstance(key, int) else str(key) for key in keys)}"

@@ -1,7 +1,6 @@
 """The machine that the report is about: its devices, its software, and nothing that names its owner or host."""
 
 import datetime
-import os
 import platform
 import re
 import shutil
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 
 from muzero_jax import devices
+from scripts.report.interference import Interference
 from scripts.report.records import Section, Table
 
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "mctx", "pgx", "numpy", "scipy")
@@ -57,22 +57,22 @@ def folder_name(today: datetime.date) -> str:
     return f"{words}-{today.isoformat()}"
 
 
-def hardware_section(machine: Machine, command: str, now: datetime.datetime) -> Section:
-    """Devices, memory, versions, date and command."""
+def hardware_section(machine: Machine, command: str, now: datetime.datetime, others: Interference) -> Section:
+    """Devices, memory, versions, date and command, and how much of the machine others took."""
     memory = devices.available_memory_bytes()
     rows = [
         ("device", devices.describe_device()),
         ("backend", machine.device.platform),
         ("usable CPU cores", str(devices.usable_cores())),
         ("memory available", devices.format_bytes(memory) if memory else "unknown"),
-        ("load of the machine at the start", _load()),
         ("system", f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"),
         ("versions", ", ".join(f"{name} {_version(name)}" for name in PACKAGES)),
         ("PyTorch", f"{machine.torch.__version__}, on {torch_device(machine)}" if machine.torch else "not installed"),
         ("date", now.strftime("%Y-%m-%d %H:%M")),
         ("command", f"`{command}`"),
     ]
-    return Section("Hardware and versions", "", [Table(("", ""), rows)])
+    tables = [Table(("", ""), rows), others.table()]
+    return Section("Hardware and versions", "", tables, headlines=others.warnings())
 
 
 def torch_device(machine: Machine) -> str:
@@ -89,10 +89,6 @@ def gpu_busy_percent() -> float | None:
         return float(subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout)
     except (subprocess.SubprocessError, ValueError, OSError):
         return None
-
-
-def _load() -> str:
-    return f"{os.getloadavg()[0]:.1f} (processes that wanted a core, mean of a minute)"
 
 
 def _version(package: str) -> str:

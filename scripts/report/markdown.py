@@ -8,8 +8,9 @@ from scripts.report.plots import draw
 from scripts.report.records import Section, Table
 
 METHOD = (
-    "Every time is the median of seven repeats and, in brackets, the range of their middle half (interquartile range), "
-    "after a warm-up that is not counted, each waited for until its result is there. What a table compares was "
+    "Every time is the median of seven repeats (five where a call takes over a quarter of a second) and, in brackets, "
+    "the range of their middle half (interquartile range), after a warm-up that is not counted, each waited for until "
+    "its result is there. What a table compares was "
     "measured in turn, repeat by repeat, in one process; ratios are of medians. A difference is called clear only "
     "where the ranges do not touch. `-` means not measured: a library that is not installed, or a size that takes too "
     "long here."

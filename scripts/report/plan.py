@@ -76,10 +76,10 @@ def full() -> Plan:
         searches=((small, 64), (small, 512), (wide, 512), (large, 64)),
         learners=(fewer_updates(small, 4), fewer_updates(wide, 2)),
         run=short_run(iterations=80),
-        transfer_bytes=tuple(2**power for power in (10, 14, 18, 22, 26, 28)),
+        transfer_bytes=tuple(2**power for power in (10, 14, 18, 22, 26)),
         particles=((10_000, 50), (10_000, 100), (30_000, 75), (100_000, 50), (100_000, 100)),
-        particle_steps=10,
-        limit_seconds=2.0,
+        particle_steps=5,
+        limit_seconds=1.0,
     )
 
 
@@ -99,7 +99,6 @@ def quick() -> Plan:
         run=short_run(iterations=16),
         transfer_bytes=plan.transfer_bytes[::2],
         particles=((10_000, 50), (30_000, 75)),
-        particle_steps=5,
         limit_seconds=0.3,
         all_devices=False,
     )

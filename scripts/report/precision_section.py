@@ -22,14 +22,14 @@ TOWER_BATCH = 64
 
 def precision_section(machine: Machine, plan: Plan, say: Say) -> Section:
     """Measures a matrix product and every network of the plan in each dtype, in turn."""
-    work = f"matrix product, n = {plan.precision_matrix:,}"
+    work = f"matrix product of n = {plan.precision_matrix:,}"
     say(work)
     products, results = _products(machine, plan.precision_matrix)
     times = {work: measure_in_turn(products)}
     rows = _rows(work, times[work], results, product_flops(plan.precision_matrix))
     for network in plan.networks:
         batch = min(plan.precision_batch, TOWER_BATCH) if network.kind == "tower" else plan.precision_batch
-        work = f"{network.name} network, batch {batch:,}"
+        work = f"{network.name} network at batch {batch:,}"
         say(work)
         candidates, results, flops = _inferences(machine, network, batch)
         times[work] = measure_in_turn(candidates)

@@ -20,7 +20,7 @@ from scripts.report.arithmetic_section import Say
 from scripts.report.formatting import NOTHING, three_digits
 from scripts.report.machine import Machine, gpu_busy_percent
 from scripts.report.records import BarPlot, Section, Table
-from scripts.report.throughput_section import describe
+from scripts.report.throughput import describe
 
 
 class Run(NamedTuple):

@@ -18,6 +18,7 @@ from muzero_jax.devices import AXIS, shard_map
 from muzero_jax.legal_actions import uniform_legal_action
 from muzero_jax.training import Parts
 from muzero_jax.types import SearchOutput, TrainState
+from scripts.report.arithmetic_section import Say
 from scripts.report.network_section import make_params
 from scripts.report.timing import Candidate, Sample, measure_in_turn
 
@@ -34,11 +35,19 @@ class Measured(NamedTuple):
     memory: Any
 
 
+def describe(config: Config) -> str:
+    """The game and its network."""
+    network = config.network
+    size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
+    return f"{config.env}{size}, {network.kind} {network.width}x{network.num_blocks}"
+
+
 ONE, ALL, NETWORK_ALONE = "one device", "all devices", "network alone"
 
 
-def measure_search(config: Config, games: int, num_devices: int) -> Measured:
+def measure_search(config: Config, games: int, num_devices: int, say: Say) -> Measured:
     """The search of fresh games on one device and on all, and as many bare recurrent inferences on one."""
+    say(f"{describe(config)}, {games} games")
     parts = training.make_parts(config)
     params = make_params(parts.model)
     states = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(2), games))
@@ -77,8 +86,9 @@ def _bare_inferences(parts: Parts, params: Any, observation: jax.Array, simulati
     return partial(jax.jit(infer), params, observation)
 
 
-def measure_learner(config: Config, num_devices: int) -> Measured:
+def measure_learner(config: Config, num_devices: int, say: Say) -> Measured:
     """One iteration's gradient steps from a filled ring, on one device and on all."""
+    say(describe(config))
     parts = training.make_parts(config)
     programs = {ONE: _compiled_learner(config, parts, devices.make_mesh(1))}
     batch, games = config.optimiser.batch_size, config.self_play.num_envs

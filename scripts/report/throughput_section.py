@@ -2,19 +2,11 @@
 
 from collections.abc import Sequence
 
-from muzero_jax.config import Config
 from scripts.report.crossover import compare, describe_comparison
 from scripts.report.formatting import NOTHING, seconds, spread
 from scripts.report.records import Section, Table
-from scripts.report.throughput import ALL, NETWORK_ALONE, ONE, Measured
+from scripts.report.throughput import ALL, NETWORK_ALONE, ONE, Measured, describe
 from scripts.report.timing import Sample, rate
-
-
-def describe(config: Config) -> str:
-    """The game and its network."""
-    network = config.network
-    size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
-    return f"{config.env}{size}, {network.kind} {network.width}x{network.num_blocks}"
 
 
 def throughput_section(searches: Sequence[Measured], learners: Sequence[Measured]) -> Section:

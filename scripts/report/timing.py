@@ -20,6 +20,9 @@ SHORTEST_SECONDS = 0.005
 PAUSE_SECONDS = 0.02
 REPEATS = 7
 MIN_REPEATS = 5
+"""Of calls that last more than `LONG_SECONDS`, and the fewest from which a spread can be told."""
+
+LONG_SECONDS = 0.25
 
 
 class Sample(NamedTuple):
@@ -62,7 +65,10 @@ def measure_in_turn(candidates: Mapping[str, Candidate], *, repeats: int = REPEA
         raise ValueError(f"{repeats} repeats are too few to tell a spread; use at least {MIN_REPEATS}")
     for candidate in candidates.values():
         _seconds(candidate, 1)
-    counts = {name: _calls_per_sample(candidate) for name, candidate in candidates.items()}
+    known = {name: _seconds(candidate, 1) for name, candidate in candidates.items()}
+    counts = {name: max(1, math.ceil(SHORTEST_SECONDS / max(once, 1e-7))) for name, once in known.items()}
+    if max(known.values(), default=0.0) > LONG_SECONDS:
+        repeats = MIN_REPEATS
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(repeats):
         for name, candidate in candidates.items():
@@ -108,10 +114,6 @@ def _expected_seconds(known: Mapping[int, Sample], size: int, work: Callable[[in
         return 0.0
     largest = max(known)
     return known[largest].low * work(size) / work(largest)
-
-
-def _calls_per_sample(candidate: Candidate) -> int:
-    return max(1, math.ceil(SHORTEST_SECONDS / max(_seconds(candidate, 1), 1e-7)))
 
 
 def _seconds(candidate: Candidate, calls: int) -> float:

@@ -14,8 +14,7 @@ from scripts.report.network_section import build, inference_flops
 from scripts.report.plan import Network
 from scripts.report.records import Section, Table
 from scripts.report.run_section import Run, device_memory_rows, peak_process_bytes
-from scripts.report.throughput import ALL, ONE, Measured
-from scripts.report.throughput_section import describe
+from scripts.report.throughput import ALL, ONE, Measured, describe
 from scripts.report.timing import Times
 
 BACKWARD = 2
