@@ -27,7 +27,7 @@ from scripts.report.plain_network import initial_then_recurrent
 from scripts.report.run_section import Run, short_run
 from scripts.report.throughput import ALL, NETWORK_ALONE, ONE, Measured, measure_learner, measure_search
 from scripts.report.throughput_section import throughput_section
-from scripts.report.timing import Fresh, Sample, measure_in_turn, rate, sweep
+from scripts.report.timing import Fresh, Limits, Sample, measure_in_turn, rate, sweep
 from scripts.report.utilisation_section import Work, memory_section, utilisation_section
 from tests.reference import tiny_run
 
@@ -45,7 +45,7 @@ TINY = plan.Plan(
     transfer_bytes=(64, 128),
     particles=((20, 4),),
     particle_steps=2,
-    limit_seconds=1.0,
+    limits=Limits(call_seconds=1.0, sweep_seconds=30.0),
     all_devices=False,
 )
 RUN = Run(
@@ -167,8 +167,16 @@ def test_fewer_than_five_repeats_are_refused():
 
 def test_sizes_expected_to_take_too_long_are_left_out(monkeypatch):
     monkeypatch.setattr(timing, "measure_in_turn", lambda candidates, **_: {n: Sample(1, 1, 1) for n in candidates})
-    times = sweep((1, 2, 9), lambda n: {"a": print}, work=float, limit_seconds=3.0, say=lambda text: None)
+    times = sweep((1, 2, 9), lambda n: {"a": print}, work=float, limits=Limits(3.0, 100.0), say=lambda text: None)
     assert list(times["a"]) == [1, 2]  # 9 would take 9 / 2 seconds
+
+
+def test_a_table_that_takes_too_long_stops_growing(monkeypatch):
+    now = itertools.count()
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: 10.0 * next(now))
+    monkeypatch.setattr(timing, "measure_in_turn", lambda candidates, **_: {n: Sample(1, 1, 1) for n in candidates})
+    times = sweep((1, 2, 4), lambda n: {"a": print}, work=float, limits=Limits(100.0, 25.0), say=lambda text: None)
+    assert list(times["a"]) == [1, 2]  # begun 10 and 20 seconds after the start; the third would be at 30
 
 
 def test_numpy_computes_the_same_network_as_the_library():

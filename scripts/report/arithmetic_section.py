@@ -37,7 +37,7 @@ def matrix_times(machine: Machine, plan: Plan, say: Say) -> Times:
         plan.matrix_sizes,
         partial(_products, machine),
         work=product_flops,
-        limit_seconds=plan.limit_seconds,
+        limits=plan.limits,
         say=say,
     )
 
@@ -118,7 +118,7 @@ def vector_section(machine: Machine, plan: Plan, say: Say) -> Section:
             plan.vector_sizes,
             partial(_vectors, machine, operation),
             work=float,
-            limit_seconds=plan.limit_seconds,
+            limits=plan.limits,
             say=say,
         )
         gigabytes = rates(times, lambda size, o=operation: size * o.bytes_per_element / 1e9)

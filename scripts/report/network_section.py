@@ -91,7 +91,7 @@ def network_times(machine: Machine, plan: Plan, network: Network, say: Say) -> T
         network.batches,
         partial(_candidates, machine, network, params, infer),
         work=float,
-        limit_seconds=plan.limit_seconds,
+        limits=plan.limits,
         say=say,
     )
 

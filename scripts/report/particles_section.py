@@ -1,5 +1,6 @@
 """The particle density pipeline three ways: NumPy, JAX with a transfer every step, JAX as one fused scan."""
 
+import time
 from functools import partial
 
 import jax
@@ -19,7 +20,11 @@ NUMPY, TRANSFERS, FUSED = "NumPy", "JAX, transfer every step", "JAX, one fused s
 def particles_section(machine: Machine, plan: Plan, say: Say) -> Section:
     """Measures and tells."""
     times: dict[tuple[int, int], dict[str, Sample]] = {}
+    start = time.perf_counter()
     for num_particles, num_points in plan.particles:
+        if time.perf_counter() - start > plan.limits.sweep_seconds:
+            say("enough time spent; more particles are left out")
+            break
         say(f"{num_particles:,} particles, grid {num_points}x{num_points}")
         times[num_particles, num_points] = measure_in_turn(_candidates(machine, plan, num_particles, num_points))
     steps = plan.particle_steps

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from experiments import presets
 from muzero_jax.config import Config, EvaluationConfig
+from scripts.report.timing import Limits
 
 
 class Network(NamedTuple):
@@ -33,7 +34,7 @@ class Plan:
     transfer_bytes: tuple[int, ...]
     particles: tuple[tuple[int, int], ...]  # particles, grid points per side
     particle_steps: int
-    limit_seconds: float  # of one call; larger sizes are left out
+    limits: Limits
     all_devices: bool = True  # measure search and gradient steps on all devices too, not on one alone
 
 
@@ -79,7 +80,7 @@ def full() -> Plan:
         transfer_bytes=tuple(2**power for power in (10, 14, 18, 22, 26)),
         particles=((10_000, 50), (10_000, 100), (30_000, 75), (100_000, 50), (100_000, 100)),
         particle_steps=5,
-        limit_seconds=1.0,
+        limits=Limits(call_seconds=1.0, sweep_seconds=40.0),
     )
 
 
@@ -99,6 +100,6 @@ def quick() -> Plan:
         run=short_run(iterations=16),
         transfer_bytes=plan.transfer_bytes[::2],
         particles=((10_000, 50), (30_000, 75)),
-        limit_seconds=0.3,
+        limits=Limits(call_seconds=0.3, sweep_seconds=5.0),
         all_devices=False,
     )

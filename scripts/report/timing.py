@@ -45,6 +45,13 @@ Times = dict[str, dict[int, Sample]]
 """Seconds of one call by candidate and size."""
 
 
+class Limits(NamedTuple):
+    """How long things may take, so that a report ends in time on a slow or busy machine too."""
+
+    call_seconds: float  # one call, as expected from the last size's
+    sweep_seconds: float  # all sizes of a table; those not begun by then are left out
+
+
 def summarise(values: Sequence[float]) -> Sample:
     """Median and quartiles of the repeats."""
     low, middle, high = quantiles(values, n=4, method="inclusive")
@@ -81,25 +88,28 @@ def sweep(
     candidates_at: Callable[[int], Mapping[str, Candidate]],
     *,
     work: Callable[[int], float],
-    limit_seconds: float,
-    repeats: int = REPEATS,
+    limits: Limits,
     say: Callable[[str], None],
 ) -> Times:
     """Times of all candidates at growing sizes.
 
     Args:
       work: of a size, in any unit: tells from the last size's time what the next will take.
-      limit_seconds: candidates whose one call is expected to take longer are left out from there on.
+      limits: what takes longer is left out from there on.
     """
     times: Times = {}
+    start = time.perf_counter()
     for size in sizes:
+        if time.perf_counter() - start > limits.sweep_seconds:
+            say("enough time spent; larger sizes are left out")
+            break
         say(f"size {size:,}")
         candidates = {
             name: candidate
             for name, candidate in candidates_at(size).items()
-            if _expected_seconds(times.get(name, {}), size, work) <= limit_seconds
+            if _expected_seconds(times.get(name, {}), size, work) <= limits.call_seconds
         }
-        for name, sample in measure_in_turn(candidates, repeats=repeats).items():
+        for name, sample in measure_in_turn(candidates).items():
             times.setdefault(name, {})[size] = sample
     return times
 

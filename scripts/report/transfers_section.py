@@ -22,7 +22,7 @@ _ADD_ONE = jax.jit(lambda x: x + 1)
 
 def transfers_section(machine: Machine, plan: Plan, say: Say) -> Section:
     """Measures and tells."""
-    times = sweep(plan.transfer_bytes, partial(_candidates, machine), work=float, limit_seconds=1.0, say=say)
+    times = sweep(plan.transfer_bytes, partial(_candidates, machine), work=float, limits=plan.limits, say=say)
     dispatch = _dispatch(machine)
     speed = rates(times, lambda size: size / 1e9)
     where = "" if machine.accelerator else (
