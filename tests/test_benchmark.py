@@ -54,6 +54,12 @@ def test_variants_are_called_in_turn_round_after_round():
     assert {name: len(samples) for name, samples in rates.items()} == {"A": 3, "B": 3}
 
 
+def test_slow_programs_get_three_rounds_and_no_more():
+    variants = {"slow": Variant(lambda: None, 1.0)}
+    assert len(measuring.in_turn(variants, Effort(rounds=9, seconds=0.0, enough=0.0))["slow"]) == 3
+    assert len(measuring.in_turn(variants, Effort(rounds=2, seconds=0.0, enough=0.0))["slow"]) == 2
+
+
 def test_a_short_program_is_called_often_enough_to_be_timed():
     calls = []
     measuring.in_turn({"short": Variant(lambda: calls.append(1), 1.0)}, Effort(rounds=1, seconds=0.01))

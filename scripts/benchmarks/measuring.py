@@ -43,6 +43,7 @@ class Effort(NamedTuple):
 
     rounds: int
     seconds: float  # that one sample of one variant should last; a longer call is one sample
+    enough: float = 10.0  # seconds after which three rounds do
 
     @classmethod
     def quick(cls) -> "Effort":
@@ -59,7 +60,10 @@ def in_turn(variants: dict[str, Variant], effort: Effort) -> dict[str, list[floa
     """Units a second of each variant in each round; every variant is called once or twice first, to warm up."""
     calls = {name: _calls_per_sample(variant, effort.seconds) for name, variant in variants.items()}
     rates: dict[str, list[float]] = {name: [] for name in variants}
-    for _ in range(effort.rounds):
+    start = time.perf_counter()
+    for done in range(effort.rounds):
+        if done >= 3 and time.perf_counter() - start > effort.enough:
+            break
         for name, variant in variants.items():
             rates[name].append(calls[name] * variant.work / _seconds(variant, calls[name]))
     return rates

@@ -1,5 +1,6 @@
 """What the benchmark says: the machine, the table, and what has become slower than in an older report."""
 
+import os
 import platform
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ def machine() -> Record:
     return {
         "date": date.today().isoformat(),
         "hardware": devices.describe_device(),
+        "load_average": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,  # before anything was measured
         "python": platform.python_version(),
         "versions": {package: version(package) for package in packages},
         "command": " ".join(["python", *sys.argv]),
