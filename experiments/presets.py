@@ -73,16 +73,17 @@ def connect_four() -> Config:
 
     After 26 minutes 99.6% against random, 61% against rollout MCTS with 100 simulations, 24% with 1,000.
     """
-    # Four in a row looks the same everywhere, which the stem's convolutions know and an MLP would have to learn.
-    config = small_board("connect_four", longest_game=42, num_bins=3, exploration=0.05)
+    # A drop changes one cell by a simple rule, so the next observation can be foretold whole, and then judged by a network
+    # that learned from real ones. An MLP's own embedding drifted: planning with the true rules instead tripled its score.
+    config = small_board("connect_four", longest_game=42, num_bins=3, exploration=0.1)
     return replace(
         config,
         minutes=30.0,
-        network=replace(config.network, kind="hybrid", width=192),
+        network=replace(config.network, kind="observation", width=256),
         search=replace(config.search, num_simulations=8, max_num_considered_actions=4),
-        replay=replace(config.replay, replay_length=256),
+        replay=replace(config.replay, replay_length=512),
         targets=replace(config.targets, td_lambda=0.95),
-        optimiser=replace(config.optimiser, updates_per_iteration=8, schedule="cosine", decay_updates=18_000),
+        optimiser=replace(config.optimiser, updates_per_iteration=8, schedule="cosine", decay_updates=20_000),
     )
 
 

@@ -19,10 +19,10 @@ from muzero_jax.validation import validate
 class NetworkConfig:
     """The learned model."""
 
-    kind: Literal["mlp", "hybrid", "tower"] = "mlp"
-    """mlp for small boards; hybrid: an MLP behind a few convolutions; tower (convolutions throughout) for the rest"""
+    kind: Literal["mlp", "observation", "tower"] = "mlp"
+    """mlp for small boards; observation: MLPs that imagine the next observation; tower: convolutions throughout"""
     width: int = 128
-    """units of the MLP or channels of the tower"""
+    """units of the MLPs or channels of the tower"""
     num_blocks: int = 1
     """residual blocks of representation, of dynamics and of prediction, each"""
     activation: Literal["relu", "silu", "gelu"] = "relu"
@@ -50,6 +50,8 @@ class SearchConfig:
     """Gumbel: c_visit of sigma(q)"""
     rescale_values: bool = False
     """Gumbel: stretch each node's Q to [0, 1] first (mctx's default); noise then looks like knowledge early on"""
+    improved_value: bool = True
+    """Gumbel: search_value is the improved policy's; else the mean of all simulations, many of them of bad moves"""
     dirichlet_fraction: float = 0.25
     """PUCT: share of noise in the root's prior in self-play"""
     dirichlet_alpha: float = 0.3

@@ -48,6 +48,7 @@ def gumbel_search(
     value_scale: float,
     maxvisit_init: float,
     rescale_values: bool,
+    improved_value: bool,
 ) -> SearchFn:
     """`search.gumbel_search`, through mctx."""
     recurrent_fn = make_recurrent_fn(simulator)
@@ -70,9 +71,17 @@ def gumbel_search(
             gumbel_scale=gumbel_scale,
             qtransform=qtransform,
         )
-        return SearchOutput(
-            output.action, output.action_weights, output.search_tree.summary().value, output.search_tree
-        )
+        value = output.search_tree.summary().value
+        if improved_value:
+            # mctx tells its completed Q values only as (maxvisit_init + max visits) * value_scale * q.
+            completed_q = partial(
+                mctx.qtransform_completed_by_mix_value, value_scale=1.0, maxvisit_init=0.0, rescale_values=False
+            )
+            root = jnp.zeros(legal_action_mask.shape[0], jnp.int32)
+            q = jax.vmap(completed_q)(output.search_tree, root)
+            q /= output.search_tree.summary().visit_counts.max(-1, keepdims=True)
+            value = (output.action_weights * q).sum(-1)
+        return SearchOutput(output.action, output.action_weights, value, output.search_tree)
 
     return search
 

@@ -1,158 +1,38 @@
-"""Representation, dynamics and prediction: a residual MLP, an MLP behind a convolution stem, a convolution tower.
+"""Representation, dynamics and prediction: a residual MLP, a convolution tower, MLPs that imagine observations.
 
-Flax linen, because `apply` is the pure function that mctx wants. Normalisation is LayerNorm: BatchNorm's statistics
-would differ between the root's embedding and the K-th unrolled one. Every embedding is min-max scaled to [0, 1] per
-sample (MuZero, appendix G), which keeps an unroll of any depth in range. Parameters are float32 always; the
-arithmetic is in `compute_dtype`. Head kernels start at zero: the first searches see a uniform prior and value 0.
+In the MLP and the tower every embedding is min-max scaled to [0, 1] per sample (MuZero, appendix G), which keeps an
+unroll of any depth in range; where observations are imagined, rounding them does.
 """
 
 import math
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from muzero_jax import value_transform
-from muzero_jax.convolution import convolve
+from muzero_jax.layers import ACTIVATIONS, ActionPlanes, Board, BoardConvolution, Heads, Residual, Sizes, min_max_scale
 from muzero_jax.types import Environment, Model, NetworkOutput
 from muzero_jax.value_transform import Support
 
-Activation = Callable[[Array], Array]
-ACTIVATIONS: dict[str, Activation] = {"relu": nn.relu, "silu": nn.silu, "gelu": nn.gelu}
-_MIN_MAX_EPSILON = 1e-5
-
-
-def min_max_scale(embedding: Float[Array, "N *e"]) -> Float[Array, "N *e"]:
-    """Scales each sample to [0, 1]; the epsilon keeps a constant embedding, and its gradient, finite."""
-    axes = tuple(range(1, embedding.ndim))
-    low = jnp.min(embedding, axis=axes, keepdims=True)
-    high = jnp.max(embedding, axis=axes, keepdims=True)
-    return (embedding - low) / (high - low + _MIN_MAX_EPSILON)
-
-
-class BoardConvolution(nn.Module):
-    """`convolve` with its parameters: [N, H, W, C] -> [N, H, W, features]."""
-
-    features: int
-    size: int = 3
-    use_bias: bool = True
-    dtype: jnp.dtype = jnp.float32
-
-    @nn.compact
-    def __call__(self, inputs):
-        shape = (self.size, self.size, inputs.shape[-1], self.features)
-        kernel = self.param("kernel", nn.initializers.he_normal(), shape)
-        outputs = convolve(inputs.astype(self.dtype), kernel.astype(self.dtype))
-        if self.use_bias:
-            outputs += self.param("bias", nn.initializers.zeros, (self.features,)).astype(self.dtype)
-        return outputs
-
-
 STEM_CHANNELS = 32
-
-
-class Sizes(NamedTuple):
-    """What all kinds of network have in common."""
-
-    num_actions: int
-    num_bins: int
-    observation_shape: tuple[int, ...]
-    width: int
-    num_blocks: int
-    activation: Activation
-    dtype: jnp.dtype
-
-
-class Board(NamedTuple):
-    """What a tower must know of the board: [H, W], and the cell (row * W + column, or -1) that each action touches."""
-
-    shape: tuple[int, int]
-    action_location: tuple[int, ...]
-
-
-class Residual(nn.Module):
-    """A first layer, then pre-activation blocks x + f(act(LN(f(act(LN(x)))))); f is dense or a 3x3 convolution."""
-
-    sizes: Sizes
-    layer: Callable[..., nn.Module]
-
-    def setup(self):
-        self.first = self.layer(self.sizes.width, dtype=self.sizes.dtype)
-        self.layers = [self.layer(self.sizes.width, dtype=self.sizes.dtype) for _ in range(2 * self.sizes.num_blocks)]
-        self.norms = [nn.LayerNorm(dtype=self.sizes.dtype) for _ in range(2 * self.sizes.num_blocks)]
-
-    def __call__(self, inputs, bias: Array | float = 0.0):
-        x = self.first(inputs.astype(self.sizes.dtype)) + bias
-        for block in range(self.sizes.num_blocks):
-            y = x
-            for i in (2 * block, 2 * block + 1):
-                y = self.layers[i](self.sizes.activation(self.norms[i](y)))
-            x = x + y
-        return x
-
-
-class Heads(nn.Module):
-    """Linear read-outs of one trunk, zero at the start, computed as one matrix product and split.
-
-    A board is first narrowed to `planes` channels by a 1x1 convolution, then flattened.
-    """
-
-    sizes: Sizes
-    outputs: tuple[int, ...]
-    planes: int | None
-
-    @nn.compact
-    def __call__(self, x):
-        dtype = self.sizes.dtype
-        x = self.sizes.activation(nn.LayerNorm(dtype=dtype)(x))
-        if self.planes is not None:
-            x = BoardConvolution(self.planes, size=1, dtype=dtype)(x)
-            x = self.sizes.activation(x.reshape(x.shape[0], -1))
-        x = nn.Dense(sum(self.outputs), dtype=dtype, kernel_init=nn.initializers.zeros)(x)
-        splits = [sum(self.outputs[: i + 1]) for i in range(len(self.outputs) - 1)]
-        return tuple(part.astype(jnp.float32) for part in jnp.split(x, splits, axis=-1))
-
-
-class ActionPlanes(nn.Module):
-    """An action on a board: a convolved plane with a one at the cell it touches, plus an embedding of its index.
-
-    The embedding is spread over the board, for games where a cell does not tell actions apart (passes, chess).
-    """
-
-    sizes: Sizes
-    board: Board
-
-    @nn.compact
-    def __call__(self, action):
-        height, width = self.board.shape
-        location = jnp.asarray(self.board.action_location)[action]
-        plane = jax.nn.one_hot(location, height * width, dtype=self.sizes.dtype).reshape(-1, height, width, 1)
-        index = nn.Embed(self.sizes.num_actions, self.sizes.width, dtype=self.sizes.dtype)(action)
-        convolved = BoardConvolution(self.sizes.width, use_bias=False, dtype=self.sizes.dtype)(plane)
-        return convolved + index[:, None, None, :]
+_CERTAIN = 20.0
+"""The logit of an observation's bit that was seen, not imagined."""
 
 
 class MuZeroNetwork(nn.Module):
-    """h, g and f: with a `board` a convolution tower (embeddings [N, H, W, width]), else an MLP ([N, width]).
-
-    `has_stem` puts convolutions before the MLP's representation. They see every cell alike, which an MLP has to learn
-    cell by cell, and cost little: h runs once a search, g and f once a simulation.
-    """
+    """h, g and f: with a `board` a convolution tower (embeddings [N, H, W, width]), else an MLP ([N, width])."""
 
     sizes: Sizes
     board: Board | None = None
-    has_stem: bool = False
 
     def setup(self):
         s = self.sizes
         residual = partial(Residual, s, nn.Dense if self.board is None else BoardConvolution)
         self.representation, self.dynamics, self.prediction = residual(), residual(), residual()
-        if self.has_stem:
-            self.stem = Residual(s._replace(width=STEM_CHANNELS), BoardConvolution)
         if self.board is None:
             self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
         else:
@@ -162,8 +42,6 @@ class MuZeroNetwork(nn.Module):
         self.prediction_heads = Heads(s, (s.num_actions, s.num_bins), None if self.board is None else 8)
 
     def initial_inference(self, observation):
-        if self.has_stem:
-            observation = self.sizes.activation(self.stem(observation))
         if self.board is None:
             observation = observation.reshape(observation.shape[0], -1)
         embedding = min_max_scale(self.representation(observation))
@@ -194,11 +72,66 @@ class MuZeroNetwork(nn.Module):
         return output, self.reconstruct(output.embedding)
 
 
+class ObservationNetwork(nn.Module):
+    """h, g and f of an agent that imagines observations: the embedding is the next one, as the logits of its bits.
+
+    Every step starts from the rounded bits, so a small error is mended instead of handed down, and an imagined position
+    is judged by the very network that learned from real ones. No gradient passes the rounding: the dynamics learns from
+    the observation that came and from the reward, which the network that sees the new position foretells with it. A
+    convolution before the prediction sees every cell alike, where an MLP would learn each line of each game anew.
+    """
+
+    sizes: Sizes
+
+    def setup(self):
+        s = self.sizes
+        self.dynamics = Residual(s, nn.Dense)
+        self.prediction = Residual(s._replace(num_blocks=2 * s.num_blocks), nn.Dense)  # h and f in one
+        self.stem = BoardConvolution(STEM_CHANNELS, dtype=s.dtype)
+        self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
+        self.decoder = nn.Dense(math.prod(s.observation_shape), dtype=s.dtype)
+        self.reward_head = Heads(s, (s.num_bins,), None)
+        self.prediction_heads = Heads(s, (s.num_actions, s.num_bins, s.num_bins), None)
+
+    def initial_inference(self, observation):
+        embedding = _CERTAIN * (2 * observation.astype(self.sizes.dtype) - 1)
+        policy_logits, value_logits, arrival_logits = self._predict(embedding)
+        return NetworkOutput(embedding, jnp.zeros_like(arrival_logits), value_logits, policy_logits)
+
+    def recurrent_inference(self, embedding, action):
+        trunk = self.dynamics(_flat(_bits(embedding)), self.action_encoder(action))
+        embedding = self.decoder(self.sizes.activation(trunk)).reshape(-1, *self.sizes.observation_shape)
+        (reward_logits,) = self.reward_head(trunk)
+        policy_logits, value_logits, arrival_logits = self._predict(embedding)
+        return NetworkOutput(embedding, reward_logits + arrival_logits, value_logits, policy_logits)
+
+    def reconstruct(self, embedding):
+        """Logits of the observation that the embedding stands for: itself."""
+        return embedding.astype(jnp.float32)
+
+    def _predict(self, embedding):
+        bits = _bits(embedding)
+        patterns = self.sizes.activation(self.stem(bits))
+        return self.prediction_heads(self.prediction(jnp.concatenate([_flat(bits), _flat(patterns)], axis=-1)))
+
+    def __call__(self, observation, action):
+        """Touches every parameter, for `init`."""
+        return self.recurrent_inference(self.initial_inference(observation).embedding, action)
+
+
+def _bits(logits):
+    return jnp.where(logits > 0, 1.0, 0.0)
+
+
+def _flat(x):
+    return x.reshape(x.shape[0], -1)
+
+
 def make_model(
     environment: Environment,
     support: Support,
     *,
-    kind: Literal["mlp", "hybrid", "tower"],
+    kind: Literal["mlp", "observation", "tower"],
     width: int,
     num_blocks: int,
     activation: str,
@@ -208,16 +141,22 @@ def make_model(
 
     Args:
       support: of value and reward; one bin gives scalar heads.
-      kind: "mlp"; "hybrid", an MLP behind a convolution stem; or "tower", convolutions throughout.
-      width: units of the MLP or channels of the tower. num_blocks: residual blocks of h, of g and of f each.
+      kind: "mlp"; "observation", MLPs that imagine the next observation; or "tower", convolutions throughout.
+      width: units of the MLPs or channels of the tower. num_blocks: residual blocks of h, of g and of f each.
+
+    Raises:
+      ValueError: "observation" for a game whose observation is not made of bits.
     """
     dtype = jnp.dtype(compute_dtype)
     shape = environment.observation_shape
     sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, ACTIVATIONS[activation], dtype)
-    board = None
+    network = MuZeroNetwork(sizes)
     if kind == "tower":
         board = Board(environment.board_shape, tuple(int(cell) for cell in environment.action_location))
-    network = MuZeroNetwork(sizes, board, has_stem=kind == "hybrid")
+        network = MuZeroNetwork(sizes, board)
+    elif kind == "observation":
+        _check_bits(environment)
+        network = ObservationNetwork(sizes)
 
     def init(key: Array):
         observation = jnp.zeros((1, *environment.observation_shape))
@@ -234,3 +173,12 @@ def make_model(
         to_scalar=partial(value_transform.to_scalar, support=support),
         scalar_loss=partial(value_transform.scalar_loss, support=support),
     )
+
+
+def _check_bits(environment: Environment) -> None:
+    observation = jax.eval_shape(lambda key: environment.observe(environment.init(key)), jax.random.key(0))
+    if observation.dtype != bool:
+        raise ValueError(
+            f"--network.kind observation foretells bits, but {environment.name} observes numbers; "
+            "choose --network.kind mlp or tower"
+        )

@@ -30,6 +30,7 @@ def gumbel_search(
     value_scale: float,
     maxvisit_init: float,
     rescale_values: bool,
+    improved_value: bool,
 ) -> SearchFn:
     """Gumbel MuZero's search (Danihelka et al. 2022): sequential halving at the root, completed Q values in the policy.
 
@@ -39,8 +40,10 @@ def gumbel_search(
       value_scale, maxvisit_init: sigma(q) = (maxvisit_init + max_b N(b)) value_scale q (equation 8).
       rescale_values: stretch each node's Q to [0, 1] first, as mctx does by default. That turns the noise of an
         untrained value into large logits; False leaves values in the game's own units.
+      improved_value: `value` is sum_a pi(a) q(a) over the improved policy and the completed Q. Otherwise it is the mean
+        of all simulations, as in MuZero; sequential halving spends half of them on actions that it then drops.
     """
-    sigma = partial(completed_q, value_scale=value_scale, maxvisit_init=maxvisit_init, rescale_values=rescale_values)
+    sigma = partial(scaled_q, value_scale=value_scale, maxvisit_init=maxvisit_init, rescale_values=rescale_values)
     table = considered_visits(min(max_num_considered_actions, num_simulations), num_simulations)
 
     def search(params: Params, key: Array, observation: Any, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
@@ -64,7 +67,8 @@ def gumbel_search(
         )
         row = row_of(tree)
         policy = jax.nn.softmax(_mask(logits + sigma(row), legal_action_mask))
-        return SearchOutput(choose(row, row.visits.max(-1)), policy, row.value, tree)
+        value = (policy * completed_q(row)).sum(-1) if improved_value else row.value
+        return SearchOutput(choose(row, row.visits.max(-1)), policy, value, tree)
 
     return search
 
@@ -112,18 +116,22 @@ def puct_search(
     return search
 
 
-def completed_q(row: Row, *, value_scale: float, maxvisit_init: float, rescale_values: bool) -> Float[Array, "B A"]:
-    """sigma of the completed Q values (Danihelka et al. 2022, equations 8 and 10).
+def completed_q(row: Row) -> Float[Array, "B A"]:
+    """Q, where an action never tried counts as the mixed value (Danihelka et al. 2022, equation 10 and appendix D).
 
-    An action never tried counts as the mixed value of appendix D: between the network's value and the visited actions'
-    Q, weighted by their prior.
+    That lies between the network's value and the visited actions' Q, weighted by their prior.
     """
     is_visited = row.visits > 0
     prior = jnp.where(is_visited, jnp.maximum(row.prior, _TINY), 0)
     total = row.visits.sum(-1)
     visited_q = (prior * row.q).sum(-1) / jnp.maximum(prior.sum(-1), _TINY)
     mixed_value = (row.raw_value + total * visited_q) / (total + 1)
-    q = jnp.where(is_visited, row.q, mixed_value[:, None])
+    return jnp.where(is_visited, row.q, mixed_value[:, None])
+
+
+def scaled_q(row: Row, *, value_scale: float, maxvisit_init: float, rescale_values: bool) -> Float[Array, "B A"]:
+    """sigma of the completed Q values (Danihelka et al. 2022, equation 8)."""
+    q = completed_q(row)
     if rescale_values:
         low, high = q.min(-1, keepdims=True), q.max(-1, keepdims=True)
         q = (q - low) / jnp.maximum(high - low, 1e-8)

@@ -76,6 +76,7 @@ def make_search(
             value_scale=s.value_scale,
             maxvisit_init=s.maxvisit_init,
             rescale_values=s.rescale_values,
+            improved_value=s.improved_value,
         )
     return engine.puct_search(
         world,

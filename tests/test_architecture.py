@@ -22,7 +22,8 @@ KNOWS = {
     "convolution": {"types"},
     "games.hex": {"types"},
     "environment": {"types", "games.hex"},
-    "networks": {"types", "convolution", "value_transform"},
+    "layers": {"convolution"},
+    "networks": {"types", "layers", "value_transform"},
     "replay": {"types"},
     "targets": {"types"},
     "simulator": {"types"},
@@ -125,7 +126,7 @@ KNOWS = {
 EVERYWHERE = {"jax", "jaxtyping", "numpy"}
 LIBRARIES = {
     "pgx": {"environment", "games.hex", "play.fen"},
-    "flax.linen": {"networks"},
+    "flax.linen": {"layers", "networks"},
     "flax.struct": {"games.hex"},
     "mctx": {"mctx_search"},
     "optax": {"learner", "losses", "value_transform", "training"},  # optimisers: `learner` alone

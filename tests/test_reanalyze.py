@@ -82,6 +82,7 @@ def test_targets_hold_no_root_noise_and_come_from_the_weights_given(window):
         value_scale=0.1,
         maxvisit_init=50.0,
         rescale_values=False,
+        improved_value=True,
     )
     refresh = jax.jit(partial(reanalyze.refresh, search=search, num_windows=N, num_frames=FRAMES))
     old, new = model.init(jax.random.key(0)), model.init(jax.random.key(1))

@@ -14,7 +14,7 @@ from tests.reference.models import make_tanh_model
 from tests.reference.tabular import TABULAR, make_bandit, make_table, puct_on_a_bandit
 
 ARMS = [0.1, 0.9, 0.3, 0.5]
-GUMBEL = {"value_scale": 0.1, "maxvisit_init": 50.0, "rescale_values": False}
+GUMBEL = {"value_scale": 0.1, "maxvisit_init": 50.0, "rescale_values": False, "improved_value": False}
 PUCT = {"dirichlet_alpha": 0.3, "pb_c_init": 1.25, "pb_c_base": 19652.0}
 BUDGET = 8
 NO_TIES = [0.03, 0.02, 0.01, 0.0]

@@ -25,6 +25,7 @@ GUMBEL = gumbel_search(
     value_scale=0.4,
     maxvisit_init=50.0,
     rescale_values=False,
+    improved_value=True,
 )
 PUCT = puct_search(
     WORLD,

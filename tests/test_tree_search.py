@@ -10,7 +10,7 @@ import pytest
 from muzero_jax import mctx_search, search
 from muzero_jax.networks import make_model
 from muzero_jax.simulator import learned_model
-from muzero_jax.tree_search import first_argmax
+from muzero_jax.tree_search import Row, first_argmax, row_of
 from muzero_jax.value_transform import Support
 from tests.reference.models import BOARD
 from tests.reference.tabular import TABULAR, Table
@@ -28,6 +28,7 @@ def gumbel(engine, model, rescale_values=False):
         value_scale=0.4,
         maxvisit_init=50.0,
         rescale_values=rescale_values,
+        improved_value=not rescale_values,
     )
 
 
@@ -109,6 +110,24 @@ def depths(tree):
     for node in range(1, len(depth)):
         depth[node] = 1 + np.take_along_axis(depth, tree.parent[node : node + 1], axis=0)[0]
     return depth
+
+
+def test_the_improved_value_is_that_of_the_improved_policy_and_not_the_mean_of_the_simulations():
+    found, _ = found_in_tables("gumbel", "own", False)
+    expected = (found.policy * search.completed_q(row_of(found.tree))).sum(-1)
+    np.testing.assert_allclose(found.value, expected, atol=1e-5)
+    assert np.abs(found.value - found.tree.value[0]).mean() > 0.05
+
+
+def test_a_completed_q_by_hand():
+    """Two of three actions were visited, once and three times, with prior 0.2 and 0.6; the network said 0.5.
+
+    Their weighted Q is (0.2 * 1 - 0.6 * 1) / 0.8 = -0.5, and the mixed value (0.5 + 4 * -0.5) / 5 = -0.3.
+    """
+    row = Row(*(jnp.array([x]) for x in ([0.2, 0.6, 0.2], [1.0, 3.0, 0.0], [1.0, -1.0, 0.0], 0.5, 0.0)))
+    np.testing.assert_allclose(search.completed_q(row), [[1.0, -1.0, -0.3]], atol=1e-6)
+    scaled = search.scaled_q(row, value_scale=0.1, maxvisit_init=50.0, rescale_values=True)
+    np.testing.assert_allclose(scaled, [[5.3, 0.0, 5.3 * 0.35]], atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["gumbel", "puct"])

@@ -14,10 +14,10 @@ SUPPORT = Support(-1.0, 1.0, 5)
 
 BOARD = Environment(
     name="board",
-    init=None,  # type: ignore
+    init=lambda key: None,
     move=None,  # type: ignore
     step=None,  # type: ignore
-    observe=None,  # type: ignore
+    observe=lambda state: jnp.zeros((3, 3, 2), bool),
     num_actions=10,
     observation_shape=(3, 3, 2),
     num_players=2,
