@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from muzero_jax.batches import in_batches
 from muzero_jax.types import Environment, EnvState, Params, Player
 
 Rows = list[np.ndarray]
@@ -83,20 +83,9 @@ def _batched_calls(environment: Environment, player: Player, params: Params, str
     compiled_move = jax.jit(lambda rows, action: move(jax.tree.unflatten(structure, rows), action))
     compiled_act = jax.jit(lambda rows: player.act(params, jax.random.key(0), jax.tree.unflatten(structure, rows)))
     return _Calls(
-        act=lambda rows: _in_batches(compiled_act, batch_size, rows),
-        move=lambda rows, action: _in_batches(compiled_move, batch_size, rows, action),
+        act=lambda rows: in_batches(compiled_act, batch_size, rows),
+        move=lambda rows, action: in_batches(compiled_move, batch_size, rows, action),
     )
-
-
-def _in_batches(function: Callable, batch_size: int, *inputs: Any) -> Any:
-    """Applies a batched function to any number of rows: pads the last batch with copies of row 0 and cuts them off."""
-    total = jax.tree.leaves(inputs)[0].shape[0]
-    outputs = []
-    for start in range(0, total, batch_size):
-        index = np.minimum(np.arange(start, start + batch_size), total - 1)
-        batch = function(*jax.tree.map(lambda x, index=index: jnp.asarray(x[index]), inputs))
-        outputs.append(jax.tree.map(lambda x, start=start: np.asarray(x)[: total - start], batch))
-    return jax.tree.map(lambda *parts: np.concatenate(parts), *outputs)
 
 
 def _distinct(rows: Rows, structure: Any) -> Rows:

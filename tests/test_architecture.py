@@ -38,7 +38,7 @@ KNOWS = {
     "batches": set(),
     "opponents": {"types", "legal_actions"},
     "evaluation": {"types", "legal_actions"},
-    "exhaustive": {"types"},
+    "exhaustive": {"types", "batches"},
     "training": {
         "types",
         "config",
