@@ -45,7 +45,7 @@ TINY = plan.Plan(
     transfer_bytes=(64, 128),
     particles=((20, 4),),
     particle_steps=2,
-    limits=Limits(call_seconds=1.0, sweep_seconds=30.0),
+    limits=Limits(call_seconds=1.0, table_seconds=30.0),
     all_devices=False,
 )
 RUN = Run(

@@ -16,7 +16,7 @@ from scripts.report.records import Section
 from scripts.report.run_section import Run, run_section, short_run
 from scripts.report.throughput import measure_learner, measure_search
 from scripts.report.throughput_section import throughput_section
-from scripts.report.timing import Times
+from scripts.report.timing import Times, in_time
 from scripts.report.transfers_section import transfers_section
 from scripts.report.utilisation_section import memory_section, utilisation_section
 
@@ -55,10 +55,12 @@ def measure(
             networks[network] = network_times(machine, plan, network, say(f"{network.name} network, batch"))
     with others.stage("precision"):
         precision = precision_section(machine, plan, say("precision"))
+    tell = say("search")
     with others.stage("search"):
-        searches = [measure_search(config, games, count, say("search")) for config, games in plan.searches]
+        searches = [measure_search(*row, count, tell) for row in in_time(plan.searches, plan.limits, tell)]
+    tell = say("gradient steps")
     with others.stage("gradient steps"):
-        learners = [measure_learner(config, count, say("gradient steps")) for config in plan.learners]
+        learners = [measure_learner(row, count, tell) for row in in_time(plan.learners, plan.limits, tell)]
     with others.stage("short run"):
         trained = run(plan, say("short run"))
     with others.stage("transfers"):

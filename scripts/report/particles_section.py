@@ -1,6 +1,5 @@
 """The particle density pipeline three ways: NumPy, JAX with a transfer every step, JAX as one fused scan."""
 
-import time
 from functools import partial
 
 import jax
@@ -12,7 +11,7 @@ from scripts.report.formatting import seconds, three_digits
 from scripts.report.machine import Machine
 from scripts.report.plan import Plan
 from scripts.report.records import BarPlot, Section, Table
-from scripts.report.timing import Candidate, Sample, measure_in_turn
+from scripts.report.timing import Candidate, Sample, in_time, measure_in_turn
 
 NUMPY, TRANSFERS, FUSED = "NumPy", "JAX, transfer every step", "JAX, one fused scan"
 
@@ -20,11 +19,7 @@ NUMPY, TRANSFERS, FUSED = "NumPy", "JAX, transfer every step", "JAX, one fused s
 def particles_section(machine: Machine, plan: Plan, say: Say) -> Section:
     """Measures and tells."""
     times: dict[tuple[int, int], dict[str, Sample]] = {}
-    start = time.perf_counter()
-    for num_particles, num_points in plan.particles:
-        if time.perf_counter() - start > plan.limits.sweep_seconds:
-            say("enough time spent; more particles are left out")
-            break
+    for num_particles, num_points in in_time(plan.particles, plan.limits, say):
         say(f"{num_particles:,} particles, grid {num_points}x{num_points}")
         times[num_particles, num_points] = measure_in_turn(_candidates(machine, plan, num_particles, num_points))
     steps = plan.particle_steps

@@ -14,7 +14,7 @@ from scripts.report.formatting import NOTHING, seconds, three_digits
 from scripts.report.machine import Machine
 from scripts.report.plan import Network, Plan
 from scripts.report.records import Section, Table
-from scripts.report.timing import Candidate, Sample, measure_in_turn
+from scripts.report.timing import Candidate, Sample, in_time, measure_in_turn
 
 DTYPES = ("float32", "bfloat16", "float16")
 TOWER_BATCH = 64
@@ -27,7 +27,7 @@ def precision_section(machine: Machine, plan: Plan, say: Say) -> Section:
     products, results = _products(machine, plan.precision_matrix)
     times = {work: measure_in_turn(products)}
     rows = _rows(work, times[work], results, product_flops(plan.precision_matrix))
-    for network in plan.networks:
+    for network in in_time(plan.networks, plan.limits, say):
         batch = min(plan.precision_batch, TOWER_BATCH) if network.kind == "tower" else plan.precision_batch
         work = f"{network.name} network at batch {batch:,}"
         say(work)

@@ -8,11 +8,13 @@ The spread is the interquartile range, which one interrupted repeat does not wid
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import quantiles
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
+
+Row = TypeVar("Row")
 
 SHORTEST_SECONDS = 0.005
 """A sample that would last less is made of several calls, after one that is not counted."""
@@ -49,7 +51,7 @@ class Limits(NamedTuple):
     """How long things may take, so that a report ends in time on a slow or busy machine too."""
 
     call_seconds: float  # one call, as expected from the last size's
-    sweep_seconds: float  # all sizes of a table; those not begun by then are left out
+    table_seconds: float  # all rows of a table; those not begun by then are left out
 
 
 def summarise(values: Sequence[float]) -> Sample:
@@ -83,6 +85,16 @@ def measure_in_turn(candidates: Mapping[str, Candidate], *, repeats: int = REPEA
     return {name: summarise(values) for name, values in seconds.items()}
 
 
+def in_time(rows: Iterable[Row], limits: Limits, say: Callable[[str], None]) -> Iterator[Row]:
+    """The rows of a table, until its time is over; the first always."""
+    start = time.perf_counter()
+    for row in rows:
+        if time.perf_counter() - start > limits.table_seconds:
+            say("enough time spent; the rest is left out")
+            return
+        yield row
+
+
 def sweep(
     sizes: Sequence[int],
     candidates_at: Callable[[int], Mapping[str, Candidate]],
@@ -98,11 +110,7 @@ def sweep(
       limits: what takes longer is left out from there on.
     """
     times: Times = {}
-    start = time.perf_counter()
-    for size in sizes:
-        if time.perf_counter() - start > limits.sweep_seconds:
-            say("enough time spent; larger sizes are left out")
-            break
+    for size in in_time(sizes, limits, say):
         say(f"size {size:,}")
         candidates = {
             name: candidate
