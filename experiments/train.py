@@ -33,12 +33,13 @@ def choose_default(arguments: list[str]) -> tuple[Config, int]:
     parser.add_argument("--run-dir", "--run_dir", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--device")
     parser.add_argument("--devices", type=optional_int)
     known, _ = parser.parse_known_args(arguments)
     if known.resume and known.run_dir:
         saved = configs.load(known.run_dir)
-        return saved, devices.configure_devices(known.devices or saved.devices)
-    num_devices = devices.configure_devices(known.devices)
+        return saved, devices.configure_devices(known.devices or saved.devices, known.device or saved.device)
+    num_devices = devices.configure_devices(known.devices, known.device or "auto")
     default = presets.preset(known.env, known.board_size)
     if known.resume:
         from muzero_jax import runner

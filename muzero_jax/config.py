@@ -162,6 +162,8 @@ class Config:
     """go on from the newest checkpoint of run_dir, bit for bit"""
     overwrite: bool = False
     """delete an existing run_dir first"""
+    device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
+    """what to run on; auto: the best that JAX finds"""
     devices: int | None = None
     """devices to use; default: every CPU core, or every accelerator"""
     iterations_per_chunk: int = 8

@@ -9,6 +9,7 @@ is found, so nobody has to guess whether there is one: JAX is told first and ask
 import hashlib
 import os
 import platform
+import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -29,19 +30,28 @@ def usable_cores() -> int:
     return max(1, cores if quota is None else min(cores, int(quota)))
 
 
-def configure_devices(device_count: int | None = None) -> int:
+def configure_devices(device_count: int | None = None, kind: str = "auto") -> int:
     """Decides the devices of this process and returns how many to use; call it before anything else touches JAX.
 
     Without accelerators the CPU becomes `device_count` devices (default: one a usable core); with them, `device_count`
     of those are used (default: all). Raises `ValueError` if there are fewer than `device_count`.
+
+    Args:
+      kind: "auto" for the best that JAX finds (TPU, GPU, CPU), or one of these; where there is none of it, one line on
+        stderr says so and what is used instead.
     """
     if device_count is not None and device_count < 1:
         raise ValueError(f"--devices is {device_count}, but a run needs at least 1")
     already_started = False
     try:
         jax.config.update("jax_num_cpu_devices", device_count or usable_cores())
+        if kind == "cpu":
+            jax.config.update("jax_platforms", "cpu")
     except RuntimeError:
         already_started = True
+    found = jax.default_backend()
+    if kind not in ("auto", found):
+        print(f"JAX finds no {kind.upper()} on this machine; the {found.upper()} is used instead", file=sys.stderr)
     available = len(jax.devices())
     if device_count is not None and device_count > available:
         reason = "JAX was already in use with" if already_started else "this machine has"

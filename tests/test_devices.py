@@ -42,6 +42,13 @@ def test_quota_below_one_core_still_leaves_a_core(monkeypatch):
     assert devices.usable_cores() == 1
 
 
+def test_a_kind_of_device_that_is_not_there_is_one_line_and_the_cpu(capsys):
+    assert devices.configure_devices(2, "gpu") == 2
+    assert capsys.readouterr().err == "JAX finds no GPU on this machine; the CPU is used instead\n"
+    assert devices.configure_devices(2, "cpu") == devices.configure_devices(2, "auto") == 2
+    assert capsys.readouterr().err == ""
+
+
 def test_importing_starts_no_backend_and_the_cpu_becomes_as_many_devices_as_asked():
     program = (
         "import jax; from muzero_jax.devices import configure_devices, describe_device;"
