@@ -78,7 +78,7 @@ def iteration(quick: bool) -> Iterator[Case]:
     name = "tic-tac-toe, MLP 64, 25 simulations, 2,048 frames and 4 updates of 256"
     yield _case("iteration", name, small, AGAINST_PLAIN[: 1 if quick else None])
     if not quick:
-        name = "Hex 9x9, tower 64x4, 16 simulations, 256 frames and 2 updates of 128"
+        name = "Hex 9x9, tower 64x4, 16 simulations, 128 frames and 2 updates of 64"
         yield _case("iteration", name, workloads.hex_tower(), with_aim(AGAINST_PLAIN, 2.8))
 
 

@@ -69,10 +69,10 @@ def whole_iteration(config: Config, *, batch_size: int, updates: int) -> Config:
     )
 
 
-def hex_tower(num_envs: int = 128) -> Config:
+def hex_tower(num_envs: int = 64) -> Config:
     """Hex 9x9, tower 64x4, 16 simulations: two moves of every game and two updates an iteration."""
     config = workload("hex", TOWER, num_envs=num_envs, num_simulations=16, rollout_length=2, board_size=9)
-    return whole_iteration(config, batch_size=128, updates=2)
+    return whole_iteration(config, batch_size=64, updates=2)
 
 
 def noisy_params(parts: Parts, seed: int = 0) -> Params:
