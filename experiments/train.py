@@ -71,14 +71,17 @@ def main(arguments: list[str]) -> int:
         raise ValueError(f"the run to resume was made with --seed {default.seed}; leave --seed out")
     if config.wandb:
         metrics.check_wandb()
-    from muzero_jax import memory, runner
+    from muzero_jax import autotune, memory, runner
 
     num_devices = share_out(config, num_devices)
     if config.compilation_cache:
         devices.enable_compilation_cache(config.compilation_cache)
+    mesh = devices.make_mesh(num_devices)
+    if config.autotune:
+        cache = autotune.default_cache()
+        config = autotune.tune(config, mesh, minutes=config.autotune_minutes, cache=cache, say=print)
     print(configs.describe(config))
     print(f"device: {devices.describe_device(num_devices)}")
-    mesh = devices.make_mesh(num_devices)
     memory.check(config, mesh, print)
     run_dir = runner.prepare_run_dir(config)
     print(f"run directory: {run_dir}")

@@ -166,6 +166,10 @@ class Config:
     """what to run on; auto: the best that JAX finds"""
     devices: int | None = None
     """devices to use; default: every CPU core, or every accelerator"""
+    autotune: bool = False
+    """first find the num_envs, rollout_length and batch_size that learn fastest here, at the same replay ratio"""
+    autotune_minutes: float = 3.0
+    """time for that, on top of minutes; a result is kept and found again"""
     iterations_per_chunk: int = 8
     """iterations that one compiled call runs; progress is shown and Ctrl-C heeded between chunks"""
     checkpoint_minutes: float = 2.0

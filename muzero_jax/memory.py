@@ -12,8 +12,9 @@ from muzero_jax.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import Params
 
-_STATISTICS_PER_EDGE = 6 * 4
-"""mctx keeps index, prior, visits, reward, discount and value of every edge: six arrays of 4 bytes."""
+_STATISTICS_PER_EDGE = {"own": 4 * 4, "mctx": 6 * 4}
+"""Child, prior, visits and Q of every edge, 4 bytes each; mctx has reward, discount and value for Q."""
+_STATISTICS_PER_NODE = 7 * 4
 
 _HINTS = {
     "replay": "--replay.replay-length or --self-play.num-envs",
@@ -48,14 +49,15 @@ def memory_parts(config: Config, parts: Parts, mesh: Mesh) -> dict[str, Any]:
 
 def self_play_tree_bytes(config: Config, parts: Parts, params: Params) -> int:
     """The search trees of all games in self-play."""
-    return config.self_play.num_envs * (config.search.num_simulations + 1) * node_bytes(parts, params)
+    return config.self_play.num_envs * (config.search.num_simulations + 1) * node_bytes(config, parts, params)
 
 
-def node_bytes(parts: Parts, params: Params) -> int:
+def node_bytes(config: Config, parts: Parts, params: Params) -> int:
     """A node of the learned model's tree: an embedding, and statistics of every edge."""
     observation = jax.ShapeDtypeStruct((1, *parts.environment.observation_shape), bool)
     embedding = jax.eval_shape(parts.model.initial_inference, params, observation).embedding
-    return embedding.size * embedding.dtype.itemsize + parts.environment.num_actions * _STATISTICS_PER_EDGE
+    statistics = _STATISTICS_PER_NODE + parts.environment.num_actions * _STATISTICS_PER_EDGE[config.search.engine]
+    return embedding.size * embedding.dtype.itemsize + statistics
 
 
 def evaluation_bytes(config: Config, parts: Parts, params: Params) -> int:
@@ -64,7 +66,7 @@ def evaluation_bytes(config: Config, parts: Parts, params: Params) -> int:
     state = jax.eval_shape(parts.environment.init, jax.random.key(0))
     rules_node = 12 * parts.environment.num_actions + _frame_bytes(state.replace(observation=None))
     mcts = (max(e.mcts_simulations, default=0) + 1) * rules_node
-    return e.final_games // 2 * ((e.num_simulations + 1) * node_bytes(parts, params) + mcts)
+    return e.final_games // 2 * ((e.num_simulations + 1) * node_bytes(config, parts, params) + mcts)
 
 
 def batch_bytes(config: Config, ring: Any) -> int:

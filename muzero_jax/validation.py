@@ -10,7 +10,7 @@ _POSITIVE = (
     "self_play.rollout_length replay.replay_length replay.end_weight targets.unroll_steps targets.td_steps "
     "optimiser.batch_size optimiser.updates_per_iteration optimiser.learning_rate optimiser.max_gradient_norm "
     "evaluation.num_simulations evaluation.games evaluation.final_games iterations_per_chunk minutes "
-    "optimiser.decay_updates search.dirichlet_alpha search.pb_c_base search.value_scale"
+    "autotune_minutes optimiser.decay_updates search.dirichlet_alpha search.pb_c_base search.value_scale"
 ).split()
 _NOT_NEGATIVE = (
     "network.num_blocks replay.min_frames optimiser.warmup_updates optimiser.weight_decay optimiser.reward_weight "
@@ -72,6 +72,10 @@ def validate(config: Config) -> Config:
         )
     if replay < config.replay.min_frames:
         raise ValueError(f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {replay}")
+    if config.autotune and config.resume:
+        raise ValueError(
+            "--autotune chooses the sizes of a run that a checkpoint has fixed; leave it out with --resume"
+        )
     if config.evaluation.games % 2 or config.evaluation.final_games % 2:
         raise ValueError(
             "--evaluation.games and --evaluation.final-games must be even: openings are played with both colours"

@@ -61,6 +61,7 @@ KNOWS = {
     "devices": {"types"},
     "memory": {"types", "config", "devices", "training"},
     "profiling": set(),
+    "autotune": {"config", "devices", "files", "memory", "training"},
     "accounting": {"config", "metrics"},
     "arena": {"types", "config", "checkpoint", "devices", "evaluation", "opponents", "training"},
     "oracles.common": set(),
@@ -141,7 +142,7 @@ LIBRARIES = {
 OPTIMISER_MODULE = "learner"
 
 # The host's side of the program: nobody else sees a config, whose fields reach the algorithm as keyword arguments.
-READS_CONFIG = {"training", "memory", "accounting", "arena", "oracle_evaluation", "progress", "runner"}
+READS_CONFIG = {"training", "autotune", "memory", "accounting", "arena", "oracle_evaluation", "progress", "runner"}
 
 BANNED = {  # the glossary's "don't write", as far as a name alone tells
     "action_mask": "legal_action_mask",

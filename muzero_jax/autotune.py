@@ -1,0 +1,166 @@
+"""How many games, how long a rollout and how large a batch make this device learn fastest.
+
+Frames a second are compared at one replay ratio: whatever is tried, an update follows as many frames times windows as
+in the given config, and the ring holds as many frames in all. The search climbs: it halves and doubles one size after
+the other and keeps what is faster, until nothing is or the time is up. A size that does not fit is not tried.
+"""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+from jax.sharding import Mesh
+
+from muzero_jax import devices, memory, training
+from muzero_jax.config import Config, validate
+from muzero_jax.files import write_whole
+
+TIMED_SECONDS = 3.0
+"""Of iterations that learn, for each size; compilation comes on top."""
+WORTHWHILE = 1.03
+"""A gain below 3% is noise."""
+
+
+class Sizes(NamedTuple):
+    """What is tuned."""
+
+    num_envs: int
+    rollout_length: int
+    batch_size: int
+
+
+def tune(config: Config, mesh: Mesh, *, minutes: float, cache: Path, say: Callable[[str], None]) -> Config:
+    """The config with the fastest sizes found in about `minutes`, `autotune` done; tells the curve line by line.
+
+    The result is kept in the file `cache` under this device and config, and found there the next time.
+    """
+    config = replace(config, autotune=False)
+    key = _key(config, mesh)
+    known = _read(cache)
+    if key in known:
+        sizes = Sizes(**known[key])
+        say(f"autotune: {_words(sizes)}, from {cache}")
+        return with_sizes(config, sizes)
+    best = _climb(config, mesh, time.monotonic() + 60 * minutes, say)
+    say(f"autotune: {_words(best)} is the fastest; kept in {cache}")
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(cache, json.dumps(known | {key: best._asdict()}, indent=2))
+    return with_sizes(config, best)
+
+
+def default_cache() -> Path:
+    """Where results are kept: `autotune.json` in the user's cache folder."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muzero_jax" / "autotune.json"
+
+
+def with_sizes(config: Config, sizes: Sizes) -> Config:
+    """The config with other sizes, the replay ratio and the number of frames in the ring kept as near as they can be.
+
+    Raises:
+      ValueError: no run can be made of it, for example because a ring of so many games is shorter than a window.
+    """
+    old = sizes_of(config)
+    windows_per_frame = config.optimiser.updates_per_iteration * old.batch_size / (old.num_envs * old.rollout_length)
+    updates = max(1, round(windows_per_frame * sizes.num_envs * sizes.rollout_length / sizes.batch_size))
+    ring = config.replay.replay_length * old.num_envs // sizes.num_envs
+    return validate(
+        replace(
+            config,
+            self_play=replace(config.self_play, num_envs=sizes.num_envs, rollout_length=sizes.rollout_length),
+            replay=replace(config.replay, replay_length=ring // sizes.rollout_length * sizes.rollout_length),
+            optimiser=replace(config.optimiser, batch_size=sizes.batch_size, updates_per_iteration=updates),
+        )
+    )
+
+
+def sizes_of(config: Config) -> Sizes:
+    """The sizes of a config."""
+    return Sizes(config.self_play.num_envs, config.self_play.rollout_length, config.optimiser.batch_size)
+
+
+def neighbours(sizes: Sizes) -> Iterator[Sizes]:
+    """Each size doubled and halved, the others as they are."""
+    for name, value in sizes._asdict().items():
+        for other in (2 * value, value // 2):
+            if other:
+                yield sizes._replace(**{name: other})
+
+
+def _climb(config: Config, mesh: Mesh, deadline: float, say: Callable[[str], None]) -> Sizes:
+    best = sizes_of(config)
+    rates = {best: _measure(config, mesh)}
+    say(f"autotune: {_words(best)}: {rates[best]:,.0f} frames/s, as configured")
+    improved = True
+    while improved:
+        improved = False
+        for sizes in neighbours(best):
+            if time.monotonic() > deadline:
+                return best
+            if sizes in rates or not _fits(config, sizes, mesh):
+                continue
+            rates[sizes] = _measure(with_sizes(config, sizes), mesh)
+            gain = rates[sizes] / rates[best]
+            say(f"autotune: {_words(sizes)}: {rates[sizes]:,.0f} frames/s, {gain:.2f}x the best so far")
+            if gain > WORTHWHILE:
+                best, improved = sizes, True
+                break
+    return best
+
+
+def _fits(config: Config, sizes: Sizes, mesh: Mesh) -> bool:
+    """Whether a run of these sizes can be made, shared among the devices, and held in memory."""
+    if sizes.num_envs % mesh.size or sizes.batch_size % mesh.size:
+        return False
+    try:
+        memory.check(with_sizes(config, sizes), mesh, lambda text: None)
+    except ValueError:
+        return False
+    return True
+
+
+def _measure(config: Config, mesh: Mesh) -> float:
+    """Frames a second of iterations that learn."""
+    config = replace(config, iterations_per_chunk=1)
+    parts = training.make_parts(config)
+    state = training.make_init(config, parts, mesh)()
+    chunk = training.make_chunk(config, parts, mesh).lower(state).compile()
+    filling = -(-max(config.replay.min_frames, config.window_length) // config.self_play.rollout_length)
+    for _ in range(filling + 1):  # one that learns already: the first is slower
+        state, _ = chunk(state)
+    jax.block_until_ready(state)
+    start = time.perf_counter()
+    for count in itertools.count(1):
+        state, _ = chunk(state)
+        jax.block_until_ready(state)
+        seconds = time.perf_counter() - start
+        if seconds > TIMED_SECONDS:
+            return count * config.self_play.num_envs * config.self_play.rollout_length / seconds
+    raise AssertionError
+
+
+def _words(sizes: Sizes) -> str:
+    return f"{sizes.num_envs} games, rollouts of {sizes.rollout_length}, batches of {sizes.batch_size}"
+
+
+def _key(config: Config, mesh: Mesh) -> str:
+    """Names the device and all that speed depends on."""
+    groups = ("env", "board_size", "network", "search", "self_play", "replay", "targets", "optimiser")
+    fields = {name: value for name, value in dataclasses.asdict(config).items() if name in groups}
+    text = json.dumps([devices.describe_device(mesh.size), jax.__version__, fields])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _read(cache: Path) -> dict[str, dict[str, int]]:
+    """The results kept so far; none if the file is missing or spoilt."""
+    try:
+        return json.loads(cache.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
