@@ -71,7 +71,7 @@ def hex_any(board_size: int) -> Config:
 def connect_four() -> Config:
     """python experiments/train.py --env connect_four
 
-    After 26 minutes 99.6% against random, 61% against rollout MCTS with 100 simulations, 24% with 1,000.
+    After 30 minutes 100% against random, 98% against rollout MCTS with 100 simulations, 88.7% [84.2, 92.0] with 1,000.
     """
     # A drop changes one cell by a simple rule, so the next observation can be foretold whole, and judged by a network
     # that learned from real ones. An MLP's embedding drifted: with the true rules in its tree it scored thrice as much.
