@@ -4,6 +4,8 @@ Colours are balanced and openings varied: every random opening is played twice, 
 searches without noise. `--json` prints one JSON object instead of a table.
 
 `--oracle` judges moves by exact play instead of by results (tic-tac-toe, Connect Four after 16 moves, Hex up to 5x5).
+`--fidelity` compares the learned model with the true rules, depth by depth. `--tournament` takes players in place of
+`--run` and `--opponent`: python experiments/evaluate.py --tournament runs/a runs/b@256 runs/a:rules mcts:1000 random
 """
 
 import json
@@ -25,21 +27,34 @@ from muzero_jax import devices
 class Arguments:
     """What to measure."""
 
-    run: Path
-    """run directory of the agent"""
+    run: Path | None = None
+    """run directory of the agent; needed but for a tournament"""
     opponent: str = "random"
-    """random, greedy, mcts:N (rollout MCTS with N simulations), another run directory of the same game, or exhaustive
-    (every reply there is; tiny games only, and of the other flags just num-simulations applies)"""
+    """random, greedy, mcts:N (rollout MCTS with N simulations), rules:N (the run's network searching with the true
+    rules), another run directory of the same game, or exhaustive (every reply there is; tiny games only, and of the
+    other flags just num-simulations applies)"""
     games: int = 256
-    """rounded up to a multiple of two games a device"""
+    """of the match, or of each pair of a tournament; rounded up to a multiple of two games a device"""
     num_simulations: int | None = None
-    """search budget of the agent, and of a rival run; default: each run's evaluation.num_simulations"""
+    """search budget of the agent, of a rival run, and of a tournament's players that name none; default: each run's
+    evaluation.num_simulations"""
     opening_plies: int | None = None
-    """random moves before each game; default: the run's evaluation.opening_plies"""
+    """random moves before each game; default: the (first) run's evaluation.opening_plies"""
     seed: int = 0
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """print one JSON object"""
     devices: int | None = None
+    tournament: tuple[str, ...] = ()
+    """a round robin among these players: RUN, RUN@N (N simulations), RUN:rules@N (true rules), RUN:greedy, rules:N,
+    greedy (both of the first run), mcts:N, random"""
+    anchor: str | None = None
+    """the tournament's player whose Elo is 0, named as the table does; default: random if it plays, else the first"""
+    fidelity: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """how far the learned model drifts from the true rules, in place of a match; positions applies too"""
+    unroll_steps: int = 8
+    """greatest depth of --fidelity"""
+    plot: Path | None = None
+    """draws --tournament or --fidelity into this file (.png, .svg, .pdf)"""
     oracle: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """judge moves by exact play, in place of a match; the flags from here on are for this, and of those above only run,
     num-simulations (the one budget), seed and json apply"""
@@ -55,24 +70,82 @@ def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     a = tyro.cli(Arguments, args=arguments, description=__doc__)
     num_devices = devices.configure_devices(a.devices)
-    if a.games < 1:
-        raise ValueError(f"--games is {a.games}, but must be positive")
+    check(a)
+    if a.tournament:
+        show(*tournament(a, devices.make_mesh(num_devices)), a)
+        return 0
     from muzero_jax import arena
 
+    assert a.run is not None  # `check` saw to it
     agent = arena.load_agent(a.run, a.num_simulations)
+    about = {"run": str(a.run), "iteration": agent.iteration}
+    if a.fidelity:
+        show(*fidelity(agent, a, about), a)
+        return 0
     if a.oracle:
-        print_oracle_summary(oracle_summary(agent, a), as_json=a.json)
+        show(*oracle(agent, a, about), a)
         return 0
     if a.opponent == "exhaustive":
         result = exhaustive_summary(agent)
     else:
         result = match_summary(agent, a, devices.make_mesh(num_devices))
-    result |= {"run": str(a.run), "iteration": agent.iteration, "opponent": a.opponent, "player": agent.player.name}
-    if a.json:
-        print(json.dumps(result))
-    else:
-        print_table(result)
+    result |= about | {"opponent": a.opponent, "player": agent.player.name}
+    show(result, format_fields(result), a)
     return 0
+
+
+def check(a: Arguments) -> None:
+    """Raises ValueError in one sentence for flags that cannot be followed together."""
+    if a.games < 1:
+        raise ValueError(f"--games is {a.games}, but must be positive")
+    modes = [name for name in ("tournament", "fidelity", "oracle") if getattr(a, name)]
+    if len(modes) > 1:
+        raise ValueError(f"--{modes[0]} and --{modes[1]} are two questions; ask one at a time")
+    if a.tournament and a.run is not None:
+        raise ValueError("--tournament takes the run as one of its players; leave --run out")
+    if a.run is None and not a.tournament:
+        raise ValueError("--run is missing: give the directory of a run, or players to --tournament")
+    if a.anchor is not None and not a.tournament:
+        raise ValueError("--anchor is for --tournament; add it or leave --anchor out")
+    if a.plot is not None and not (a.tournament or a.fidelity):
+        raise ValueError("--plot draws what --tournament or --fidelity find; add one of them")
+
+
+def tournament(a: Arguments, mesh) -> tuple[dict, str]:
+    """Plays the round robin; returns its result and the table to print."""
+    from muzero_jax import charts
+    from muzero_jax import tournament as tournaments
+
+    field = tournaments.enter(a.tournament, a.num_simulations)
+    plies = field.host.config.evaluation.opening_plies if a.opening_plies is None else a.opening_plies
+    report = make_progress_report("matches played", interval=0.0)
+    result = tournaments.play(
+        field, mesh, num_games=a.games, opening_plies=plies, seed=a.seed, anchor=a.anchor, report=report
+    )
+    if a.plot is not None:
+        charts.plot_tournament(result, a.plot)
+    return result, tournaments.format_table(result)
+
+
+def fidelity(agent, a: Arguments, about: dict) -> tuple[dict, str]:
+    """Compares the run's model with the rules; returns the result and the tables to print."""
+    from muzero_jax import charts, fidelity_evaluation
+
+    result = fidelity_evaluation.examine(
+        agent,
+        num_positions=a.positions,
+        unroll_steps=a.unroll_steps,
+        num_simulations=a.num_simulations,
+        seed=a.seed,
+    )
+    if a.plot is not None:
+        charts.plot_fidelity(result, a.plot)
+    return about | result, fidelity_evaluation.format_table(result)
+
+
+def show(result: dict, table: str, a: Arguments) -> None:
+    """The result as JSON, or the table."""
+    print(json.dumps(result) if a.json else table)
 
 
 def match_summary(agent, a: Arguments, mesh) -> dict:
@@ -108,9 +181,10 @@ def exhaustive_summary(agent) -> dict:
     }
 
 
-def oracle_summary(agent, a: Arguments) -> dict:
-    """Judges the agent's moves, or another player's, by exact play."""
+def oracle(agent, a: Arguments, about: dict) -> tuple[dict, str]:
+    """Judges the agent's moves, or another player's, by exact play; returns the result and the tables to print."""
     from muzero_jax import oracle_evaluation
+    from muzero_jax.oracles import score
 
     if a.budgets is not None and a.num_simulations is not None:
         raise ValueError("give --budgets or --num-simulations, not both: the second is one budget")
@@ -123,7 +197,8 @@ def oracle_summary(agent, a: Arguments) -> dict:
     result = oracle_evaluation.examine(
         agent, candidates, num_positions=a.positions, seed=a.seed, report=make_progress_report("positions solved")
     )
-    return result | {"run": str(a.run), "iteration": agent.iteration}
+    kinds = {name: value for name, value in (result | about).items() if name != "scores"}
+    return result | about, format_fields(kinds) + "\n\n" + score.format_table(result["scores"])
 
 
 def make_progress_report(what: str, interval: float = 5.0):
@@ -139,22 +214,10 @@ def make_progress_report(what: str, interval: float = 5.0):
     return report
 
 
-def print_oracle_summary(result: dict, *, as_json: bool) -> None:
-    """The kinds of positions, then one line a player."""
-    from muzero_jax.oracles import score
-
-    if as_json:
-        print(json.dumps(result))
-        return
-    print_table({name: value for name, value in result.items() if name != "scores"})
-    print("\n" + score.format_table(result["scores"]))
-
-
-def print_table(result: dict) -> None:
+def format_fields(result: dict) -> str:
     """One line a field, aligned."""
-    for name, value in result.items():
-        text = f"{value:.3f}" if isinstance(value, float) else str(value)
-        print(f"{name:>18}  {text}")
+    texts = {name: f"{value:.3f}" if isinstance(value, float) else str(value) for name, value in result.items()}
+    return "\n".join(f"{name:>18}  {text}" for name, text in texts.items())
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
@@ -21,13 +22,28 @@ Summary = dict[str, Any]
 """`evaluation.summarise`'s dict: wins, draws, losses, games, score, ci95, ..."""
 ShardedMatch = Callable[[Params, Params, Array], Summary]
 
-OPPONENT_SPECS = "random, greedy (the run's own policy head), mcts:N (rollout MCTS, N simulations) or a run directory"
+OPPONENT_SPECS = (
+    "random, greedy (the run's own policy head), rules:N (the run's network, searching with the true rules), mcts:N "
+    "(rollout MCTS, N simulations) or a run directory"
+)
 
 
 def make_agent(config: Config, parts: Parts, num_simulations: int) -> Player:
     """The trained agent as others meet it: search without noise."""
     search = make_search(config, parts.environment, parts.model, noise=False, num_simulations=num_simulations)
     return opponents.search_player(parts.environment, search, f"agent ({num_simulations} simulations)")
+
+
+def make_rules_player(config: Config, parts: Parts, num_simulations: int) -> Player:
+    """The agent's network under the same search, but planning with the true rules in place of its own dynamics."""
+    search = make_search(
+        config, parts.environment, parts.model, noise=False, num_simulations=num_simulations, true_rules=True
+    )
+
+    def act(params, key, states):
+        return search(params, key, states, states.legal_action_mask).action.astype(jnp.int32)
+
+    return Player(f"true rules ({num_simulations} simulations)", act)
 
 
 class Agent(NamedTuple):
@@ -57,25 +73,44 @@ def load_agent(run_dir: Path, num_simulations: int | None = None) -> Agent:
 
 def load_opponent(spec: str, agent: Agent, num_simulations: int | None) -> tuple[Player, Params]:
     """The opponent that `spec` names, with its params: another run's directory, or one of `OPPONENT_SPECS`."""
-    if not (Path(spec) / configs.FILE).exists():
-        return make_opponent(spec, agent.parts), agent.params
-    rival = load_agent(Path(spec), num_simulations)
+    if is_run(spec):
+        rival = load_agent(Path(spec), num_simulations)
+        check_same_game(agent.config, rival.config, spec)
+        return rival.player, rival.params
+    kind, budget = split_budget(spec)
+    if kind == "rules" and budget:
+        return make_rules_player(agent.config, agent.parts, budget), agent.params
+    return make_opponent(spec, agent.parts), agent.params
+
+
+def is_run(spec: str) -> bool:
+    """Whether `spec` is a run's directory; such a name goes before any other meaning."""
+    return (Path(spec) / configs.FILE).exists()
+
+
+def check_same_game(one: Config, other: Config, other_run: str) -> None:
+    """Raises ValueError if two runs cannot meet."""
     for name in ("env", "board_size"):
-        ours, theirs = getattr(agent.config, name), getattr(rival.config, name)
+        ours, theirs = getattr(one, name), getattr(other, name)
         if ours != theirs:
-            raise ValueError(f"the runs are of different games: {name} is {ours} here and {theirs} in {spec}")
-    return rival.player, rival.params
+            raise ValueError(f"the runs are of different games: {name} is {ours} here and {theirs} in {other_run}")
+
+
+def split_budget(spec: str, separator: str = ":") -> tuple[str, int | None]:
+    """`kind:N` as (kind, N), and anything else, a budget of 0 included, as (spec, None)."""
+    kind, _, budget = spec.rpartition(separator)
+    return (kind, int(budget)) if budget.isdecimal() and int(budget) > 0 else (spec, None)
 
 
 def make_opponent(spec: str, parts: Parts) -> Player:
-    """The opponent that `spec` names; ValueError lists the names for any other."""
-    name, _, budget = spec.partition(":")
+    """The opponent that `spec` names, if it needs no config; ValueError lists the names for any other."""
+    kind, budget = split_budget(spec)
     if spec == "random":
         return opponents.random_player(parts.environment)
     if spec == "greedy":
         return opponents.greedy_prior_player(parts.environment, parts.model)
-    if name == "mcts" and budget.isdecimal() and int(budget) > 0:
-        return opponents.rollout_mcts_player(parts.environment, num_simulations=int(budget))
+    if kind == "mcts" and budget:
+        return opponents.rollout_mcts_player(parts.environment, num_simulations=budget)
     raise ValueError(f"unknown opponent {spec!r}: choose {OPPONENT_SPECS}")
 
 

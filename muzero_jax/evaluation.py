@@ -1,4 +1,4 @@
-"""Matches between two `Player`s, and what their results say about strength.
+"""Matches between two `Player`s, and their results as plain numbers.
 
 A match is a pure function of params and a key. Openings are random, and each is played twice with the seats exchanged,
 so an opening that favours one side favours both players once. The two seatings are one `scan` over "does A start", so
@@ -13,14 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Float
-from numpy.typing import ArrayLike
-from scipy import optimize, special
 
 from muzero_jax.legal_actions import uniform_legal_action
 from muzero_jax.types import Environment, EnvState, Params, Player
-
-ELO_PER_NAT = 400 / np.log(10)
 
 
 class MatchResult(NamedTuple):
@@ -98,51 +93,6 @@ def wilson_interval(score: float, num_games: int, z: float = 1.959964) -> tuple[
     centre = shrink * (score + z**2 / (2 * num_games))
     half_width = shrink * z * float(np.sqrt(score * (1 - score) / num_games + (z / (2 * num_games)) ** 2))
     return max(0.0, centre - half_width), min(1.0, centre + half_width)
-
-
-def elo_difference(score: float, *, clip: float = 1e-3) -> float:
-    """The rating difference that makes `score` s expected, 400 log10(s / (1 - s)), with s clipped (1e-3: +-1200)."""
-    clipped = float(np.clip(score, clip, 1 - clip))
-    return ELO_PER_NAT * float(np.log(clipped / (1 - clipped)))
-
-
-def fit_elo(wins: ArrayLike, *, prior_draws: float = 1.0) -> Float[np.ndarray, " P"]:
-    """Bradley-Terry ratings in Elo by maximum likelihood; player 0 is the anchor at 0.
-
-    `wins` is [P, P]: `wins[i, j]` counts i's wins over j, a draw as half a win for both. Every pair that met gets
-    `prior_draws` more draws, which keeps the rating of a player who always won finite.
-
-    Raises:
-        ValueError: not a square matrix of counts, or players that no chain of matches connects.
-    """
-    wins = np.array(wins, float)
-    _check_wins(wins)
-    np.fill_diagonal(wins, 0)
-    wins += prior_draws / 2 * (wins + wins.T > 0)
-
-    if len(wins) == 1:
-        return np.zeros(1)
-    games = wins + wins.T
-    games_in_all = wins.sum()
-
-    def deficit(free):  # [P, P], the opponent's rating less one's own
-        ratings = np.append(0.0, free)
-        return ratings[None, :] - ratings[:, None]
-
-    def loss_and_gradient(free):
-        loss = (wins * np.logaddexp(0, deficit(free))).sum()
-        gradient = (games * special.expit(-deficit(free)) - wins).sum(axis=1)[1:]
-        return loss / games_in_all, gradient / games_in_all
-
-    def hessian(free):
-        curvature = games * special.expit(deficit(free)) * special.expit(-deficit(free))
-        return (np.diag(curvature.sum(axis=1)) - curvature)[1:, 1:] / games_in_all
-
-    start = np.zeros(len(wins) - 1)
-    fit = optimize.minimize(
-        loss_and_gradient, start, jac=True, hess=hessian, method="trust-exact", options={"gtol": 1e-10}
-    )
-    return ELO_PER_NAT * np.append(0.0, fit.x)
 
 
 def _play_opening(environment: Environment, states: EnvState, key: Array, plies: int) -> EnvState:
@@ -224,11 +174,3 @@ def _check_match(environment: Environment, num_games: int, opening_plies: int) -
         raise ValueError(f"An opening has 0 or more plies, not {opening_plies}.")
     if environment.num_players != 2:
         raise ValueError(f"A match needs a game for two players; {environment.name} has {environment.num_players}.")
-
-
-def _check_wins(wins: np.ndarray) -> None:
-    if wins.ndim != 2 or wins.shape[0] != wins.shape[1] or not np.isfinite(wins).all() or (wins < 0).any():
-        raise ValueError("Elo ratings need a square matrix of win counts, with wins[i, j] those of player i over j.")
-    met = wins + wins.T + np.eye(len(wins)) > 0
-    if not (np.linalg.matrix_power(met.astype(float), len(wins)) > 0).all():
-        raise ValueError("Elo ratings need players whom a chain of matches connects; let each play the anchor.")

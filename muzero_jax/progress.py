@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jax
-import numpy as np
 
-from muzero_jax import evaluation
+from muzero_jax import elo
 from muzero_jax.arena import Arena, Summary
 from muzero_jax.checkpoint import Checkpointer, checkpoint_steps, restore_params
 from muzero_jax.config import Config
@@ -61,11 +60,8 @@ class Ladder:
 
     def ratings(self) -> list[float]:
         """Elo of every version so far."""
-        wins = np.zeros((len(self.iterations),) * 2)
-        for i, j, points, against in self._games:
-            wins[i, j] += points
-            wins[j, i] += against
-        return [float(rating) for rating in evaluation.fit_elo(wins)]
+        wins = elo.win_matrix(len(self.iterations), self._games)
+        return [float(rating) for rating in elo.fit_elo(wins)]
 
 
 class Versions:

@@ -38,6 +38,9 @@ KNOWS = {
     "batches": set(),
     "opponents": {"types", "legal_actions"},
     "evaluation": {"types", "legal_actions"},
+    "elo": set(),
+    "fidelity": {"types", "legal_actions"},
+    "charts": set(),
     "exhaustive": {"types", "batches"},
     "training": {
         "types",
@@ -83,7 +86,18 @@ KNOWS = {
         "oracles.score",
         "training",
     },
-    "progress": {"types", "config", "files", "arena", "checkpoint", "evaluation"},
+    "tournament": {"types", "config", "arena", "elo", "evaluation", "opponents"},
+    "fidelity_evaluation": {
+        "types",
+        "config",
+        "arena",
+        "batches",
+        "fidelity",
+        "opponents",
+        "oracles.positions",
+        "training",
+    },
+    "progress": {"types", "config", "files", "arena", "checkpoint", "elo"},
     "runner": {
         "types",
         "config",
@@ -107,7 +121,17 @@ KNOWS = {
     "play.notation": {"types", "play.chess_moves"},
     "play.sgf": {"play.notation", "play.position"},
     "play.drawing": {"play.board", "play.notation", "play.position"},
-    "play.thinking": {"types", "arena", "training", "play.position"},
+    "play.thinking": {"types", "arena", "training", "tree_search", "play.position"},
+    "play.tree_view": {"tree_search", "play.notation", "play.position"},
+    "play.tree_picture": {"play.notation", "play.position", "play.thinking", "play.tree_view"},
+    "play.web_session": {
+        "play.notation",
+        "play.position",
+        "play.thinking",
+        "play.tree_picture",
+        "play.tree_view",
+    },
+    "play.web_server": {"play.web_session"},
     "play.gtp": {
         "play",
         "play.board",
@@ -131,18 +155,31 @@ LIBRARIES = {
     "flax.struct": {"games.hex"},
     "mctx": {"mctx_search"},
     "optax": {"learner", "losses", "value_transform", "training"},  # optimisers: `learner` alone
-    "scipy": {"evaluation"},
+    "scipy": {"elo"},
     "orbax": {"checkpoint"},
     "tensorboardX": {"metrics"},
-    "matplotlib": {"metrics"},
+    "matplotlib": {"metrics", "charts"},
     "rich": {"metrics", "play.terminal"},
     "wandb": {"metrics"},
     "jaxlib": {"devices"},
+    "starlette": {"play.web_server"},
+    "uvicorn": {"play.web_server"},
 }
 OPTIMISER_MODULE = "learner"
 
 # The host's side of the program: nobody else sees a config, whose fields reach the algorithm as keyword arguments.
-READS_CONFIG = {"training", "autotune", "memory", "accounting", "arena", "oracle_evaluation", "progress", "runner"}
+READS_CONFIG = {
+    "training",
+    "autotune",
+    "memory",
+    "accounting",
+    "arena",
+    "oracle_evaluation",
+    "tournament",
+    "fidelity_evaluation",
+    "progress",
+    "runner",
+}
 
 BANNED = {  # the glossary's "don't write", as far as a name alone tells
     "action_mask": "legal_action_mask",

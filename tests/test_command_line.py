@@ -277,6 +277,35 @@ def test_evaluate_needs_a_run(run):
     assert status == EXIT_ERROR and "--run" in words(error) and "Traceback" not in error
 
 
+@pytest.mark.parametrize(
+    "arguments, parts",
+    [
+        (["--oracle", "--fidelity"], ["--fidelity and --oracle", "one at a time"]),
+        (["--tournament", "random", "mcts:1"], ["leave --run out"]),
+        (["--anchor", "random"], ["--anchor is for --tournament"]),
+        (["--plot", "x.png"], ["--plot draws what --tournament or --fidelity find"]),
+        (["--fidelity", "--unroll-steps", 0], ["--unroll-steps is 0"]),
+        (["--fidelity", "--positions", 0], ["--positions is 0"]),
+    ],
+)
+def test_questions_that_do_not_go_together_are_refused(run, saved_run, arguments, parts):
+    assert_one_sentence(run(evaluate, "--run", saved_run, *arguments), *parts)
+
+
+def test_a_tournament_takes_its_runs_as_players(run, saved_run):
+    assert_one_sentence(run(evaluate, "--tournament", "random", "mcts:1"), "needs a run directory among its players")
+    assert_one_sentence(run(evaluate, "--tournament", saved_run, "rnadom"), "no player 'rnadom'")
+
+
+def test_fidelity_is_a_table_with_what_it_means_and_a_picture(run, saved_run, tmp_path):
+    picture = tmp_path / "drift.svg"
+    flags = ["--fidelity", "--positions", 4, "--unroll-steps", 1, "--num-simulations", 2, "--plot", picture]
+    status, output, _ = run(evaluate, "--run", saved_run, *flags)
+    assert status == 0
+    assert "Along uniformly random moves" in output and "--opponent rules:2" in output
+    assert "<svg" in picture.read_text()
+
+
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 

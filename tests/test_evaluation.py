@@ -1,4 +1,4 @@
-"""Matches are fair, legal and counted right; intervals and ratings are the textbook's."""
+"""Matches are fair, legal and counted right; intervals are the textbook's."""
 
 import jax
 import jax.numpy as jnp
@@ -171,54 +171,3 @@ def test_summary_of_a_hand_worked_match():
 )
 def test_wilson_interval_of_known_cases(score, num_games, low, high):
     np.testing.assert_allclose(evaluation.wilson_interval(score, num_games), (low, high), atol=1e-4)
-
-
-# --- Elo --------------------------------------------------------------------------------------------------------
-
-
-def test_elo_difference_of_known_scores():
-    assert evaluation.elo_difference(0.5) == 0
-    np.testing.assert_allclose(evaluation.elo_difference(10 / 11), 400)
-    np.testing.assert_allclose(evaluation.elo_difference(0.25), -evaluation.elo_difference(0.75))
-    assert 1199 < evaluation.elo_difference(1.0) < 1201
-    assert evaluation.elo_difference(0.0) == -evaluation.elo_difference(1.0)
-
-
-def test_fit_elo_of_two_players_is_the_elo_difference_of_their_score():
-    ratings = evaluation.fit_elo(np.array([[0.0, 25.0], [75.0, 0.0]]), prior_draws=0.0)
-    np.testing.assert_allclose(ratings, [0, evaluation.elo_difference(0.75)], atol=1e-4)
-
-
-def test_fit_elo_counts_its_prior_as_draws():
-    ratings = evaluation.fit_elo(np.array([[0.0, 0.0], [9.0, 0.0]]), prior_draws=2.0)
-    np.testing.assert_allclose(ratings, [0, 400], atol=1e-4)  # 10 : 1
-
-
-def test_fit_elo_recovers_known_strengths_from_their_expected_results():
-    strengths = np.array([0.0, 150.0, -80.0, 420.0, 900.0])
-    expected_score = 1 / (1 + 10 ** ((strengths[None, :] - strengths[:, None]) / 400))
-    wins = 200 * expected_score
-    wins[0, 4] = wins[4, 0] = 0  # a pair that never met
-    np.testing.assert_allclose(evaluation.fit_elo(wins, prior_draws=0.0), strengths, atol=1e-3)
-
-
-def test_fit_elo_recovers_known_strengths_from_sampled_results():
-    rng = np.random.default_rng(0)
-    strengths = np.array([0.0, 100.0, 250.0, 300.0])
-    expected_score = 1 / (1 + 10 ** ((strengths[None, :] - strengths[:, None]) / 400))
-    upper = np.triu(rng.binomial(1000, expected_score), 1)
-    wins = upper + np.triu(1000 - upper, 1).T
-    np.testing.assert_allclose(evaluation.fit_elo(wins), strengths, atol=25)
-
-
-def test_fit_elo_stays_finite_when_one_player_wins_every_game():
-    ratings = evaluation.fit_elo(np.array([[0.0, 0.0, 0.0], [64.0, 0.0, 0.0], [64.0, 64.0, 0.0]]))
-    assert np.isfinite(ratings).all()
-    assert 0 < ratings[1] < ratings[2] < 4000
-
-
-def test_fit_elo_refuses_players_that_no_matches_connect():
-    with pytest.raises(ValueError, match="chain of matches"):
-        evaluation.fit_elo(np.array([[0.0, 3, 0], [2, 0, 0], [0, 0, 0]]))
-    with pytest.raises(ValueError, match="square matrix"):
-        evaluation.fit_elo(np.zeros((2, 3)))

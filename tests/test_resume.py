@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import accounting, evaluation, metrics, runner, training
+from muzero_jax import accounting, elo, metrics, runner, training
 from muzero_jax import config as configs
 from muzero_jax.arena import Arena
 from muzero_jax.checkpoint import Checkpointer, checkpoint_steps
@@ -314,4 +314,4 @@ def test_a_ladder_of_two_is_the_elo_of_their_match(tmp_path):
     ladder = Ladder(tmp_path / "elo.json")
     ladder.add(1, {})
     rating = ladder.add(2, {1: DRAWN | {"score": 0.75, "games": 4000}})
-    assert rating == pytest.approx(evaluation.elo_difference(0.75), abs=0.5)
+    assert rating == pytest.approx(elo.elo_difference(0.75), abs=0.5)
