@@ -1,7 +1,8 @@
 """Plays against a trained agent: python experiments/play.py --run runs/hex-5-seed0
 
 In the terminal by default. `--engine` speaks the Go Text Protocol on stdin and stdout, with HexGui's dialect for Hex,
-or UCI if the game is chess and the first line is `uci`; then stdout carries nothing else.
+or UCI if the game is chess and the first line is `uci`; then stdout carries nothing else. `--web` serves a board on
+127.0.0.1 for a browser, and `--tree out.svg` draws the search tree of a position (the opening, or after `--moves`).
 """
 
 import itertools
@@ -39,6 +40,18 @@ class Arguments:
     """of the moves drawn at a temperature"""
     colour: Literal["b", "w"] | None = None
     """yours, in the terminal; asked for if left out"""
+    web: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """serve a board for the browser on this machine, until Ctrl-C"""
+    port: int = 8000
+    """of --web; 0 takes any that is free"""
+    tree: Path | None = None
+    """SVG file to draw a search tree into"""
+    moves: str = ""
+    """of --tree, from the opening to the position that it shows: "a1 b2", in the game's notation"""
+    depth: int = 4
+    """of --tree, in moves"""
+    width: int = 4
+    """of --tree: how many moves of each node, the most visited first"""
     devices: int | None = None
 
 
@@ -55,6 +68,10 @@ def main(arguments: list[str]) -> int:
     position, thinker, moves = load(a)
     if out is not None:
         serve(a, position, thinker, moves, out)
+    elif a.web:
+        serve_page(a, position, thinker, moves)
+    elif a.tree:
+        draw_tree(a, a.tree, position, thinker, moves)
     else:
         play_in_terminal(a, position, thinker, moves)
     return 0
@@ -68,8 +85,18 @@ def check(a: Arguments) -> None:
         raise ValueError(f"--temperature is {a.temperature}, but must not be negative")
     if a.seed < 0:
         raise ValueError(f"--seed is {a.seed}, but must not be negative")
+    if a.engine + a.web + (a.tree is not None) > 1:
+        raise ValueError("choose one of --engine, --web and --tree")
     if a.engine and a.colour:
         raise ValueError("--colour is for the terminal; an engine plays the colour that it is asked for")
+    if a.web and (a.colour or a.time_per_move or a.notation != "standard"):
+        raise ValueError(
+            "--web takes neither --colour, --time-per-move nor --notation; the page asks for what it needs"
+        )
+    if a.tree and a.time_per_move:
+        raise ValueError("--tree takes --num-simulations, not --time-per-move")
+    if a.moves and not a.tree:
+        raise ValueError("--moves is for --tree")
 
 
 def load(a: Arguments):
@@ -103,6 +130,42 @@ def serve(a: Arguments, position, thinker, moves, out) -> None:
         uci.serve(uci.UciSession(position, thinker, moves, seconds=a.time_per_move), rest, out)
     else:
         gtp.serve(gtp.GtpSession(position, thinker, moves, seconds=a.time_per_move), rest, out)
+
+
+def serve_page(a: Arguments, position, thinker, moves) -> None:
+    """Serves the board in the browser until Ctrl-C."""
+    try:
+        from muzero_jax.play import web_server
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "uvicorn"):
+            raise
+        raise ValueError(
+            "the board in the browser needs two more packages: pip install -e '.[web]' -c constraints.txt"
+        ) from None
+    from muzero_jax.play.web_session import WebGame
+
+    game = WebGame(position, thinker, moves)
+    listener = web_server.listen(a.port)
+    print("compiling the search ...", flush=True)
+    thinker.prepare(position)
+    print(f"play at http://{web_server.HOST}:{listener.getsockname()[1]} (Ctrl-C ends)", flush=True)
+    try:
+        web_server.make_server(game).run(sockets=[listener])
+    except KeyboardInterrupt:
+        print()
+
+
+def draw_tree(a: Arguments, path: Path, position, thinker, moves) -> None:
+    """Draws the search tree after --moves into a file."""
+    from muzero_jax.play import tree_picture
+
+    for text in a.moves.split():
+        try:
+            position.play(moves.read(position.state, text))
+        except ValueError as error:
+            raise ValueError(f"--moves: {text} is move {len(position.plies) + 1}, but an {error}") from None
+    tree_picture.picture(thinker, position, moves, depth=a.depth, width=a.width).save(path)
+    print(f"drew {path}")
 
 
 def play_in_terminal(a: Arguments, position, thinker, moves) -> None:

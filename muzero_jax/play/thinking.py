@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 
 from muzero_jax import arena, training
 from muzero_jax.play.position import Position
+from muzero_jax.tree_search import Tree
 from muzero_jax.types import EnvState, Params, SearchFn
 
 FIRST_BUDGET = 16  # measured first when a time is to choose: enough simulations to tell their price
@@ -33,6 +34,7 @@ class Analysis(NamedTuple):
     prior_value: float  # the network's own value
     num_simulations: int
     seconds: float
+    tree: Tree | None = None  # of the search, without embeddings, still on the device; None if the engine is mctx
 
     def best(self, count: int) -> list[int]:
         """The actions that search likes best, at most `count` and only those with a share of a thousandth."""
@@ -167,13 +169,12 @@ class Thinker:
         if is_new:
             self._compiled[budget] = self._compile(budget)
         start = time.perf_counter()
-        action, policy, value, prior, prior_value = jax.device_get(
-            self._compiled[budget](self._params, state.observation[None], jnp.asarray(mask)[None])
-        )
+        answer, tree = self._compiled[budget](self._params, state.observation[None], jnp.asarray(mask)[None])
+        action, policy, value, prior, prior_value = jax.device_get(answer)
         seconds = time.perf_counter() - start
         if not is_new:
             self._took[budget] = seconds if budget not in self._took else (self._took[budget] + seconds) / 2
-        return Analysis(int(action), policy, float(value), prior, float(prior_value), budget, seconds)
+        return Analysis(int(action), policy, float(value), prior, float(prior_value), budget, seconds, tree)
 
     def _compile(self, budget: int) -> Callable:
         search, predict = self._make_search(budget), self._predict
@@ -181,7 +182,8 @@ class Thinker:
         def think(params, observation, mask):
             output = search(params, jax.random.key(0), observation, mask)
             prior, prior_value = predict(params, observation, mask)
-            return output.action[0], output.policy[0], output.value[0], prior[0], prior_value[0]
+            tree = output.tree._replace(embedding=None) if isinstance(output.tree, Tree) else None
+            return (output.action[0], output.policy[0], output.value[0], prior[0], prior_value[0]), tree
 
         return jax.jit(think)
 

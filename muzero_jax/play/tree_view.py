@@ -1,0 +1,104 @@
+"""A search tree as a person reads it: branches of moves, of which only the busiest are kept.
+
+The tree of a search is arrays on the device, in the network's own world: below the root a learned model knows no rules,
+so it also imagines moves that nobody may make. Moves are therefore named by playing them in the real game as far as
+that goes, and those that its rules forbid are marked: that is where the model dreams.
+"""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from muzero_jax.play.notation import Notation
+from muzero_jax.play.position import Position
+from muzero_jax.tree_search import ROOT, Tree
+
+NO_ACTION = -1
+"""The action of the root, to which none leads."""
+
+
+class Branch(NamedTuple):
+    """A node, with the edge that leads to it."""
+
+    action: int
+    visits: int  # simulations that took the edge; at the root, all of them
+    q: float  # of the edge, in [-1, 1], for the one who moves along it; at the root, the search's value for the mover
+    prior: float  # of the edge; 1 at the root
+    is_best: bool  # on the line that the search expects: the root, its choice, then the most visited moves
+    hidden: int  # visited moves of this node that are not among `children`
+    children: tuple["Branch", ...]
+    text: str = ""  # the move as its players write it; the action's number where the real game ended or never came
+    is_legal: bool = True  # False where the rules forbid the move, or one above it
+
+
+def branches(tree: Tree, best: int, *, depth: int, width: int, width_below: int | None = None) -> Branch:
+    """The first game's tree down to `depth` moves, with the `width` most visited moves of every node.
+
+    Args:
+      best: the search's choice at the root, which is always kept and comes first.
+      width_below: as `width`, for nodes below the root; 1 gives lines instead of a tree.
+
+    Raises ValueError if a limit is not positive.
+    """
+    for limit, value in (("depth", depth), ("width", width), ("width below the root", width_below or 1)):
+        if value < 1:
+            raise ValueError(f"the tree's {limit} is {value}, but must be positive")
+    fields = jax.device_get((tree.visits, tree.q, tree.prior, tree.children, tree.value))
+    visits, q, prior, children, value = (np.asarray(field)[:, 0] for field in fields)
+
+    def grow(node: int, left: int, action: int, edge: tuple[int, float, float], is_best: bool) -> Branch:
+        order = [int(a) for a in np.lexsort((-prior[node], -visits[node])) if visits[node, a] > 0]
+        if node == ROOT and best in order:
+            order = [best, *(a for a in order if a != best)]
+        limit = width if node == ROOT or width_below is None else width_below
+        kept = order[:limit] if left else []
+        grown = tuple(
+            grow(
+                int(children[node, a]),
+                left - 1,
+                a,
+                (int(visits[node, a]), float(q[node, a]), float(prior[node, a])),
+                is_best and a == order[0],
+            )
+            for a in kept
+        )
+        return Branch(action, *edge, is_best, len(order) - len(kept), grown)
+
+    return grow(ROOT, depth, NO_ACTION, (int(visits[ROOT].sum()), float(value[ROOT]), 1.0), True)
+
+
+def named(root: Branch, position: Position, notation: Notation) -> Branch:
+    """`root`, which belongs to `position`, with `text` and `is_legal` filled in; `position` is as before."""
+    before = position.snapshot()
+    try:
+        return root._replace(children=tuple(_named(child, position, notation) for child in root.children))
+    finally:
+        position.restore(before)
+
+
+def _named(branch: Branch, position: Position, notation: Notation) -> Branch:
+    if not position.legal_action_mask()[branch.action]:
+        return _dreamt(branch)
+    text = notation.write(position.state, branch.action)
+    position.play(branch.action)
+    children = tuple(_named(child, position, notation) for child in branch.children)
+    position.undo()
+    return branch._replace(text=text, children=children)
+
+
+def _dreamt(branch: Branch) -> Branch:
+    """No state of the game belongs to it, so neither does a notation."""
+    children = tuple(_dreamt(child) for child in branch.children)
+    return branch._replace(text=f"#{branch.action}", is_legal=False, children=children)
+
+
+def lines(root: Branch) -> list[list[Branch]]:
+    """Each of the root's moves with what follows it, always the first child."""
+    found = []
+    for branch in root.children:
+        line = [branch]
+        while line[-1].children:
+            line.append(line[-1].children[0])
+        found.append(line)
+    return found

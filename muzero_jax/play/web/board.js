@@ -1,0 +1,272 @@
+// Draws a position as SVG, one focusable cell a field of the board. A unit is the width of a cell.
+// Cells are told apart by row and column, row 0 being the top row of `squares`; `flipped` turns chess around.
+
+const NAMESPACE = "http://www.w3.org/2000/svg";
+const HALF_HEX = Math.sqrt(3) / 2;
+const EMPTY = ".";
+
+// Silhouettes in a box of 45, drawn for this page.
+const PIECES = {
+  p: "M22.5 9a6 6 0 0 1 4 10.4c3.6 2.2 4 6 3.4 9.6h-14.8c-.6-3.6-.2-7.4 3.4-9.6a6 6 0 0 1 4-10.4zM13 38c0-5 2-7 4-9h11c2 2 4 4 4 9z",
+  r: "M11 39v-4h2.5l2-16-3.5-2.5v-8h5v3.5h3v-3.5h5v3.5h3v-3.5h5v8l-3.5 2.5 2 16h2.5v4z",
+  n: "M15 39c-.5-8 7-12 6.5-18-2 3-6 3-8 5.5l-4-3.5 7.5-11 .5-5 4.5 3.5c10 .5 14.5 12 12.5 28.5zM19 15.5v.1",
+  b: "M22.5 5.5a2.5 2.5 0 0 1 1.7 4.3c4.5 3.7 7.3 8.2 7.3 12.2 0 3-1.5 5-3.5 6.5l1.5 5.5h-14l1.5-5.5c-2-1.5-3.5-3.5-3.5-6.5 0-4 2.8-8.5 7.3-12.2a2.5 2.5 0 0 1 1.7-4.3zM22.5 15.5v7M19 19h7M11 39c0-3.5 2-5 4.5-5h14c2.5 0 4.5 1.5 4.5 5z",
+  q: "M12 33 7 15l7.5 9 2.5-13.5 5.5 12.5 5.5-12.5 2.5 13.5 7.5-9-5 18zM11 39c0-3 1-4.5 3-6h17c2 1.5 3 3 3 6z",
+  k: "M21 3h3v3h3.5v3H24v4h-3V9h-3.5V6H21zM22.5 20c-3-9 4-9 0 0 4-8 16-6 15 2-.6 5-5 7-5.5 11h-19c-.5-4-4.9-6-5.5-11-1-8 11-10 15-2zM11.5 39c0-3 1-4.5 3-6h16c2 1.5 3 3 3 6z",
+};
+const PIECE_NAMES = { p: "pawn", r: "rook", n: "knight", b: "bishop", q: "queen", k: "king" };
+
+export function cellText(state, row, column) {
+  return state.board === "connect_four" ? state.columns[column] : state.columns[column] + state.rows[row];
+}
+
+export function element(name, attributes, ...children) {
+  const made = document.createElementNS(NAMESPACE, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+export class Board {
+  constructor(svg, onCell) {
+    this.svg = svg;
+    this.onCell = onCell;
+    this.focused = [0, 0];
+    svg.addEventListener("click", (event) => this.press(event));
+    svg.addEventListener("keydown", (event) => this.key(event));
+    svg.addEventListener("focusin", (event) => this.remember(event.target.closest(".cell")));
+  }
+
+  // `overlay`: null, or {cells: Map "row,column" -> {text, strength 0..1, kind}, arrows: [{from, to, strength}]}.
+  draw(state, { overlay = null, flipped = false, chosen = null, targets = [] } = {}) {
+    const hadFocus = this.svg.contains(document.activeElement);
+    Object.assign(this, { state, overlay, flipped, chosen, targets });
+    this.height = state.squares.length;
+    this.width = state.squares[0].length;
+    this.focused = [Math.min(this.focused[0], this.height - 1), Math.min(this.focused[1], this.width - 1)];
+    this.svg.setAttribute("class", state.board);
+    this.svg.setAttribute("aria-label", `Board, ${this.height} rows of ${this.width}`);
+    this.svg.replaceChildren(...this.below(), ...this.cells(), ...this.above());
+    const [left, top, right, bottom] = this.bounds();
+    this.svg.setAttribute("viewBox", `${left} ${top} ${right - left} ${bottom - top}`);
+    if (hadFocus) this.focus(...this.focused);
+  }
+
+  centre(row, column) {
+    if (this.state.board === "hex") return [column + row / 2, row * HALF_HEX];
+    return this.flipped ? [this.width - 1 - column, this.height - 1 - row] : [column, row];
+  }
+
+  bounds() {
+    if (this.state.board === "hex") {
+      return [-1.3, -1.15, this.width + (this.height - 1) / 2 + 0.3, (this.height - 1) * HALF_HEX + 0.85];
+    }
+    return [-1.05, -1.05, this.width - 0.4, this.height - 0.4];
+  }
+
+  // Rows, goal edges, grids: what lies under the cells.
+  below() {
+    const { board, columns, rows } = this.state;
+    const parts = [];
+    if (board === "hex") parts.push(...this.goals());
+    if (board === "go") parts.push(...this.lines());
+    columns.forEach((text, column) => {
+      const [x] = this.centre(0, column);
+      parts.push(element("text", { class: "label", x: board === "hex" ? x - 0.35 : x, y: -0.8 }, text));
+    });
+    if (board === "connect_four") return parts;
+    rows.forEach((text, row) => {
+      const [, y] = this.centre(row, 0);
+      parts.push(element("text", { class: "label", x: board === "hex" ? row / 2 - 0.95 : -0.8, y }, text));
+    });
+    return parts;
+  }
+
+  // The first mover joins top and bottom.
+  goals() {
+    const { width, height } = this;
+    const corner = (row, column, index) => hexCorner(this.centre(row, column), index);
+    const across = (row, first, middle, last) => Array.from({ length: width }, (_, c) => [first, middle, last].map((i) => corner(row, c, i))).flat();
+    const down = (column, first, middle, last) => Array.from({ length: height }, (_, r) => [first, middle, last].map((i) => corner(r, column, i))).flat();
+    const sides = [
+      ["second", down(0, 5, 4, 3)],
+      ["second", down(width - 1, 0, 1, 2)],
+      ["first", across(0, 5, 0, 1)],
+      ["first", across(height - 1, 4, 3, 2)],
+    ];
+    const line = (kind, points) => element("polyline", { class: `goal ${kind}`, points: points.join(" ") });
+    return [...sides.map(([, points]) => line("outline", points)), ...sides.map(([kind, points]) => line(kind, points))];
+  }
+
+  lines() {
+    const last = this.width - 1;
+    const parts = [element("rect", { class: "wood", x: -0.55, y: -0.55, width: last + 1.1, height: last + 1.1, rx: 0.1 })];
+    for (let i = 0; i <= last; i++) parts.push(element("path", { class: "grid", d: `M0 ${i}H${last}M${i} 0V${last}` }));
+    const near = last > 12 ? 3 : 2;
+    const stars = last > 12 ? [near, last / 2, last - near] : [near, last - near];
+    const points = stars.flatMap((x) => stars.map((y) => [x, y])).concat([[last / 2, last / 2]]);
+    return [...parts, ...points.map(([cx, cy]) => element("circle", { class: "star", cx, cy, r: 0.08 }))];
+  }
+
+  cells() {
+    const lasts = this.lastCells();
+    const order = [];
+    for (let row = 0; row < this.height; row++) for (let column = 0; column < this.width; column++) order.push(this.cell(row, column, lasts));
+    return order;
+  }
+
+  cell(row, column, lasts) {
+    const { state } = this;
+    const [x, y] = this.centre(row, column);
+    const piece = state.squares[row][column];
+    const key = `${row},${column}`;
+    const note = this.overlay?.cells.get(key);
+    const isLast = lasts.has(key);
+    const isFocused = row === this.focused[0] && column === this.focused[1];
+    const isChosen = this.chosen !== null && this.chosen[0] === row && this.chosen[1] === column;
+    const group = element("g", {
+      class: `cell${(row + column) % 2 ? " odd" : ""}${isChosen ? " chosen" : ""}`,
+      role: "button",
+      tabindex: isFocused ? 0 : -1,
+      "data-row": row,
+      "data-column": column,
+      "data-cell": cellText(state, row, column),
+      "aria-label": this.describe(row, column, piece, isLast, note),
+    });
+    group.append(this.shape("ground", x, y));
+    if (state.board === "connect_four") group.append(element("circle", { class: "hole", cx: x, cy: y, r: 0.42 }));
+    if (isLast && state.board === "chess") group.append(this.shape("last", x, y));
+    if (note) group.append(this.shade(note, x, y));
+    if (piece !== EMPTY) group.append(this.piece(piece, x, y));
+    if (isLast && state.board !== "chess") group.append(element("circle", { class: "last", cx: x, cy: y, r: state.board === "tic_tac_toe" ? 0.44 : 0.2 }));
+    if (this.targets.includes(key)) group.append(element("circle", { class: "target", cx: x, cy: y, r: 0.14 }));
+    if (note?.text) group.append(element("text", { class: "number", x, y }, note.text));
+    group.append(this.shape("focus", x, y));
+    return group;
+  }
+
+  shape(kind, x, y) {
+    const inner = kind === "ground" ? 0 : 0.06;
+    if (this.state.board === "hex") {
+      const points = [0, 1, 2, 3, 4, 5].map((i) => hexCorner([x, y], i, 1 - inner));
+      return element("polygon", { class: kind, points: points.join(" ") });
+    }
+    const half = 0.5 - inner;
+    return element("rect", { class: kind, x: x - half, y: y - half, width: 2 * half, height: 2 * half });
+  }
+
+  shade(note, x, y) {
+    const opacity = (0.12 + 0.75 * note.strength).toFixed(3);
+    if (this.state.board === "hex" || this.state.board === "chess" || this.state.board === "tic_tac_toe") {
+      const shape = this.shape(`share ${note.kind}`, x, y);
+      shape.setAttribute("fill-opacity", opacity);
+      return shape;
+    }
+    return element("circle", { class: `share ${note.kind}`, cx: x, cy: y, r: 0.42, "fill-opacity": opacity });
+  }
+
+  piece(piece, x, y) {
+    const { board } = this.state;
+    if (board === "chess") {
+      const kind = piece === piece.toUpperCase() ? "white" : "black";
+      return element("path", { class: `piece ${kind}`, d: PIECES[piece.toLowerCase()], transform: `translate(${x - 0.46} ${y - 0.48}) scale(.0206)` });
+    }
+    const kind = piece === "X" ? "first" : "second";
+    if (board === "tic_tac_toe") {
+      if (piece === "O") return element("circle", { class: `mark ${kind}`, cx: x, cy: y, r: 0.27 });
+      return element("path", { class: `mark ${kind}`, d: `M${x - 0.25} ${y - 0.25}l.5 .5m0 -.5l-.5 .5` });
+    }
+    return element("circle", { class: `stone ${kind}`, cx: x, cy: y, r: { hex: 0.36, go: 0.46, othello: 0.41 }[board] ?? 0.42 });
+  }
+
+  // Arrows of chess moves, above everything.
+  above() {
+    return (this.overlay?.arrows ?? []).flatMap(({ from, to, strength }) => {
+      const [x, y] = this.centre(...from);
+      const [u, v] = this.centre(...to);
+      const length = Math.hypot(u - x, v - y);
+      const [a, b] = [(u - x) / length, (v - y) / length];
+      const width = 0.05 + 0.13 * strength;
+      const head = 0.16 + width;
+      const [s, t] = [u - a * (head + 0.1), v - b * (head + 0.1)];
+      const points = [[s + a * head, t + b * head], [s - b * head * 0.6, t + a * head * 0.6], [s + b * head * 0.6, t - a * head * 0.6]];
+      const opacity = (0.35 + 0.55 * strength).toFixed(2);
+      return [
+        element("path", { class: "arrow", d: `M${x} ${y}L${s} ${t}`, "stroke-width": width, opacity }),
+        element("polygon", { class: "arrow-head", points: points.join(" "), opacity }),
+      ];
+    });
+  }
+
+  // Where the last move went, as keys "row,column".
+  lastCells() {
+    const { state } = this;
+    const move = state.moves.at(-1);
+    if (!move) return new Set();
+    if (state.board === "connect_four") {
+      const column = state.columns.indexOf(move);
+      return new Set([`${state.squares.findIndex((row) => row[column] !== EMPTY)},${column}`]);
+    }
+    const parts = state.board === "chess" ? [move.slice(0, 2), move.slice(2, 4)] : [move];
+    return new Set(parts.map((part) => this.find(part)).filter(Boolean).map((cell) => cell.join()));
+  }
+
+  // The cell that a text names, as [row, column], or null.
+  find(text) {
+    const { columns, rows } = this.state;
+    const column = columns.findIndex((name) => text.startsWith(name));
+    const row = column < 0 ? -1 : rows.indexOf(text.slice(columns[column].length));
+    return row < 0 ? null : [row, column];
+  }
+
+  describe(row, column, piece, isLast, note) {
+    const { board, names } = this.state;
+    let holds = "empty";
+    if (piece !== EMPTY && board === "chess") holds = `${piece === piece.toUpperCase() ? "white" : "black"} ${PIECE_NAMES[piece.toLowerCase()]}`;
+    else if (piece !== EMPTY) holds = names[piece === "X" ? 0 : 1];
+    const place = this.state.columns[column] + this.state.rows[row];
+    return [place, holds, isLast && "last move", note?.text && `agent: ${note.text}`].filter(Boolean).join(", ");
+  }
+
+  press(event) {
+    const cell = event.target.closest(".cell");
+    if (!cell) return;
+    const place = [Number(cell.dataset.row), Number(cell.dataset.column)];
+    this.focus(...place);
+    this.onCell(...place);
+  }
+
+  key(event) {
+    const cell = event.target.closest(".cell");
+    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (!cell || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (step) {
+      const turn = this.flipped ? -1 : 1;
+      const row = Number(cell.dataset.row) + turn * step[0];
+      const column = Number(cell.dataset.column) + turn * step[1];
+      if (row >= 0 && row < this.height && column >= 0 && column < this.width) this.focus(row, column);
+    } else if (event.key === "Enter" || event.key === " ") {
+      this.onCell(Number(cell.dataset.row), Number(cell.dataset.column));
+    } else return;
+    event.preventDefault();
+  }
+
+  focus(row, column) {
+    this.svg.querySelector(`[data-row="${row}"][data-column="${column}"]`)?.focus();
+  }
+
+  // One cell alone is a stop of the Tab key: the last that had the focus.
+  remember(cell) {
+    if (!cell) return;
+    for (const other of this.svg.querySelectorAll('[tabindex="0"]')) other.setAttribute("tabindex", -1);
+    cell.setAttribute("tabindex", 0);
+    this.focused = [Number(cell.dataset.row), Number(cell.dataset.column)];
+  }
+}
+
+// Corner 0 is the top one, then clockwise; the hexagon stands on a corner and is one unit wide.
+function hexCorner([x, y], index, scale = 1) {
+  const angle = (Math.PI / 3) * index - Math.PI / 2;
+  const radius = scale / Math.sqrt(3);
+  return [x + radius * Math.cos(angle), y + radius * Math.sin(angle)];
+}

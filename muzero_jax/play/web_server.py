@@ -1,0 +1,149 @@
+"""The board in the browser: a page and a handful of JSON questions, for this machine's own user alone.
+
+It binds 127.0.0.1, answers only to that name, takes orders only as JSON (which other sites' pages cannot send
+unasked) and loads nothing from anywhere. Every mistake is status 4xx with one sentence in `error`.
+"""
+
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from muzero_jax.play.web_session import WebGame
+
+HOST = "127.0.0.1"
+PAGE = Path(__file__).parent / "web"
+MOST_BYTES = 10_000
+"""Of a question; a longer one is no question of ours."""
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"}
+
+
+def make_app(game: WebGame) -> Starlette:
+    """The application: the page at `/`, the game under `/api`, the last search's tree at `/tree.svg`."""
+
+    async def state(request: Request) -> Response:
+        return await _answer(game.state)
+
+    async def order(request: Request) -> Response:
+        name = request.path_params["order"]
+        if name not in ORDERS:
+            return _refuse(404, f"there is no order {name[:32]}")
+        if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
+            return _refuse(415, "orders are taken as application/json only")
+        try:
+            fields = _fields(await _body(request), ORDERS[name])
+        except ValueError as mistake:
+            return _refuse(400, str(mistake))
+        return await _answer(getattr(game, name.replace("-", "_")), **fields)
+
+    async def tree(request: Request) -> Response:
+        try:
+            svg = await run_in_threadpool(game.tree)
+        except ValueError as mistake:
+            return Response(f"{mistake}\n", 404, HEADERS, "text/plain")
+        return Response(svg, headers=HEADERS | PICTURE_HEADERS, media_type="image/svg+xml")
+
+    routes = [
+        Route("/api/state", state),
+        Route("/api/{order}", order, methods=["POST"]),
+        Route("/tree.svg", tree),
+        Mount("/", _Page(directory=PAGE, html=True)),
+    ]
+    return Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])])
+
+
+ORDERS: dict[str, dict[str, type]] = {
+    "play": {"move": str, "ply": int},
+    "agent-move": {"num_simulations": int, "ply": int},
+    "analysis": {"num_simulations": int, "ply": int},
+    "undo": {"colour": int},
+    "new": {},
+}
+"""What may be posted under `/api`, with the fields it may hold; `WebGame`'s methods of that name."""
+
+
+def listen(port: int) -> socket.socket:
+    """A socket on 127.0.0.1; port 0 takes any that is free. Raises ValueError if the port is not to be had."""
+    if not 0 <= port <= 65535:
+        raise ValueError(f"--port is {port}, but must be from 0 to 65535")
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+    except OSError as error:
+        listener.close()
+        raise ValueError(f"port {port} cannot be used ({error.strerror}): choose another with --port") from None
+    return listener
+
+
+def make_server(game: WebGame) -> uvicorn.Server:
+    """A server that `run(sockets=[...])` runs until it is interrupted or `should_exit` is set."""
+    config = uvicorn.Config(make_app(game), log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1)
+    return uvicorn.Server(config)
+
+
+class _Page(StaticFiles):
+    """The files of the page, with the headers that keep it to itself."""
+
+    def file_response(self, *args, **kwargs) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers.update(HEADERS)
+        return response
+
+
+async def _answer(question: Callable[..., dict[str, Any]], **fields) -> Response:
+    try:
+        return JSONResponse(await run_in_threadpool(question, **fields), headers=HEADERS)
+    except ValueError as mistake:
+        return _refuse(400, str(mistake))
+
+
+def _refuse(status: int, sentence: str) -> Response:
+    return JSONResponse({"error": sentence}, status, HEADERS)
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise ValueError(f"an order has at most {MOST_BYTES} bytes")
+    return body
+
+
+def _fields(body: bytes, allowed: dict[str, type]) -> dict[str, Any]:
+    """The order's fields, of their types; null counts as left out. Raises ValueError for anything else."""
+    try:
+        fields = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        raise ValueError("an order is a JSON object") from None
+    if not isinstance(fields, dict):
+        raise ValueError("an order is a JSON object")
+    fields = {name: value for name, value in fields.items() if value is not None}
+    for name, value in fields.items():
+        if name not in allowed:
+            raise ValueError(f"there is no field {name[:32]}")
+        if type(value) is not allowed[name]:
+            raise ValueError(f"{name} must be {'text' if allowed[name] is str else 'a whole number'}")
+    if "move" in allowed and "move" not in fields:
+        raise ValueError("a move is missing")
+    return fields

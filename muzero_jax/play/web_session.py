@@ -1,0 +1,208 @@
+"""A game as the page in the browser sees it: one dict per question, nothing of HTTP.
+
+There is one game a server, whoever looks at it. The page says which ply it talks about, so a click on a board that has
+changed since (a second tab, a slow answer) is refused instead of played. Which side is the agent's is the page's
+business: it asks for the agent's moves, so people, agents or both can play.
+"""
+
+import threading
+from typing import Any
+
+from muzero_jax.play import tree_picture, tree_view
+from muzero_jax.play.notation import Notation
+from muzero_jax.play.position import Position
+from muzero_jax.play.thinking import Analysis, Thinker
+
+BOARDS = {
+    "tic_tac_toe": "tic_tac_toe",
+    "connect_four": "connect_four",
+    "othello": "othello",
+    "hex": "hex",
+    "go_9x9": "go",
+    "go_19x19": "go",
+    "chess": "chess",
+    "gardner_chess": "chess",
+}
+"""How the page draws each game's board."""
+
+COLOURS = {"tic_tac_toe": ("X", "O"), "connect_four": ("red", "yellow"), "chess": ("white", "black")}
+"""What the page calls the first mover and the other, by board; black and white elsewhere."""
+
+BUDGETS = (1, 4, 16, 64, 256, 1024)
+MOST_SIMULATIONS = 4096
+"""A budget is a program to compile and a tree to hold, so a page may not ask for any."""
+
+NUM_LINES, LINE_LENGTH = 4, 6
+
+
+class WebGame:
+    """One game against one agent; answers one question at a time.
+
+    Raises ValueError for a game whose board the page cannot draw.
+    """
+
+    def __init__(self, position: Position, thinker: Thinker, notation: Notation):
+        if position.name not in BOARDS:
+            raise ValueError(f"there is no board for {position.name} in the browser; leave --web out to play it here")
+        self.position, self.thinker, self.notation = position, thinker, notation
+        self._board = BOARDS[position.name]
+        self._names = COLOURS.get(self._board, ("black", "white"))
+        self._lock = threading.Lock()
+        self._remembered: tuple[Any, Analysis] | None = None  # the last analysis, and of what
+
+    def state(self) -> dict[str, Any]:
+        """The board, whose turn it is, what is legal and what was played."""
+        with self._lock:
+            return self._state()
+
+    def play(self, move: str, ply: int | None = None) -> dict[str, Any]:
+        """A person's move, in the game's notation; ValueError says in one sentence why not."""
+        with self._lock:
+            self._expect(ply)
+            action = self._read(move)
+            if self.position.repeats(self.position.colour_to_move, action):
+                raise ValueError(f"{move} would repeat an earlier position, which loses the game: play elsewhere")
+            self.position.play(action)
+            return self._state()
+
+    def agent_move(self, num_simulations: int | None = None, ply: int | None = None) -> dict[str, Any]:
+        """The agent's move for the side to move."""
+        with self._lock:
+            self._expect(ply)
+            self.position.play(self._think(num_simulations).action)
+            return self._state()
+
+    def undo(self, colour: int | None = None) -> dict[str, Any]:
+        """Takes moves back until `colour` is to choose again; one move where it is None."""
+        with self._lock:
+            plies = reversed(self.position.plies)
+            count = next((i for i, ply in enumerate(plies, 1) if colour in (None, ply.colour)), None)
+            if count is None:
+                raise ValueError("there is nothing to take back")
+            for _ in range(count):
+                self.position.undo()
+            return self._state()
+
+    def new(self) -> dict[str, Any]:
+        """Starts again."""
+        with self._lock:
+            self.position.reset()
+            return self._state()
+
+    def analysis(self, num_simulations: int | None = None, ply: int | None = None) -> dict[str, Any]:
+        """What the agent thinks of the position: shares of moves, values for the mover, the search's top lines."""
+        with self._lock:
+            self._expect(ply)
+            analysis = self._think(num_simulations)
+            return {
+                "ply": len(self.position.plies),
+                "colour": self.position.colour_to_move,
+                "move": self._write(analysis.action),
+                "policy": self._shares(analysis.policy),
+                "prior": self._shares(analysis.prior),
+                "value": analysis.value,
+                "prior_value": analysis.prior_value,
+                "num_simulations": analysis.num_simulations,
+                "seconds": analysis.seconds,
+                **self._lines(analysis),
+            }
+
+    def tree(self) -> str:
+        """The tree of the last analysis as SVG; ValueError if the position has none."""
+        with self._lock:
+            if self._remembered is None or self._remembered[0][0] != self._played():
+                raise ValueError("this position has no search to draw yet: show an overlay first")
+            return tree_picture.of_analysis(self._remembered[1], self.position, self.notation).svg
+
+    def _state(self) -> dict[str, Any]:
+        position = self.position
+        played = self._texts()
+        return {
+            "game": position.name,
+            "board": self._board,
+            "columns": self.notation.columns,
+            "rows": self.notation.rows,
+            "squares": position.squares,
+            "names": self._names,
+            "to_move": position.colour_to_move,
+            "legal": [self._write(int(action)) for action in position.legal_action_mask().nonzero()[0]],
+            "moves": played,
+            "ply": len(played),
+            "result": self._result(),
+            "num_simulations": self.thinker.num_simulations,
+            "budgets": sorted({*BUDGETS, self.thinker.num_simulations}),
+        }
+
+    def _result(self) -> str | None:
+        """Who won, and in games with a score by how much; None while the game goes on."""
+        position = self.position
+        if not position.is_over:
+            return None
+        if position.winner is None:
+            return "a draw"
+        margin = position.score()[2:]
+        return f"{self._names[position.winner]} wins" + (f" by {margin}" if margin else "")
+
+    def _texts(self) -> list[str]:
+        """The moves so far; a move's text belongs to the position before it."""
+        before = self.position.snapshot()
+        plies = list(self.position.plies)
+        texts = []
+        while self.position.plies:
+            self.position.undo()
+            texts.append(self._write(plies[len(self.position.plies)].action))
+        self.position.restore(before)
+        return texts[::-1]
+
+    def _read(self, move: str) -> int:
+        if self.position.is_over:
+            raise ValueError("the game is over: take a move back or start a new game")
+        try:
+            action = self.notation.read(self.position.state, move)
+        except ValueError:
+            raise ValueError(f"there is no move {move[:16]}") from None
+        if not self.position.legal_action_mask()[action]:
+            raise ValueError(f"the rules do not allow {move} here")
+        return action
+
+    def _write(self, action: int) -> str:
+        return self.notation.write(self.position.state, action)
+
+    def _shares(self, policy) -> dict[str, float]:
+        legal = self.position.legal_action_mask().nonzero()[0]
+        return {self._write(int(action)): float(policy[action]) for action in legal}
+
+    def _lines(self, analysis: Analysis) -> dict[str, Any]:
+        """`values` of the moves that search tried, and its `lines`, the best first; without a tree the move alone."""
+        if analysis.tree is None:
+            return {"values": {}, "lines": [{"moves": [self._write(analysis.action)], "visits": None, "value": None}]}
+        every = tree_view.branches(analysis.tree, analysis.action, depth=1, width=self.position.environment.num_actions)
+        values = {self._write(branch.action): branch.q for branch in every.children}
+        root = tree_view.branches(analysis.tree, analysis.action, depth=LINE_LENGTH, width=NUM_LINES, width_below=1)
+        found = tree_view.lines(tree_view.named(root, self.position, self.notation))
+        return {
+            "values": values,
+            "lines": [
+                {"moves": [b.text for b in line if b.is_legal], "visits": line[0].visits, "value": line[0].q}
+                for line in found
+            ],
+        }
+
+    def _think(self, num_simulations: int | None) -> Analysis:
+        """An analysis, or the last one where the question is the same."""
+        if self.position.is_over:
+            raise ValueError("the game is over: take a move back or start a new game")
+        budget = self.thinker.num_simulations if num_simulations is None else num_simulations
+        if not 1 <= budget <= MOST_SIMULATIONS:
+            raise ValueError(f"num_simulations is {budget}, but must be from 1 to {MOST_SIMULATIONS}")
+        question = self._played(), budget
+        if self._remembered is None or self._remembered[0] != question:
+            self._remembered = question, self.thinker.analyse(self.position, num_simulations=budget)
+        return self._remembered[1]
+
+    def _played(self) -> tuple[int, ...]:
+        return tuple(ply.action for ply in self.position.plies)
+
+    def _expect(self, ply: int | None) -> None:
+        if ply is not None and ply != len(self.position.plies):
+            raise ValueError("the position has changed since: look at the board again")
