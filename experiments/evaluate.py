@@ -109,6 +109,10 @@ def check(a: Arguments) -> None:
         raise ValueError("--anchor is for --tournament; add it or leave --anchor out")
     if a.plot is not None and not (a.tournament or a.fidelity):
         raise ValueError("--plot draws what --tournament or --fidelity find; add one of them")
+    if a.plot is not None:
+        from muzero_jax import charts
+
+        charts.check_path(a.plot)
 
 
 def tournament(a: Arguments, mesh) -> tuple[dict, str]:
@@ -118,9 +122,14 @@ def tournament(a: Arguments, mesh) -> tuple[dict, str]:
 
     field = tournaments.enter(a.tournament, a.num_simulations)
     plies = field.host.config.evaluation.opening_plies if a.opening_plies is None else a.opening_plies
-    report = make_progress_report("matches played", interval=0.0)
     result = tournaments.play(
-        field, mesh, num_games=a.games, opening_plies=plies, seed=a.seed, anchor=a.anchor, report=report
+        field,
+        mesh,
+        num_games=a.games,
+        opening_plies=plies,
+        seed=a.seed,
+        anchor=a.anchor,
+        report=make_progress_report("matches played"),
     )
     if a.plot is not None:
         charts.plot_tournament(result, a.plot)

@@ -7,6 +7,7 @@ takes its time.
 from pathlib import Path
 from typing import Any
 
+KINDS = (".png", ".svg", ".pdf")
 BLUE, RED = "#0072b2", "#d55e00"
 PANELS = {
     "value_drift": "Value: mean |drift|",
@@ -18,11 +19,20 @@ PANELS = {
 }
 
 
+def check_path(path: Path) -> None:
+    """Raises ValueError if no picture can be drawn there; asked before anything long is begun."""
+    if path.suffix not in KINDS:
+        raise ValueError(f"cannot draw --plot {path}: its name must end in {', '.join(KINDS)}")
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"cannot draw --plot {path}: there is no folder {path.parent}; make it first")
+
+
 def plot_tournament(result: dict[str, Any], path: str | Path) -> None:
     """Draws `tournament.play`'s result: Elo with 95% intervals beside the cross table, strongest first.
 
-    Raises ValueError if the file cannot be written.
+    Raises ValueError as `check_path`.
     """
+    check_path(Path(path))
     players = sorted(result["players"], key=lambda player: -player["elo"])
     names = [player["name"] for player in players]
     size = 0.5 * len(players)
@@ -37,30 +47,32 @@ def plot_tournament(result: dict[str, Any], path: str | Path) -> None:
     rating.grid(True, axis="x", color="0.9")
     rating.spines[["top", "right"]].set_visible(False)
     _draw_cross_table(table, result, names)
-    _save(figure, path)
+    figure.savefig(path, dpi=120)
 
 
 def plot_fidelity(result: dict[str, Any], path: str | Path) -> None:
     """Draws `fidelity_evaluation.examine`'s result: a panel a quantity, over the depth, for both kinds of moves.
 
-    Raises ValueError if the file cannot be written.
+    Raises ValueError as `check_path`.
     """
+    check_path(Path(path))
     lines = result["lines"]
     keys = [key for key in PANELS if any(row[key] is not None for rows in lines.values() for row in rows)]
-    figure = _make_figure((11, 3.1 * -(-len(keys) // 3)))
+    figure = _make_figure((11.0, 3.1 * -(-len(keys) // 3)))
     axes = figure.subplots(-(-len(keys) // 3), 3, squeeze=False).ravel()
     for panel, key in zip(axes, keys, strict=False):
         for (kind, rows), colour in zip(lines.items(), (BLUE, RED), strict=True):
             points = [(row["depth"], row[key]) for row in rows if row[key] is not None]
             panel.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=4, label=f"{kind} moves")
-        panel.set_title(PANELS[key], loc="left", fontsize=10, fontweight="bold")
-        panel.set(xlabel="unroll depth", ylim=(-0.03, max(0.1, 1.1 * panel.dataLim.ymax)))
+        panel.set_title(PANELS[key], loc="left", fontsize=9, fontweight="bold")
+        top = max(0.1, 1.1 * panel.dataLim.ymax)
+        panel.set(xlabel="unroll depth", ylim=(-top / 20, top))
         panel.grid(True, color="0.9")
         panel.spines[["top", "right"]].set_visible(False)
     axes[0].legend(frameon=False, fontsize=9)
     for panel in axes[len(keys) :]:
         panel.set_visible(False)
-    _save(figure, path)
+    figure.savefig(path, dpi=120)
 
 
 def _draw_cross_table(axes: Any, result: dict[str, Any], names: list[str]) -> None:
@@ -84,10 +96,3 @@ def _make_figure(size: tuple[float, float]) -> Any:
     from matplotlib.figure import Figure
 
     return Figure(figsize=size, layout="constrained")
-
-
-def _save(figure: Any, path: str | Path) -> None:
-    try:
-        figure.savefig(path, dpi=120)
-    except (OSError, ValueError) as error:  # a folder that is not there, a kind of file that nobody draws
-        raise ValueError(f"cannot draw --plot {path}: {error}") from error

@@ -86,10 +86,11 @@ def format_table(result: Result) -> str:
     for kind, rows in result["lines"].items():
         lines.append(f"Along {LINES[kind]}, from {result['positions']} positions of its own games:")
         columns = {key: title for key, title in COLUMNS.items() if any(row[key] is not None for row in rows)}
-        lines.append("  ".join(["depth", "lines", *(f"{title:>13}" for title in columns.values())]))
+        lines.append("  ".join(["depth", "lines", " wins", *(f"{title:>13}" for title in columns.values())]))
         for row in rows:
+            counts = (f"{row[name]:>5}" for name in ("depth", "lines", "wins"))
             cells = (f"{'-':>13}" if row[key] is None else f"{row[key]:13.4f}" for key in columns)
-            lines.append("  ".join([f"{row['depth']:>5}", f"{row['lines']:>5}", *cells]))
+            lines.append("  ".join([*counts, *cells]))
         lines.append("")
     tree = result["tree"]
     lines += [

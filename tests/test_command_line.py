@@ -284,6 +284,7 @@ def test_evaluate_needs_a_run(run):
         (["--tournament", "random", "mcts:1"], ["leave --run out"]),
         (["--anchor", "random"], ["--anchor is for --tournament"]),
         (["--plot", "x.png"], ["--plot draws what --tournament or --fidelity find"]),
+        (["--fidelity", "--plot", "x.doc"], ["--plot x.doc", ".png, .svg, .pdf"]),
         (["--fidelity", "--unroll-steps", 0], ["--unroll-steps is 0"]),
         (["--fidelity", "--positions", 0], ["--positions is 0"]),
     ],
