@@ -60,6 +60,7 @@ def make_search(
     """The configured search; without `noise` it is deterministic and greedy, as evaluation and play want it.
 
     With `true_rules` it plans with the game itself in place of the learned dynamics, and takes states for observations.
+    A larger budget than self-play's considers more root actions, as the square root of the ratio.
     """
     s = config.search
     world = (
@@ -67,11 +68,12 @@ def make_search(
     )
     engine = {"own": search, "mctx": mctx_search}[s.engine]
     budget = num_simulations or s.num_simulations
+    width = round(s.max_num_considered_actions * max(1.0, budget / s.num_simulations) ** 0.5)
     if s.policy == "gumbel":
         return engine.gumbel_search(
             world,
             num_simulations=budget,
-            max_num_considered_actions=s.max_num_considered_actions,
+            max_num_considered_actions=min(width, environment.num_actions),
             gumbel_scale=s.gumbel_scale if noise else 0.0,
             value_scale=s.value_scale,
             maxvisit_init=s.maxvisit_init,

@@ -238,3 +238,14 @@ def test_augment_leaves_rewards_discounts_and_values_alone(hex_windows):
     for name in ("reward", "discount", "search_value", "explored"):
         np.testing.assert_array_equal(getattr(window, name), getattr(turned, name))
     assert turned.observation.dtype == bool
+
+
+def test_a_larger_budget_considers_more_root_actions():
+    """PITFALLS 15: 4 of 4 simulations in self-play become 8 at four times the budget, and never more than there are."""
+    parts = tiny_run.parts()
+    params = parts.model.init(jax.random.key(0))
+    games = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 1))
+    for budget, considered in ((4, 4), (16, 8), (64, 9)):
+        search = training.make_search(CONFIG, parts.environment, parts.model, noise=False, num_simulations=budget)
+        tree = search(params, jax.random.key(0), games.observation, games.legal_action_mask).tree
+        assert (np.asarray(tree.visits[0, 0]) > 0).sum() == considered
