@@ -95,6 +95,9 @@ def check(a: Arguments) -> None:
         )
     if a.tree and a.time_per_move:
         raise ValueError("--tree takes --num-simulations, not --time-per-move")
+    for limit in ("depth", "width"):
+        if getattr(a, limit) < 1:
+            raise ValueError(f"--{limit} is {getattr(a, limit)}, but must be positive")
     if a.moves and not a.tree:
         raise ValueError("--moves is for --tree")
 

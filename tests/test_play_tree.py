@@ -192,7 +192,7 @@ def test_the_command_draws_the_tree_of_any_position(run_dir, tmp_path):
     [
         (["--tree", "x.svg", "--moves", "b2 b2"], "--moves: b2 is move 2, but an illegal move"),
         (["--tree", "x.svg", "--moves", "z9"], "--moves: z9 is move 1, but an invalid coordinate"),
-        (["--tree", "x.svg", "--depth", "0"], "depth is 0, but must be positive"),
+        (["--tree", "x.svg", "--depth", "0"], "--depth is 0, but must be positive"),
         (["--tree", "x.svg", "--web"], "choose one of --engine, --web and --tree"),
         (["--moves", "b2"], "--moves is for --tree"),
         (["--web", "--colour", "b"], "--web takes neither"),

@@ -1,7 +1,7 @@
 """A search tree as a picture: one SVG that needs nothing else, in a file, a notebook or a browser, light or dark.
 
 The root stands on the left and moves go to the right, a box for every move. Depth and width are limited because a tree
-of 64 simulations is already more than a page; what was left out is counted beside the node.
+of 64 simulations is already more than a page; what was left out is counted in the node's box.
 """
 
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ from muzero_jax.play.position import Position
 from muzero_jax.play.thinking import Analysis, Thinker
 from muzero_jax.play.tree_view import Branch
 
-BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, ROW_GAP = 132, 40, 54, 10
-MARGIN, HEADER = 16, 58
+BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, ROW_GAP = 160, 40, 54, 10
+MARGIN, HEADER = 16, 72
 DEPTH, WIDTH = 4, 4
 """How much of a tree is drawn unless somebody says otherwise."""
 
@@ -38,8 +38,8 @@ svg.search-tree { --ground: #ffffff; --box: #f3f4f6; --ink: #1f2933; --faint: #6
 .search-tree .bad { fill: var(--bad); }
 """
 LEGEND = (
-    "box: move, visits N, value Q in [-1, 1] for the one who moves, prior P. Orange: the line that the search "
-    "expects. Dashed: the model's fancy, not legal in the real game."
+    "A box is a move: N visits, Q its value in [-1, 1] for the one who moves, P its prior, +n more moves not drawn.",
+    "Orange: the line that the search expects. Dashed: the model's fancy, not legal in the real game.",
 )
 
 
@@ -96,7 +96,7 @@ def draw(root: Branch, title: str) -> TreePicture:
     """Draws a tree whose moves have names."""
     top, bottom = _arrange(root, 0, float(HEADER + MARGIN))
     boxes = list(_every(top))
-    width = max(max(box.x for box in boxes) + BOX_WIDTH + COLUMN_GAP + MARGIN, 860)
+    width = max(max(box.x for box in boxes) + BOX_WIDTH + MARGIN, 720)
     height = bottom - ROW_GAP + MARGIN
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="search-tree" role="img" aria-label="{escape(title)}" '
@@ -104,7 +104,7 @@ def draw(root: Branch, title: str) -> TreePicture:
         f"<style>{STYLE}</style>",
         f'<rect class="ground" width="{width:g}" height="{height:g}"/>',
         f'<text x="{MARGIN}" y="{MARGIN + 12}" class="move">{escape(title)}</text>',
-        f'<text x="{MARGIN}" y="{MARGIN + 32}" class="faint">{LEGEND}</text>',
+        *(f'<text x="{MARGIN}" y="{y}" class="faint">{text}</text>' for y, text in zip((48, 65), LEGEND, strict=True)),
         *(_edge(box, child, root.visits) for box in boxes for child in box.children),
         *(part for box in boxes for part in _box(box)),
         "</svg>\n",
@@ -149,13 +149,16 @@ def _box(box: _Box) -> Iterator[str]:
     is_root = branch.action == tree_view.NO_ACTION
     name = "root" if is_root else branch.text
     sign = "good" if branch.q > 0.005 else "bad" if branch.q < -0.005 else "faint"
-    prior = "" if is_root else f'<tspan class="faint" dx="8">P {branch.prior:.0%}</tspan>'
     yield (
         f'<rect class="{_classes("box", branch)}" x="{x:g}" y="{y - BOX_HEIGHT / 2:g}" '
         f'width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6"/>'
     )
     yield f'<text class="move" x="{x + 10:g}" y="{y - 3:g}">{escape(name)}</text>'
     yield f'<text class="faint" text-anchor="end" x="{x + BOX_WIDTH - 10:g}" y="{y - 3:g}">N {branch.visits}</text>'
-    yield f'<text x="{x + 10:g}" y="{y + 14:g}"><tspan class="{sign}">Q {branch.q:+.2f}</tspan>{prior}</text>'
+    if not is_root:  # whose value the title says
+        numbers = (
+            f'<tspan class="{sign}">Q {branch.q:+.2f}</tspan><tspan class="faint" dx="8">P {branch.prior:.0%}</tspan>'
+        )
+        yield f'<text x="{x + 10:g}" y="{y + 14:g}">{numbers}</text>'
     if branch.hidden:
-        yield f'<text class="faint" x="{x + BOX_WIDTH + 6:g}" y="{y - 8:g}">+{branch.hidden}</text>'
+        yield f'<text class="faint" text-anchor="end" x="{x + BOX_WIDTH - 10:g}" y="{y + 14:g}">+{branch.hidden}</text>'

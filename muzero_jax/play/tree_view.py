@@ -23,7 +23,7 @@ class Branch(NamedTuple):
 
     action: int
     visits: int  # simulations that took the edge; at the root, all of them
-    q: float  # of the edge, in [-1, 1], for the one who moves along it; at the root, the search's value for the mover
+    q: float  # of the edge, in [-1, 1], for the one who moves along it; at the root, the mean of all simulations
     prior: float  # of the edge; 1 at the root
     is_best: bool  # on the line that the search expects: the root, its choice, then the most visited moves
     hidden: int  # visited moves of this node that are not among `children`

@@ -18,7 +18,11 @@ let isPaused = false;
 let generation = 0; // a new game, an undo or another side makes running turns stop
 
 async function ask(path, fields) {
-  const options = fields && { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(fields) };
+  const options = fields && {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(fields),
+  };
   const answer = await fetch(path, options).catch(() => null);
   if (!answer) throw new Error("The server does not answer: is it still running?");
   const result = await answer.json().catch(() => ({ error: `The server answered ${answer.status}.` }));
@@ -28,9 +32,12 @@ async function ask(path, fields) {
 
 const sentence = (text) => text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 const budget = () => Number($("budget").value);
-const isAgents = (colour) => $("you").value === "none" || ($("you").value !== "both" && Number($("you").value) !== colour);
+const isAgents = (colour) =>
+  $("you").value === "none" || ($("you").value !== "both" && Number($("you").value) !== colour);
 const isFlipped = () => state.board === "chess" && $("you").value === "1";
-const say = (text) => { $("message").textContent = text; };
+const say = (text) => {
+  $("message").textContent = text;
+};
 
 // --- turns -----------------------------------------------------------------------------------------------------------
 
@@ -66,7 +73,11 @@ async function playMove(move) {
   isPlaying = true;
   const { ply } = state;
   await interrupt(async () => {
-    receive(await ask("api/play", { move, ply }).finally(() => { isPlaying = false; }));
+    receive(
+      await ask("api/play", { move, ply }).finally(() => {
+        isPlaying = false;
+      }),
+    );
     await goOn();
   });
 }
@@ -130,17 +141,22 @@ function draw(status) {
   if (!state) return;
   document.body.dataset.board = state.board;
   document.body.dataset.busy = isBusy;
-  const targets = !chosen ? [] : state.legal.filter((m) => m.startsWith(cellText(state, ...chosen))).map((m) => board.find(m.slice(2, 4)).join());
+  const targets = !chosen
+    ? []
+    : state.legal.filter((m) => m.startsWith(cellText(state, ...chosen))).map((m) => board.find(m.slice(2, 4)).join());
   board.draw(state, { overlay: overlay(), flipped: isFlipped(), chosen, targets });
-  $("status").textContent = status ?? (state.result ? `Game over: ${state.result}` : `${state.names[state.to_move]} to move`);
+  $("status").textContent =
+    status ?? (state.result ? `Game over: ${state.result}` : `${state.names[state.to_move]} to move`);
   $("undo").disabled = !state.ply;
   $("pause").hidden = $("you").value !== "none";
   $("pause").textContent = isPaused ? "Continue" : "Pause";
-  $("moves").replaceChildren(...state.moves.map((move, index) => {
-    const item = make("li", move);
-    item.dataset.number = index + 1;
-    return item;
-  }));
+  $("moves").replaceChildren(
+    ...state.moves.map((move, index) => {
+      const item = make("li", move);
+      item.dataset.number = index + 1;
+      return item;
+    }),
+  );
   drawChoices();
   drawThoughts();
 }
@@ -152,14 +168,19 @@ function drawChoices() {
   const names = { q: "Queen", r: "Rook", b: "Bishop", n: "Knight", pass: "Pass", "swap-pieces": "Swap" };
   const others = promotions.length ? promotions : ["pass", "swap-pieces"].filter((move) => state.legal.includes(move));
   const isMine = !state.result && !isAgents(state.to_move);
-  $("choices").replaceChildren(...(isMine ? others : []).map((move) => {
-    const share = analysis && shareText(move);
-    const button = make("button", (names[move] ?? names[move.at(-1)]) + (share && !promotions.length ? ` (${share})` : ""));
-    button.type = "button";
-    button.dataset.move = move;
-    button.addEventListener("click", () => playMove(move));
-    return button;
-  }));
+  $("choices").replaceChildren(
+    ...(isMine ? others : []).map((move) => {
+      const share = analysis && shareText(move);
+      const button = make(
+        "button",
+        (names[move] ?? names[move.at(-1)]) + (share && !promotions.length ? ` (${share})` : ""),
+      );
+      button.type = "button";
+      button.dataset.move = move;
+      button.addEventListener("click", () => playMove(move));
+      return button;
+    }),
+  );
 }
 
 const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(2);
@@ -182,7 +203,11 @@ function overlay() {
   const largest = kind === "values" ? 1 : Math.max(...numbers.map(([, number]) => number));
   for (const [move, number] of numbers) {
     if (kind !== "values" && number < 0.005) continue;
-    const note = { strength: Math.abs(number) / largest, kind: kind === "values" ? (number < 0 ? "bad" : "good") : "", text: kind === "values" ? signed(number) : percent(number) };
+    const note = {
+      strength: Math.abs(number) / largest,
+      kind: kind === "values" ? (number < 0 ? "bad" : "good") : "",
+      text: kind === "values" ? signed(number) : percent(number),
+    };
     if (state.board === "chess") {
       const [from, to] = [board.find(move.slice(0, 2)), board.find(move.slice(2, 4))];
       if (arrows.length < STRONGEST_ARROWS) {
@@ -210,47 +235,70 @@ function drawThoughts() {
   const mover = state.names[analysis.colour];
   const first = analysis.colour === 0 ? analysis.value : -analysis.value;
   $("bar-first").style.width = `${(50 * (1 + Math.max(-1, Math.min(1, first)))).toFixed(1)}%`;
-  $("value").textContent = `Value for ${mover}: ${signed(analysis.value)} after ${analysis.num_simulations} simulations, ${signed(analysis.prior_value)} at first sight.`;
-  $("lines").replaceChildren(...analysis.lines.map((line) => {
-    const row = document.createElement("tr");
-    const moves = make("td", "");
-    moves.append(make("b", line.moves[0]), ` ${line.moves.slice(1).join(" ")}`);
-    row.append(moves, make("td", line.visits ?? ""), make("td", line.value === null ? "" : signed(line.value)));
-    return row;
-  }));
+  $("value").textContent =
+    `Value for ${mover}: ${signed(analysis.value)} after ${analysis.num_simulations} simulations, ${signed(analysis.prior_value)} at first sight.`;
+  $("lines").replaceChildren(
+    ...analysis.lines.map((line) => {
+      const row = document.createElement("tr");
+      const moves = make("td", "");
+      moves.append(make("b", line.moves[0]), ` ${line.moves.slice(1).join(" ")}`);
+      row.append(moves, make("td", line.visits ?? ""), make("td", line.value === null ? "" : signed(line.value)));
+      return row;
+    }),
+  );
 }
 
 // --- controls --------------------------------------------------------------------------------------------------------
 
 const GAMES = {
-  tic_tac_toe: "Tic-tac-toe", connect_four: "Connect Four", othello: "Othello", hex: "Hex", go_9x9: "Go", go_19x19: "Go", chess: "Chess", gardner_chess: "Gardner chess",
+  tic_tac_toe: "Tic-tac-toe",
+  connect_four: "Connect Four",
+  othello: "Othello",
+  hex: "Hex",
+  go_9x9: "Go",
+  go_19x19: "Go",
+  chess: "Chess",
+  gardner_chess: "Gardner chess",
 };
 
 function fillControls() {
   const size = `${state.squares.length}×${state.squares[0].length}`;
   $("title").textContent = GAMES[state.game] + (["hex", "go"].includes(state.board) ? ` ${size}` : "");
   document.title = `${$("title").textContent} – muzero_jax`;
-  const sides = [["0", `${state.names[0]} (moves first)`], ["1", state.names[1]], ["both", "both sides"], ["none", "neither: watch"]];
+  const sides = [
+    ["0", `${state.names[0]} (moves first)`],
+    ["1", state.names[1]],
+    ["both", "both sides"],
+    ["none", "neither: watch"],
+  ];
   $("you").replaceChildren(...sides.map(([value, text]) => Object.assign(make("option", text), { value })));
-  $("budget").replaceChildren(...state.budgets.map((n) => Object.assign(make("option", n), { value: n, selected: n === state.num_simulations })));
+  $("budget").replaceChildren(
+    ...state.budgets.map((n) => Object.assign(make("option", n), { value: n, selected: n === state.num_simulations })),
+  );
 }
 
-$("new").addEventListener("click", () => interrupt(async () => {
-  isPaused = false;
-  receive(await ask("api/new", {}));
-  await goOn();
-}));
-$("undo").addEventListener("click", () => interrupt(async () => {
-  const isOneSide = $("you").value === "0" || $("you").value === "1";
-  isPaused = isPaused || $("you").value === "none";
-  receive(await ask("api/undo", isOneSide ? { colour: Number($("you").value) } : {}));
-  await goOn();
-}));
-$("you").addEventListener("change", () => interrupt(async () => {
-  isPaused = false;
-  chosen = null;
-  await goOn();
-}));
+$("new").addEventListener("click", () =>
+  interrupt(async () => {
+    isPaused = false;
+    receive(await ask("api/new", {}));
+    await goOn();
+  }),
+);
+$("undo").addEventListener("click", () =>
+  interrupt(async () => {
+    const isOneSide = $("you").value === "0" || $("you").value === "1";
+    isPaused = isPaused || $("you").value === "none";
+    receive(await ask("api/undo", isOneSide ? { colour: Number($("you").value) } : {}));
+    await goOn();
+  }),
+);
+$("you").addEventListener("change", () =>
+  interrupt(async () => {
+    isPaused = false;
+    chosen = null;
+    await goOn();
+  }),
+);
 $("pause").addEventListener("click", () => {
   isPaused = !isPaused;
   interrupt(goOn);

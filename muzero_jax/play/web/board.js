@@ -86,8 +86,10 @@ export class Board {
   goals() {
     const { width, height } = this;
     const corner = (row, column, index) => hexCorner(this.centre(row, column), index);
-    const across = (row, first, middle, last) => Array.from({ length: width }, (_, c) => [first, middle, last].map((i) => corner(row, c, i))).flat();
-    const down = (column, first, middle, last) => Array.from({ length: height }, (_, r) => [first, middle, last].map((i) => corner(r, column, i))).flat();
+    const across = (row, first, middle, last) =>
+      Array.from({ length: width }, (_, c) => [first, middle, last].map((i) => corner(row, c, i))).flat();
+    const down = (column, first, middle, last) =>
+      Array.from({ length: height }, (_, r) => [first, middle, last].map((i) => corner(r, column, i))).flat();
     const sides = [
       ["second", down(0, 5, 4, 3)],
       ["second", down(width - 1, 0, 1, 2)],
@@ -95,12 +97,17 @@ export class Board {
       ["first", across(height - 1, 4, 3, 2)],
     ];
     const line = (kind, points) => element("polyline", { class: `goal ${kind}`, points: points.join(" ") });
-    return [...sides.map(([, points]) => line("outline", points)), ...sides.map(([kind, points]) => line(kind, points))];
+    return [
+      ...sides.map(([, points]) => line("outline", points)),
+      ...sides.map(([kind, points]) => line(kind, points)),
+    ];
   }
 
   lines() {
     const last = this.width - 1;
-    const parts = [element("rect", { class: "wood", x: -0.55, y: -0.55, width: last + 1.1, height: last + 1.1, rx: 0.1 })];
+    const parts = [
+      element("rect", { class: "wood", x: -0.55, y: -0.55, width: last + 1.1, height: last + 1.1, rx: 0.1 }),
+    ];
     for (let i = 0; i <= last; i++) parts.push(element("path", { class: "grid", d: `M0 ${i}H${last}M${i} 0V${last}` }));
     const near = last > 12 ? 3 : 2;
     const stars = last > 12 ? [near, last / 2, last - near] : [near, last - near];
@@ -111,7 +118,8 @@ export class Board {
   cells() {
     const lasts = this.lastCells();
     const order = [];
-    for (let row = 0; row < this.height; row++) for (let column = 0; column < this.width; column++) order.push(this.cell(row, column, lasts));
+    for (let row = 0; row < this.height; row++)
+      for (let column = 0; column < this.width; column++) order.push(this.cell(row, column, lasts));
     return order;
   }
 
@@ -138,7 +146,8 @@ export class Board {
     if (isLast && state.board === "chess") group.append(this.shape("last", x, y));
     if (note) group.append(this.shade(note, x, y));
     if (piece !== EMPTY) group.append(this.piece(piece, x, y));
-    if (isLast && state.board !== "chess") group.append(element("circle", { class: "last", cx: x, cy: y, r: state.board === "tic_tac_toe" ? 0.44 : 0.2 }));
+    if (isLast && state.board !== "chess")
+      group.append(element("circle", { class: "last", cx: x, cy: y, r: state.board === "tic_tac_toe" ? 0.44 : 0.2 }));
     if (this.targets.includes(key)) group.append(element("circle", { class: "target", cx: x, cy: y, r: 0.14 }));
     if (note?.text) group.append(element("text", { class: "number", x, y }, note.text));
     group.append(this.shape("focus", x, y));
@@ -169,14 +178,23 @@ export class Board {
     const { board } = this.state;
     if (board === "chess") {
       const kind = piece === piece.toUpperCase() ? "white" : "black";
-      return element("path", { class: `piece ${kind}`, d: PIECES[piece.toLowerCase()], transform: `translate(${x - 0.46} ${y - 0.48}) scale(.0206)` });
+      return element("path", {
+        class: `piece ${kind}`,
+        d: PIECES[piece.toLowerCase()],
+        transform: `translate(${x - 0.46} ${y - 0.48}) scale(.0206)`,
+      });
     }
     const kind = piece === "X" ? "first" : "second";
     if (board === "tic_tac_toe") {
       if (piece === "O") return element("circle", { class: `mark ${kind}`, cx: x, cy: y, r: 0.27 });
       return element("path", { class: `mark ${kind}`, d: `M${x - 0.25} ${y - 0.25}l.5 .5m0 -.5l-.5 .5` });
     }
-    return element("circle", { class: `stone ${kind}`, cx: x, cy: y, r: { hex: 0.36, go: 0.46, othello: 0.41 }[board] ?? 0.42 });
+    return element("circle", {
+      class: `stone ${kind}`,
+      cx: x,
+      cy: y,
+      r: { hex: 0.36, go: 0.46, othello: 0.41 }[board] ?? 0.42,
+    });
   }
 
   // Arrows of chess moves, above everything.
@@ -189,7 +207,11 @@ export class Board {
       const width = 0.05 + 0.13 * strength;
       const head = 0.16 + width;
       const [s, t] = [u - a * (head + 0.1), v - b * (head + 0.1)];
-      const points = [[s + a * head, t + b * head], [s - b * head * 0.6, t + a * head * 0.6], [s + b * head * 0.6, t - a * head * 0.6]];
+      const points = [
+        [s + a * head, t + b * head],
+        [s - b * head * 0.6, t + a * head * 0.6],
+        [s + b * head * 0.6, t - a * head * 0.6],
+      ];
       const opacity = (0.35 + 0.55 * strength).toFixed(2);
       return [
         element("path", { class: "arrow", d: `M${x} ${y}L${s} ${t}`, "stroke-width": width, opacity }),
@@ -208,7 +230,12 @@ export class Board {
       return new Set([`${state.squares.findIndex((row) => row[column] !== EMPTY)},${column}`]);
     }
     const parts = state.board === "chess" ? [move.slice(0, 2), move.slice(2, 4)] : [move];
-    return new Set(parts.map((part) => this.find(part)).filter(Boolean).map((cell) => cell.join()));
+    return new Set(
+      parts
+        .map((part) => this.find(part))
+        .filter(Boolean)
+        .map((cell) => cell.join()),
+    );
   }
 
   // The cell that a text names, as [row, column], or null.
@@ -222,7 +249,8 @@ export class Board {
   describe(row, column, piece, isLast, note) {
     const { board, names } = this.state;
     let holds = "empty";
-    if (piece !== EMPTY && board === "chess") holds = `${piece === piece.toUpperCase() ? "white" : "black"} ${PIECE_NAMES[piece.toLowerCase()]}`;
+    if (piece !== EMPTY && board === "chess")
+      holds = `${piece === piece.toUpperCase() ? "white" : "black"} ${PIECE_NAMES[piece.toLowerCase()]}`;
     else if (piece !== EMPTY) holds = names[piece === "X" ? 0 : 1];
     const place = this.state.columns[column] + this.state.rows[row];
     return [place, holds, isLast && "last move", note?.text && `agent: ${note.text}`].filter(Boolean).join(", ");
