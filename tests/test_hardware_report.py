@@ -24,7 +24,7 @@ from scripts.report.crossover import (
 )
 from scripts.report.interference import Interference, taken_share
 from scripts.report.plain_network import initial_then_recurrent
-from scripts.report.run_section import Run, short_run
+from scripts.report.run_section import Run, short_run, told_apart
 from scripts.report.throughput import ALL, NETWORK_ALONE, ONE, Measured, measure_learner, measure_search
 from scripts.report.throughput_section import throughput_section
 from scripts.report.timing import Fresh, Limits, Sample, measure_in_turn, rate, sweep
@@ -295,6 +295,12 @@ def test_throughput_memory_and_utilisation_by_hand():
     assert used.tables[0].rows[0][2] == f"{8 * (work.initial + 4 * work.recurrent) / 2.0 / 2e6:.0%}"
     assert work.updates(1) == 8 * 3 * (work.initial + 2 * work.recurrent)
     assert memory_section(found, [searched], []).tables[0].rows[0][1:] == ("1.0 KiB", "2.0 KiB", "0 B")
+
+
+def test_a_run_too_short_to_tell_learning_from_self_play_says_so():
+    assert told_apart(RUN.seconds) == RUN.seconds
+    split = told_apart(RUN.seconds | {"self-play": 0.0})
+    assert split["self-play and learning, not told apart"] == 5.0 and not {"self-play", "learning"} & set(split)
 
 
 @pytest.mark.slow

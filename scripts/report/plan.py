@@ -42,11 +42,11 @@ BATCHES = (1, 4, 16, 64, 256, 1024, 4096)
 
 
 def short_run(iterations: int) -> Config:
-    """Hex 5x5's own preset for a short while, with one evaluation at its end; no longer than two minutes."""
+    """Hex 5x5's own preset for a short while, with one evaluation at its end; no longer than three minutes."""
     evaluation = EvaluationConfig(interval_minutes=0.0, games=64, final_games=64, opening_plies=1, mcts_simulations=())
     return replace(
         presets.preset("hex", 5),
-        minutes=2.0,
+        minutes=3.0,
         max_iterations=iterations,
         iterations_per_chunk=4,  # the split of the time is told from chunks before the first update
         evaluation=evaluation,

@@ -93,8 +93,9 @@ class _GpuReadings:
 
 def run_section(machine: Machine, run: Run) -> Section:
     """Chapter from a run."""
-    total = sum(run.seconds.values())
-    split = [(name, f"{value:.1f}", f"{value / total:.0%}") for name, value in run.seconds.items()]
+    seconds = told_apart(run.seconds)
+    total = sum(seconds.values())
+    split = [(name, f"{value:.1f}", f"{value / total:.0%}") for name, value in seconds.items()]
     busy = [(f'CPU, after "{phase}"', f"{share:.0%}") for phase, share in run.cpu_busy.items()]
     busy.append(("GPU (nvidia-smi)", NOTHING if run.gpu_busy_percent is None else f"{run.gpu_busy_percent:.0f}%"))
     rates = [(f"{name}/s", three_digits(value)) for name, value in run.rates.items()]
@@ -110,10 +111,18 @@ def run_section(machine: Machine, run: Run) -> Section:
         Table(("rate, over self-play and learning", "value"), rates),
         Table(("busy share", "value"), busy),
     ]
-    plot = BarPlot("time-split", "Where a short run's time goes", "seconds", run.seconds)
-    longest = max(run.seconds, key=run.seconds.__getitem__)
-    finding = f"Of a short run's {total:.0f} s, {longest} took most: {run.seconds[longest] / total:.0%}."
+    plot = BarPlot("time-split", "Where a short run's time goes", "seconds", seconds)
+    longest = max(seconds, key=seconds.__getitem__)
+    finding = f"Of a short run's {total:.0f} s, {longest} took most: {seconds[longest] / total:.0%}."
     return Section("Where a run's time goes", text, tables, [plot], headlines=[finding])
+
+
+def told_apart(seconds: dict[str, float]) -> dict[str, float]:
+    """The same, self-play and learning as one where the run was too short to tell them apart (self-play is 0 then)."""
+    if seconds["self-play"] > 0:
+        return seconds
+    rest = {name: value for name, value in seconds.items() if name not in ("self-play", "learning")}
+    return {"self-play and learning, not told apart": seconds["learning"]} | rest
 
 
 def peak_process_bytes() -> int:

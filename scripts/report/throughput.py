@@ -90,18 +90,20 @@ def measure_learner(config: Config, num_devices: int, say: Say) -> Measured:
     """One iteration's gradient steps from a filled ring, on one device and on all."""
     say(describe(config))
     parts = training.make_parts(config)
-    programs = {ONE: _compiled_learner(config, parts, devices.make_mesh(1))}
+    state = filled_state(config, parts, devices.make_mesh(1))
+    programs = {ONE: _compiled_learner(config, parts, state, devices.make_mesh(1))}
     batch, games = config.optimiser.batch_size, config.self_play.num_envs
     if num_devices > 1 and batch % num_devices == 0 and games % num_devices == 0:
-        programs[ALL] = _compiled_learner(config, parts, devices.make_mesh(num_devices))
+        programs[ALL] = _compiled_learner(config, parts, state, devices.make_mesh(num_devices))
     candidates: dict[str, Candidate] = {name: partial(program, *inputs) for name, (program, inputs) in programs.items()}
     memory = programs[ONE][0].memory_analysis()
     return Measured(config, batch, config.optimiser.updates_per_iteration, measure_in_turn(candidates), memory)
 
 
-def _compiled_learner(config: Config, parts: Parts, mesh: Mesh):
+def _compiled_learner(config: Config, parts: Parts, state: TrainState, mesh: Mesh):
     specs = training.state_specs()
-    state = filled_state(config, parts, mesh)
+    shardings = jax.tree.map(lambda x: x.sharding, training.abstract_state(config, parts, mesh))
+    state = jax.device_put(state, shardings)
     learn = shard_map(
         partial(training.learn_from, config=config, parts=parts),
         mesh,

@@ -19,7 +19,9 @@ Row = TypeVar("Row")
 SHORTEST_SECONDS = 0.005
 """A sample that would last less is made of several calls, after one that is not counted."""
 
-PAUSE_SECONDS = 0.02
+PAUSE_SECONDS = 0.03
+"""OpenBLAS lets its threads spin for 2^26 cycles, up to 27 ms."""
+
 REPEATS = 7
 MIN_REPEATS = 5
 """Of calls that last more than `LONG_SECONDS`, and the fewest from which a spread can be told."""
