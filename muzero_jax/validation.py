@@ -72,6 +72,11 @@ def validate(config: Config) -> Config:
         )
     if replay < config.replay.min_frames:
         raise ValueError(f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {replay}")
+    if config.network.kind == "observation" and not config.optimiser.reconstruction_weight:
+        raise ValueError(
+            "--network.kind observation learns what to imagine from --optimiser.reconstruction-weight alone; "
+            "set that above 0 (the presets use 10)"
+        )
     if config.autotune and config.resume:
         raise ValueError(
             "--autotune chooses the sizes of a run that a checkpoint has fixed; leave it out with --resume"

@@ -137,6 +137,13 @@ def test_a_ring_shorter_than_a_window_is_refused():
     assert validate(with_field("replay.replay_length", 40, config))
 
 
+def test_a_network_that_could_not_learn_to_imagine_is_refused():
+    config = with_field("network.kind", "observation")
+    with pytest.raises(ValueError, match="--optimiser.reconstruction-weight"):
+        validate(config)
+    assert validate(with_field("optimiser.reconstruction_weight", 10.0, config))
+
+
 def test_waiting_for_more_frames_than_the_ring_holds_is_refused():
     with pytest.raises(ValueError, match=r"--replay\.min-frames 513 exceeds --replay\.replay-length 512"):
         validate(with_field("replay.min_frames", 513))
