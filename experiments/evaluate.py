@@ -13,7 +13,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -43,6 +43,8 @@ class Arguments:
     seed: int = 0
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """print one JSON object"""
+    device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
+    """what to run on; auto: the best that JAX finds"""
     devices: int | None = None
     tournament: tuple[str, ...] = ()
     """a round robin among these players: RUN, RUN@N (N simulations), RUN:rules@N (true rules), RUN:greedy, rules:N,
@@ -69,7 +71,7 @@ class Arguments:
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     a = tyro.cli(Arguments, args=arguments, description=__doc__)
-    num_devices = devices.configure_devices(a.devices)
+    num_devices = devices.configure_devices(a.devices, a.device)
     check(a)
     if a.tournament:
         show(*tournament(a, devices.make_mesh(num_devices)), a)

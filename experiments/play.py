@@ -52,6 +52,8 @@ class Arguments:
     """of --tree, in moves"""
     width: int = 4
     """of --tree: how many moves of each node, the most visited first"""
+    device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
+    """what to run on; auto: the best that JAX finds"""
     devices: int | None = None
 
 
@@ -64,7 +66,7 @@ def main(arguments: list[str]) -> int:
         from muzero_jax.play import protocol
 
         out = protocol.claim_stdout()
-    devices.configure_devices(a.devices)
+    devices.configure_devices(a.devices, a.device)
     position, thinker, moves = load(a)
     if out is not None:
         serve(a, position, thinker, moves, out)
