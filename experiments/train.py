@@ -45,6 +45,7 @@ def choose_default(arguments: list[str]) -> tuple[Config, int]:
         from muzero_jax import runner
 
         default = configs.load(runner.default_run_dir(replace(default, seed=known.seed)))
+        num_devices = known.devices or default.devices or num_devices
     return default, num_devices
 
 

@@ -1,4 +1,4 @@
-"""How many games, how long a rollout and how large a batch make this device learn fastest.
+"""How many games, how long a rollout and how large a batch give the most frames a second on this device.
 
 Frames a second are compared at one replay ratio: whatever is tried, an update follows as many frames times windows as
 in the given config, and the ring holds as many frames in all. The search climbs: it halves and doubles one size after
@@ -50,9 +50,13 @@ def tune(config: Config, mesh: Mesh, *, minutes: float, cache: Path, say: Callab
         say(f"autotune: {_words(sizes)}, from {cache}")
         return with_sizes(config, sizes)
     best = _climb(config, mesh, time.monotonic() + 60 * minutes, say)
-    say(f"autotune: {_words(best)} is the fastest; kept in {cache}")
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(cache, json.dumps(known | {key: best._asdict()}, indent=2))
+    say(f"autotune: {_words(best)} is the fastest found")
+    try:
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(cache, json.dumps(known | {key: best._asdict()}, indent=2))
+        say(f"autotune: kept in {cache}; delete that to search again")
+    except OSError as error:
+        say(f"autotune: not kept for the next time, because {cache} cannot be written: {error.strerror or error}")
     return with_sizes(config, best)
 
 
@@ -62,21 +66,30 @@ def default_cache() -> Path:
 
 
 def with_sizes(config: Config, sizes: Sizes) -> Config:
-    """The config with other sizes, the replay ratio and the number of frames in the ring kept as near as they can be.
+    """The config with other sizes, the replay ratio kept, and the number of frames in the ring as near as it can be.
 
     Raises:
       ValueError: no run can be made of it, for example because a ring of so many games is shorter than a window.
     """
     old = sizes_of(config)
     windows_per_frame = config.optimiser.updates_per_iteration * old.batch_size / (old.num_envs * old.rollout_length)
-    updates = max(1, round(windows_per_frame * sizes.num_envs * sizes.rollout_length / sizes.batch_size))
+    updates = round(windows_per_frame * sizes.num_envs * sizes.rollout_length / sizes.batch_size, 6)
+    if updates < 1 or updates != int(updates):
+        raise ValueError(f"{_words(sizes)} would need {updates:g} updates an iteration; choose sizes that divide")
     ring = config.replay.replay_length * old.num_envs // sizes.num_envs
     return validate(
         replace(
             config,
             self_play=replace(config.self_play, num_envs=sizes.num_envs, rollout_length=sizes.rollout_length),
             replay=replace(config.replay, replay_length=ring // sizes.rollout_length * sizes.rollout_length),
-            optimiser=replace(config.optimiser, batch_size=sizes.batch_size, updates_per_iteration=updates),
+            optimiser=replace(
+                config.optimiser,
+                batch_size=sizes.batch_size,
+                updates_per_iteration=int(updates),
+                # Larger batches make fewer updates of as many frames, so the schedule counts fewer, too.
+                warmup_updates=config.optimiser.warmup_updates * old.batch_size // sizes.batch_size,
+                decay_updates=max(1, config.optimiser.decay_updates * old.batch_size // sizes.batch_size),
+            ),
         )
     )
 
@@ -106,7 +119,12 @@ def _climb(config: Config, mesh: Mesh, deadline: float, say: Callable[[str], Non
                 return best
             if sizes in rates or not _fits(config, sizes, mesh):
                 continue
-            rates[sizes] = _measure(with_sizes(config, sizes), mesh)
+            try:
+                rates[sizes] = _measure(with_sizes(config, sizes), mesh)
+            except RuntimeError as error:  # XLA's own, when a device's memory is full
+                if "RESOURCE_EXHAUSTED" not in str(error):
+                    raise
+                rates[sizes] = 0.0
             gain = rates[sizes] / rates[best]
             say(f"autotune: {_words(sizes)}: {rates[sizes]:,.0f} frames/s, {gain:.2f}x the best so far")
             if gain > WORTHWHILE:
@@ -161,6 +179,7 @@ def _key(config: Config, mesh: Mesh) -> str:
 def _read(cache: Path) -> dict[str, dict[str, int]]:
     """The results kept so far; none if the file is missing or spoilt."""
     try:
-        return json.loads(cache.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        kept = json.loads(cache.read_text(encoding="utf-8"))
+        return {key: Sizes(**sizes)._asdict() for key, sizes in kept.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
         return {}

@@ -41,7 +41,7 @@ class SearchConfig:
     """mctx: the reference, with the same trees, slower"""
     num_simulations: int = 16
     max_num_considered_actions: int = 8
-    """Gumbel: actions considered at the root, at most num_simulations"""
+    """Gumbel: actions considered at the root; in evaluation more, as the square root of its larger budget"""
     gumbel_scale: float = 1.0
     """Gumbel: noise at the root in self-play"""
     value_scale: float = 0.1
@@ -53,7 +53,7 @@ class SearchConfig:
     improved_value: bool = True
     """Gumbel: search_value is the improved policy's; else the mean of all simulations, many of them of bad moves"""
     dirichlet_fraction: float = 0.25
-    """PUCT: share of noise in the root's prior in self-play"""
+    """PUCT: share of noise in the root's prior in self-play; drawn over all actions and then masked, as mctx does"""
     dirichlet_alpha: float = 0.3
     pb_c_init: float = 1.25
     pb_c_base: float = 19652.0
@@ -167,7 +167,7 @@ class Config:
     devices: int | None = None
     """devices to use; default: every CPU core, or every accelerator"""
     autotune: bool = False
-    """first find the num_envs, rollout_length and batch_size that learn fastest here, at the same replay ratio"""
+    """first find the num_envs, rollout_length and batch_size with most frames/s here, at the same replay ratio"""
     autotune_minutes: float = 3.0
     """time for that, on top of minutes; a result is kept and found again"""
     iterations_per_chunk: int = 8

@@ -115,7 +115,7 @@ def operation_scopes(program_text: str) -> dict[str, str]:
 def _scope(op_name: str) -> str:
     parts = re.split(r"[/()]", op_name)
     found = dict.fromkeys(part for part in parts if part in SCOPES)  # each once: backward passes repeat them
-    if any(part.startswith("MuZeroNetwork") for part in parts):
+    if any(part.startswith(("MuZeroNetwork", "ObservationNetwork")) for part in parts):
         found[NETWORK] = None
     return "/".join(found)
 

@@ -2,7 +2,8 @@
 
 `legal_action_mask` is True where legal, and applies at the root only: further down a learned model has no rules to ask.
 Each node's signed discount makes Q = r + d v hold for whoever moves. Both searches of `mctx_search` have their twin
-here, with the same trees: an exact tie goes to the lowest action, where mctx's PUCT draws lots.
+here, with the same trees but for two things in PUCT: an exact tie goes to the lowest action, where mctx draws lots, and
+the noise at the root is drawn otherwise (`dirichlet`).
 """
 
 import math
@@ -61,7 +62,7 @@ def gumbel_search(
         tree = grow(
             root._replace(prior=jax.nn.softmax(logits)),
             partial(simulator.expand, params),
-            root_rule=lambda row, simulation: choose(row, table[num_considered, simulation]),
+            root_rule=lambda row, simulation: choose(row, jnp.asarray(table)[num_considered, simulation]),
             rule=partial(_improved_policy_rule, sigma),
             num_simulations=num_simulations,
         )
@@ -109,7 +110,7 @@ def puct_search(
         policy = tree.visits[0] / num_simulations
         action = first_argmax(policy)
         if temperature:
-            visit_logits = jnp.log(jnp.maximum(policy, _TINY)) / temperature
+            visit_logits = jnp.where(policy > 0, jnp.log(jnp.maximum(policy, _TINY)) / temperature, -jnp.inf)
             action = jax.random.categorical(action_key, visit_logits).astype(jnp.int32)
         return SearchOutput(action, policy, tree.value[0], tree)
 
@@ -141,7 +142,8 @@ def scaled_q(row: Row, *, value_scale: float, maxvisit_init: float, rescale_valu
 def _improved_policy_rule(sigma, row: Row) -> Array:
     """Below the root: the visits follow softmax(logits + sigma(q)) (Danihelka et al. 2022, section 5)."""
     q = sigma(row)
-    weights = row.prior * jnp.exp(q - q.max(-1, keepdims=True))
+    top = jnp.max(jnp.where(row.prior > 0, q, -jnp.inf), axis=-1, keepdims=True)
+    weights = row.prior * jnp.exp(jnp.minimum(q - top, 0))
     total = row.visits.sum(-1, keepdims=True)
     return first_argmax(weights / weights.sum(-1, keepdims=True) - row.visits / (1 + total))
 
@@ -186,14 +188,14 @@ def dirichlet(key: Array, alpha: float, shape: tuple[int, ...]) -> Float[Array, 
     return jax.nn.softmax(log_gamma + boost)
 
 
-def considered_visits(max_num_considered_actions: int, num_simulations: int) -> Array:
+def considered_visits(max_num_considered_actions: int, num_simulations: int) -> np.ndarray:
     """Sequential halving (Karnin et al. 2013) as a table [m + 1, num_simulations].
 
     Row k, for k actions to consider, says how often the action that simulation i takes was visited before: at first all
     k in turn, then in each phase half of those left, down to two.
     """
     rows = [_halving(k, num_simulations) for k in range(max_num_considered_actions + 1)]
-    return jnp.asarray(np.array(rows, np.float32))
+    return np.array(rows, np.float32)
 
 
 def _halving(num_considered: int, num_simulations: int) -> list[int]:

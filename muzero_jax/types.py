@@ -36,7 +36,7 @@ class Transition(NamedTuple):
 class NetworkOutput(NamedTuple):
     """What the networks say of one position, or of a batch of them ([N, ...])."""
 
-    embedding: Array  # [*e], the model's state s^k, min-max scaled to [0, 1]
+    embedding: Array  # [*e], the model's state s^k, min-max scaled to [0, 1]; or the logits of an observation's bits
     reward_logits: Array  # [S] (or [1] with scalar heads), of the move that led here; zeros at a root
     value_logits: Array  # [S] (or [1]), for the player to move here
     policy_logits: Array  # [A], unmasked
