@@ -19,6 +19,7 @@ _STATISTICS_PER_NODE = 7 * 4
 _HINTS = {
     "replay": "--replay.replay-length or --self-play.num-envs",
     "search tree": "--search.num-simulations or --self-play.num-envs",
+    "reanalyze": "--replay.reanalyze-fraction or --optimiser.batch-size",
     "batch": "--optimiser.batch-size",
     "evaluation": "--evaluation.final-games or --evaluation.mcts-simulations",
 }
@@ -42,6 +43,7 @@ def memory_parts(config: Config, parts: Parts, mesh: Mesh) -> dict[str, Any]:
         "parameters": state.learner.params,
         "optimiser": state.learner.optimiser_state,
         "search tree": self_play_tree_bytes(config, parts, state.learner.params) // mesh.size,
+        "reanalyze": reanalyze_tree_bytes(config, parts, state.learner.params) // mesh.size,
         "evaluation": evaluation_bytes(config, parts, state.learner.params) // mesh.size,
         "batch": batch_bytes(config, state.replay.transitions) // mesh.size,
     }
@@ -50,6 +52,12 @@ def memory_parts(config: Config, parts: Parts, mesh: Mesh) -> dict[str, Any]:
 def self_play_tree_bytes(config: Config, parts: Parts, params: Params) -> int:
     """The search trees of all games in self-play."""
     return config.self_play.num_envs * (config.search.num_simulations + 1) * node_bytes(config, parts, params)
+
+
+def reanalyze_tree_bytes(config: Config, parts: Parts, params: Params) -> int:
+    """The search trees of every frame of the windows that are searched again."""
+    searched = round(config.optimiser.batch_size * config.replay.reanalyze_fraction) * config.window_length
+    return searched * (config.search.num_simulations + 1) * node_bytes(config, parts, params)
 
 
 def node_bytes(config: Config, parts: Parts, params: Params) -> int:

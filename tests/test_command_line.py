@@ -202,7 +202,7 @@ def test_the_memory_plan_counts_the_ring_and_the_trees():
     rows = dict(devices.plan_memory(planned))
     assert rows["replay"] == 32 * 4 * frame + 2 * 4  # four games a device, and two counters
     assert planned["batch"] == 8 * config.window_length * frame // 2
-    node = 16 * 4 + 9 * 6 * 4
+    node = 16 * 4 + 7 * 4 + 9 * 4 * 4  # the embedding, a node's numbers, four numbers of each edge
     assert planned["search tree"] == 8 * (4 + 1) * node // 2
 
 
