@@ -37,6 +37,9 @@ def _lines(axes: Axes, plot: LinePlot) -> None:
     axes.set(xlabel=plot.x_label, ylabel=plot.y_label, xscale="log", yscale="log")
     axes.xaxis.set_major_formatter(lambda value, _: _short(value))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    low, high = axes.get_ylim()
+    few = high < 20 * low  # too few powers of ten to read the axis by
+    axes.yaxis.set_minor_formatter(lambda value, _: f"{value:,g}" if few and f"{value:g}"[0] in "246" else "")
     axes.grid(True, which="major", color="0.9", linewidth=0.8)
     axes.legend(frameon=False, fontsize=8)
 
