@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Callable
 
+from muzero_jax.devices import is_out_of_memory
+
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 
@@ -14,8 +16,8 @@ def report_errors(main: Callable[[list[str]], int], arguments: list[str]) -> int
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_ERROR
-    except RuntimeError as error:  # XLA's own, when a device's memory is full
-        if "RESOURCE_EXHAUSTED" not in str(error):
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
             raise
         print(
             "error: the device's memory is full; lower --self-play.num-envs or --optimiser.batch-size", file=sys.stderr

@@ -121,8 +121,8 @@ def _climb(config: Config, mesh: Mesh, deadline: float, say: Callable[[str], Non
                 continue
             try:
                 rates[sizes] = _measure(with_sizes(config, sizes), mesh)
-            except RuntimeError as error:  # XLA's own, when a device's memory is full
-                if "RESOURCE_EXHAUSTED" not in str(error):
+            except RuntimeError as error:
+                if not devices.is_out_of_memory(error):
                     raise
                 rates[sizes] = 0.0
             gain = rates[sizes] / rates[best]

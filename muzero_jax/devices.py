@@ -121,6 +121,11 @@ def enable_compilation_cache(directory: str | Path) -> Path:
     return folder
 
 
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether XLA failed because a device's memory is full; there is no class of its own for that."""
+    return "RESOURCE_EXHAUSTED" in str(error)
+
+
 def plan_memory(parts: dict[str, Any]) -> list[PlanRow]:
     """Bytes per device of each part, largest first.
 

@@ -71,7 +71,8 @@ def gumbel_search(
             gumbel_scale=gumbel_scale,
             qtransform=qtransform,
         )
-        value = output.search_tree.summary().value
+        summary = output.search_tree.summary()
+        value = summary.value
         if improved_value:
             # mctx tells its completed Q values only as (maxvisit_init + max visits) * value_scale * q.
             completed_q = partial(
@@ -79,7 +80,7 @@ def gumbel_search(
             )
             root = jnp.zeros(legal_action_mask.shape[0], jnp.int32)
             q = jax.vmap(completed_q)(output.search_tree, root)
-            q /= output.search_tree.summary().visit_counts.max(-1, keepdims=True)
+            q /= summary.visit_counts.max(-1, keepdims=True)
             value = (output.action_weights * q).sum(-1)
         return SearchOutput(output.action, output.action_weights, value, output.search_tree)
 

@@ -150,11 +150,12 @@ def make_model(
     dtype = jnp.dtype(compute_dtype)
     shape = environment.observation_shape
     sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, ACTIVATIONS[activation], dtype)
-    network = MuZeroNetwork(sizes)
-    if kind == "tower":
+    if kind == "mlp":
+        network = MuZeroNetwork(sizes)
+    elif kind == "tower":
         board = Board(environment.board_shape, tuple(int(cell) for cell in environment.action_location))
         network = MuZeroNetwork(sizes, board)
-    elif kind == "observation":
+    else:
         _check_bits(environment)
         network = ObservationNetwork(sizes)
 

@@ -31,3 +31,18 @@ def strict_rank_promotion():
     """Arrays of different rank must be broadcast explicitly. pgx's Go and chess don't, so it isn't the default."""
     with jax.numpy_rank_promotion("raise"):
         yield
+
+
+@pytest.fixture(scope="module")
+def saved_run(tmp_path_factory):
+    """The directory of a run with one checkpoint."""
+    from muzero_jax import config as configs  # here, because the import hook must come first
+    from muzero_jax.checkpoint import Checkpointer
+    from tests.reference import tiny_run
+
+    run_dir = tmp_path_factory.mktemp("runs") / "tiny"
+    run_dir.mkdir()
+    (run_dir / "config.json").write_text(configs.to_json(tiny_run.CONFIG))
+    with Checkpointer(run_dir / "checkpoints") as checkpoints:
+        checkpoints.save(6, tiny_run.make_init()())
+    return run_dir

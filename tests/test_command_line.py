@@ -13,7 +13,6 @@ from experiments import evaluate, presets, train
 from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax import config as configs
 from muzero_jax import devices, memory, runner
-from muzero_jax.checkpoint import Checkpointer
 from muzero_jax.runner import Result
 from tests.reference import tiny_run
 
@@ -37,17 +36,6 @@ def run(capsys):
         return status, captured.out, captured.err
 
     return call
-
-
-@pytest.fixture(scope="module")
-def saved_run(tmp_path_factory):
-    """The directory of a run with one checkpoint."""
-    run_dir = tmp_path_factory.mktemp("runs") / "tiny"
-    run_dir.mkdir()
-    (run_dir / "config.json").write_text(configs.to_json(tiny_run.CONFIG))
-    with Checkpointer(run_dir / "checkpoints") as checkpoints:
-        checkpoints.save(6, tiny_run.make_init()())
-    return run_dir
 
 
 def words(text):

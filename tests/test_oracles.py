@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from experiments import evaluate
-from muzero_jax import config as configs
 from muzero_jax import opponents, oracle_evaluation
 from muzero_jax.arena import Agent
-from muzero_jax.checkpoint import Checkpointer
 from muzero_jax.environment import make_environment
 from muzero_jax.oracles import connect_four, hex, positions, score, tic_tac_toe
 from muzero_jax.oracles.catalogue import make_oracle
@@ -216,17 +214,6 @@ def test_solving_reports_its_progress():
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def saved_run(tmp_path_factory):
-    """The directory of a run with one checkpoint."""
-    run_dir = tmp_path_factory.mktemp("runs") / "tiny"
-    run_dir.mkdir()
-    (run_dir / "config.json").write_text(configs.to_json(tiny_run.CONFIG))
-    with Checkpointer(run_dir / "checkpoints") as checkpoints:
-        checkpoints.save(6, tiny_run.make_init()())
-    return run_dir
 
 
 def test_evaluate_judges_the_policy_head_and_search_on_every_position(saved_run, capsys):
