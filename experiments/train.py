@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiments import presets
 from experiments.command_line import EXIT_INTERRUPTED, report_errors
 from muzero_jax import config as configs
-from muzero_jax import devices, metrics
+from muzero_jax import devices, metrics, precision
 from muzero_jax.config import Config
 
 
@@ -83,6 +83,8 @@ def main(arguments: list[str]) -> int:
         config = autotune.tune(config, mesh, minutes=config.autotune_minutes, cache=cache, say=print)
     print(configs.describe(config))
     print(f"device: {devices.describe_device(num_devices)}")
+    dtype, reason = precision.resolve(config.network.compute_dtype)
+    print(f"precision: {dtype} ({reason})")
     memory.check(config, mesh, print)
     run_dir = runner.prepare_run_dir(config)
     print(f"run directory: {run_dir}")

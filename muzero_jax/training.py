@@ -15,7 +15,7 @@ import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
-from muzero_jax import learner, mctx_search, reanalyze, replay, search, self_play, simulator, targets
+from muzero_jax import learner, mctx_search, precision, reanalyze, replay, search, self_play, simulator, targets
 from muzero_jax.config import Config
 from muzero_jax.devices import AXIS, shard_map
 from muzero_jax.environment import augment, make_environment
@@ -102,7 +102,7 @@ def make_parts(config: Config) -> Parts:
         width=n.width,
         num_blocks=n.num_blocks,
         activation=n.activation,
-        compute_dtype=n.compute_dtype,
+        compute_dtype=precision.resolve(n.compute_dtype).dtype,
     )
     schedule = learner.make_schedule(
         learning_rate=o.learning_rate,

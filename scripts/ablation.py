@@ -16,7 +16,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.command_line import report_errors
-from muzero_jax import devices
+from muzero_jax import devices, precision
 
 PLAIN = "Python tree, one game"
 ONE_GAME = "+ our search, one game"
@@ -41,11 +41,8 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
 
 
 def has_bfloat16() -> bool:
-    """Whether the hardware multiplies bfloat16 faster than float32: TPUs, and GPUs from compute capability 8 on."""
-    import jax
-
-    device = jax.devices()[0]
-    return device.platform == "tpu" or float(getattr(device, "compute_capability", 0)) >= 8
+    """Whether the hardware has units for bfloat16."""
+    return precision.resolve("auto").dtype == "bfloat16"
 
 
 def rungs(config: Any) -> tuple[dict[str, Any], Any]:

@@ -155,6 +155,7 @@ def test_an_interrupted_run_prints_the_command_that_resumes_it(run, tmp_path, mo
     monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
     status, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run")
     assert status == EXIT_INTERRUPTED == 130
+    assert re.search(r"^device: .*\nprecision: float32 \(.*\)$", output, re.MULTILINE)
     assert f"{sys.executable} experiments/train.py --run-dir {tmp_path / 'run'} --resume" in output
 
 

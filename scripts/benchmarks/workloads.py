@@ -19,9 +19,10 @@ from muzero_jax.legal_actions import uniform_legal_action
 from muzero_jax.training import Parts
 from muzero_jax.types import ActorState, Environment, Params, SearchOutput, Transition
 
-MLP = NetworkConfig(kind="mlp", width=64, num_bins=3)
+# float32 on every device, because that is what the programs compute in that ours is measured against.
+MLP = NetworkConfig(kind="mlp", width=64, num_bins=3, compute_dtype="float32")
 # Two residual blocks of dynamics and two of prediction: a simulation is a tower of 4 blocks with 64 channels.
-TOWER = NetworkConfig(kind="tower", width=64, num_blocks=2, num_bins=3)
+TOWER = NetworkConfig(kind="tower", width=64, num_blocks=2, num_bins=3, compute_dtype="float32")
 
 
 def workload(env: str, network: NetworkConfig, *, num_envs: int, num_simulations: int, **fields: Any) -> Config:

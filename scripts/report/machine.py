@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from muzero_jax import devices
+from muzero_jax import devices, precision
 from scripts.report.interference import Interference
 from scripts.report.records import Section, Table
 
@@ -63,6 +63,7 @@ def hardware_section(machine: Machine, command: str, now: datetime.datetime, oth
     rows = [
         ("device", devices.describe_device()),
         ("backend", machine.device.platform),
+        ("arithmetic of a run's networks", "{} ({})".format(*precision.resolve("auto"))),
         ("usable CPU cores", str(devices.usable_cores())),
         ("memory available", devices.format_bytes(memory) if memory else "unknown"),
         ("system", f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"),
