@@ -53,7 +53,7 @@ class Arguments:
     width: int = 4
     """of --tree: how many moves of each node, the most visited first"""
     device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
-    """what to run on; auto: the best that JAX finds"""
+    """what to run on; auto: where there is an accelerator, that or the CPU, whichever searches sooner"""
     devices: int | None = None
 
 
@@ -107,20 +107,41 @@ def check(a: Arguments) -> None:
 def load(a: Arguments):
     """The game, the agent and the notation that the flags ask for."""
     from muzero_jax import arena
-    from muzero_jax.play import notation, position, thinking
+    from muzero_jax.play import notation
 
     agent = arena.load_agent(a.run, a.num_simulations)
-    thinker = thinking.make_thinker(
-        agent,
-        num_simulations=a.num_simulations or agent.config.evaluation.num_simulations,
-        most_simulations=a.num_simulations or thinking.MOST_SIMULATIONS,
-        temperature=a.temperature,
-        seed=a.seed,
-    )
-    game = position.Position(agent.parts.environment)
+    game, thinker = seat(a, agent)
     if a.time_per_move:
         thinker.prepare(game, a.time_per_move)
     return game, thinker, notation.make_notation(agent.parts.environment, a.notation)
+
+
+def seat(a: Arguments, agent):
+    """The game and the agent, on the device that was asked for; on auto, where they are measured to be fastest."""
+    import jax
+
+    from muzero_jax.play import placement, position, thinking
+
+    num_simulations = a.num_simulations or agent.config.evaluation.num_simulations
+
+    def on(device):
+        thinker = thinking.make_thinker(
+            agent._replace(params=jax.device_put(agent.params, device)),
+            num_simulations=num_simulations,
+            most_simulations=a.num_simulations or thinking.MOST_SIMULATIONS,
+            temperature=a.temperature,
+            seed=a.seed,
+        )
+        return position.Position(agent.parts.environment), thinker
+
+    def search(seated):
+        game, thinker = seated
+        thinker.analyse(game, num_simulations=min(thinking.FIRST_BUDGET, num_simulations) if a.time_per_move else None)
+
+    # The picture of a tree takes one search: to find out where would take several.
+    is_measured = a.device == "auto" and not a.tree
+    choice = placement.candidates() if is_measured else jax.devices()[:1]
+    return placement.place(on, search, choice, lambda line: print(line, file=sys.stderr, flush=True))
 
 
 def serve(a: Arguments, position, thinker, moves, out) -> None:

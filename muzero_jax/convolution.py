@@ -2,9 +2,9 @@
 
 XLA's CPU backend runs the gradient of `lax.conv` inside `scan` and `while_loop` 14-30x slower than matrix products of
 the same size, so on CPU the convolution is matrix products, and so is its gradient: Winograd's F(3x3, 3x3) (Lavin and
-Gray, 2016, arXiv 1509.09308, section 4) for wide 3x3 kernels, im2col for the others. The backend is asked at trace
+Gray, 2016, arXiv 1509.09308, section 4) for wide 3x3 kernels, im2col for the others. Which it is for is asked at trace
 time: `lax.platform_dependent` compiles to the same program, but traces both branches (1.5x the time) and keeps the
-residuals of both under a gradient (13% more memory), and its only gain is a CPU device used beside an accelerator.
+residuals of both under a gradient (13% more memory). A CPU beside an accelerator is asked for by `jax.default_device`.
 """
 
 import functools
@@ -40,10 +40,18 @@ def convolve(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw _ D"])
         raise ValueError(
             f"The kernel reads {channels} channels but the inputs have {inputs.shape[-1]}: make them equal."
         )
-    if jax.default_backend() != "cpu":
+    if target_platform() != "cpu":
         return native(inputs, kernel.astype(inputs.dtype))
     dtype = jnp.promote_types(inputs.dtype, jnp.float32)
     return cpu_formulation(kernel.shape)(inputs.astype(dtype), kernel.astype(dtype)).astype(inputs.dtype)
+
+
+def target_platform() -> str:
+    """The kind of device that programs are traced for: that of `jax.default_device` if it is set, else the best."""
+    device = jax.config.jax_default_device  # type: ignore  # part of the key of every cached trace
+    if device is None:
+        return jax.default_backend()
+    return device if isinstance(device, str) else device.platform
 
 
 def cpu_formulation(kernel_shape: tuple[int, ...]) -> Callable[[Array, Array], Array]:

@@ -143,6 +143,18 @@ def test_an_accelerator_gets_the_native_convolution(monkeypatch):
     assert convolve(inputs.astype(jnp.bfloat16), kernel).dtype == jnp.bfloat16
 
 
+def test_a_cpu_beside_an_accelerator_gets_winograd_where_programs_are_traced_for_it(monkeypatch):
+    """One jitted function, asked for either device: neither finds the other's trace."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    inputs, kernel = arrays((2, 5, 5, 32), (3, 3, 32, 32))
+    jitted = jax.jit(lambda *operands: convolve(*operands))
+    assert "conv_general_dilated" in str(jitted.trace(inputs, kernel).jaxpr)
+    for device in (jax.devices()[1], "cpu"):
+        with jax.default_device(device):
+            assert "conv_general_dilated" not in str(jitted.trace(inputs, kernel).jaxpr)
+    assert "conv_general_dilated" in str(jitted.trace(inputs, kernel).jaxpr)
+
+
 def test_a_mistaken_kernel_is_refused_in_one_sentence():
     inputs, even, foreign = arrays((1, 3, 3, 2), (2, 2, 2, 2), (3, 3, 5, 2))
     with pytest.raises(ValueError, match="odd sides, not 2x2"):

@@ -264,6 +264,14 @@ def test_a_time_chooses_a_power_of_two_that_was_measured_to_fit():
     assert thinker.analyse(position, num_simulations=7).num_simulations == 7
 
 
+def test_what_was_searched_before_does_not_spare_the_preparation_for_a_time():
+    position, thinker = new("tic_tac_toe"), fake_thinker(num_simulations=16, most_simulations=100)
+    for _ in range(2):
+        thinker.analyse(position)
+    thinker.prepare(position, 60.0)
+    assert thinker.analyse(position, seconds=60.0).num_simulations == 64
+
+
 def test_a_line_is_played_under_the_true_rules_and_leaves_the_position():
     position, thinker = played("tic_tac_toe", "b:a1"), fake_thinker(favourite=1)
     assert thinker.line(position, 4) == [1, 8, 7, 6]

@@ -126,7 +126,7 @@ class Thinker:
         if seconds is None:
             self._measure(state, self.num_simulations)
             return
-        budget = min(FIRST_BUDGET, self.most_simulations)
+        budget = self._affordable(seconds) if self._took else min(FIRST_BUDGET, self.most_simulations)
         while budget not in self._took:
             self._measure(state, budget)
             budget = self._affordable(seconds)
