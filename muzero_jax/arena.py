@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
@@ -28,22 +27,17 @@ OPPONENT_SPECS = (
 )
 
 
-def make_agent(config: Config, parts: Parts, num_simulations: int) -> Player:
-    """The trained agent as others meet it: search without noise."""
-    search = make_search(config, parts.environment, parts.model, noise=False, num_simulations=num_simulations)
-    return opponents.search_player(parts.environment, search, f"agent ({num_simulations} simulations)")
+def make_agent(config: Config, parts: Parts, num_simulations: int, *, true_rules: bool = False) -> Player:
+    """The trained agent as others meet it: search without noise.
 
-
-def make_rules_player(config: Config, parts: Parts, num_simulations: int) -> Player:
-    """The agent's network under the same search, but planning with the true rules in place of its own dynamics."""
+    With `true_rules` the same network under the same search plans with the game in place of its own dynamics.
+    """
+    environment, budget = parts.environment, f"({num_simulations} simulations)"
     search = make_search(
-        config, parts.environment, parts.model, noise=False, num_simulations=num_simulations, true_rules=True
+        config, environment, parts.model, noise=False, num_simulations=num_simulations, true_rules=true_rules
     )
-
-    def act(params, key, states):
-        return search(params, key, states, states.legal_action_mask).action.astype(jnp.int32)
-
-    return Player(f"true rules ({num_simulations} simulations)", act)
+    name = f"true rules {budget}" if true_rules else f"agent {budget}"
+    return opponents.search_player(environment, search, name, true_rules=true_rules)
 
 
 class Agent(NamedTuple):
@@ -79,7 +73,7 @@ def load_opponent(spec: str, agent: Agent, num_simulations: int | None) -> tuple
         return rival.player, rival.params
     kind, budget = split_budget(spec)
     if kind == "rules" and budget:
-        return make_rules_player(agent.config, agent.parts, budget), agent.params
+        return make_agent(agent.config, agent.parts, budget, true_rules=True), agent.params
     return make_opponent(spec, agent.parts), agent.params
 
 

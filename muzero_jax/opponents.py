@@ -50,12 +50,17 @@ def greedy_prior_player(environment: Environment, model: Model) -> Player:
     return Player("greedy prior", act)
 
 
-def search_player(environment: Environment, search_fn: SearchFn, name: str = "search") -> Player:
-    """Plays the action that `search_fn` chooses; hand in a search without noise."""
+def search_player(
+    environment: Environment, search_fn: SearchFn, name: str = "search", *, true_rules: bool = False
+) -> Player:
+    """Plays the action that `search_fn` chooses; hand in a search without noise.
+
+    It is shown the movers' observations; one that plans with the `true_rules` is shown the states themselves.
+    """
+    see = (lambda states: states) if true_rules else jax.vmap(environment.observe)
 
     def act(params, key, states):
-        observation = jax.vmap(environment.observe)(states)
-        return search_fn(params, key, observation, states.legal_action_mask).action.astype(jnp.int32)
+        return search_fn(params, key, see(states), states.legal_action_mask).action.astype(jnp.int32)
 
     return Player(name, act)
 

@@ -207,7 +207,7 @@ def _make_entrant(agent: Agent, run: str, kind: str, budget: int) -> Entrant:
         case "greedy":
             name, player = f"{run}:greedy", opponents.greedy_prior_player(parts.environment, parts.model)
         case "rules":
-            name, player = f"{run}:rules@{budget}", arena.make_rules_player(config, parts, budget)
+            name, player = f"{run}:rules@{budget}", arena.make_agent(config, parts, budget, true_rules=True)
         case _:
             name, player = f"{run}@{budget}", arena.make_agent(config, parts, budget)
     return Entrant(name, player, agent.params, (kind, budget, config.network, config.search, config.targets))

@@ -123,6 +123,17 @@ def test_search_player_plays_the_searched_action_of_the_movers_view():
     assert player.name == "mine"
 
 
+def test_a_search_with_the_true_rules_is_shown_the_states_themselves():
+    states = stack(tic_tac_toe_position([3]), tic_tac_toe_position([3, 5]))
+
+    def search_fn(params, key, shown, legal_action_mask):
+        assert shown is states and legal_action_mask is states.legal_action_mask
+        return SearchOutput(shown.current_player + params, None, None)
+
+    actions = opponents.search_player(TIC_TAC_TOE, search_fn, true_rules=True).act(4, jax.random.key(0), states)
+    np.testing.assert_array_equal(actions, states.current_player + 4)
+
+
 # --- rollouts ---------------------------------------------------------------------------------------------------
 
 
