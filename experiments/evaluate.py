@@ -28,11 +28,11 @@ class Arguments:
     """What to measure."""
 
     run: Path | None = None
-    """run directory of the agent; needed but for a tournament"""
+    """run directory of the agent, or RUN/versions/N for what it was after iteration N; needed but for a tournament"""
     opponent: str = "random"
     """random, greedy, mcts:N (rollout MCTS with N simulations), rules:N (the run's network searching with the true
-    rules), another run directory of the same game, or exhaustive (every reply there is; tiny games only, and of the
-    other flags just num-simulations applies)"""
+    rules), another run of the same game (its directory or RUN/versions/N), or exhaustive (every reply there is; tiny
+    games only, and of the other flags just num-simulations applies)"""
     games: int = 256
     """of the match, or of each pair of a tournament; rounded up to a multiple of two games a device"""
     num_simulations: int | None = None
@@ -48,7 +48,8 @@ class Arguments:
     devices: int | None = None
     tournament: tuple[str, ...] = ()
     """a round robin among these players: RUN, RUN@N (N simulations), RUN:rules@N (true rules), RUN:greedy, rules:N,
-    greedy (both of the first run), mcts:N, random"""
+    greedy (both of the first run), mcts:N, random. RUN is a directory, RUN/versions/N what that run was after iteration
+    N, or RUN/versions all of its versions"""
     anchor: str | None = None
     """the tournament's player whose Elo is 0, named as the table does; default: random if it plays, else the first"""
     fidelity: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False

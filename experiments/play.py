@@ -25,7 +25,7 @@ class Arguments:
     """How to play."""
 
     run: Path
-    """run directory of the agent"""
+    """run directory of the agent, or RUN/versions/N for what it was after iteration N"""
     engine: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """speak GTP (or UCI) on stdin and stdout, for other programs"""
     notation: Literal["standard", "action"] = "standard"

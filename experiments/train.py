@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiments import presets
 from experiments.command_line import EXIT_INTERRUPTED, report_errors
 from muzero_jax import config as configs
-from muzero_jax import devices, metrics, precision
+from muzero_jax import devices, metrics, precision, run_directory
 from muzero_jax.config import Config
 
 
@@ -36,17 +36,12 @@ def choose_default(arguments: list[str]) -> tuple[Config, int]:
     parser.add_argument("--device")
     parser.add_argument("--devices", type=optional_int)
     known, _ = parser.parse_known_args(arguments)
-    if known.resume and known.run_dir:
-        saved = configs.load(known.run_dir)
+    if known.resume:
+        run_dir = known.run_dir or run_directory.find_default(known.env, known.board_size, known.seed)
+        saved = replace(configs.load(run_dir), run_dir=str(run_dir))
         return saved, devices.configure_devices(known.devices or saved.devices, known.device or saved.device)
     num_devices = devices.configure_devices(known.devices, known.device or "auto")
-    default = presets.preset(known.env, known.board_size)
-    if known.resume:
-        from muzero_jax import runner
-
-        default = configs.load(runner.default_run_dir(replace(default, seed=known.seed)))
-        num_devices = known.devices or default.devices or num_devices
-    return default, num_devices
+    return presets.preset(known.env, known.board_size), num_devices
 
 
 def optional_int(text: str) -> int | None:
@@ -74,6 +69,7 @@ def main(arguments: list[str]) -> int:
         metrics.check_wandb()
     from muzero_jax import autotune, memory, runner
 
+    run_directory.check(config)
     num_devices = share_out(config, num_devices)
     if config.compilation_cache:
         devices.enable_compilation_cache(config.compilation_cache)
@@ -86,7 +82,7 @@ def main(arguments: list[str]) -> int:
     dtype, reason = precision.resolve(config.network.compute_dtype)
     print(f"precision: {dtype} ({reason})")
     memory.check(config, mesh, print)
-    run_dir = runner.prepare_run_dir(config)
+    run_dir = run_directory.prepare(config)
     print(f"run directory: {run_dir}")
     result = runner.train(config, run_dir, mesh, print)
     if result.interrupted:

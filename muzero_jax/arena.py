@@ -10,7 +10,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
 from muzero_jax import config as configs
-from muzero_jax import evaluation, opponents
+from muzero_jax import evaluation, opponents, run_directory
 from muzero_jax.checkpoint import restore_params
 from muzero_jax.config import Config
 from muzero_jax.devices import AXIS, shard_map
@@ -23,7 +23,7 @@ ShardedMatch = Callable[[Params, Params, Array], Summary]
 
 OPPONENT_SPECS = (
     "random, greedy (the run's own policy head), rules:N (the run's network, searching with the true rules), mcts:N "
-    "(rollout MCTS, N simulations) or a run directory"
+    "(rollout MCTS, N simulations), a run directory, or a version of one (RUN/versions/N)"
 )
 
 
@@ -50,15 +50,19 @@ class Agent(NamedTuple):
     iteration: int
 
 
-def load_agent(run_dir: Path, num_simulations: int | None = None) -> Agent:
-    """The newest intact version of a run, on the first device; its evaluation budget unless one is given.
+def load_agent(path: Path, num_simulations: int | None = None) -> Agent:
+    """A run's newest intact checkpoint, or the version that `path` names (RUN/versions/N), on the first device.
 
-    Raises ValueError in one sentence if `run_dir` holds no run or no intact checkpoint.
+    It searches with its evaluation budget unless one is given. Raises ValueError in one sentence if `path` names no
+    run, no intact checkpoint or no version that there is.
     """
-    config = configs.load(run_dir)
+    saved = run_directory.find_saved(path) or run_directory.Saved(path)
+    config = configs.load(saved.run_dir)
+    step = run_directory.version_of(saved)
     parts = make_parts(config)
     abstract = jax.eval_shape(parts.model.init, jax.random.key(0))
-    iteration, params = restore_params(run_dir / "checkpoints", abstract)
+    folder = saved.folder or saved.run_dir / run_directory.CHECKPOINTS
+    iteration, params = restore_params(folder, abstract, step=step)
     budget = config.evaluation.num_simulations if num_simulations is None else num_simulations
     if budget < 1:
         raise ValueError(f"--num-simulations is {budget}, but must be positive")
@@ -66,7 +70,7 @@ def load_agent(run_dir: Path, num_simulations: int | None = None) -> Agent:
 
 
 def load_opponent(spec: str, agent: Agent, num_simulations: int | None) -> tuple[Player, Params]:
-    """The opponent that `spec` names, with its params: another run's directory, or one of `OPPONENT_SPECS`."""
+    """The opponent that `spec` names, with its params: one of `OPPONENT_SPECS`."""
     if is_run(spec):
         rival = load_agent(Path(spec), num_simulations)
         check_same_game(agent.config, rival.config, spec)
@@ -78,8 +82,8 @@ def load_opponent(spec: str, agent: Agent, num_simulations: int | None) -> tuple
 
 
 def is_run(spec: str) -> bool:
-    """Whether `spec` is a run's directory; such a name goes before any other meaning."""
-    return (Path(spec) / configs.FILE).exists()
+    """Whether `spec` is a run's directory, or lies in one; such a name goes before any other meaning."""
+    return run_directory.find_saved(Path(spec)) is not None
 
 
 def check_same_game(one: Config, other: Config, other_run: str) -> None:

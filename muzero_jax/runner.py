@@ -6,7 +6,6 @@ depend on the clock, and a resumed run equals an unbroken one bit for bit.
 
 import json
 import math
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -51,36 +50,6 @@ class Result(NamedTuple):
 
     summary: dict[str, Any]  # what summary.json holds
     interrupted: bool  # by Ctrl-C; then nothing was evaluated at the end
-
-
-def default_run_dir(config: Config) -> Path:
-    """Where a run goes unless told otherwise: runs/<game>[-<size>]-seed<seed>."""
-    size = f"-{config.board_size}" if config.board_size else ""
-    return Path("runs") / f"{config.env}{size}-seed{config.seed}"
-
-
-def prepare_run_dir(config: Config) -> Path:
-    """The run's folder, made if need be.
-
-    Raises ValueError if it holds a run already and neither `--resume` nor `--overwrite` was given, or if there is
-    nothing to resume. Only `--overwrite` ever deletes anything, and only a folder that holds a run.
-    """
-    run_dir = Path(config.run_dir) if config.run_dir else default_run_dir(config)
-    holds_run = (run_dir / configs.FILE).exists()
-    if config.resume and not holds_run:
-        raise ValueError(f"there is no run to resume in {run_dir}; leave out --resume to start one")
-    if holds_run and not (config.resume or config.overwrite):
-        raise ValueError(f"{run_dir} holds a run already: --resume goes on with it, --overwrite deletes it first")
-    if not holds_run and run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
-        raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
-    if holds_run and config.overwrite and not config.resume:
-        configs.load(run_dir)  # other programs write a config.json too: what is not ours is refused, not deleted
-        shutil.rmtree(run_dir)
-    try:
-        run_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"cannot make {run_dir}: {error.strerror}; choose another --run-dir") from error
-    return run_dir
 
 
 def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None]) -> Result:

@@ -6,6 +6,9 @@
     rules:N, greedy  the same of the first run that is named
     mcts:N, random   rollout MCTS; uniformly random legal moves
 
+RUN is a run's directory (its newest checkpoint), RUN/versions/N what it was after iteration N, or RUN/versions all of
+its versions, each a player.
+
 Pairs whose players differ in nothing but their weights, as runs of one preset do, share one compiled match.
 """
 
@@ -17,7 +20,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import Mesh
 
-from muzero_jax import arena, elo, opponents
+from muzero_jax import arena, elo, opponents, run_directory
 from muzero_jax.arena import Agent, ShardedMatch
 from muzero_jax.evaluation import wilson_interval
 from muzero_jax.types import Params, Player
@@ -25,7 +28,10 @@ from muzero_jax.types import Params, Player
 Result = dict[str, Any]
 """`players`, `cross_table`, `matches`, `anchor` and the settings, as plain numbers and lists."""
 
-SPECS = "RUN, RUN@N, RUN:rules@N, RUN:greedy, rules:N, greedy, mcts:N or random, where RUN is a run directory"
+SPECS = (
+    "RUN, RUN@N, RUN:rules@N, RUN:greedy, rules:N, greedy, mcts:N or random, where RUN is a run directory, a version "
+    "of one (RUN/versions/1200) or all of them (RUN/versions)"
+)
 
 
 class Entrant(NamedTuple):
@@ -50,9 +56,9 @@ def enter(specs: tuple[str, ...], num_simulations: int | None = None) -> Field:
     Raises:
       ValueError: fewer than two players or no run, a spec that names nobody, one player twice, runs of several games.
     """
-    if len(specs) < 2:
+    parsed = [player for spec in specs for player in _players(*_parse(spec))]
+    if len(parsed) < 2:
         raise ValueError("--tournament needs two players or more")
-    parsed = [_parse(spec) for spec in specs]
     runs = list(dict.fromkeys(run for run, _, _ in parsed if run is not None))
     if not runs:
         raise ValueError("--tournament needs a run directory among its players, which says what game it is")
@@ -193,6 +199,16 @@ def _parse(spec: str) -> tuple[str | None, str, int | None]:
     if arena.is_run(run) and (kind == "rules" or (kind == "greedy" and budget is None)):
         return run, kind, budget
     raise ValueError(f"there is no player {spec!r}: give {SPECS}")
+
+
+def _players(run: str | None, kind: str, budget: int | None) -> list[tuple[str | None, str, int | None]]:
+    """One player, or one for each version if the run is a folder of them."""
+    versions = None if run is None else run_directory.versions_in(Path(run))
+    if versions is None:
+        return [(run, kind, budget)]
+    if not versions:
+        raise ValueError(f"there are no versions in {run}; leave it out or name a run directory")
+    return [(str(version), kind, budget) for version in versions]
 
 
 def _make_entrant(agent: Agent, run: str, kind: str, budget: int) -> Entrant:

@@ -11,8 +11,8 @@ import pytest
 
 from experiments import evaluate, presets, train
 from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
+from muzero_jax import autotune, devices, memory, run_directory, runner
 from muzero_jax import config as configs
-from muzero_jax import devices, memory, runner
 from muzero_jax.runner import Result
 from tests.reference import tiny_run
 
@@ -106,6 +106,11 @@ def test_an_existing_run_is_not_touched(run, saved_run):
     assert sorted(path.name for path in saved_run.rglob("*")) == before
 
 
+def test_a_folder_that_cannot_be_used_is_refused_before_minutes_go_into_autotune(run, saved_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(autotune, "tune", lambda *arguments, **keywords: pytest.fail("too early"))
+    assert_one_sentence(run(train, *TINY, "--autotune", "--run-dir", saved_run), "holds a run already")
+
+
 def test_there_must_be_a_run_to_resume(run, tmp_path):
     assert_one_sentence(run(train, "--resume", "--run-dir", tmp_path / "nothing"), "no run", "nothing")
 
@@ -120,7 +125,7 @@ def test_a_read_only_folder_is_refused(run, tmp_path, monkeypatch):
     def refuse(self, *arguments, **keywords):
         raise PermissionError(13, "Permission denied", str(self))
 
-    monkeypatch.setattr(runner.Path, "mkdir", refuse)
+    monkeypatch.setattr(run_directory.Path, "mkdir", refuse)
     assert_one_sentence(run(train, *TINY, "--run-dir", tmp_path / "run"), "Permission denied", "--run-dir")
 
 
@@ -165,6 +170,16 @@ def test_resuming_takes_everything_from_the_saved_config(run, saved_run, monkeyp
     monkeypatch.setattr(runner, "train", lambda config, *others: seen.append(config) or Result({}, interrupted=True))
     run(train, "--resume", "--run-dir", saved_run, "--minutes", 9)
     assert seen == [replace(tiny_run.CONFIG, run_dir=str(saved_run), resume=True, minutes=9.0)]
+
+
+def test_a_run_that_is_resumed_by_its_game_starts_its_own_number_of_devices(saved_run, tmp_path, monkeypatch):
+    shutil.copytree(saved_run, tmp_path / "runs" / "tic_tac_toe-seed3")
+    monkeypatch.chdir(tmp_path)
+    asked = []
+    monkeypatch.setattr(devices, "configure_devices", lambda *arguments: asked.append(arguments) or 2)
+    config, _ = train.choose_default("--env tic_tac_toe --seed 3 --resume".split())
+    assert config == replace(tiny_run.CONFIG, run_dir="runs/tic_tac_toe-seed3")
+    assert asked == [(tiny_run.CONFIG.devices, "auto")]
 
 
 def test_hex_without_a_size_says_which_it_chose_and_why(capsys):
@@ -252,13 +267,15 @@ def test_a_config_that_was_tampered_with_is_a_sentence(run, saved_run, tmp_path)
     "arguments, parts",
     [
         (["--opponent", "rnadom"], ["unknown opponent 'rnadom'", "mcts:N"]),
+        (["--opponent", "RUN/checkpoints/5"], ["no version 5 in", "name one of those in it: 6"]),
         (["--games", 0], ["--games is 0"]),
         (["--num-simulations", 0], ["--num-simulations is 0"]),
         (["--opening-plies", -1], ["-1"]),
     ],
 )
 def test_matches_that_cannot_be_played_are_refused(run, saved_run, arguments, parts):
-    assert_one_sentence(run(evaluate, "--run", saved_run, *arguments), *parts)
+    flags = [str(argument).replace("RUN", str(saved_run)) for argument in arguments]
+    assert_one_sentence(run(evaluate, "--run", saved_run, *flags), *parts)
 
 
 def test_evaluate_needs_a_run(run):

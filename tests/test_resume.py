@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import accounting, elo, metrics, runner, training
+from muzero_jax import accounting, elo, metrics, run_directory, runner, training
 from muzero_jax import config as configs
 from muzero_jax.arena import Arena
 from muzero_jax.checkpoint import Checkpointer, checkpoint_steps
@@ -46,7 +46,7 @@ def session(monkeypatch, tmp_path):
         compiled = SimpleNamespace(compile=lambda: program or whole_program)
         monkeypatch.setattr(training, "make_chunk", lambda *arguments: SimpleNamespace(lower=lambda state: compiled))
         config = replace(CONFIG, run_dir=str(tmp_path / "run"), **changes)
-        run_dir = runner.prepare_run_dir(config)
+        run_dir = run_directory.prepare(config)
         return runner.train(config, run_dir, tiny_run.mesh(), lambda text: None)
 
     run.directory = tmp_path / "run"
@@ -181,55 +181,6 @@ def test_check_finite_names_the_metric(value):
         runner.check_finite({"train/loss": 1.0, "train/gradient_norm": value}, 7)
     runner.check_finite({"train/loss": 1.0}, 7)
     runner.check_finite({}, 7)  # while the ring fills there is no loss
-
-
-# --- the run's folder -------------------------------------------------------------------------------------------------
-
-
-def prepare(tmp_path, **changes):
-    return runner.prepare_run_dir(replace(CONFIG, run_dir=str(tmp_path / "run"), **changes))
-
-
-def make_run(tmp_path):
-    """A folder that holds a run, with something in it that nobody wants to lose."""
-    run_dir = prepare(tmp_path)
-    (run_dir / "config.json").write_text(configs.to_json(CONFIG))
-    (run_dir / "metrics.jsonl").write_text("precious")
-    return run_dir
-
-
-def test_a_folder_that_holds_a_run_is_refused_without_resume_or_overwrite(tmp_path):
-    run_dir = make_run(tmp_path)
-    with pytest.raises(ValueError, match="holds a run already: --resume .*--overwrite"):
-        prepare(tmp_path)
-    assert prepare(tmp_path, resume=True) == run_dir
-    assert prepare(tmp_path, resume=True, overwrite=True) == run_dir
-    assert (run_dir / "metrics.jsonl").read_text() == "precious"
-
-
-def test_overwrite_deletes_a_run_and_nothing_else(tmp_path):
-    run_dir = make_run(tmp_path)
-    (tmp_path / "neighbour").write_text("precious")
-    assert prepare(tmp_path, overwrite=True) == run_dir
-    assert list(run_dir.iterdir()) == []
-    assert (tmp_path / "neighbour").exists()
-
-
-@pytest.mark.parametrize("changes", [{}, {"overwrite": True}, {"resume": True}])
-def test_a_folder_that_holds_something_else_is_never_touched(tmp_path, changes):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "thesis.tex").write_text("precious")
-    with pytest.raises(ValueError, match="no run"):
-        prepare(tmp_path, **changes)
-    assert (tmp_path / "run" / "thesis.tex").read_text() == "precious"
-
-
-def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path):
-    (tmp_path / "run").write_text("a file")
-    with pytest.raises(ValueError, match="choose another --run-dir"):
-        prepare(tmp_path)
-    with pytest.raises(ValueError, match="cannot make .*; choose another --run-dir"):
-        runner.prepare_run_dir(replace(CONFIG, run_dir=str(tmp_path / "run" / "inside")))
 
 
 def test_the_saved_config_is_that_of_a_plain_run(session):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from muzero_jax import devices, runner
+from muzero_jax import devices, run_directory, runner
 from muzero_jax.config import Config
 from muzero_jax.devices import format_bytes
 from scripts.report.arithmetic_section import Say
@@ -39,7 +39,7 @@ def short_run(config: Config, say: Say) -> Run:
     count = devices.largest_divisor(len(jax.devices()), config.self_play.num_envs, config.optimiser.batch_size)
     phases = _Phases(say)
     with tempfile.TemporaryDirectory() as folder, _GpuReadings() as readings:
-        run_dir = runner.prepare_run_dir(replace(config, run_dir=str(Path(folder) / "run")))
+        run_dir = run_directory.prepare(replace(config, run_dir=str(Path(folder) / "run")))
         summary = runner.train(config, run_dir, devices.make_mesh(count), phases.say).summary
     if not summary:
         raise KeyboardInterrupt
