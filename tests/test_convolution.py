@@ -13,12 +13,10 @@ from muzero_jax.convolution import (
     cpu_formulation,
     im2col,
     native,
-    transform_kernel,
-    winograd,
-    winograd_transformed,
 )
+from muzero_jax.winograd import tile_side, winograd
 
-BOARDS = [(2, 2), (3, 3), (5, 5), (6, 7), (9, 9)]
+BOARDS = [(2, 3), (4, 4), (5, 6), (6, 7), (9, 9), (11, 8)]
 
 
 def definition(inputs, kernel):
@@ -123,10 +121,37 @@ def test_bfloat16_boards_are_summed_in_float32_and_return_as_bfloat16(channels):
     assert_close(outputs, definition(np.asarray(inputs), np.asarray(kernel)), tolerance=2**-8)
 
 
-def test_a_kernel_transformed_once_serves_every_call():
-    inputs, kernel = arrays((2, 5, 5, 4), (3, 3, 4, 4))
-    transformed = jax.jit(transform_kernel)(kernel)
-    assert_close(jax.jit(winograd_transformed)(inputs, transformed), native(inputs, kernel))
+@pytest.mark.parametrize("board", [(2, 3), (4, 5), (6, 6)])
+def test_every_tile_is_exact_to_a_few_units_of_float32_forwards_and_backwards(board):
+    inputs, kernel, cotangent = arrays((4, *board, 64), (3, 3, 64, 64), (4, *board, 64))
+    outputs, *ours = jax.jit(lambda *primals: with_cotangents(winograd, cotangent, *primals))(inputs, kernel)
+    _, *theirs = jax.jit(lambda *primals: with_cotangents(native, cotangent, *primals))(inputs, kernel)
+    assert_close(outputs, definition(np.asarray(inputs), np.asarray(kernel)), tolerance=2e-5)
+    for one, other in zip(ours, theirs, strict=True):
+        assert_close(one, other, tolerance=2e-5)
+
+
+def with_cotangents(formulation, cotangent, *primals):
+    outputs, pullback = jax.vjp(formulation, *primals)
+    return outputs, *pullback(cotangent)
+
+
+def test_tiles_waste_little_of_the_board():
+    """By hand for 7 cells: tiles of 4 take 2 x 6 x 14 = 168, of 3 take 3 x 5 x 13 = 195, of 6 take 2 x 8 x 16 = 256."""
+    assert [tile_side(length) for length in (2, 3, 4, 5, 6, 7, 8, 9, 11)] == [2, 3, 4, 5, 6, 4, 4, 3, 4]
+
+
+def test_a_loop_finds_the_kernel_transformed_already():
+    """XLA takes what does not change out of the body, so a search transforms each kernel once."""
+    inputs, kernel = arrays((2, 5, 5, 32), (3, 3, 32, 32))
+    looped = jax.jit(lambda inputs, kernel: lax.fori_loop(0, 3, lambda _, x: winograd(x, kernel), inputs))
+    text = looped.lower(inputs, kernel).compile().as_text()
+    transformed = "f32[7,7,32,32]"
+    assert transformed in text.split("ENTRY")[1]
+    bodies = [part for part in text.split("\n\n") if "get-tuple-element" in part and "ENTRY" not in part]
+    made = [line for part in bodies for line in part.splitlines() if f"= {transformed}" in line]
+    assert made
+    assert all("get-tuple-element" in line or "bitcast" in line or "parameter" in line for line in made), made
 
 
 def test_the_formulation_follows_the_kernel_shape():
