@@ -124,6 +124,8 @@ class OptimiserConfig:
     policy_weight: float = 1.0
     reconstruction_weight: float = 0.0
     """of an auxiliary loss: every unrolled embedding must tell its observation, which teaches the rules sooner"""
+    checkpoint_unroll: bool = False
+    """compute unrolled steps twice instead of keeping all of them for the gradient: less memory, more time"""
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,12 @@ _MIN_MAX_EPSILON = 1e-5
 
 def min_max_scale(embedding: Float[Array, "N *e"]) -> Float[Array, "N *e"]:
     """Scales each sample to [0, 1]; the epsilon keeps a constant embedding, and its gradient, finite."""
-    axes = tuple(range(1, embedding.ndim))
+    dtype, axes = embedding.dtype, tuple(range(1, embedding.ndim))
+    if dtype == jnp.float16:  # the epsilon is no normal number there, nor is the square of a small range
+        embedding = embedding.astype(jnp.float32)
     low = jnp.min(embedding, axis=axes, keepdims=True)
     high = jnp.max(embedding, axis=axes, keepdims=True)
-    return (embedding - low) / (high - low + _MIN_MAX_EPSILON)
+    return ((embedding - low) / (high - low + _MIN_MAX_EPSILON)).astype(dtype)
 
 
 class BoardConvolution(nn.Module):

@@ -1,19 +1,38 @@
 """The learner: one gradient step on a batch of windows.
 
 AdamW after clipping by global norm, with a linear warm-up and then a constant or cosine learning rate. Under data
-parallelism each device sees its share of the batch and `average` (a `pmean`) makes the gradients one.
+parallelism each device sees its share of the batch and a `pmean` over `axis_name` makes the gradients one.
+
+float16 loses small gradients and overflows with large ones, so its loss is multiplied by a scale that Flax adapts
+(Micikevicius et al. 2018, arXiv 1710.03740, section 3.2): a step whose gradient overflows is skipped and halves the
+scale, on all devices alike because the *mean* gradient decides. The scale is part of the optimiser's state, and there
+only for float16: a learner without one compiles to a program without a trace of all this.
 """
 
 from collections.abc import Callable
-from typing import Literal
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+from flax.training.dynamic_scale import DynamicScale
 from jaxtyping import Array
 
-from muzero_jax.losses import LossWeights, muzero_loss
-from muzero_jax.types import LearnerState, Metrics, Model, Targets, Transition
+from muzero_jax.types import LearnerState, Metrics, Model, Params, Targets, Transition
+
+LossOf = Callable[[Params], tuple[Array, Metrics]]
+"""params -> the loss of one batch, and metrics."""
+
+MINIMUM_SCALE = 1.0
+"""A gradient that overflows unscaled is no rounding matter: training has diverged."""
+
+
+class ScaledState(NamedTuple):
+    """An optimiser's state, and the scale of its loss."""
+
+    optimiser_state: Any
+    loss_scale: DynamicScale
 
 
 def make_schedule(
@@ -42,10 +61,16 @@ def make_optimiser(
     )
 
 
-def init(model: Model, optimiser: optax.GradientTransformation, key: Array) -> LearnerState:
-    """Fresh parameters and optimiser state."""
+def init(
+    model: Model, optimiser: optax.GradientTransformation, key: Array, *, scale_loss: bool = False
+) -> LearnerState:
+    """Fresh parameters and optimiser state; with `scale_loss` one that also scales the loss, which float16 needs."""
     params = model.init(key)
-    return LearnerState(params, optimiser.init(params), jnp.int32(0))
+    optimiser_state = optimiser.init(params)
+    if scale_loss:
+        scale = DynamicScale(fin_steps=jnp.int32(0), scale=jnp.float32(2**16), minimum_scale=MINIMUM_SCALE)  # type: ignore
+        optimiser_state = ScaledState(optimiser_state, scale)
+    return LearnerState(params, optimiser_state, jnp.int32(0))
 
 
 @jax.named_scope("update")
@@ -57,28 +82,63 @@ def update(
     *,
     model: Model,
     optimiser: optax.GradientTransformation,
-    weights: LossWeights,
-    average: Callable[[tuple], tuple] = lambda x: x,
+    loss: Callable[..., tuple[Array, Metrics]],
+    axis_name: str | None = None,
 ) -> tuple[LearnerState, Metrics]:
-    """One gradient step.
+    """One gradient step, or none where the gradient of a scaled loss overflows.
 
     Args:
-      window: leaves [N, L, ...]; of legal masks only frame 0 is read, of observations what `muzero_loss` says.
-      average: applied to (gradients, metrics); a mean over devices when the batch is shared among them.
+      window: leaves [N, L, ...]; of legal masks only frame 0 is read, of observations what `loss` says.
+      loss: `losses.muzero_loss` with its hyperparameters.
+      axis_name: of the devices that share the batch, if several do.
     """
-    gradient_fn = jax.grad(muzero_loss, has_aux=True)
-    gradients, metrics = gradient_fn(
-        learner.params,
-        model,
-        window.observation,
-        window.legal_action_mask[:, 0],
-        actions,
-        targets,
-        weights=weights,
+
+    def loss_of(params: Params) -> tuple[Array, Metrics]:
+        return loss(params, model, window.observation, window.legal_action_mask[:, 0], actions, targets)
+
+    step = _scaled_step if isinstance(learner.optimiser_state, ScaledState) else _step
+    params, optimiser_state, metrics = step(
+        loss_of, learner.params, learner.optimiser_state, optimiser=optimiser, axis_name=axis_name
     )
-    gradients, metrics = average((gradients, metrics))
-    metrics["train/gradient_norm"] = optax.tree.norm(gradients)
-    updates, optimiser_state = optimiser.update(gradients, learner.optimiser_state, learner.params)
-    params = optax.apply_updates(learner.params, updates)
     metrics["train/parameter_norm"] = optax.tree.norm(params)
     return LearnerState(params, optimiser_state, learner.num_updates + 1), metrics
+
+
+def _step(
+    loss_of: LossOf,
+    params: Params,
+    state: Any,
+    *,
+    optimiser: optax.GradientTransformation,
+    axis_name: str | None,
+) -> tuple[Params, Any, Metrics]:
+    gradients, metrics = _mean(jax.grad(loss_of, has_aux=True)(params), axis_name)
+    metrics["train/gradient_norm"] = optax.tree.norm(gradients)
+    updates, state = optimiser.update(gradients, state, params)
+    return optax.apply_updates(params, updates), state, metrics
+
+
+def _scaled_step(
+    loss_of: LossOf,
+    params: Params,
+    state: ScaledState,
+    *,
+    optimiser: optax.GradientTransformation,
+    axis_name: str | None,
+) -> tuple[Params, ScaledState, Metrics]:
+    """As `_step`, of a scaled loss. A skipped step says gradient norm 0, but not where the scale can fall no lower."""
+    scale = state.loss_scale.scale
+    gradient_fn = state.loss_scale.value_and_grad(loss_of, has_aux=True, axis_name=axis_name)
+    loss_scale, is_finite, (_, metrics), gradients = gradient_fn(params)
+    metrics = _mean(metrics, axis_name)
+    may_fail = scale > MINIMUM_SCALE
+    metrics["train/gradient_norm"] = jnp.where(may_fail & ~is_finite, 0.0, optax.tree.norm(gradients))
+    metrics["train/loss_scale"] = scale
+    updates, optimiser_state = optimiser.update(gradients, state.optimiser_state, params)
+    stepped = optax.apply_updates(params, updates), optimiser_state
+    params, optimiser_state = jax.tree.map(partial(jnp.where, is_finite), stepped, (params, state.optimiser_state))
+    return params, ScaledState(optimiser_state, loss_scale), metrics
+
+
+def _mean(tree: Any, axis_name: str | None) -> Any:
+    return tree if axis_name is None else jax.lax.pmean(tree, axis_name)

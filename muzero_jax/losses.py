@@ -57,6 +57,7 @@ def muzero_loss(
     targets: Targets,
     *,
     weights: LossWeights,
+    checkpoint_unroll: bool = False,
 ) -> tuple[Array, Metrics]:
     """Mean loss of N windows, and its parts.
 
@@ -65,6 +66,9 @@ def muzero_loss(
       legal_action_mask: of each window's first frame. Illegal actions are masked at the root only: further down the
         tree the learned model has no rules, and its policy must learn to avoid them.
       actions: what to unroll (`targets.unroll_actions`).
+      checkpoint_unroll: the gradient keeps of each unrolled step the embedding alone and computes the step anew on its
+        way back (`jax.checkpoint`): the memory of K steps becomes that of one and of K embeddings, for a third more
+        arithmetic.
     """
     unroll_steps = actions.shape[1]
     root = model.initial_inference(params, observation[:, 0])
@@ -95,6 +99,8 @@ def muzero_loss(
     steps = (actions, targets.reward, targets.value[:, 1:], targets.policy[:, 1:], targets.policy_mask[:, 1:])
     if weights.reconstruction:
         steps += (observation[:, 1 : unroll_steps + 1],)
+    if checkpoint_unroll:
+        unroll = jax.checkpoint(unroll, prevent_cse=False)  # in a scan nothing could be merged
     _, unrolled = jax.lax.scan(unroll, root.embedding, jax.tree.map(lambda x: jnp.moveaxis(x, 1, 0), steps))
 
     unrolled = {name: jnp.sum(loss, axis=0) / unroll_steps for name, loss in unrolled.items()}

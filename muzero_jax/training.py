@@ -19,7 +19,7 @@ from muzero_jax import learner, mctx_search, precision, reanalyze, replay, searc
 from muzero_jax.config import Config
 from muzero_jax.devices import AXIS, shard_map
 from muzero_jax.environment import augment, make_environment
-from muzero_jax.losses import LossWeights
+from muzero_jax.losses import LossWeights, muzero_loss
 from muzero_jax.networks import make_model
 from muzero_jax.types import (
     ActorState,
@@ -158,6 +158,7 @@ def learn_from(
 ) -> tuple[LearnerState, Metrics]:
     """U gradient steps on windows drawn from the ring; metrics are means over them."""
     r, t, o = config.replay, config.targets, config.optimiser
+    loss_weights = LossWeights(o.reward_weight, o.value_weight, o.policy_weight, o.reconstruction_weight)
     weights = replay.start_weights(
         memory, window_length=config.window_length, unroll_steps=t.unroll_steps, end_weight=r.end_weight
     )
@@ -190,8 +191,8 @@ def learn_from(
             targets.make(window, unroll_steps=t.unroll_steps, td_steps=t.td_steps, td_lambda=t.td_lambda),
             model=parts.model,
             optimiser=parts.optimiser,
-            weights=LossWeights(o.reward_weight, o.value_weight, o.policy_weight, o.reconstruction_weight),
-            average=partial(jax.lax.pmean, axis_name=AXIS),
+            loss=partial(muzero_loss, weights=loss_weights, checkpoint_unroll=o.checkpoint_unroll),
+            axis_name=AXIS,
         )
         return learner_state, metrics | jax.lax.pmean(staleness, AXIS)
 
@@ -240,7 +241,8 @@ def init(config: Config, parts: Parts) -> TrainState:
     seed_key = jax.random.key(config.seed)
     actor_key, learner_key = jax.random.split(jax.random.fold_in(seed_key, _INIT))
     actor = self_play.init(parts.environment, actor_key, num_envs=config.self_play.num_envs)
-    learner_state = learner.init(parts.model, parts.optimiser, learner_key)
+    scale_loss = precision.resolve(config.network.compute_dtype).scales_loss
+    learner_state = learner.init(parts.model, parts.optimiser, learner_key, scale_loss=scale_loss)
     _, trajectory = jax.eval_shape(
         partial(self_play.rollout, environment=parts.environment, search=parts.search, length=1, exploration=0.0),
         learner_state.params,

@@ -138,8 +138,8 @@ class LearnerState(NamedTuple):
     """What the optimiser owns."""
 
     params: Params
-    optimiser_state: Any
-    num_updates: Array  # [] int32
+    optimiser_state: Any  # in float16 with the scale of the loss
+    num_updates: Array  # [] int32, steps skipped for an overflow in float16 included
 
 
 class TrainState(NamedTuple):

@@ -9,7 +9,7 @@ import optax
 import pytest
 
 from muzero_jax import learner, networks, targets
-from muzero_jax.losses import LossWeights
+from muzero_jax.losses import LossWeights, muzero_loss
 from muzero_jax.types import LearnerState
 from muzero_jax.value_transform import Support
 from tests.reference.models import BOARD, make_tanh_model
@@ -19,7 +19,8 @@ N, K = 8, 2
 MODEL = make_tanh_model()
 OPTIMISER = learner.make_optimiser(optax.constant_schedule(0.01), weight_decay=0.0, max_gradient_norm=5.0)
 DESCENT = optax.sgd(0.1)  # a step in proportion to the gradient shows more than Adam's, and compiles sooner
-update = partial(learner.update, model=MODEL, optimiser=DESCENT, weights=LossWeights(reconstruction=0.5))
+LOSS = partial(muzero_loss, weights=LossWeights(reconstruction=0.5))
+update = partial(learner.update, model=MODEL, optimiser=DESCENT, loss=LOSS)
 
 
 def make_batch(num_windows, num_actions=3, observation_shape=(2,)):
@@ -115,8 +116,7 @@ def test_an_update_counts_itself_and_changes_every_parameter(state, updated):
 
 def test_shares_of_a_batch_averaged_over_devices_make_the_same_step_as_the_whole(state, batch, updated):
     halves = jax.tree.map(lambda x: x.reshape(2, N // 2, *x.shape[1:]), batch)
-    average = partial(jax.lax.pmean, axis_name="data")
-    share = jax.vmap(lambda half: update(state, *half, average=average), axis_name="data")
+    share = jax.vmap(lambda half: update(state, *half, axis_name="data"), axis_name="data")
     after, metrics = jax.jit(share)(halves)
     expected, expected_metrics = updated
     for row in range(2):
@@ -134,7 +134,11 @@ def test_only_the_first_frames_observation_is_encoded_and_once(state, batch):
         return MODEL.initial_inference(params, observation)
 
     window = window._replace(observation=window.observation[:, :1])  # what `replay.gather` reads
-    step = partial(update, model=MODEL._replace(initial_inference=initial_inference), weights=LossWeights())
+    step = partial(
+        update,
+        model=MODEL._replace(initial_inference=initial_inference),
+        loss=partial(muzero_loss, weights=LossWeights()),
+    )
     jax.eval_shape(step, state, window, actions, wanted)
     assert set(encoded) == {(N, 2)} and len(encoded) == 1
 
@@ -153,7 +157,9 @@ def overfitted():
     )
     window, *rest = make_batch(4, BOARD.num_actions, BOARD.observation_shape)
     batch = (window._replace(observation=window.observation > 0.5), *rest)
-    step = partial(update, model=model, optimiser=OPTIMISER, weights=LossWeights(reconstruction=1.0))
+    step = partial(
+        update, model=model, optimiser=OPTIMISER, loss=partial(muzero_loss, weights=LossWeights(reconstruction=1.0))
+    )
 
     @jax.jit
     def run(key):
