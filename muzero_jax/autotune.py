@@ -37,27 +37,32 @@ class Sizes(NamedTuple):
     batch_size: int
 
 
+class Kept(NamedTuple):
+    """What the cache holds of a device and config."""
+
+    sizes: Sizes  # the fastest found
+    finished: bool  # False if the time was up before all neighbours of these were tried: the next search begins there
+
+
 def tune(config: Config, mesh: Mesh, *, minutes: float, cache: Path, say: Callable[[str], None]) -> Config:
     """The config with the fastest sizes found in about `minutes`, `autotune` done; tells the curve line by line.
 
-    The result is kept in the file `cache` under this device and config, and found there the next time.
+    The result is kept in the file `cache` under this device and config, and found there the next time; a search that
+    the time cut short goes on from there.
     """
     config = replace(config, autotune=False)
     key = _key(config, mesh)
     known = _read(cache)
-    if key in known:
-        sizes = Sizes(**known[key])
-        say(f"autotune: {_words(sizes)}, from {cache}")
-        return with_sizes(config, sizes)
-    best = _climb(config, mesh, time.monotonic() + 60 * minutes, say)
-    say(f"autotune: {_words(best)} is the fastest found")
-    try:
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(cache, json.dumps(known | {key: best._asdict()}, indent=2))
-        say(f"autotune: kept in {cache}; delete that to search again")
-    except OSError as error:
-        say(f"autotune: not kept for the next time, because {cache} cannot be written: {error.strerror or error}")
-    return with_sizes(config, best)
+    kept = known.get(key)
+    if kept is not None and kept.finished:
+        say(f"autotune: {_words(kept.sizes)}, from {cache}")
+        return with_sizes(config, kept.sizes)
+    start = kept.sizes if kept is not None else sizes_of(config)
+    kept = _climb(config, start, mesh, time.monotonic() + 60 * minutes, say)
+    in_time = "" if kept.finished else f" in {minutes:g} minutes; the next --autotune goes on from there"
+    say(f"autotune: {_words(kept.sizes)} is the fastest found{in_time}")
+    _keep(cache, known | {key: kept}, say)
+    return with_sizes(config, kept.sizes)
 
 
 def default_cache() -> Path:
@@ -107,18 +112,18 @@ def neighbours(sizes: Sizes) -> Iterator[Sizes]:
                 yield sizes._replace(**{name: other})
 
 
-def _climb(config: Config, mesh: Mesh, deadline: float, say: Callable[[str], None]) -> Sizes:
-    best = sizes_of(config)
-    rates = {best: _measure(config, mesh)}
-    say(f"autotune: {_words(best)}: {rates[best]:,.0f} frames/s, as configured")
+def _climb(config: Config, start: Sizes, mesh: Mesh, deadline: float, say: Callable[[str], None]) -> Kept:
+    best = start
+    rates = {best: _measure(with_sizes(config, best), mesh)}
+    say(f"autotune: {_words(best)}: {rates[best]:,.0f} frames/s, to begin with")
     improved = True
     while improved:
         improved = False
         for sizes in neighbours(best):
-            if time.monotonic() > deadline:
-                return best
             if sizes in rates or not _fits(config, sizes, mesh):
                 continue
+            if time.monotonic() > deadline:
+                return Kept(best, finished=False)
             try:
                 rates[sizes] = _measure(with_sizes(config, sizes), mesh)
             except RuntimeError as error:
@@ -130,7 +135,7 @@ def _climb(config: Config, mesh: Mesh, deadline: float, say: Callable[[str], Non
             if gain > WORTHWHILE:
                 best, improved = sizes, True
                 break
-    return best
+    return Kept(best, finished=True)
 
 
 def _fits(config: Config, sizes: Sizes, mesh: Mesh) -> bool:
@@ -176,10 +181,21 @@ def _key(config: Config, mesh: Mesh) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _read(cache: Path) -> dict[str, dict[str, int]]:
+def _read(cache: Path) -> dict[str, Kept]:
     """The results kept so far; none if the file is missing or spoilt."""
     try:
         kept = json.loads(cache.read_text(encoding="utf-8"))
-        return {key: Sizes(**sizes)._asdict() for key, sizes in kept.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        return {key: Kept(Sizes(**entry["sizes"]), bool(entry["finished"])) for key, entry in kept.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
+
+
+def _keep(cache: Path, results: dict[str, Kept], say: Callable[[str], None]) -> None:
+    """Writes the results, or says why that cannot be."""
+    entries = {key: {"sizes": kept.sizes._asdict(), "finished": kept.finished} for key, kept in results.items()}
+    try:
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(cache, json.dumps(entries, indent=2))
+        say(f"autotune: kept in {cache}; delete that to search again")
+    except OSError as error:
+        say(f"autotune: not kept for the next time, because {cache} cannot be written: {error.strerror or error}")

@@ -1,5 +1,6 @@
 """The sizes that learn fastest: what stays the same while they change, and which of them is kept."""
 
+import functools
 from dataclasses import replace
 
 import pytest
@@ -54,10 +55,36 @@ def test_the_climb_ends_at_the_fastest_sizes_and_the_next_run_finds_them(tmp_pat
     assert tried  # another search is another question
 
 
-def test_a_spoilt_cache_is_no_cache(tmp_path, monkeypatch):
+def test_a_search_that_the_time_cut_short_goes_on_the_next_time(tmp_path, monkeypatch):
+    """Each measurement takes a minute here, and more games help up to 16."""
+    now, tried = [0.0], []
+    monkeypatch.setattr(autotune.time, "monotonic", lambda: now[0])
+
+    def measure(config, mesh):
+        now[0] += 60
+        tried.append(autotune.sizes_of(config))
+        return min(tried[-1].num_envs, 16)
+
+    monkeypatch.setattr(autotune, "_measure", measure)
+    lines = []
+    search = functools.partial(
+        autotune.tune, CONFIG, devices.make_mesh(2), cache=tmp_path / "autotune.json", say=lines.append
+    )
+    assert autotune.sizes_of(search(minutes=0.5)) == autotune.sizes_of(CONFIG)
+    assert "in 0.5 minutes; the next --autotune goes on" in lines[-2]
+    assert autotune.sizes_of(search(minutes=1.5)).num_envs == 16
+    tried.clear()
+    finished = search(minutes=60.0)
+    assert tried[0] == autotune.sizes_of(finished) and finished.self_play.num_envs == 16
+    tried.clear()
+    assert search(minutes=60.0) == finished and not tried
+
+
+@pytest.mark.parametrize("spoilt", ["{", "[]", "3", '{"key": {"num_envs": 8}}', '{"key": {"sizes": 3, "finished": 1}}'])
+def test_a_spoilt_cache_is_no_cache(tmp_path, monkeypatch, spoilt):
     monkeypatch.setattr(autotune, "_measure", lambda config, mesh: 1.0)
     cache = tmp_path / "autotune.json"
-    cache.write_text("{")
+    cache.write_text(spoilt)
     tuned = autotune.tune(CONFIG, devices.make_mesh(2), minutes=1.0, cache=cache, say=lambda line: None)
     assert autotune.sizes_of(tuned) == autotune.sizes_of(CONFIG)
 
