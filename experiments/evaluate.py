@@ -89,7 +89,9 @@ def main(arguments: list[str]) -> int:
         show(*oracle(agent, a, about), a)
         return 0
     if a.opponent == "exhaustive":
-        result = exhaustive_summary(agent)
+        from muzero_jax import exhaustive
+
+        result = exhaustive.examine(agent.parts.environment, agent.player, agent.params)
     else:
         result = match_summary(agent, a, devices.make_mesh(num_devices))
     result |= about | {"opponent": a.opponent, "player": agent.player.name}
@@ -170,27 +172,6 @@ def match_summary(agent, a: Arguments, mesh) -> dict:
     plies = agent.config.evaluation.opening_plies if a.opening_plies is None else a.opening_plies
     match = arena.sharded_match(agent.parts, agent.player, rival, mesh, num_games=a.games, opening_plies=plies)
     return match(agent.params, rival_params, jax.random.key(a.seed))
-
-
-def exhaustive_summary(agent) -> dict:
-    """Walks every reply by every opponent, the agent as either colour; counts distinct final moves, not games."""
-    from muzero_jax import exhaustive
-
-    results = [
-        exhaustive.walk(agent.parts.environment, agent.player, agent.params, moves_first=m) for m in (True, False)
-    ]
-    wins, draws, losses, positions = (sum(column) for column in zip(*results, strict=True))
-    total = wins + draws + losses
-    return {
-        "wins": wins,
-        "draws": draws,
-        "losses": losses,
-        "games": total,
-        "score": (wins + draws / 2) / total,
-        "losses_as_first": results[0].losses,
-        "losses_as_second": results[1].losses,
-        "positions": positions,
-    }
 
 
 def oracle(agent, a: Arguments, about: dict) -> tuple[dict, str]:

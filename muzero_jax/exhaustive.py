@@ -68,6 +68,23 @@ def walk(
     return WalkResult(results[1], results[0], results[-1], positions)
 
 
+def examine(environment: Environment, player: Player, params: Params) -> dict[str, Any]:
+    """Walks as either colour: a match's fields, where `games` are distinct final moves; losses by colour, positions."""
+    first, second = (walk(environment, player, params, moves_first=moves_first) for moves_first in (True, False))
+    wins, draws, losses, positions = (sum(counts) for counts in zip(first, second, strict=True))
+    games = wins + draws + losses
+    return {
+        "wins": wins,
+        "draws": draws,
+        "losses": losses,
+        "games": games,
+        "score": (wins + draws / 2) / games,
+        "losses_as_first": first.losses,
+        "losses_as_second": second.losses,
+        "positions": positions,
+    }
+
+
 class _Calls(NamedTuple):
     act: Callable[[Rows], np.ndarray]
     move: Callable[[Rows, np.ndarray], tuple[Rows, np.ndarray, np.ndarray]]

@@ -59,6 +59,10 @@ def test_nim_is_won_by_whoever_leaves_a_multiple_of_four():
     nim = make_nim(6)
     best = jnp.array([best_actions(stones)[0] if best_actions(stones) else 0 for stones in range(7)], jnp.int32)
     player = Player("knows nim", lambda params, key, states: params[states.stones])
-    result = exhaustive.walk(nim, player, best, moves_first=True)
-    assert (result.wins, result.losses) == (3, 0)
-    assert exhaustive.walk(nim, player, best, moves_first=False).losses > 0
+    first, second = (exhaustive.walk(nim, player, best, moves_first=moves_first) for moves_first in (True, False))
+    assert (first.wins, first.losses) == (3, 0)
+    assert second.losses > 0
+    both = exhaustive.examine(nim, player, best)
+    assert both["wins"] == first.wins + second.wins and both["positions"] == first.positions + second.positions
+    assert (both["losses_as_first"], both["losses_as_second"]) == (0, second.losses) and both["draws"] == 0
+    assert both["score"] == both["wins"] / both["games"] == both["wins"] / (both["wins"] + both["losses"])
