@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax import mctx_search, search
 from muzero_jax.environment import make_environment
 from muzero_jax.networks import make_model
-from muzero_jax.search import gumbel_search, puct_search
 from muzero_jax.simulator import true_rules
 from muzero_jax.value_transform import Support
 
@@ -17,25 +17,32 @@ MODEL = make_model(
 )
 WORLD = true_rules(ENVIRONMENT, MODEL)
 PARAMS = MODEL.init(jax.random.key(0))  # heads are zero: a uniform prior and value 0 everywhere
-GUMBEL = gumbel_search(
-    WORLD,
-    num_simulations=48,
-    max_num_considered_actions=9,
-    gumbel_scale=0.0,
-    value_scale=0.4,
-    maxvisit_init=50.0,
-    rescale_values=False,
-    improved_value=True,
-)
-PUCT = puct_search(
-    WORLD,
-    num_simulations=48,
-    dirichlet_fraction=0.0,
-    dirichlet_alpha=0.3,
-    pb_c_init=1.25,
-    pb_c_base=19652.0,
-    temperature=0.0,
-)
+GUMBEL = {
+    "num_simulations": 48,
+    "max_num_considered_actions": 9,
+    "gumbel_scale": 0.0,
+    "value_scale": 0.4,
+    "maxvisit_init": 50.0,
+    "rescale_values": False,
+    "improved_value": True,
+}
+PUCT = {
+    "num_simulations": 48,
+    "dirichlet_fraction": 0.0,
+    "dirichlet_alpha": 0.3,
+    "pb_c_init": 1.25,
+    "pb_c_base": 19652.0,
+    "temperature": 0.0,
+}
+
+
+def make_look(engine, kind):
+    """The search of `engine` with the true rules, compiled when it is first asked."""
+    make, settings = (engine.gumbel_search, GUMBEL) if kind == "gumbel" else (engine.puct_search, PUCT)
+    run = jax.jit(make(WORLD, **settings))
+    return lambda states, params=PARAMS: jax.device_get(
+        run(params, jax.random.key(0), states, states.legal_action_mask)
+    )
 
 
 def after(*actions):
@@ -46,10 +53,19 @@ def after(*actions):
     return jax.tree.map(lambda x: x[None], state)
 
 
-@pytest.fixture(scope="module", params=[GUMBEL, PUCT], ids=["gumbel", "puct"])
-def look(request):
-    run = jax.jit(request.param)
-    return lambda states: jax.device_get(run(PARAMS, jax.random.key(0), states, states.legal_action_mask))
+@pytest.fixture(scope="module", params=["gumbel", "puct"])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def look(kind):
+    return make_look(search, kind)
+
+
+@pytest.fixture(scope="module")
+def reference(kind):
+    return make_look(mctx_search, kind)
 
 
 def test_without_any_knowledge_search_finds_the_win_and_parries_the_threat(look):
@@ -79,3 +95,17 @@ def test_a_node_carries_the_rules_reward_and_signed_discount():
     assert (won.reward[0], won.discount[0]) == (1, 0)
     assert (goes_on.reward[0], goes_on.discount[0]) == (0, -1)
     np.testing.assert_allclose(goes_on.prior[0], np.where(goes_on.embedding.legal_action_mask[0], 0.25, 0), atol=1e-6)
+
+
+@pytest.mark.parametrize("actions", [(0, 4, 1), (0, 4, 1, 2, 6, 3)])
+def test_the_reference_engine_plans_with_the_true_rules_alike(look, reference, actions):
+    """Node for node, with a network whose opinions differ everywhere, so that nothing is tied; ends included."""
+    leaves, structure = jax.tree.flatten(PARAMS)
+    noise = [jax.random.normal(jax.random.key(i), leaf.shape) for i, leaf in enumerate(leaves)]
+    params = jax.tree.unflatten(structure, [leaf + 0.3 * bump for leaf, bump in zip(leaves, noise, strict=True)])
+    states = after(*actions)
+    own, mctxs = look(states, params), reference(states, params)
+    np.testing.assert_array_equal(own.tree.visits[:, 0], mctxs.tree.children_visits[0])
+    assert own.action == mctxs.action and states.legal_action_mask[0, own.action[0]]
+    np.testing.assert_allclose(own.policy, mctxs.policy, atol=1e-5)
+    np.testing.assert_allclose(own.value, mctxs.value, atol=1e-5)
