@@ -71,16 +71,18 @@ def default(config: Config) -> Path:
 def find_default(env: str, board_size: int | None, seed: int) -> Path:
     """The default folder of the run to go on with; of Hex without a size, the one that there is.
 
-    Raises ValueError if there are runs of several sizes.
+    Raises ValueError if there is none, or one of several sizes.
     """
     folder = default(Config(env=env, board_size=board_size, seed=seed))
     if env != "hex" or board_size is not None:
         return folder
     found = [path for path in sorted(folder.parent.glob(f"hex-*-seed{seed}")) if holds_run(path)]
+    if not found:
+        raise ValueError(f"there is no run of hex with seed {seed} to resume in runs; leave out --resume to start one")
     if len(found) > 1:
         names = ", ".join(map(str, found))
         raise ValueError(f"there are several runs to resume, {names}; choose one with --board-size or --run-dir")
-    return found[0] if found else folder
+    return found[0]
 
 
 def check(config: Config) -> Path:

@@ -186,7 +186,7 @@ def _find_anchor(names: list[str], anchor: str | None) -> int:
 def _parse(spec: str) -> tuple[str | None, str, int | None]:
     """(run or None, kind, budget): kind is random, mcts, greedy, rules or agent; a ValueError lists the forms."""
     if arena.is_run(spec):
-        return spec, "agent", None
+        return str(Path(spec)), "agent", None
     if spec in ("random", "greedy"):
         return None, spec, None
     kind, budget = arena.split_budget(spec)
@@ -194,10 +194,10 @@ def _parse(spec: str) -> tuple[str | None, str, int | None]:
         return None, kind, budget
     rest, budget = arena.split_budget(spec, "@")
     if arena.is_run(rest):
-        return rest, "agent", budget
+        return str(Path(rest)), "agent", budget
     run, _, kind = rest.rpartition(":")
     if arena.is_run(run) and (kind == "rules" or (kind == "greedy" and budget is None)):
-        return run, kind, budget
+        return str(Path(run)), kind, budget
     raise ValueError(f"there is no player {spec!r}: give {SPECS}")
 
 

@@ -47,6 +47,8 @@ def test_the_run_to_go_on_with_is_found_by_game_size_and_seed(runs):
 
 
 def test_of_hex_without_a_size_it_is_the_one_that_there_is(runs):
+    with pytest.raises(ValueError, match="no run of hex with seed 0 to resume"):
+        run_directory.find_default("hex", None, 0)
     for name in ("hex-9-seed0", "hex-5-seed3", "go_9x9-seed0"):
         make_run(runs / name)
     (runs / "hex-7-seed0").mkdir()

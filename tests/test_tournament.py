@@ -59,6 +59,7 @@ def test_players_that_differ_in_their_weights_alone_share_a_program(runs):
         (["A"], "two players or more"),
         (["random", "mcts:5"], "needs a run directory"),
         (["A", "A@2"], "twice"),
+        (["A", "A/"], "twice"),  # as a shell completes it
         (["A", "rnadom"], "no player 'rnadom'.*RUN:rules@N.*mcts:N"),
         (["A", "A@0"], "no player"),
         (["A", "A@"], "no player"),
