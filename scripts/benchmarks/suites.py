@@ -53,7 +53,7 @@ def self_play(quick: bool) -> Iterator[Case]:
     for policy in ("gumbel",) if quick else ("gumbel", "puct"):
         config = workloads.w2()
         config = replace(config, search=replace(config.search, policy=policy))
-        name = f"W2: tic-tac-toe, MLP 64, 25 simulations, {policy}, 256 games"
+        name = f"W2: tic-tac-toe, MLP 64, 25 simulations, {policy}, {config.self_play.num_envs} games"
         yield _case("self-play", name, config, with_aim(ratios, 3.0))
     few = replace(workloads.w2(num_envs=16), search=replace(workloads.w2().search, num_simulations=8))
     yield _case("self-play", "tic-tac-toe, MLP 64, 8 simulations, gumbel, 16 games", few, (Ratio(ONE, HOST),))
@@ -74,7 +74,7 @@ def learner(quick: bool) -> Iterator[Case]:
 
 def iteration(quick: bool) -> Iterator[Case]:
     """Whole training iterations, self-play and learning: the run's own program."""
-    small = workloads.whole_iteration(workloads.w2(), batch_size=256, updates=4)
+    small = workloads.whole_iteration(workloads.w2(num_envs=256), batch_size=256, updates=4)
     name = "tic-tac-toe, MLP 64, 25 simulations, 2,048 frames and 4 updates of 256"
     yield _case("iteration", name, small, AGAINST_PLAIN[: 1 if quick else None])
     if not quick:
