@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float
 
+from muzero_jax.devices import target_device
 from muzero_jax.winograd import winograd
 
 
@@ -31,18 +32,10 @@ def convolve(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw _ D"])
         raise ValueError(
             f"The kernel reads {channels} channels but the inputs have {inputs.shape[-1]}: make them equal."
         )
-    if target_platform() != "cpu":
+    if target_device().platform != "cpu":
         return native(inputs, kernel.astype(inputs.dtype))
     dtype = jnp.promote_types(inputs.dtype, jnp.float32)
     return cpu_formulation(kernel.shape)(inputs.astype(dtype), kernel.astype(dtype)).astype(inputs.dtype)
-
-
-def target_platform() -> str:
-    """The kind of device that programs are traced for: that of `jax.default_device` if it is set, else the best."""
-    device = jax.config.jax_default_device  # type: ignore  # part of the key of every cached trace
-    if device is None:
-        return jax.default_backend()
-    return device if isinstance(device, str) else device.platform
 
 
 def cpu_formulation(kernel_shape: tuple[int, ...]) -> Callable[[Array, Array], Array]:

@@ -59,6 +59,14 @@ def configure_devices(device_count: int | None = None, kind: str = "auto") -> in
     return device_count or available
 
 
+def target_device() -> Any:
+    """The `jax.Device` that programs are made for now: `jax.default_device` where that is set, else the best."""
+    device = jax.config.jax_default_device  # type: ignore  # part of the key of every cached trace
+    if device is None:
+        return jax.devices()[0]
+    return jax.devices(device)[0] if isinstance(device, str) else device
+
+
 def make_mesh(num_devices: int | None = None) -> Mesh:
     """A mesh of one axis, "data", over the first `num_devices` devices (default: all)."""
     devices = jax.devices()

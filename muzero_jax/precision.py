@@ -7,7 +7,7 @@ units but none for bfloat16 (a T4), and the learner then scales its loss. Parame
 
 from typing import NamedTuple
 
-import jax
+from muzero_jax.devices import target_device
 
 BFLOAT16_CAPABILITY = 8.0
 """The CUDA compute capability from which on GPUs have units for bfloat16; a T4 has 7.5."""
@@ -48,10 +48,10 @@ def choose(platform: str, compute_capability: str | None) -> Precision:
 
 
 def resolve(compute_dtype: str) -> Precision:
-    """The dtype that a config asks for; for "auto", what the first device computes best in."""
+    """The dtype that a config asks for; for "auto", what the device computes best in that programs are made for."""
     if compute_dtype != "auto":
         return Precision(compute_dtype, "by --network.compute-dtype")
-    device = jax.devices()[0]
+    device = target_device()
     return choose(device.platform, getattr(device, "compute_capability", None))
 
 

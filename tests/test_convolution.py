@@ -1,6 +1,7 @@
 """The board convolution equals its definition, whatever the formulation, and stays fast inside loops."""
 
 import time
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -161,7 +162,7 @@ def test_the_formulation_follows_the_kernel_shape():
 
 
 def test_an_accelerator_gets_the_native_convolution(monkeypatch):
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="gpu")])
     inputs, kernel = arrays((2, 5, 5, 32), (3, 3, 32, 32))
     text = str(jax.make_jaxpr(lambda *operands: convolve(*operands))(inputs, kernel))
     assert "conv_general_dilated" in text
@@ -170,11 +171,12 @@ def test_an_accelerator_gets_the_native_convolution(monkeypatch):
 
 def test_a_cpu_beside_an_accelerator_gets_winograd_where_programs_are_traced_for_it(monkeypatch):
     """One jitted function, asked for either device: neither finds the other's trace."""
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    find = jax.devices
+    monkeypatch.setattr(jax, "devices", lambda kind=None: find(kind) if kind else [SimpleNamespace(platform="gpu")])
     inputs, kernel = arrays((2, 5, 5, 32), (3, 3, 32, 32))
     jitted = jax.jit(lambda *operands: convolve(*operands))
     assert "conv_general_dilated" in str(jitted.trace(inputs, kernel).jaxpr)
-    for device in (jax.devices()[1], "cpu"):
+    for device in (find()[1], "cpu"):
         with jax.default_device(device):
             assert "conv_general_dilated" not in str(jitted.trace(inputs, kernel).jaxpr)
     assert "conv_general_dilated" in str(jitted.trace(inputs, kernel).jaxpr)

@@ -1,5 +1,7 @@
 """What `--network.compute-dtype auto` means where."""
 
+from types import SimpleNamespace
+
 import jax
 import pytest
 
@@ -36,6 +38,14 @@ def test_a_gpu_without_bfloat16_units_is_told_of_float16():
 def test_auto_asks_the_first_device():
     assert jax.devices()[0].platform == "cpu"
     assert precision.resolve("auto") == precision.choose("cpu", None)
+
+
+def test_auto_asks_the_cpu_beside_an_accelerator_where_programs_are_made_for_it(monkeypatch):
+    cpu = jax.devices()[1]
+    monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="gpu", compute_capability="9.0")])
+    assert precision.resolve("auto").dtype == "bfloat16"
+    with jax.default_device(cpu):
+        assert precision.resolve("auto").dtype == "float32"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
