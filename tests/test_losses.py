@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import losses, targets
+from muzero_jax import losses, networks, targets
 from muzero_jax.losses import LossWeights
 from muzero_jax.types import Model, NetworkOutput, Targets
+from muzero_jax.value_transform import Support
 from tests.reference import losses as reference
-from tests.reference.models import make_tanh_model
+from tests.reference.models import BOARD, make_tanh_model
 from tests.reference.windows import random_window
 
 N, K, A = 6, 3, 3
@@ -141,6 +142,36 @@ def test_every_parameter_gets_a_finite_gradient(batch):
     _, gradient = loss_and_gradient(*batch)
     for leaf in jax.tree.leaves(gradient):
         assert np.isfinite(leaf).all() and np.abs(leaf).max() > 0
+
+
+def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
+    params, *inputs = batch
+    loss = partial(losses.muzero_loss, weights=WEIGHTS, checkpoint_unroll=True)
+    (_, metrics), gradient = jax.jit(jax.value_and_grad(lambda params: loss(params, MODEL, *inputs), has_aux=True))(
+        params
+    )
+    (_, expected_metrics), expected = loss_and_gradient(*batch)
+    for x, y in zip(jax.tree.leaves((metrics, gradient)), jax.tree.leaves((expected_metrics, expected)), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-7)
+
+
+def test_a_checkpointed_unroll_needs_less_memory_for_its_gradient():
+    """Five steps of a tower: kept whole they are most of what the gradient needs."""
+    model = networks.make_model(
+        BOARD, Support(-1.0, 1.0, 3), kind="tower", width=8, num_blocks=1, activation="relu", compute_dtype="float32"
+    )
+    window = random_window(0, 32, 8, BOARD.num_actions, BOARD.observation_shape)
+    wanted = jax.eval_shape(partial(targets.make, unroll_steps=5, td_steps=2, td_lambda=1.0), window)
+    inputs = window.observation, window.legal_action_mask[:, 0], window.action[:, :5], wanted
+
+    def bytes_needed(checkpoint_unroll):
+        loss = partial(losses.muzero_loss, weights=LossWeights(), checkpoint_unroll=checkpoint_unroll)
+        gradient = jax.jit(jax.grad(lambda params, *inputs: loss(params, model, *inputs), has_aux=True))
+        lowered = gradient.lower(jax.eval_shape(model.init, jax.random.key(0)), *inputs)
+        program = lowered.compile({"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True})
+        return program.memory_analysis().temp_size_in_bytes
+
+    assert bytes_needed(True) < 0.6 * bytes_needed(False)
 
 
 # --- masks ------------------------------------------------------------------------------------------------------------
