@@ -38,10 +38,13 @@ def exhaustive(run_dir):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_after_three_minutes_nobody_can_beat_the_agent_at_tic_tac_toe(tmp_path, seed):
-    train(tmp_path / "run", "tic_tac_toe", "--minutes", 3, "--seed", seed)
+def test_after_four_minutes_the_agent_plays_tic_tac_toe_perfectly_wherever_it_stands(tmp_path, seed):
+    train(tmp_path / "run", "tic_tac_toe", "--minutes", 4, "--seed", seed)
     result = exhaustive(tmp_path / "run")
     assert result["losses"] == 0, result
+    examined = json.loads(run("evaluate", "--run", tmp_path / "run", "--oracle", "--num-simulations", 64, "--json"))
+    (searched,) = (score for score in examined["scores"] if score["player"] == "64 simulations")
+    assert examined["can_err"] == 3191 and searched["optimal_move_rate"] == 1.0, searched
 
 
 @pytest.mark.parametrize("seed", [0, 1])
