@@ -43,8 +43,8 @@ def small_board(env: str, *, longest_game: int, num_bins: int, exploration: floa
 def tic_tac_toe() -> Config:
     """python experiments/train.py --env tic_tac_toe
 
-    After 4 minutes no reply by any opponent beats it (evaluate.py --opponent exhaustive), and in every position that can
-    arise it plays an optimal move (evaluate.py --oracle), for seeds 0, 1 and 2.
+    After 4 minutes no reply by any opponent beats it (evaluate.py --opponent exhaustive), and in every position that
+    can arise it plays an optimal move (evaluate.py --oracle), for seeds 0, 1 and 2.
     """
     # Half of all moves are drawn at random, so that it meets every position, also those that good play never leads to.
     # Imagined observations do not drift, as an MLP's embeddings do; with these, 2 positions in 1,000 went wrong.
