@@ -22,7 +22,7 @@ LARGEST_MLP_BOARD = 6
 
 
 def small_board(env: str, *, longest_game: int, num_bins: int, exploration: float) -> Config:
-    """What the small boards share: imagined observations, Monte-Carlo returns, large batches, and the auxiliary loss."""
+    """What small boards share: imagined observations, Monte-Carlo returns, large batches, and the auxiliary loss."""
     # A move changes little, so the next observation can be foretold whole and judged by a network that learned from
     # real ones. An MLP's embedding drifts: with it Connect Four scored a third, Hex 5x5 lost thrice as many won games.
     return Config(
