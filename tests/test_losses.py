@@ -168,8 +168,8 @@ def test_a_checkpointed_unroll_needs_less_memory_for_its_gradient():
         loss = partial(losses.muzero_loss, weights=LossWeights(), checkpoint_unroll=checkpoint_unroll)
         gradient = jax.jit(jax.grad(lambda params, *inputs: loss(params, model, *inputs), has_aux=True))
         lowered = gradient.lower(jax.eval_shape(model.init, jax.random.key(0)), *inputs)
-        program = lowered.compile({"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True})
-        return program.memory_analysis().temp_size_in_bytes
+        program = lowered.compile({"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True})  # type: ignore
+        return program.memory_analysis().temp_size_in_bytes  # type: ignore
 
     assert bytes_needed(True) < 0.6 * bytes_needed(False)
 

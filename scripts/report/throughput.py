@@ -126,7 +126,7 @@ def filled_state(config: Config, parts: Parts, mesh: Mesh) -> TrainState:
         return state._replace(actor=actor, replay=replay.add(state.replay, trajectory))
 
     specs = training.state_specs()
-    filled: Callable[[TrainState], TrainState] = jax.jit(shard_map(fill, mesh, (specs,), specs))
+    filled: Callable[[TrainState], TrainState] = jax.jit(shard_map(fill, mesh, (specs,), specs), donate_argnums=0)
     return filled(training.make_init(config, parts, mesh)())
 
 
