@@ -68,8 +68,8 @@ def muzero_loss(
         tree the learned model has no rules, and its policy must learn to avoid them.
       actions: what to unroll (`targets.unroll_actions`).
       checkpoint_unroll: the gradient keeps of each unrolled step the embedding alone and computes the step anew on its
-        way back (`jax.checkpoint`): the memory of K steps becomes that of one and of K embeddings, for about a third more
-        arithmetic.
+        way back (`jax.checkpoint`): the memory of K steps becomes that of one and of K embeddings, for about a third
+        more arithmetic.
     """
     unroll_steps = actions.shape[1]
     root = model.initial_inference(params, observation[:, 0])
