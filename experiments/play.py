@@ -138,7 +138,7 @@ def seat(a: Arguments, agent):
 
     def search(seated):
         game, thinker = seated
-        thinker.analyse(game, num_simulations=min(thinking.FIRST_BUDGET, num_simulations) if a.time_per_move else None)
+        thinker.search(game, min(thinking.FIRST_BUDGET, num_simulations) if a.time_per_move else num_simulations)
 
     # The picture of a tree takes one search: to find out where would take several.
     is_measured = a.device == "auto" and not a.tree

@@ -20,7 +20,7 @@ class NetworkConfig:
     """The learned model."""
 
     kind: Literal["mlp", "observation", "tower"] = "mlp"
-    """mlp for small boards; observation: MLPs that imagine the next observation; tower: convolutions throughout"""
+    """mlp: dense layers; observation: MLPs that imagine the next observation, for small boards; tower: convolutions"""
     width: int = 128
     """units of the MLPs or channels of the tower"""
     num_blocks: int = 1
@@ -162,7 +162,7 @@ class Config:
     run_dir: str | None = None
     """default: runs/<env>-<size>-seed<seed>"""
     resume: bool = False
-    """go on from the newest checkpoint of run_dir, bit for bit"""
+    """go on from the newest checkpoint of run_dir; bit for bit on the same kind and number of devices"""
     overwrite: bool = False
     """delete an existing run_dir first"""
     device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"

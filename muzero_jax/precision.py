@@ -50,7 +50,7 @@ def choose(platform: str, compute_capability: str | None) -> Precision:
 def resolve(compute_dtype: str) -> Precision:
     """The dtype that a config asks for; for "auto", what the device computes best in that programs are made for."""
     if compute_dtype != "auto":
-        return Precision(compute_dtype, "by --network.compute-dtype")
+        return Precision(compute_dtype, "as network.compute_dtype says")
     device = target_device()
     return choose(device.platform, getattr(device, "compute_capability", None))
 

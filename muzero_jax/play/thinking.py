@@ -107,6 +107,11 @@ class Thinker:
         prior, value = self._network(self._params, state.observation[None], state.legal_action_mask[None])
         return np.asarray(prior[0]), float(value[0])
 
+    def search(self, position: Position, num_simulations: int) -> Analysis:
+        """One search for the side to move; its action is the search's own, and nothing is drawn at any temperature."""
+        state = position.seen_by(position.colour_to_move)
+        return self._search(state, np.asarray(state.legal_action_mask), num_simulations)
+
     def line(self, position: Position, length: int) -> list[int]:
         """What both sides would play from here under the true rules, by a search a move; `position` is as before."""
         before = position.snapshot()

@@ -62,13 +62,15 @@ def fewer_updates(config: Config, updates: int) -> Config:
 
 def full() -> Plan:
     """The report proper."""
-    small, large = presets.preset("hex", 5), presets.preset("hex", 9)
-    wide = replace(small, network=replace(small.network, width=512))
+    large = presets.preset("hex", 9)
+    # The networks of the table above them, whatever the preset of that board is by now.
+    mlp = replace(presets.preset("hex", 5).network, kind="mlp", width=128, compute_dtype="float32")
+    small, wide = (replace(presets.preset("hex", 5), network=replace(mlp, width=width)) for width in (128, 512))
     return Plan(
         matrix_sizes=(64, 128, 256, 512, 1024, 2048, 4096),
         vector_sizes=(10_000, 100_000, 1_000_000, 10_000_000),
         networks=(
-            Network("standard", "mlp", small.network.width, small.network.num_blocks, 5, BATCHES),
+            Network("standard", "mlp", 128, 1, 5, BATCHES),
             Network("512-wide", "mlp", 512, 1, 5, BATCHES),
             Network("tower", "tower", large.network.width, large.network.num_blocks, 9, BATCHES),
         ),
