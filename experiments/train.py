@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
         raise ValueError(f"the run to resume was made with --seed {default.seed}; leave --seed out")
     if config.wandb:
         metrics.check_wandb()
-    from muzero_jax import autotune, memory, runner
+    from muzero_jax import autotune, runner
 
     run_directory.check(config)
     num_devices = share_out(config, num_devices)
@@ -81,7 +81,6 @@ def main(arguments: list[str]) -> int:
     print(f"device: {devices.describe_device(num_devices)}")
     dtype, reason = precision.resolve(config.network.compute_dtype)
     print(f"precision: {dtype} ({reason})")
-    memory.check(config, mesh, print)
     run_dir = run_directory.prepare(config)
     print(f"run directory: {run_dir}")
     result = runner.train(config, run_dir, mesh, print)
@@ -120,7 +119,9 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
         for purpose, time in seconds.items()
     ]
     metrics.summary_table(spent, "\nTime")
-    print(f"\ncurves: {metrics.plot_curves(run_dir)}")
+    memory = {name: devices.format_bytes(size) for name, size in summary["memory"].items() if size is not None}
+    print("\nmemory per device: " + ", ".join(f"{size} {name}" for name, size in memory.items()))
+    print(f"curves: {metrics.plot_curves(run_dir)}")
     print(f"next:   {command('evaluate')} --run {shlex.quote(str(run_dir))} --opponent mcts:1000")
 
 

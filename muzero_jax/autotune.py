@@ -19,7 +19,8 @@ from typing import NamedTuple
 import jax
 from jax.sharding import Mesh
 
-from muzero_jax import devices, memory, training
+from muzero_jax import devices
+from muzero_jax.assembly import assemble
 from muzero_jax.config import Config, validate
 from muzero_jax.files import write_whole
 
@@ -120,14 +121,14 @@ def _climb(config: Config, start: Sizes, mesh: Mesh, deadline: float, say: Calla
     while improved:
         improved = False
         for sizes in neighbours(best):
-            if sizes in rates or not _fits(config, sizes, mesh):
+            if sizes in rates or not _is_possible(config, sizes, mesh):
                 continue
             if time.monotonic() > deadline:
                 return Kept(best, finished=False)
             try:
                 rates[sizes] = _measure(with_sizes(config, sizes), mesh)
-            except RuntimeError as error:
-                if not devices.is_out_of_memory(error):
+            except (ValueError, RuntimeError) as error:
+                if isinstance(error, RuntimeError) and not devices.is_out_of_memory(error):
                     raise
                 rates[sizes] = 0.0
             gain = rates[sizes] / rates[best]
@@ -138,23 +139,22 @@ def _climb(config: Config, start: Sizes, mesh: Mesh, deadline: float, say: Calla
     return Kept(best, finished=True)
 
 
-def _fits(config: Config, sizes: Sizes, mesh: Mesh) -> bool:
-    """Whether a run of these sizes can be made, shared among the devices, and held in memory."""
+def _is_possible(config: Config, sizes: Sizes, mesh: Mesh) -> bool:
+    """Whether a run of these sizes can be made, and shared among the devices."""
     if sizes.num_envs % mesh.size or sizes.batch_size % mesh.size:
         return False
     try:
-        memory.check(with_sizes(config, sizes), mesh, lambda text: None)
+        with_sizes(config, sizes)
     except ValueError:
         return False
     return True
 
 
 def _measure(config: Config, mesh: Mesh) -> float:
-    """Frames a second of iterations that learn."""
+    """Frames a second of iterations that learn; raises ValueError if the run does not fit in memory."""
     config = replace(config, iterations_per_chunk=1)
-    parts = training.make_parts(config)
-    state = training.make_init(config, parts, mesh)()
-    chunk = training.make_chunk(config, parts, mesh).lower(state).compile()
+    run = assemble(config, mesh, lambda text: None)
+    state, chunk = run.init(), run.program
     filling = -(-max(config.replay.min_frames, config.window_length) // config.self_play.rollout_length)
     for _ in range(filling + 1):  # one that learns already: the first is slower
         state, _ = chunk(state)

@@ -1,87 +1,118 @@
-"""What a run will hold in memory, told before anything is allocated."""
+"""What a run will hold in memory, foretold before anything is allocated.
 
-import math
+Twice. `estimate` adds up the state and what self-play, learning and matches are known to need, in a second, so that the
+hopeless is refused without compiling. `exact` then asks the program, which is compiled from the abstract state.
+Self-play, learning and matches take turns, so of what they need while they run only the largest counts.
+
+On a CPU XLA's account is not all: what stands beside it was measured (docs/performance.md has how near the plan comes).
+"""
+
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax.sharding import Mesh
 
-from muzero_jax import devices, training
+from muzero_jax import devices, memory_parts
 from muzero_jax.config import Config
+from muzero_jax.memory_parts import tree_bytes
 from muzero_jax.training import Parts
-from muzero_jax.types import Params
+from muzero_jax.types import TrainState
 
-_STATISTICS_PER_EDGE = {"own": 4 * 4, "mctx": 6 * 4}
-"""Child, prior, visits and Q of every edge, 4 bytes each; mctx has reward, discount and value for Q."""
-_STATISTICS_PER_NODE = 7 * 4
+MARGIN = 1.25
+"""An estimate refuses a run only if it is this many times what is available."""
+DEVICE_RUNTIME_BYTES, PROCESS_RUNTIME_BYTES = 16 * 2**20, 150 * 2**20
+"""On a CPU, of each device: heap that its threads leave unused, scratch of XLA's kernels. Of the process: what saving
+the first checkpoints leaves behind, almost all of it free heap, and code read on first use."""
 
-_HINTS = {
+_STATE = ("replay", "games", "parameters", "optimiser")
+_FLAGS = {
     "replay": "--replay.replay-length or --self-play.num-envs",
-    "search tree": "--search.num-simulations or --self-play.num-envs",
-    "reanalyze": "--replay.reanalyze-fraction or --optimiser.batch-size",
-    "batch": "--optimiser.batch-size",
-    "evaluation": "--evaluation.final-games or --evaluation.mcts-simulations",
+    "checkpoint being saved": "--replay.replay-length or --self-play.num-envs",
+    "games": "--self-play.num-envs",
+    "parameters": "--network.width",
+    "optimiser": "--network.width",
+    "self-play": "--self-play.num-envs or --search.num-simulations",
+    "Reanalyze": "--replay.reanalyze-fraction or --optimiser.batch-size",
+    "learning": "--optimiser.batch-size",
+    "matches": "--evaluation.final-games or --evaluation.mcts-simulations",
 }
 
 
-def check(config: Config, mesh: Mesh, say: Callable[[str], None]) -> None:
-    """Tells the plan; raises ValueError, naming the flags to lower, if it will not fit."""
-    rows = devices.plan_memory(memory_parts(config, training.make_parts(config), mesh))
-    available = devices.available_memory_bytes(mesh.size)
-    say(devices.format_plan(rows, available))
-    largest = rows[0][0]
-    devices.check_plan(sum(size for _, size in rows), available, _HINTS.get(largest, "--self-play.num-envs"))
+class Plan(NamedTuple):
+    """Bytes per device, by purpose."""
+
+    held: dict[str, int]  # from the beginning to the end
+    turns: dict[str, int]  # while each runs, one after the other
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """What is held at the worst time; their sum is the plan's total."""
+        busiest = max(self.turns, key=self.turns.__getitem__)
+        return self.held | {busiest: self.turns[busiest]}
+
+    @property
+    def total(self) -> int:
+        """The peak."""
+        return sum(self.rows.values())
+
+    @property
+    def state(self) -> int:
+        """What lies in memory between chunks."""
+        return sum(self.held[name] for name in _STATE)
+
+    @property
+    def flags(self) -> str:
+        """What to lower for the largest part."""
+        rows = {name: size for name, size in self.rows.items() if name in _FLAGS}
+        return _FLAGS[max(rows, key=rows.__getitem__)]
 
 
-def memory_parts(config: Config, parts: Parts, mesh: Mesh) -> dict[str, Any]:
-    """What each device holds, by purpose: abstract pytrees with their shardings, or bytes."""
-    state = training.abstract_state(config, parts, mesh)
-    return {
-        "replay": state.replay,
-        "games": state.actor,
-        "parameters": state.learner.params,
-        "optimiser": state.learner.optimiser_state,
-        "search tree": self_play_tree_bytes(config, parts, state.learner.params) // mesh.size,
-        "reanalyze": reanalyze_tree_bytes(config, parts, state.learner.params) // mesh.size,
-        "evaluation": evaluation_bytes(config, parts, state.learner.params) // mesh.size,
-        "batch": batch_bytes(config, state.replay.transitions) // mesh.size,
+def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Plan:
+    """The plan by arithmetic alone, from the abstract state of a run."""
+    params = state.learner.params
+    leaves = state.replay, state.actor, params, state.learner.optimiser_state
+    held = dict(devices.plan_memory(dict(zip(_STATE, leaves, strict=True))))
+    if mesh.devices.flat[0].platform == "cpu":
+        runtime = DEVICE_RUNTIME_BYTES + PROCESS_RUNTIME_BYTES // mesh.size
+        # A save in the background holds on to the state, so the next chunk copies it instead of changing it in place.
+        held |= {"checkpoint being saved": sum(held.values()), "runtime": runtime}
+    frame = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), state.replay.transitions)
+    node = memory_parts.node_bytes(config, parts, params)
+    turns = {
+        "self-play": memory_parts.self_play_bytes(config, node, frame),
+        "Reanalyze": memory_parts.reanalyze_bytes(config, node, frame),
+        "learning": memory_parts.learning_bytes(config, parts.model, params, frame) + mesh.size * tree_bytes(params),
+        "matches": memory_parts.match_bytes(config, parts, node),
     }
+    return Plan(held, {name: size // mesh.size for name, size in turns.items()})
 
 
-def self_play_tree_bytes(config: Config, parts: Parts, params: Params) -> int:
-    """The search trees of all games in self-play."""
-    return config.self_play.num_envs * (config.search.num_simulations + 1) * node_bytes(config, parts, params)
+def exact(plan: Plan, program: Any) -> Plan:
+    """An estimated plan with what the compiled program needs in place of the parts of it that take turns.
+
+    The program's row bears the name of the part that is estimated to be its largest. XLA counts a device's share:
+    results that take no argument's place, temporaries and, on an accelerator, code.
+    """
+    analysis = program.memory_analysis()
+    if analysis is None:  # a backend that doesn't tell
+        return plan
+    results = analysis.output_size_in_bytes - analysis.alias_size_in_bytes
+    needed = results + analysis.temp_size_in_bytes + analysis.generated_code_size_in_bytes
+    matches = {"matches": plan.turns["matches"]}
+    in_program = [name for name in plan.turns if name not in matches]
+    return plan._replace(turns={max(in_program, key=plan.turns.__getitem__): needed} | matches)
 
 
-def reanalyze_tree_bytes(config: Config, parts: Parts, params: Params) -> int:
-    """The search trees of every frame of the windows that are searched again."""
-    searched = round(config.optimiser.batch_size * config.replay.reanalyze_fraction) * config.window_length
-    return searched * (config.search.num_simulations + 1) * node_bytes(config, parts, params)
+def refuse_hopeless(estimate: Plan, mesh: Mesh, say: Callable[[str], None]) -> None:
+    """Tells an estimate and raises ValueError, naming the flags to lower, if it is far beyond what is available."""
+    available = devices.available_memory_bytes(mesh.size)
+    if available is not None and estimate.total > MARGIN * available:
+        check(estimate, mesh, say)
 
 
-def node_bytes(config: Config, parts: Parts, params: Params) -> int:
-    """A node of the learned model's tree: an embedding, and statistics of every edge."""
-    observation = jax.ShapeDtypeStruct((1, *parts.environment.observation_shape), bool)
-    embedding = jax.eval_shape(parts.model.initial_inference, params, observation).embedding
-    statistics = _STATISTICS_PER_NODE + parts.environment.num_actions * _STATISTICS_PER_EDGE[config.search.engine]
-    return embedding.size * embedding.dtype.itemsize + statistics
-
-
-def evaluation_bytes(config: Config, parts: Parts, params: Params) -> int:
-    """The trees of the final matches: the agent's and, beside it, those of the strongest rollout MCTS."""
-    e = config.evaluation
-    state = jax.eval_shape(parts.environment.init, jax.random.key(0))
-    rules_node = 12 * parts.environment.num_actions + _frame_bytes(state.replace(observation=None))
-    mcts = (max(e.mcts_simulations, default=0) + 1) * rules_node
-    return e.final_games // 2 * ((e.num_simulations + 1) * node_bytes(config, parts, params) + mcts)
-
-
-def batch_bytes(config: Config, ring: Any) -> int:
-    """The windows of one update; leaves of `ring` are [C, B, ...]."""
-    frame = _frame_bytes(jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[2:], leaf.dtype), ring))
-    return config.optimiser.batch_size * config.window_length * frame
-
-
-def _frame_bytes(tree: Any) -> int:
-    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+def check(plan: Plan, mesh: Mesh, say: Callable[[str], None]) -> None:
+    """Tells a plan; raises ValueError, naming the flags to lower, if it will not fit."""
+    available = devices.available_memory_bytes(mesh.size)
+    say(devices.format_plan(devices.plan_memory(plan.rows), available))
+    devices.check_plan(plan.total, available, plan.flags)

@@ -5,7 +5,7 @@
     RUN/checkpoints/N the same of one of the last checkpoints
 
 A version is named by its path, so that a shell completes it and `RUN/versions/*` names them all. Asking starts no JAX
-backend and changes nothing; only `prepare` ever makes or deletes a folder.
+backend and changes nothing; only `prepare` makes a folder, and only `make_room` deletes what is in one.
 """
 
 import shutil
@@ -105,12 +105,18 @@ def check(config: Config) -> Path:
 
 
 def prepare(config: Config) -> Path:
-    """As `check`, and the folder is made if need be. `--overwrite` deletes it first, if it holds a run."""
+    """As `check`, and the folder is made if need be."""
     run_dir = check(config)
-    if config.overwrite and not config.resume and holds_run(run_dir):
-        shutil.rmtree(run_dir)
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"cannot make {run_dir}: {error.strerror}; choose another --run-dir") from error
     return run_dir
+
+
+def make_room(config: Config, run_dir: Path) -> None:
+    """Deletes what is in a run's folder, if `--overwrite` says so; called once nothing can refuse the new run."""
+    if config.overwrite and not config.resume and holds_run(run_dir):
+        configs.load(run_dir)  # never what is not ours
+        shutil.rmtree(run_dir)
+        run_dir.mkdir()

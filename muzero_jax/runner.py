@@ -17,12 +17,14 @@ import jax
 from jax.sharding import Mesh
 
 from muzero_jax import config as configs
-from muzero_jax import profiling, training
+from muzero_jax import profiling, run_directory
 from muzero_jax.accounting import Clock, Interrupt, Totals
 from muzero_jax.arena import Arena
+from muzero_jax.assembly import assemble
 from muzero_jax.checkpoint import Checkpointer
 from muzero_jax.config import Config
 from muzero_jax.files import write_whole
+from muzero_jax.memory_meter import MemoryMeter, give_back
 from muzero_jax.metrics import MetricsWriter, ProgressDisplay, Record, last_record, wandb_writer
 from muzero_jax.profiling import ChunkProfiler
 from muzero_jax.progress import Versions
@@ -58,8 +60,11 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
     Raises ValueError in one sentence where the user can do something about it: a loss that stopped being finite, a
     disk that is full, a checkpoint of another configuration. The last good checkpoint is kept.
     """
-    parts = training.make_parts(config)
-    abstract = training.abstract_state(config, parts, mesh)
+    start = time.perf_counter()
+    parts, init, abstract, program, _, plan = assemble(config, mesh, say)
+    give_back()
+    seconds_to_compile = time.perf_counter() - start
+    run_directory.make_room(config, run_dir)
     versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
     with Checkpointer(run_dir / "checkpoints") as checkpoints:
         restored = checkpoints.restore_latest(abstract) if config.resume else None
@@ -71,20 +76,21 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
         record = last_record(run_dir, up_to_iteration=iteration) if restored else {}
         versions.ladder.load(iteration)
         clock, totals = Clock(record), Totals(config, record)
+        clock.seconds["compile"] += seconds_to_compile
         others = [wandb_writer(run_dir, config=asdict(config))] if config.wandb else []
         with MetricsWriter(run_dir, resume_from=iteration, tensorboard=config.tensorboard, others=others) as writer:
-            say(f"resuming at iteration {iteration}" if restored else "compiling")
             with clock.measure("compile"):
-                state = restored[1] if restored else training.make_init(config, parts, mesh)()
-                program = training.make_chunk(config, parts, mesh).lower(state).compile()
-            say("training; Ctrl-C saves and stops")
+                state = restored[1] if restored else init()
+            begun = f"going on from iteration {iteration}" if restored else "training"
+            say(f"{begun}; Ctrl-C saves and stops")
             profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if config.profile else None)
+            meter = MemoryMeter(mesh, plan.state)
             with ProgressDisplay(config.minutes) as display, Interrupt() as interrupt, profiler:
                 reporter = Reporter(writer, display, clock)
-                loop = Loop(config, program, versions, checkpoints, reporter, totals, profiler)
+                loop = Loop(config, program, versions, checkpoints, reporter, totals, profiler, meter)
                 state, iteration = loop.run(state, iteration, interrupt)
             if config.profile:
-                say(profiling.report(run_dir / profiling.DIRECTORY, program.as_text()))
+                say(profiling.report(run_dir / profiling.DIRECTORY, program.as_text() or ""))
             if interrupt.requested:
                 return Result({}, interrupted=True)
             say("training is over and saved; now the final matches")
@@ -94,6 +100,7 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
             scores = {f"eval/{spec}": summary["score"] for spec, summary in strength.items()}
             writer.write({"iteration": iteration} | totals.record() | clock.record() | scores)
     summary = {"iteration": iteration, "strength": strength, "elo": versions.ladder.by_iteration()}
+    summary["memory"] = {"planned": plan.total, "peak": meter.peak}  # bytes per device
     seconds = split_time(clock, totals, iteration) | {"final matches": final_seconds}
     summary |= {"seconds": seconds} | totals.summary(clock.seconds["train"])
     write_whole(run_dir / "summary.json", json.dumps(summary, indent=2))
@@ -135,6 +142,7 @@ class Loop(NamedTuple):
     reporter: Reporter
     totals: Totals
     profiler: ChunkProfiler
+    meter: MemoryMeter
 
     def run(self, state: TrainState, iteration: int, interrupt: Interrupt) -> tuple[TrainState, int]:
         """Runs chunks until it is time to stop, then saves; returns the last state and its iteration."""
@@ -171,14 +179,16 @@ class Loop(NamedTuple):
     def _chunk(self, state: TrainState) -> tuple[TrainState, Record]:
         seconds = self.reporter.clock.seconds
         before = seconds["train"]
-        with self.profiler.chunk(), self.reporter.clock.measure("train"):
+        with self.profiler.chunk(), self.meter.chunk(), self.reporter.clock.measure("train"):
             state, metrics = self.program(state)
             metrics = jax.device_get(metrics)
         return state, self.totals.add(metrics, seconds["train"] - before)
 
     def _evaluate(self, state: TrainState, iteration: int) -> Record:
         with self.reporter.clock.measure("evaluate"):
-            return self.versions.measure(state.learner.params, iteration)
+            record = self.versions.measure(state.learner.params, iteration)
+            give_back()
+            return record
 
 
 def check_finite(record: Record, iteration: int) -> None:

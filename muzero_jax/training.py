@@ -7,7 +7,7 @@ its own slice of the replay ring and learns from its own slice of the batch; onl
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +36,19 @@ from muzero_jax.types import (
 from muzero_jax.value_transform import Support
 
 _INIT = 2**32 - 1  # folded into the seed for the initial state; iterations fold in 0, 1, 2, ...
+
+
+@runtime_checkable
+class Init(Protocol):
+    """`init` compiled: makes the state of a run, or tells what it will be."""
+
+    def __call__(self) -> TrainState:
+        """The state, each leaf where it will live."""
+        ...
+
+    def eval_shape(self) -> TrainState:
+        """Shapes, dtypes and shardings; a call of the same object does not trace again."""
+        ...
 
 
 class Parts(NamedTuple):
@@ -263,18 +276,13 @@ def state_specs() -> TrainState:
 
 def abstract_state(config: Config, parts: Parts, mesh: Mesh) -> TrainState:
     """Shapes, dtypes and shardings of the state: what a checkpoint is restored onto and memory is planned from."""
-    shapes = jax.eval_shape(partial(init, config, parts))
-
-    def with_sharding(spec, tree):
-        sharding = NamedSharding(mesh, spec)
-        return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), tree)
-
-    return jax.tree.map(with_sharding, state_specs(), shapes, is_leaf=lambda x: isinstance(x, PartitionSpec))
+    return make_init(config, parts, mesh).eval_shape()
 
 
-def make_init(config: Config, parts: Parts, mesh: Mesh) -> Callable[[], TrainState]:
-    """`init` compiled so that every leaf is made where it will live."""
-    shardings = jax.tree.map(lambda x: x.sharding, abstract_state(config, parts, mesh))
+def make_init(config: Config, parts: Parts, mesh: Mesh) -> Init:
+    """`init` compiled so that every leaf is made where it will live; its `eval_shape()` is `abstract_state`."""
+    specs, structure = jax.tree.flatten(state_specs(), is_leaf=lambda x: isinstance(x, PartitionSpec))
+    shardings = structure.unflatten([NamedSharding(mesh, spec) for spec in specs])
     return jax.jit(partial(init, config, parts), out_shardings=shardings)
 
 

@@ -27,9 +27,9 @@ def test_other_sizes_learn_as_much_from_each_frame_and_remember_as_many(sizes):
 def test_a_ring_too_short_for_a_window_is_refused_and_not_tried():
     with pytest.raises(ValueError, match="replay-length"):
         autotune.with_sizes(CONFIG, Sizes(64, 4, 8))
-    assert not autotune._fits(CONFIG, Sizes(64, 4, 8), devices.make_mesh(2))
-    assert not autotune._fits(CONFIG, Sizes(7, 4, 8), devices.make_mesh(2))  # two devices share the games
-    assert autotune._fits(CONFIG, Sizes(16, 4, 8), devices.make_mesh(2))
+    assert not autotune._is_possible(CONFIG, Sizes(64, 4, 8), devices.make_mesh(2))
+    assert not autotune._is_possible(CONFIG, Sizes(7, 4, 8), devices.make_mesh(2))  # two devices share the games
+    assert autotune._is_possible(CONFIG, Sizes(16, 4, 8), devices.make_mesh(2))
 
 
 def test_the_climb_ends_at_the_fastest_sizes_and_the_next_run_finds_them(tmp_path, monkeypatch):

@@ -206,3 +206,14 @@ def test_our_iteration_goes_on_from_where_it_was():
 def test_the_memory_suite_counts_the_state_of_the_run_and_what_the_program_needs_beside_it():
     state = sum(size for _, size in devices.plan_memory({"state": tiny_run.abstract_state()}))
     assert state < memory.compiled_bytes(tiny_run.program())
+
+
+def test_the_memory_suite_sets_the_plan_beside_what_was_held_where_that_can_be_measured():
+    found = {memory.ESTIMATE: 8 * 2**20, memory.PLANNED: 6 * 2**20, memory.COMPILED: 3 * 2**20}
+    ratios = memory.record("a run", found | {memory.MEASURED: 4 * 2**20})["ratios"]
+    assert [(r["numerator"], r["median"]) for r in ratios] == [
+        (memory.PLANNED, 1.5),
+        (memory.ESTIMATE, 2.0),
+        (memory.COMPILED, 0.75),
+    ]
+    assert memory.record("a run", found)["ratios"] == []

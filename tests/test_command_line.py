@@ -11,7 +11,7 @@ import pytest
 
 from experiments import evaluate, presets, train
 from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
-from muzero_jax import autotune, devices, memory, run_directory, runner
+from muzero_jax import autotune, devices, run_directory, runner
 from muzero_jax import config as configs
 from muzero_jax.runner import Result
 from tests.reference import tiny_run
@@ -133,8 +133,8 @@ def test_a_run_that_does_not_fit_in_memory_names_the_flag_to_lower(run, tmp_path
     monkeypatch.setattr(devices, "available_memory_bytes", lambda num_devices=1: 1024)
     outcome = run(train, *TINY, "--run-dir", tmp_path / "run")
     assert_one_sentence(outcome, "memory", "lower --")
-    assert "replay" in outcome[1] and "search tree" in outcome[1]
-    assert not (tmp_path / "run").exists()
+    assert "replay" in outcome[1] and "learning" in outcome[1]
+    assert not list((tmp_path / "run").iterdir())  # so that the next try may have the folder
 
 
 # --- train: what it says ----------------------------------------------------------------------------------------------
@@ -193,21 +193,6 @@ def test_every_game_has_a_preset_that_makes_a_run():
         assert configs.validate(presets.preset(env, None)).env == env
     for size in (2, 3, 5, 11, 19):
         assert configs.validate(presets.preset("hex", size)).board_size == size
-
-
-# --- memory -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_memory_plan_counts_the_ring_and_the_trees():
-    """By hand: a frame of tic-tac-toe is 18 + 9 bools, 3 floats and an int, 9 floats, a bool; 8 games of 32 frames."""
-    config, parts = tiny_run.CONFIG, tiny_run.parts()
-    planned = memory.memory_parts(config, parts, tiny_run.mesh())
-    frame = 18 + 9 + 4 * 4 + 9 * 4 + 1
-    rows = dict(devices.plan_memory(planned))
-    assert rows["replay"] == 32 * 4 * frame + 2 * 4  # four games a device, and two counters
-    assert planned["batch"] == 8 * config.window_length * frame // 2
-    node = 16 * 4 + 7 * 4 + 9 * 4 * 4  # the embedding, a node's numbers, four numbers of each edge
-    assert planned["search tree"] == 8 * (4 + 1) * node // 2
 
 
 # --- evaluate ---------------------------------------------------------------------------------------------------------

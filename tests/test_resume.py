@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import accounting, elo, metrics, run_directory, runner, training
+from muzero_jax import accounting, devices, elo, metrics, run_directory, runner, training
 from muzero_jax import config as configs
 from muzero_jax.arena import Arena
 from muzero_jax.checkpoint import Checkpointer, checkpoint_steps
@@ -23,6 +23,17 @@ from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same, on_host
 
 DRAWN = {"wins": 1, "draws": 2, "losses": 1, "games": 4, "score": 0.5, "ci95": [0.2, 0.8]}
+
+
+class Replaced:
+    """A function in the compiled program's place."""
+
+    def __init__(self, call):
+        self._call = call
+        self.memory_analysis = tiny_run.program().memory_analysis
+
+    def __call__(self, state):
+        return self._call(state)
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +49,16 @@ def unbroken():
 @pytest.fixture
 def session(monkeypatch, tmp_path):
     """Runs `runner.train` in `tmp_path/run`; `program` replaces the compiled one."""
-    make_init, whole_program = tiny_run.make_init(), tiny_run.program()  # made by what is replaced next
+    make_init, shared, whole_program = training.make_init, tiny_run.make_init(), tiny_run.program()
     monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
-    monkeypatch.setattr(training, "make_init", lambda *arguments: make_init)
+    monkeypatch.setattr(
+        training,
+        "make_init",
+        lambda config, *others: shared if config.network == CONFIG.network else make_init(config, *others),
+    )
 
     def run(program=None, **changes):
-        compiled = SimpleNamespace(compile=lambda: program or whole_program)
+        compiled = SimpleNamespace(compile=lambda: Replaced(program or whole_program))
         monkeypatch.setattr(training, "make_chunk", lambda *arguments: SimpleNamespace(lower=lambda state: compiled))
         config = replace(CONFIG, run_dir=str(tmp_path / "run"), **changes)
         run_dir = run_directory.prepare(config)
@@ -102,6 +117,23 @@ def test_metrics_and_totals_of_a_resumed_run_go_on(session):
     minutes = [record["time/minutes"] for record in records]
     assert minutes == sorted(minutes)
     assert json.loads((session.directory / "summary.json").read_text()) == summary
+
+
+def test_the_summary_sets_the_memory_held_beside_the_plan(session):
+    planned, peak = session(max_iterations=4).summary["memory"].values()
+    state = sum(size for _, size in devices.plan_memory({"state": tiny_run.abstract_state()}))
+    assert planned > state
+    assert peak is None or peak >= state - 16  # the plan leaves two counters out
+
+
+def test_a_run_that_does_not_fit_deletes_nothing_and_blocks_nothing(session, monkeypatch):
+    session(max_iterations=4)
+    with monkeypatch.context() as full:
+        full.setattr(devices, "available_memory_bytes", lambda num_devices=1: 1024)
+        for changes in ({"overwrite": True}, {"resume": True}):
+            with pytest.raises(ValueError, match="this run needs .*; lower --"):
+                session(max_iterations=8, **changes)
+    assert session(max_iterations=8, resume=True).summary["iteration"] == 8
 
 
 def test_a_run_resumes_from_an_older_checkpoint_if_the_newest_is_damaged(session, unbroken):

@@ -71,6 +71,11 @@ def test_overwrite_deletes_a_run_and_nothing_else(tmp_path):
     run_dir = make_run(tmp_path / "run")
     (tmp_path / "neighbour").write_text("precious")
     assert prepare(tmp_path, overwrite=True) == run_dir
+    assert (run_dir / "metrics.jsonl").exists()  # until nothing can refuse the new run any more
+    run_directory.make_room(replace(CONFIG, overwrite=True, resume=True), run_dir)
+    run_directory.make_room(CONFIG, run_dir)
+    assert (run_dir / "metrics.jsonl").exists()
+    run_directory.make_room(replace(CONFIG, overwrite=True), run_dir)
     assert list(run_dir.iterdir()) == []
     assert (tmp_path / "neighbour").exists()
 

@@ -1,49 +1,91 @@
-"""The memory plan against what XLA says the compiled program holds: arguments, results that share no argument, scratch.
+"""The memory plan against what runs really hold.
 
-Nothing runs, so there is no spread. The plan's row for evaluation is left out: matches are another program.
+Each run has a process of its own, so that none finds memory that another left. It is planned and compiled as
+`runner.train` does it; then its state is made and chunks run, each followed by a checkpoint, until all that takes
+memory has happened. Measured is what the process grew by at its peak (CPU) or what the device counted; beside it stands
+XLA's own account of the program: arguments, results that share no argument, temporaries.
 """
 
-from collections.abc import Iterator
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import jax
+
 from experiments import presets
-from muzero_jax import devices, memory, training
+from muzero_jax import assembly, devices, memory_meter
+from muzero_jax.checkpoint import Checkpointer
 from muzero_jax.config import Config
 from scripts.benchmarks import workloads
 
-PLANNED, COMPILED = "planned", "compiled program"
+ESTIMATE, PLANNED, COMPILED, MEASURED = "estimated before compiling", "planned", "compiled program", "measured"
 MIB = 2**20
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+CASES: dict[str, Callable[[], Config]] = {
+    "tic-tac-toe preset": presets.tic_tac_toe,
+    "Hex 5x5 preset": lambda: presets.hex_any(5),
+    "Connect Four preset": presets.connect_four,
+    "Hex 9x9, tower 64x4": workloads.hex_tower,
+}
 
 
 def records(quick: bool) -> Iterator[dict[str, Any]]:
-    """One record a run: MiB per device on one device, planned and compiled."""
-    configs = {"tic-tac-toe preset": presets.preset("tic_tac_toe", None)}
-    if not quick:
-        configs |= {
-            "Hex 5x5 preset": presets.preset("hex", 5),
-            "Connect Four preset": presets.preset("connect_four", None),
-            "Hex 9x9, tower 64x4": workloads.hex_tower(),
-        }
-    for name, config in configs.items():
-        yield record(name, config)
+    """One record a run: MiB per device, of one device and of all."""
+    counts = sorted({1, jax.device_count()})
+    for case in list(CASES)[: 1 if quick else None]:
+        for count in counts[-1:] if quick else counts:
+            yield record(f"{case}, {count} device{'s' * (count > 1)}", run_apart(case, count))
 
 
-def record(name: str, config: Config) -> dict[str, Any]:
-    """The plan's total and the compiled chunk's, and their quotient."""
-    mesh = devices.make_mesh(1)
-    parts = training.make_parts(config)
-    rows = devices.plan_memory(memory.memory_parts(config, parts, mesh))
-    planned = sum(size for part, size in rows if part != "evaluation") / MIB
-    state = training.abstract_state(config, parts, mesh)
-    compiled = compiled_bytes(training.make_chunk(config, parts, mesh).lower(state).compile()) / MIB
+def record(name: str, found: dict[str, float]) -> dict[str, Any]:
+    """The figures of one run, and how near the plan came."""
     return {
         "suite": "memory",
         "case": name,
         "unit": "MiB per device",
         "higher_is_better": False,
-        "rates": {PLANNED: _exact(planned), COMPILED: _exact(compiled)},
-        "ratios": [{"numerator": PLANNED, "denominator": COMPILED, "aim": None} | _exact(planned / compiled)],
+        "rates": {key: _exact(size / MIB) for key, size in found.items()},
+        "ratios": [
+            {"numerator": part, "denominator": whole, "aim": None} | _exact(found[part] / found[whole])
+            for part, whole in ((PLANNED, MEASURED), (ESTIMATE, MEASURED), (COMPILED, MEASURED))
+            if whole in found
+        ],
     }
+
+
+def run_apart(case: str, num_devices: int) -> dict[str, float]:
+    """`measure` in a process of its own; it leaves the accelerator's memory to whoever asks for it."""
+    command = [sys.executable, "-m", "scripts.benchmarks.memory", case, str(num_devices)]
+    environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_NUM_CPU_DEVICES": str(num_devices)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure(config: Config, num_devices: int) -> dict[str, float]:
+    """Bytes per device of one run; what nobody counts is left out."""
+    mesh = devices.make_mesh(num_devices)
+    run = assembly.assemble(config, mesh, lambda text: None)
+    memory_meter.give_back()
+    before = memory_meter.set_back()
+    meter = memory_meter.MemoryMeter(mesh, run.plan.state)
+    state = run.init()
+    filling = -(-max(config.replay.min_frames, config.window_length) // config.self_play.rollout_length)
+    with tempfile.TemporaryDirectory() as folder, Checkpointer(folder) as checkpoints:
+        for chunk in range(-(-filling // config.iterations_per_chunk) + 3):
+            state, metrics = run.program(state)
+            metrics["train/loss"].block_until_ready()
+            checkpoints.save(chunk, state)
+    peak = meter.peak
+    if peak is None and before is not None:
+        peak = (memory_meter.process_bytes("VmHWM") - before) // num_devices
+    found = {ESTIMATE: run.estimate.total, PLANNED: run.plan.total, COMPILED: compiled_bytes(run.program)}
+    return found | ({MEASURED: peak} if peak is not None else {})
 
 
 def compiled_bytes(program: Any) -> int:
@@ -55,3 +97,7 @@ def compiled_bytes(program: Any) -> int:
 
 def _exact(value: float) -> dict[str, float]:
     return {"median": value, "spread": 0.0}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(CASES[sys.argv[1]](), int(sys.argv[2]))))

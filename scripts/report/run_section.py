@@ -56,7 +56,8 @@ class _Phases:
 
     def say(self, text: str) -> None:
         self._say(text)
-        self._mark(text)
+        if "\n" not in text:  # the memory plan begins no phase
+            self._mark(text)
 
     def _mark(self, text: str) -> None:
         times = os.times()

@@ -1,0 +1,66 @@
+"""The most memory that a run really held, to set beside its plan.
+
+An accelerator counts for itself, from the start of the process. For a CPU, Linux keeps the peak of a process and lets
+it be set back: what the process grew by while a chunk ran is read off, and the state that it held before is added. What
+compiling takes in between, hundreds of MiB of host memory, stays out of it.
+"""
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from jax.sharding import Mesh
+
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+class MemoryMeter:
+    """Watches chunks; `held` is what the state takes of each device between them, in bytes."""
+
+    def __init__(self, mesh: Mesh, held: int):
+        self._devices = list(mesh.devices.flat)
+        self._held = held
+        self._growth: int | None = None
+
+    @contextmanager
+    def chunk(self) -> Iterator[None]:
+        """Of a `with` block, which must wait for its results."""
+        before = set_back() if self._devices[0].platform == "cpu" else None
+        yield
+        if before is not None:
+            growth = process_bytes("VmHWM") - before
+            self._growth = max(growth, self._growth or 0)
+
+    @property
+    def peak(self) -> int | None:
+        """Bytes of the device that held most, so far; None where nobody counts."""
+        if self._growth is not None:
+            return self._held + self._growth // len(self._devices)
+        counted = [(device.memory_stats() or {}).get("peak_bytes_in_use") for device in self._devices]
+        return max((size for size in counted if size is not None), default=None)
+
+
+def set_back() -> int | None:
+    """Sets the process's peak back to what it holds now, and returns that; None where the system can't."""
+    try:
+        _CLEAR.write_text("5")  # Linux: "reset the peak resident set size"
+        return process_bytes("VmRSS")
+    except OSError:
+        return None
+
+
+def process_bytes(name: str) -> int:
+    """Memory of this process as Linux tells it: VmRSS now, VmHWM at the peak."""
+    lines = (line.split() for line in _STATUS.read_text().splitlines())
+    return next(int(words[1]) * 1024 for words in lines if words[0] == f"{name}:")
+
+
+def give_back() -> None:
+    """Returns free heap, of which compiling leaves hundreds of MiB, to the system, where the C library can.
+
+    Without it a chunk would grow into that heap unseen.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

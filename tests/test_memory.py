@@ -1,0 +1,136 @@
+"""The memory plan against sums worked by hand, and the meter against memory taken on purpose."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax import devices, memory, memory_meter, memory_parts
+from muzero_jax.memory import Plan
+from tests.reference import tiny_run
+from tests.reference.tiny_run import CONFIG
+
+FRAME = 18 + 9 + 4 * 4 + 9 * 4 + 1  # of tic-tac-toe: 18 + 9 bools, 3 floats and an int, 9 floats, a bool
+NODE = 16 * 4 + 7 * 4 + 9 * 4 * 4  # the embedding, a node's numbers, four numbers of each edge
+
+
+@pytest.fixture(scope="module")
+def estimate():
+    return memory.estimate(CONFIG, tiny_run.parts(), tiny_run.abstract_state(), tiny_run.mesh())
+
+
+def one_frame():
+    """One transition's abstract shapes."""
+    ring = tiny_run.abstract_state().replay.transitions
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), ring)
+
+
+# --- the estimate -----------------------------------------------------------------------------------------------------
+
+
+def test_the_ring_and_the_trees_are_counted_as_by_hand(estimate):
+    """Two devices share 8 games of 32 frames, rollouts of 4 moves and trees of 5 nodes."""
+    assert estimate.held["replay"] == 32 * 4 * FRAME + 2 * 4  # and two counters
+    assert estimate.turns["self-play"] == 8 * (5 * NODE + 4 * FRAME) // 2
+    assert estimate.turns["Reanalyze"] == 0
+
+
+def test_a_batch_counts_only_the_observations_that_are_gathered():
+    """8 windows of 7 frames, whose first frame alone brings its 18 bools."""
+    assert memory_parts.batch_bytes(CONFIG, one_frame()) == 8 * (18 + 7 * (FRAME - 18))
+
+
+def test_matches_need_the_trees_of_one_player_at_a_time(estimate):
+    """Two games a side at once, and no rollout MCTS among the opponents: one tree of 3 nodes for each game."""
+    assert estimate.turns["matches"] == 2 * 3 * NODE // 2
+
+
+def test_a_products_gradient_keeps_its_input_and_not_the_weights_again():
+    weights = jax.ShapeDtypeStruct((3, 2), jnp.float32)
+    row = jax.ShapeDtypeStruct((3,), jnp.float32)
+    assert memory_parts.residual_bytes(lambda w, x: x @ w, weights, row) == 3 * 4
+
+
+def test_longer_unrolls_and_larger_batches_need_more_to_learn_and_a_checkpointed_unroll_less():
+    def learning(batch_size, unroll_steps, checkpoint_unroll=False):
+        optimiser = replace(CONFIG.optimiser, batch_size=batch_size, checkpoint_unroll=checkpoint_unroll)
+        config = replace(CONFIG, optimiser=optimiser, targets=replace(CONFIG.targets, unroll_steps=unroll_steps))
+        params = tiny_run.abstract_state().learner.params
+        return memory_parts.learning_bytes(config, tiny_run.parts().model, params, one_frame())
+
+    assert learning(16, unroll_steps=2) == 2 * learning(8, unroll_steps=2)
+    assert learning(8, unroll_steps=8) > 2 * learning(8, unroll_steps=2)
+    assert learning(8, unroll_steps=8, checkpoint_unroll=True) < learning(8, unroll_steps=8)
+
+
+# --- the exact plan ---------------------------------------------------------------------------------------------------
+
+
+def test_the_exact_plan_is_the_state_and_what_xla_says_that_the_program_needs_beside_it(estimate):
+    analysis = tiny_run.program().memory_analysis()
+    exact = memory.exact(estimate, tiny_run.program())
+    assert abs(exact.state - analysis.argument_size_in_bytes) < 64  # a few counters and the key
+    needed = analysis.temp_size_in_bytes + analysis.output_size_in_bytes - analysis.alias_size_in_bytes
+    assert exact.turns["learning"] == needed
+    assert exact.held == estimate.held
+
+
+def test_a_backend_that_tells_nothing_leaves_the_estimate(estimate):
+    class Silent:
+        def memory_analysis(self):
+            return None
+
+    assert memory.exact(estimate, Silent()) == estimate
+
+
+def test_of_what_takes_turns_only_the_largest_counts():
+    plan = Plan({"replay": 100, "runtime": 1}, {"self-play": 20, "learning": 70, "matches": 30})
+    assert plan.rows == {"replay": 100, "runtime": 1, "learning": 70}
+    assert plan.total == 171
+
+
+@pytest.mark.parametrize(
+    "held, turns, flag",
+    [
+        ({"replay": 9, "runtime": 50}, {"learning": 8}, "--replay.replay-length"),
+        ({"replay": 9}, {"learning": 12, "matches": 3}, "--optimiser.batch-size"),
+        ({"replay": 9}, {"self-play": 12, "matches": 3}, "--search.num-simulations"),
+        ({"replay": 9}, {"self-play": 12, "matches": 30}, "--evaluation.final-games"),
+        ({"replay": 1, "parameters": 9}, {"self-play": 8}, "--network.width"),
+    ],
+)
+def test_the_largest_part_decides_which_flag_to_lower(held, turns, flag):
+    assert flag in Plan(held, turns).flags
+
+
+def test_an_exact_plan_is_refused_at_the_last_byte_and_an_estimate_only_far_beyond(monkeypatch):
+    plan, mesh, told = Plan({"replay": 1000}, {"learning": 0}), tiny_run.mesh(), []
+    available = [1000]
+    monkeypatch.setattr(devices, "available_memory_bytes", lambda num_devices=1: available[0])
+    memory.check(plan, mesh, told.append)
+    available[0] = 999
+    with pytest.raises(ValueError, match="lower --replay.replay-length or --self-play.num-envs"):
+        memory.check(plan, mesh, told.append)
+    assert len(told) == 2 and "available" in told[0]
+    memory.refuse_hopeless(plan, mesh, told.append)
+    assert len(told) == 2
+    available[0] = 700
+    with pytest.raises(ValueError, match="lower --replay"):
+        memory.refuse_hopeless(plan, mesh, told.append)
+
+
+# --- the meter --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(memory_meter.set_back() is None, reason="only Linux lets a process set its peak back")
+def test_the_meter_sees_what_a_chunk_takes_and_gives_back_before_it_ends():
+    meter = memory_meter.MemoryMeter(tiny_run.mesh(), held=1000)
+    assert meter.peak is None
+    taken = 64 * 2**20
+    with meter.chunk():
+        np.ones(taken, np.uint8)
+    with meter.chunk():
+        pass
+    assert meter.peak == pytest.approx(1000 + taken / 2, rel=0.15)  # two devices share it
