@@ -42,7 +42,8 @@ class Kept(NamedTuple):
     """What the cache holds of a device and config."""
 
     sizes: Sizes  # the fastest found
-    finished: bool  # False if the time was up before all neighbours of these were tried: the next search begins there
+    slower: frozenset[Sizes] = frozenset()  # others that were tried; another session's rates would not compare
+    finished: bool = False  # False if the time was up before all neighbours of the fastest were tried
 
 
 def tune(config: Config, mesh: Mesh, *, minutes: float, cache: Path, say: Callable[[str], None]) -> Config:
@@ -58,8 +59,7 @@ def tune(config: Config, mesh: Mesh, *, minutes: float, cache: Path, say: Callab
     if kept is not None and kept.finished:
         say(f"autotune: {_words(kept.sizes)}, from {cache}")
         return with_sizes(config, kept.sizes)
-    start = kept.sizes if kept is not None else sizes_of(config)
-    kept = _climb(config, start, mesh, time.monotonic() + 60 * minutes, say)
+    kept = _climb(config, kept or Kept(sizes_of(config)), mesh, time.monotonic() + 60 * minutes, say)
     in_time = "" if kept.finished else f" in {minutes:g} minutes; the next --autotune goes on from there"
     say(f"autotune: {_words(kept.sizes)} is the fastest found{in_time}")
     _keep(cache, known | {key: kept}, say)
@@ -113,9 +113,10 @@ def neighbours(sizes: Sizes) -> Iterator[Sizes]:
                 yield sizes._replace(**{name: other})
 
 
-def _climb(config: Config, start: Sizes, mesh: Mesh, deadline: float, say: Callable[[str], None]) -> Kept:
-    best = start
-    rates = {best: _measure(with_sizes(config, best), mesh)}
+def _climb(config: Config, start: Kept, mesh: Mesh, deadline: float, say: Callable[[str], None]) -> Kept:
+    """Goes from the fastest sizes to a faster neighbour while there is one; tries none of the slower ones again."""
+    best = start.sizes
+    rates = dict.fromkeys(start.slower, 0.0) | {best: _measure(with_sizes(config, best), mesh)}
     say(f"autotune: {_words(best)}: {rates[best]:,.0f} frames/s, to begin with")
     improved = True
     while improved:
@@ -124,7 +125,7 @@ def _climb(config: Config, start: Sizes, mesh: Mesh, deadline: float, say: Calla
             if sizes in rates or not _is_possible(config, sizes, mesh):
                 continue
             if time.monotonic() > deadline:
-                return Kept(best, finished=False)
+                return Kept(best, frozenset(rates) - {best})
             try:
                 rates[sizes] = _measure(with_sizes(config, sizes), mesh)
             except (ValueError, RuntimeError) as error:
@@ -185,14 +186,21 @@ def _read(cache: Path) -> dict[str, Kept]:
     """The results kept so far; none if the file is missing or spoilt."""
     try:
         kept = json.loads(cache.read_text(encoding="utf-8"))
-        return {key: Kept(Sizes(**entry["sizes"]), bool(entry["finished"])) for key, entry in kept.items()}
+        return {key: _from_json(entry) for key, entry in kept.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 
+def _from_json(entry: dict) -> Kept:
+    return Kept(Sizes(*entry["sizes"]), frozenset(Sizes(*sizes) for sizes in entry["slower"]), bool(entry["finished"]))
+
+
 def _keep(cache: Path, results: dict[str, Kept], say: Callable[[str], None]) -> None:
     """Writes the results, or says why that cannot be."""
-    entries = {key: {"sizes": kept.sizes._asdict(), "finished": kept.finished} for key, kept in results.items()}
+    entries = {
+        key: {"sizes": kept.sizes, "slower": sorted(kept.slower), "finished": kept.finished}
+        for key, kept in results.items()
+    }
     try:
         cache.parent.mkdir(parents=True, exist_ok=True)
         write_whole(cache, json.dumps(entries, indent=2))

@@ -80,7 +80,28 @@ def test_a_search_that_the_time_cut_short_goes_on_the_next_time(tmp_path, monkey
     assert search(minutes=60.0) == finished and not tried
 
 
-@pytest.mark.parametrize("spoilt", ["{", "[]", "3", '{"key": {"num_envs": 8}}', '{"key": {"sizes": 3, "finished": 1}}'])
+def test_short_searches_come_to_an_end_where_nothing_is_faster(tmp_path, monkeypatch):
+    """A minute a measurement, 1.5 minutes a search: where it begins and two neighbours, never one of them twice."""
+    now, tried = [0.0], []
+    monkeypatch.setattr(autotune.time, "monotonic", lambda: now[0])
+
+    def measure(config, mesh):
+        now[0] += 60
+        tried.append(autotune.sizes_of(config))
+        return 1.0
+
+    monkeypatch.setattr(autotune, "_measure", measure)
+    lines = []
+    for _ in range(6):
+        autotune.tune(CONFIG, devices.make_mesh(2), minutes=1.5, cache=tmp_path / "cache", say=lines.append)
+    neighbours = [sizes for sizes in tried if sizes != autotune.sizes_of(CONFIG)]
+    assert len(neighbours) == len(set(neighbours)) > 2
+    assert lines[-1].endswith(f"from {tmp_path / 'cache'}")  # at last there is nothing left to try
+
+
+@pytest.mark.parametrize(
+    "spoilt", ["{", "[]", "3", '{"key": {"num_envs": 8}}', '{"key": {"sizes": 3, "slower": [], "finished": 1}}']
+)
 def test_a_spoilt_cache_is_no_cache(tmp_path, monkeypatch, spoilt):
     monkeypatch.setattr(autotune, "_measure", lambda config, mesh: 1.0)
     cache = tmp_path / "autotune.json"
