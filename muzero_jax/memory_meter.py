@@ -1,8 +1,8 @@
 """The most memory that a run really held, to set beside its plan.
 
 An accelerator counts for itself, from the start of the process. For a CPU, Linux keeps the peak of a process and lets
-it be set back: what the process grew by while a chunk ran is read off, and the state that it held before is added. What
-compiling takes in between, hundreds of MiB of host memory, stays out of it.
+it be set back: what the process has grown by since before the state was made is read off while chunks run. What
+compiling matches takes in between, hundreds of MiB of host memory, stays out of it; their programs don't.
 """
 
 import ctypes
@@ -16,29 +16,31 @@ _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 class MemoryMeter:
-    """Watches chunks; `held` is what the state takes of each device between them, in bytes."""
+    """Watches chunks; make it after compiling and before the state."""
 
-    def __init__(self, mesh: Mesh, held: int):
+    def __init__(self, mesh: Mesh):
         self._devices = list(mesh.devices.flat)
-        self._held = held
-        self._growth: int | None = None
+        self._before: int | None = None
+        self._peak: int | None = None
+        if self._devices[0].platform == "cpu":
+            give_back()
+            self._before = set_back()
 
     @contextmanager
     def chunk(self) -> Iterator[None]:
         """Of a `with` block, which must wait for its results."""
-        before = set_back() if self._devices[0].platform == "cpu" else None
+        if self._before is not None:
+            set_back()
         yield
-        if before is not None:
-            growth = process_bytes("VmHWM") - before
-            self._growth = max(growth, self._growth or 0)
+        if self._before is not None:
+            grown = (process_bytes("VmHWM") - self._before) // len(self._devices)
+            self._peak = max(grown, self._peak or 0)
 
     @property
     def peak(self) -> int | None:
         """Bytes of the device that held most, so far; None where nobody counts."""
-        if self._growth is not None:
-            return self._held + self._growth // len(self._devices)
         counted = [(device.memory_stats() or {}).get("peak_bytes_in_use") for device in self._devices]
-        return max((size for size in counted if size is not None), default=None)
+        return max((size for size in [self._peak, *counted] if size is not None), default=None)
 
 
 def set_back() -> int | None:
@@ -59,7 +61,7 @@ def process_bytes(name: str) -> int:
 def give_back() -> None:
     """Returns free heap, of which compiling leaves hundreds of MiB, to the system, where the C library can.
 
-    Without it a chunk would grow into that heap unseen.
+    Without it a run would grow into that heap unseen.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

@@ -62,7 +62,7 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
     """
     start = time.perf_counter()
     parts, init, abstract, program, _, plan = assemble(config, mesh, say)
-    give_back()
+    meter = MemoryMeter(mesh)
     seconds_to_compile = time.perf_counter() - start
     run_directory.make_room(config, run_dir)
     versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
@@ -84,7 +84,6 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
             begun = f"going on from iteration {iteration}" if restored else "training"
             say(f"{begun}; Ctrl-C saves and stops")
             profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if config.profile else None)
-            meter = MemoryMeter(mesh, plan.state)
             with ProgressDisplay(config.minutes) as display, Interrupt() as interrupt, profiler:
                 reporter = Reporter(writer, display, clock)
                 loop = Loop(config, program, versions, checkpoints, reporter, totals, profiler, meter)

@@ -71,7 +71,8 @@ def test_longer_unrolls_and_larger_batches_need_more_to_learn_and_a_checkpointed
 def test_the_exact_plan_is_the_state_and_what_xla_says_that_the_program_needs_beside_it(estimate):
     analysis = tiny_run.program().memory_analysis()
     exact = memory.exact(estimate, tiny_run.program())
-    assert abs(exact.state - analysis.argument_size_in_bytes) < 64  # a few counters and the key
+    state = sum(exact.held[part] for part in ("replay", "games", "parameters", "optimiser"))
+    assert abs(state - analysis.argument_size_in_bytes) < 64  # a few counters and the key
     needed = analysis.temp_size_in_bytes + analysis.output_size_in_bytes - analysis.alias_size_in_bytes
     assert exact.turns["learning"] == needed
     assert exact.held == estimate.held
@@ -126,11 +127,12 @@ def test_an_exact_plan_is_refused_at_the_last_byte_and_an_estimate_only_far_beyo
 
 @pytest.mark.skipif(memory_meter.set_back() is None, reason="only Linux lets a process set its peak back")
 def test_the_meter_sees_what_a_chunk_takes_and_gives_back_before_it_ends():
-    meter = memory_meter.MemoryMeter(tiny_run.mesh(), held=1000)
+    meter = memory_meter.MemoryMeter(tiny_run.mesh())
     assert meter.peak is None
+    np.ones(256 * 2**20, np.uint8)  # between chunks: another matter
     taken = 64 * 2**20
     with meter.chunk():
         np.ones(taken, np.uint8)
     with meter.chunk():
         pass
-    assert meter.peak == pytest.approx(1000 + taken / 2, rel=0.15)  # two devices share it
+    assert meter.peak == pytest.approx(taken / 2, rel=0.15)  # two devices share it

@@ -18,9 +18,11 @@ from typing import Any
 import jax
 
 from experiments import presets
-from muzero_jax import assembly, devices, memory_meter
+from muzero_jax import assembly, devices
 from muzero_jax.checkpoint import Checkpointer
 from muzero_jax.config import Config
+from muzero_jax.memory import Plan
+from muzero_jax.memory_meter import MemoryMeter
 from scripts.benchmarks import workloads
 
 ESTIMATE, PLANNED, COMPILED, MEASURED = "estimated before compiling", "planned", "compiled program", "measured"
@@ -43,7 +45,7 @@ def records(quick: bool) -> Iterator[dict[str, Any]]:
             yield record(f"{case}, {count} device{'s' * (count > 1)}", run_apart(case, count))
 
 
-def record(name: str, found: dict[str, float]) -> dict[str, Any]:
+def record(name: str, found: dict[str, int]) -> dict[str, Any]:
     """The figures of one run, and how near the plan came."""
     return {
         "suite": "memory",
@@ -59,7 +61,7 @@ def record(name: str, found: dict[str, float]) -> dict[str, Any]:
     }
 
 
-def run_apart(case: str, num_devices: int) -> dict[str, float]:
+def run_apart(case: str, num_devices: int) -> dict[str, int]:
     """`measure` in a process of its own; it leaves the accelerator's memory to whoever asks for it."""
     command = [sys.executable, "-m", "scripts.benchmarks.memory", case, str(num_devices)]
     environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_NUM_CPU_DEVICES": str(num_devices)}
@@ -67,25 +69,27 @@ def run_apart(case: str, num_devices: int) -> dict[str, float]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure(config: Config, num_devices: int) -> dict[str, float]:
+def measure(config: Config, num_devices: int) -> dict[str, int]:
     """Bytes per device of one run; what nobody counts is left out."""
     mesh = devices.make_mesh(num_devices)
     run = assembly.assemble(config, mesh, lambda text: None)
-    memory_meter.give_back()
-    before = memory_meter.set_back()
-    meter = memory_meter.MemoryMeter(mesh, run.plan.state)
+    meter = MemoryMeter(mesh)
     state = run.init()
     filling = -(-max(config.replay.min_frames, config.window_length) // config.self_play.rollout_length)
     with tempfile.TemporaryDirectory() as folder, Checkpointer(folder) as checkpoints:
         for chunk in range(-(-filling // config.iterations_per_chunk) + 3):
-            state, metrics = run.program(state)
-            metrics["train/loss"].block_until_ready()
+            with meter.chunk():
+                state, metrics = run.program(state)
+                jax.device_get(metrics)
             checkpoints.save(chunk, state)
-    peak = meter.peak
-    if peak is None and before is not None:
-        peak = (memory_meter.process_bytes("VmHWM") - before) // num_devices
-    found = {ESTIMATE: run.estimate.total, PLANNED: run.plan.total, COMPILED: compiled_bytes(run.program)}
-    return found | ({MEASURED: peak} if peak is not None else {})
+    estimate, plan = (without_matches(plan).total for plan in (run.estimate, run.plan))
+    found = {ESTIMATE: estimate, PLANNED: plan, COMPILED: compiled_bytes(run.program)}
+    return found | ({MEASURED: meter.peak} if meter.peak is not None else {})
+
+
+def without_matches(plan: Plan) -> Plan:
+    """The plan of the chunks alone: no matches are played here."""
+    return plan._replace(turns={name: size for name, size in plan.turns.items() if name != "matches"})
 
 
 def compiled_bytes(program: Any) -> int:
