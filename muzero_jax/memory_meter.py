@@ -6,6 +6,7 @@ compiling matches takes in between, hundreds of MiB of host memory, stays out of
 """
 
 import ctypes
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,6 +64,7 @@ def give_back() -> None:
 
     Without it a run would grow into that heap unseen.
     """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
+        if trim is not None:
+            trim(0)
