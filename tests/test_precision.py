@@ -51,5 +51,5 @@ def test_auto_asks_the_cpu_beside_an_accelerator_where_programs_are_made_for_it(
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_a_dtype_that_is_asked_for_is_taken_and_only_float16_scales_the_loss(dtype):
     chosen = precision.resolve(dtype)
-    assert chosen.dtype == dtype and "--network.compute-dtype" in chosen.reason
+    assert chosen.dtype == dtype and "network.compute_dtype" in chosen.reason
     assert chosen.scales_loss == (dtype == "float16")
