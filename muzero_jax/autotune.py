@@ -156,8 +156,7 @@ def _measure(config: Config, mesh: Mesh) -> float:
     config = replace(config, iterations_per_chunk=1)
     run = assemble(config, mesh, lambda text: None)
     state, chunk = run.init(), run.program
-    filling = -(-max(config.replay.min_frames, config.window_length) // config.self_play.rollout_length)
-    for _ in range(filling + 1):  # one that learns already: the first is slower
+    for _ in range(config.iterations_to_learn + 1):  # one that learns already: the first is slower
         state, _ = chunk(state)
     jax.block_until_ready(state)
     start = time.perf_counter()

@@ -196,6 +196,16 @@ class Config:
         """L = K + n + 1, the frames that a window needs."""
         return self.targets.unroll_steps + self.targets.td_steps + 1
 
+    @property
+    def frames_to_learn(self) -> int:
+        """Frames of each game that the ring holds before the first update."""
+        return max(self.replay.min_frames, self.window_length)
+
+    @property
+    def iterations_to_learn(self) -> int:
+        """The iteration that makes the first update, counted from 1."""
+        return -(-self.frames_to_learn // self.self_play.rollout_length)
+
 
 FILE = "config.json"
 """In a run's folder; its presence says that the folder holds a run."""

@@ -11,6 +11,7 @@ from muzero_jax.arena import Arena, Summary
 from muzero_jax.checkpoint import Checkpointer, checkpoint_steps, restore_params
 from muzero_jax.config import Config
 from muzero_jax.files import write_whole
+from muzero_jax.run_directory import VERSIONS
 from muzero_jax.types import Params
 
 _EVALUATION = 2**32 - 2  # folded into the seed, so that matches share no random numbers with training
@@ -69,7 +70,7 @@ class Versions:
 
     def __init__(self, config: Config, arena: Arena, run_dir: Path, abstract_params: Params):
         self._config, self._arena = config, arena
-        self._directory = run_dir / "versions"
+        self._directory = run_dir / VERSIONS
         self._abstract_params = abstract_params
         self.ladder = Ladder(run_dir / "elo.json")
 

@@ -66,7 +66,7 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
     seconds_to_compile = time.perf_counter() - start
     run_directory.make_room(config, run_dir)
     versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
-    with Checkpointer(run_dir / "checkpoints") as checkpoints:
+    with Checkpointer(run_dir / run_directory.CHECKPOINTS) as checkpoints:
         restored = checkpoints.restore_latest(abstract) if config.resume else None
         if config.resume and restored is None and last_record(run_dir, up_to_iteration=sys.maxsize):
             raise ValueError(f"{run_dir} has metrics but no checkpoint to go on from; --overwrite starts it anew")

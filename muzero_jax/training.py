@@ -151,7 +151,7 @@ def train_iteration(state: TrainState, *, config: Config, parts: Parts) -> tuple
     )
     memory = replay.add(state.replay, trajectory)
     learn = partial(learn_from, config=config, parts=parts)
-    ready = memory.num_stored >= max(config.replay.min_frames, config.window_length)
+    ready = memory.num_stored >= config.frames_to_learn
     learner_state, loss_metrics = jax.lax.cond(
         ready, learn, partial(skip_learning, learn), state.learner, memory, start_key, update_key
     )

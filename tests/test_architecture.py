@@ -104,7 +104,7 @@ KNOWS = {
         "oracles.positions",
         "training",
     },
-    "progress": {"types", "config", "files", "arena", "checkpoint", "elo"},
+    "progress": {"types", "config", "files", "arena", "checkpoint", "elo", "run_directory"},
     "runner": {
         "types",
         "config",

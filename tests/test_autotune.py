@@ -55,18 +55,28 @@ def test_the_climb_ends_at_the_fastest_sizes_and_the_next_run_finds_them(tmp_pat
     assert tried  # another search is another question
 
 
-def test_a_search_that_the_time_cut_short_goes_on_the_next_time(tmp_path, monkeypatch):
-    """Each measurement takes a minute here, and more games help up to 16."""
-    now, tried = [0.0], []
-    monkeypatch.setattr(autotune.time, "monotonic", lambda: now[0])
+@pytest.fixture
+def minutes_pass(monkeypatch):
+    """Given the speed of sizes, makes every measurement take a minute; returns the list of those measured."""
 
-    def measure(config, mesh):
-        now[0] += 60
-        tried.append(autotune.sizes_of(config))
-        return min(tried[-1].num_envs, 16)
+    def install(speed):
+        now, tried = [0.0], []
 
-    monkeypatch.setattr(autotune, "_measure", measure)
-    lines = []
+        def measure(config, mesh):
+            now[0] += 60
+            tried.append(autotune.sizes_of(config))
+            return speed(tried[-1])
+
+        monkeypatch.setattr(autotune.time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(autotune, "_measure", measure)
+        return tried
+
+    return install
+
+
+def test_a_search_that_the_time_cut_short_goes_on_the_next_time(tmp_path, minutes_pass):
+    """More games help up to 16."""
+    tried, lines = minutes_pass(lambda sizes: min(sizes.num_envs, 16)), []
     search = functools.partial(
         autotune.tune, CONFIG, devices.make_mesh(2), cache=tmp_path / "autotune.json", say=lines.append
     )
@@ -80,18 +90,9 @@ def test_a_search_that_the_time_cut_short_goes_on_the_next_time(tmp_path, monkey
     assert search(minutes=60.0) == finished and not tried
 
 
-def test_short_searches_come_to_an_end_where_nothing_is_faster(tmp_path, monkeypatch):
-    """A minute a measurement, 1.5 minutes a search: where it begins and one neighbour, another one each time."""
-    now, tried = [0.0], []
-    monkeypatch.setattr(autotune.time, "monotonic", lambda: now[0])
-
-    def measure(config, mesh):
-        now[0] += 60
-        tried.append(autotune.sizes_of(config))
-        return 1.0
-
-    monkeypatch.setattr(autotune, "_measure", measure)
-    lines = []
+def test_short_searches_come_to_an_end_where_nothing_is_faster(tmp_path, minutes_pass):
+    """1.5 minutes a search: where it begins and one neighbour, another one each time."""
+    tried, lines = minutes_pass(lambda sizes: 1.0), []
     for _ in range(8):
         autotune.tune(CONFIG, devices.make_mesh(2), minutes=1.5, cache=tmp_path / "cache", say=lines.append)
     neighbours = [sizes for sizes in tried if sizes != autotune.sizes_of(CONFIG)]

@@ -157,3 +157,12 @@ def test_odd_numbers_of_games_are_refused_because_openings_are_played_twice(name
 
 def test_every_choice_is_documented_where_its_name_does_not_say_all():
     assert all(cls.__doc__ for cls in vars(configs).values() if dataclasses.is_dataclass(cls))
+
+
+def test_learning_waits_for_whole_windows_and_for_what_the_config_asks():
+    """K + n + 1 = 11 frames in rollouts of 4 take 3 iterations; 13 frames take 4."""
+    config = with_field("targets.td_steps", 5, with_field("self_play.rollout_length", 4))
+    assert config.targets.unroll_steps == 5
+    impatient, patient = (with_field("replay.min_frames", frames, config) for frames in (1, 13))
+    assert (impatient.frames_to_learn, impatient.iterations_to_learn) == (11, 3)
+    assert (patient.frames_to_learn, patient.iterations_to_learn) == (13, 4)

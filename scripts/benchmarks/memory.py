@@ -75,9 +75,8 @@ def measure(config: Config, num_devices: int) -> dict[str, int]:
     run = assembly.assemble(config, mesh, lambda text: None)
     meter = MemoryMeter(mesh)
     state = run.init()
-    filling = -(-max(config.replay.min_frames, config.window_length) // config.self_play.rollout_length)
     with tempfile.TemporaryDirectory() as folder, Checkpointer(folder) as checkpoints:
-        for chunk in range(-(-filling // config.iterations_per_chunk) + 3):
+        for chunk in range(-(-config.iterations_to_learn // config.iterations_per_chunk) + 3):
             with meter.chunk():
                 state, metrics = run.program(state)
                 jax.device_get(metrics)
