@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiments import presets
 from experiments.command_line import EXIT_INTERRUPTED, report_errors
 from muzero_jax import config as configs
-from muzero_jax import devices, metrics, precision, run_directory
+from muzero_jax import devices, display, metrics, precision, run_directory
 from muzero_jax.config import Config
 
 
@@ -107,18 +107,18 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
         }
         for opponent, match in summary["strength"].items()
     ]
-    metrics.summary_table(strength, "\nStrength (colours balanced, every opening played from both sides)")
+    display.summary_table(strength, "\nStrength (colours balanced, every opening played from both sides)")
     seconds, rates = summary["seconds"], summary["rates"]
     cost = [
         {"": name, "total": f"{total:,.0f}", "per second": f"{rates[name]:,.1f}"}
         for name, total in summary["totals"].items()
     ]
-    metrics.summary_table(cost, "\nWork (rates are those of self-play and learning together)")
+    display.summary_table(cost, "\nWork (rates are those of self-play and learning together)")
     spent = [
         {"": purpose, "seconds": f"{time:.0f}", "share": f"{time / sum(seconds.values()):.0%}"}
         for purpose, time in seconds.items()
     ]
-    metrics.summary_table(spent, "\nTime")
+    display.summary_table(spent, "\nTime")
     memory = {name: devices.format_bytes(size) for name, size in summary["memory"].items() if size is not None}
     print("\nmemory per device: " + ", ".join(f"{size} {name}" for name, size in memory.items()))
     print(f"curves: {metrics.plot_curves(run_dir)}")

@@ -1,14 +1,13 @@
-"""What a run tells about itself: a line of JSON and TensorBoard points per chunk, a live table, curves at the end.
+"""What a run tells about itself: a line of JSON and TensorBoard points per chunk, curves at the end.
 
 A record is a flat dict of plain numbers. Its keys are grouped by a prefix: `selfplay/…`, `train/…`, `time/…`, and
 `eval/<opponent>` for a score in [0, 1] beside `eval/elo`; `iteration` says where in the run it lies. `metrics.jsonl` is
 the truth, everything else is drawn from it: a resumed run first cuts it back to the checkpoint's iteration, so no line
-comes twice. rich, tensorboardX, matplotlib and wandb are imported where they are used, as each takes its time.
+comes twice. tensorboardX, matplotlib and wandb are imported where they are used, as each takes its time.
 """
 
 import json
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -159,94 +158,9 @@ def _plain(value: Any) -> int | float | None:
     return float(number) if math.isfinite(number) else None
 
 
-class ProgressDisplay:
-    """Where a run stands: a live table on a terminal, otherwise one line per record; opened by `with`.
-
-    minutes: the run's budget, for the time left.
-    """
-
-    def __init__(self, minutes: float, *, stream: Any = None):
-        self._minutes = minutes
-        self._stream = stream
-        self._live: Any = None
-        self._latest: Record = {}
-
-    def __enter__(self) -> "ProgressDisplay":
-        if (self._stream or sys.stdout).isatty():
-            from rich.console import Console
-            from rich.live import Live
-
-            self._live = Live(console=Console(file=self._stream), auto_refresh=False)
-            self._live.start()
-        return self
-
-    def update(self, record: Mapping[str, Any]) -> None:
-        """Shows `record`; the table also what earlier ones said and it doesn't, as evaluations are rare."""
-        if self._live is None:
-            fields = [" ".join(field) for field in _progress(record, self._minutes)]
-            return print(" | ".join(fields), file=self._stream, flush=True)
-        from rich.table import Table
-
-        self._latest.update(record)
-        grid = Table.grid(padding=(0, 2))
-        for name, text in _progress(self._latest, self._minutes):
-            grid.add_row(f"[dim]{name}[/dim]", text)
-        self._live.update(grid, refresh=True)
-
-    def __exit__(self, *exception: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-
-def _progress(record: Mapping[str, Any], minutes: float) -> list[tuple[str, str]]:
-    """(label, text) of what a person wants to know, as far as `record` knows it."""
-    elapsed = record.get("time/minutes", 0.0)
-    losses = [f"{name} {record[key]:.3f}" for key, name in LOSSES.items() if key in record]
-    scores = [f"{opponent} {score:.0%}" for opponent, score in _scores(record).items()]
-    counts = {"selfplay/games": "games", **RATES}
-    progress = [("iteration", f"{record.get('iteration', 0):,}")]
-    progress += [(name, _short(record[key])) for key, name in counts.items() if key in record]
-    if losses:
-        progress.append(("loss", ", ".join(losses)))
-    if scores:
-        progress.append(("score against", ", ".join(scores)))
-    if ELO in record:
-        progress.append(("Elo", f"{record[ELO]:+.0f}"))
-    return [*progress, ("time", f"{_clock(elapsed)}, {_clock(max(0.0, minutes - elapsed))} left")]
-
-
-def _scores(record: Mapping[str, Any]) -> dict[str, float]:
-    """Score by opponent."""
+def scores(record: Mapping[str, Any]) -> dict[str, float]:
+    """Score by opponent, of a record that has any."""
     return {key[len("eval/") :]: record[key] for key in record if key.startswith("eval/") and key != ELO}
-
-
-def _short(number: float) -> str:
-    if number >= 1e6:
-        return f"{number / 1e6:.2f}M"
-    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:.1f}"
-
-
-def _clock(minutes: float) -> str:
-    hours, rest = divmod(round(minutes * 60), 3600)
-    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
-
-
-def summary_table(rows: Sequence[Mapping[str, Any]], title: str, *, stream: Any = None) -> None:
-    """Prints `rows`, whose keys are the columns, under `title`: drawn on a terminal, plainly aligned elsewhere."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[str(row.get(name, "")) for name in columns] for row in rows]
-    if (stream or sys.stdout).isatty():
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(*columns, title=title, title_justify="left")
-        for row in cells:
-            table.add_row(*row)
-        Console(file=stream).print(table)
-        return
-    widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [columns, *cells]]
-    print("\n".join([title, *(line.rstrip() for line in lines)]), file=stream)
 
 
 def plot_curves(run_dir: str | Path) -> Path:
@@ -263,7 +177,7 @@ def plot_curves(run_dir: str | Path) -> Path:
     figure = Figure(figsize=(11, 7.2))
     figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.12)
     (strength, rating), (loss, speed) = figure.subplots(2, 2)
-    opponents = {f"eval/{name}": name for record in records for name in _scores(record)}
+    opponents = {f"eval/{name}": name for record in records for name in scores(record)}
     _panel(strength, records, opponents, "Score against fixed opponents", "score (%)", scale=100, marker="o")
     strength.axhline(50, color="0.6", linewidth=0.8, linestyle="--", zorder=1)
     strength.set_ylim(-3, 103)

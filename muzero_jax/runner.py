@@ -23,9 +23,10 @@ from muzero_jax.arena import Arena
 from muzero_jax.assembly import assemble
 from muzero_jax.checkpoint import Checkpointer
 from muzero_jax.config import Config
+from muzero_jax.display import ProgressDisplay
 from muzero_jax.files import write_whole
 from muzero_jax.memory_meter import MemoryMeter, give_back
-from muzero_jax.metrics import MetricsWriter, ProgressDisplay, Record, last_record, wandb_writer
+from muzero_jax.metrics import MetricsWriter, Record, last_record, wandb_writer
 from muzero_jax.profiling import ChunkProfiler
 from muzero_jax.progress import Versions
 from muzero_jax.types import Metrics, TrainState
@@ -84,7 +85,7 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
             begun = f"going on from iteration {iteration}" if restored else "training"
             say(f"{begun}; Ctrl-C saves and stops")
             profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if config.profile else None)
-            with ProgressDisplay(config.minutes) as display, Interrupt() as interrupt, profiler:
+            with ProgressDisplay(config.minutes, config.max_iterations) as display, Interrupt() as interrupt, profiler:
                 reporter = Reporter(writer, display, clock)
                 loop = Loop(config, program, versions, checkpoints, reporter, totals, profiler, meter)
                 state, iteration = loop.run(state, iteration, interrupt)

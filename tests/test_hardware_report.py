@@ -316,7 +316,9 @@ def test_a_short_run_tells_where_its_time_went():
     said = []
     run = short_run(replace(CONFIG, max_iterations=8), said.append)
     assert set(run.seconds) == {"self-play", "learning", "evaluation", "compilation", "final matches"}
-    assert set(run.cpu_busy) == set(said) and all(0 < share < 2 for share in run.cpu_busy.values())
+    phases = {text for text in said if "\n" not in text}  # the memory plan is a table
+    assert "compiling" in phases and set(run.cpu_busy) == phases
+    assert all(0 < share < 2 for share in run.cpu_busy.values())
 
 
 def test_with_an_accelerator_the_crossover_is_between_it_and_the_cpu():

@@ -1,6 +1,5 @@
-"""Metrics: every line once, readable by anything, and shown to whoever watches."""
+"""Metrics: every line once, readable by anything, and drawn."""
 
-import io
 import json
 import sys
 
@@ -10,32 +9,11 @@ import pytest
 
 from muzero_jax.metrics import (
     MetricsWriter,
-    ProgressDisplay,
     last_record,
     plot_curves,
     read_records,
-    summary_table,
     wandb_writer,
 )
-
-RECORD = {
-    "iteration": 1600,
-    "selfplay/games": 12288.0,
-    "selfplay/frames_per_second": 8912.4,
-    "selfplay/simulations_per_second": 2142400.0,
-    "train/updates_per_second": 35.25,
-    "train/loss": 1.5,
-    "train/policy_loss": 1.25,
-    "eval/random": 0.984,
-    "eval/mcts:100": 0.5,
-    "eval/elo": 312.4,
-    "time/minutes": 1.5,
-}
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 class Listener:
@@ -141,37 +119,6 @@ def test_wandb_gets_the_numbers_by_iteration(monkeypatch, tmp_path):
     assert calls == ["x", ({"iteration": 2, "train/loss": 0.5}, 2), "finish"]
 
 
-def test_away_from_a_terminal_progress_is_one_line_per_record():
-    stream = io.StringIO()
-    with ProgressDisplay(5.0, stream=stream) as display:
-        display.update(RECORD)
-        display.update({"iteration": 1608, "time/minutes": 61.0})
-    first, second = stream.getvalue().splitlines()
-    assert first == (
-        "iteration 1,600 | games 12,288 | frames/s 8,912 | simulations/s 2.14M | updates/s 35.2 | "
-        "loss total 1.500, policy 1.250 | score against random 98%, mcts:100 50% | Elo +312 | time 1:30, 3:30 left"
-    )
-    assert second == "iteration 1,608 | time 1:01:00, 0:00 left"
-
-
-def test_on_a_terminal_progress_is_a_table_that_remembers_rare_evaluations():
-    terminal = Terminal()
-    with ProgressDisplay(5.0, stream=terminal) as display:
-        display.update(RECORD)
-        terminal.truncate(0)
-        display.update({"iteration": 1608, "time/minutes": 2.0})
-    assert "1,608" in terminal.getvalue() and "random 98%" in terminal.getvalue()
-
-
-def test_summary_is_aligned_text_in_a_file_and_a_drawn_table_on_a_terminal():
-    rows = [{"opponent": "random", "score": "98%"}, {"opponent": "mcts:1000", "score": "51%", "games": 256}]
-    plain, terminal = io.StringIO(), Terminal()
-    summary_table(rows, "Final", stream=plain)
-    summary_table(rows, "Final", stream=terminal)
-    assert plain.getvalue() == "Final\nopponent   score  games\nrandom     98%\nmcts:1000  51%    256\n"
-    assert "─" in terminal.getvalue() and "mcts:1000" in terminal.getvalue()
-
-
 def test_curves_are_drawn_without_touching_global_state_even_with_gaps(tmp_path):
     before = set(sys.modules)
     with pytest.raises(ValueError, match="there is nothing to draw in .*; train a run first"):
@@ -179,7 +126,7 @@ def test_curves_are_drawn_without_touching_global_state_even_with_gaps(tmp_path)
     with MetricsWriter(tmp_path, tensorboard=False) as writer:
         writer.write({"iteration": 0, "time/minutes": 0.0, "eval/random": 0.5})
         writer.write({"iteration": 8, "time/minutes": 1.0, "train/loss": np.nan, "train/value_loss": 0.0})
-        writer.write({**RECORD, "time/minutes": 2.0})
+        writer.write({"iteration": 16, "time/minutes": 2.0, "train/loss": 1.5, "eval/random": 0.98, "eval/elo": 312.4})
     assert plot_curves(tmp_path) == tmp_path / "curves.png"
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert "matplotlib.pyplot" not in set(sys.modules) - before
