@@ -68,7 +68,7 @@ def _progress(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     if strengths:
         progress.append(("score against", ", ".join(strengths)))
     if metrics.ELO in record:
-        progress.append(("Elo", f"{record[metrics.ELO]:+.0f}"))
+        progress.append(("Elo", f"{record[metrics.ELO]:+z.0f}"))
     return progress
 
 

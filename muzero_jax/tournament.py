@@ -153,9 +153,9 @@ def format_table(result: Result) -> str:
     for place, i in enumerate(order, start=1):
         player = players[i]
         (low, high), (elo_low, elo_high) = player["ci95"], player["elo_ci95"]
-        cells = [f"{place:>2} {player['name']:<{width}}", f"{player['elo']:6.0f}"]
+        cells = [f"{place:>2} {player['name']:<{width}}", f"{player['elo']:z6.0f}"]
         is_anchor = player["name"] == result["anchor"]
-        cells.append(f"{'anchor' if is_anchor else f'[{elo_low:.0f}, {elo_high:.0f}]':>16}")
+        cells.append(f"{'anchor' if is_anchor else f'[{elo_low:z.0f}, {elo_high:z.0f}]':>16}")
         cells.append(f"{100 * player['score']:6.1f}%")
         cells.append(f"{f'[{100 * low:.1f}, {100 * high:.1f}]':>14}")
         cells.extend("    -" if table[i][j] is None else f"{100 * table[i][j]:5.1f}" for j in order)
