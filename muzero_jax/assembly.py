@@ -13,8 +13,8 @@ from jax.sharding import Mesh
 from muzero_jax import memory, training
 from muzero_jax.config import Config
 from muzero_jax.memory import Plan
-from muzero_jax.training import Init, Parts
-from muzero_jax.types import TrainState
+from muzero_jax.training import Parts
+from muzero_jax.types import Init, TrainState
 
 
 class Assembly(NamedTuple):

@@ -109,6 +109,9 @@ class OptimiserConfig:
 
     batch_size: int = 256
     """windows per update, over all devices"""
+    micro_batch_size: int | None = None
+    """windows of a device's share that a gradient is computed of at once, at most; only speed and memory change.
+    None: what a CPU's cache holds, all on an accelerator; float16 takes all"""
     updates_per_iteration: int = 16
     """with num_envs and rollout_length this fixes the replay ratio"""
     learning_rate: float = 1e-3

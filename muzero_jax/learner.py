@@ -19,10 +19,11 @@ import optax
 from flax.training.dynamic_scale import DynamicScale
 from jaxtyping import Array
 
-from muzero_jax.types import LearnerState, Metrics, Model, Params, Targets, Transition
+from muzero_jax import micro_batches
+from muzero_jax.types import Batch, LearnerState, Metrics, Model, Params
 
-LossOf = Callable[[Params], tuple[Array, Metrics]]
-"""params -> the loss of one batch, and metrics."""
+LossOf = Callable[[Params, Batch], tuple[Array, Metrics]]
+"""(params, batch) -> the loss, a mean over the batch, and metrics."""
 
 MINIMUM_SCALE = 1.0
 """A gradient that overflows unscaled is no rounding matter: training has diverged."""
@@ -76,29 +77,32 @@ def init(
 @jax.named_scope("update")
 def update(
     learner: LearnerState,
-    window: Transition,
-    actions: Array,
-    targets: Targets,
+    batch: Batch,
     *,
     model: Model,
     optimiser: optax.GradientTransformation,
     loss: Callable[..., tuple[Array, Metrics]],
+    micro_batch: int | None = None,
     axis_name: str | None = None,
 ) -> tuple[LearnerState, Metrics]:
     """One gradient step, or none where the gradient of a scaled loss overflows.
 
     Args:
-      window: leaves [N, L, ...]; of legal masks only frame 0 is read, of observations what `loss` says.
       loss: `losses.muzero_loss` with its hyperparameters.
+      micro_batch: how many of the N windows to compute the gradient of at once, a divisor of N; by default all. A
+        scaled loss takes them all: whether a gradient overflows is asked of the whole batch's.
       axis_name: of the devices that share the batch, if several do.
     """
 
-    def loss_of(params: Params) -> tuple[Array, Metrics]:
-        return loss(params, model, window.observation, window.legal_action_mask[:, 0], actions, targets)
+    def loss_of(params: Params, batch: Batch) -> tuple[Array, Metrics]:
+        return loss(params, model, *batch)
 
-    step = _scaled_step if isinstance(learner.optimiser_state, ScaledState) else _step
+    if isinstance(learner.optimiser_state, ScaledState):
+        step = _scaled_step
+    else:
+        step = partial(_step, micro_batch=micro_batch or batch.actions.shape[0])
     params, optimiser_state, metrics = step(
-        loss_of, learner.params, learner.optimiser_state, optimiser=optimiser, axis_name=axis_name
+        loss_of, learner.params, learner.optimiser_state, batch, optimiser=optimiser, axis_name=axis_name
     )
     metrics["train/parameter_norm"] = optax.tree.norm(params)
     return LearnerState(params, optimiser_state, learner.num_updates + 1), metrics
@@ -108,11 +112,14 @@ def _step(
     loss_of: LossOf,
     params: Params,
     state: Any,
+    batch: Batch,
     *,
     optimiser: optax.GradientTransformation,
+    micro_batch: int,
     axis_name: str | None,
 ) -> tuple[Params, Any, Metrics]:
-    gradients, metrics = _mean(jax.grad(loss_of, has_aux=True)(params), axis_name)
+    gradient = partial(jax.grad(loss_of, has_aux=True), params)
+    gradients, metrics = _mean(micro_batches.mean(gradient, batch, micro_batch), axis_name)
     metrics["train/gradient_norm"] = optax.tree.norm(gradients)
     updates, state = optimiser.update(gradients, state, params)
     return optax.apply_updates(params, updates), state, metrics
@@ -122,6 +129,7 @@ def _scaled_step(
     loss_of: LossOf,
     params: Params,
     state: ScaledState,
+    batch: Batch,
     *,
     optimiser: optax.GradientTransformation,
     axis_name: str | None,
@@ -129,7 +137,7 @@ def _scaled_step(
     """As `_step`, of a scaled loss. A skipped step says gradient norm 0, but not where the scale can fall no lower."""
     scale = state.loss_scale.scale
     gradient_fn = state.loss_scale.value_and_grad(loss_of, has_aux=True, axis_name=axis_name)
-    loss_scale, is_finite, (_, metrics), gradients = gradient_fn(params)
+    loss_scale, is_finite, (_, metrics), gradients = gradient_fn(params, batch)
     metrics = _mean(metrics, axis_name)
     may_fail = scale > MINIMUM_SCALE
     metrics["train/gradient_norm"] = jnp.where(may_fail & ~is_finite, 0.0, optax.tree.norm(gradients))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import Mesh
 
-from muzero_jax import devices, memory_parts
+from muzero_jax import devices, memory_parts, training
 from muzero_jax.config import Config
 from muzero_jax.memory_parts import tree_bytes
 from muzero_jax.training import Parts
@@ -34,7 +34,7 @@ _FLAGS = {
     "optimiser": "--network.width",
     "self-play": "--self-play.num-envs or --search.num-simulations",
     "Reanalyze": "--replay.reanalyze-fraction or --optimiser.batch-size",
-    "learning": "--optimiser.batch-size",
+    "learning": "--optimiser.micro-batch-size or --optimiser.batch-size",
     "matches": "--evaluation.final-games or --evaluation.mcts-simulations",
 }
 
@@ -74,10 +74,12 @@ def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Pla
         held |= {"checkpoint being saved": sum(held.values()), "runtime": runtime}
     frame = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), state.replay.transitions)
     node = memory_parts.node_bytes(config, parts, params)
+    windows = mesh.size * training.micro_batch(config, parts.environment, config.optimiser.batch_size // mesh.size)
+    learning = memory_parts.learning_bytes(config, parts.model, params, frame, windows=windows)
     turns = {
         "self-play": memory_parts.self_play_bytes(config, node, frame),
         "Reanalyze": memory_parts.reanalyze_bytes(config, node, frame),
-        "learning": memory_parts.learning_bytes(config, parts.model, params, frame) + mesh.size * tree_bytes(params),
+        "learning": learning + mesh.size * tree_bytes(params),
         "matches": memory_parts.match_bytes(config, parts, node),
     }
     return Plan(held, {name: size // mesh.size for name, size in turns.items()})

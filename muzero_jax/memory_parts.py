@@ -34,8 +34,11 @@ def reanalyze_bytes(config: Config, node: int, frame: Transition) -> int:
     return searched * (config.search.num_simulations + 1) * node + batch_bytes(config, frame) if searched else 0
 
 
-def learning_bytes(config: Config, model: Model, params: Params, frame: Transition) -> int:
-    """The batch, and what the backward pass keeps of the forward pass: root, K unrolled steps, reconstructions."""
+def learning_bytes(config: Config, model: Model, params: Params, frame: Transition, *, windows: int) -> int:
+    """The batch, and what the backward pass keeps of the forward pass: root, K unrolled steps, reconstructions.
+
+    windows: how many a gradient is computed of at once.
+    """
     o, steps = config.optimiser, config.targets.unroll_steps
     embedding = _row(jax.eval_shape(model.initial_inference, params, _batch(frame.observation, 1)).embedding)
     root = residual_bytes(model.initial_inference, params, frame.observation)
@@ -44,7 +47,7 @@ def learning_bytes(config: Config, model: Model, params: Params, frame: Transiti
         reconstruction = residual_bytes(model.reconstruct, params, embedding)
         root, step = root + reconstruction, step + reconstruction
     unrolled = step + steps * tree_bytes(embedding) if o.checkpoint_unroll else steps * step
-    return o.batch_size * (root + unrolled) + batch_bytes(config, frame)
+    return windows * (root + unrolled) + batch_bytes(config, frame)
 
 
 def residual_bytes(function: Callable, params: Params, *inputs: Any) -> int:

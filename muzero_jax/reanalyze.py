@@ -10,6 +10,16 @@ from jaxtyping import Array
 from muzero_jax.types import Params, SearchFn, Transition
 
 
+def refresh_share(
+    params: Params, window: Transition, key: Array, *, search: SearchFn, share: float, num_frames: int
+) -> tuple[Transition, dict[str, Array]]:
+    """`refresh` of a share of the windows, at least one; returns them all, and how stale the targets had become."""
+    num_windows = max(1, round(window.action.shape[0] * share))
+    fresh = refresh(params, window, key, search=search, num_windows=num_windows, num_frames=num_frames)
+    searched, stored = (jax.tree.map(lambda x: x[:num_windows], w) for w in (fresh, window))
+    return fresh, staleness(searched, stored)
+
+
 def refresh(
     params: Params, window: Transition, key: Array, *, search: SearchFn, num_windows: int, num_frames: int
 ) -> Transition:

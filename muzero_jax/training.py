@@ -5,9 +5,10 @@ nothing visits the host. Devices share the games and the batch over one mesh axi
 its own slice of the replay ring and learns from its own slice of the batch; only the gradients meet (a mean).
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,18 @@ import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
-from muzero_jax import learner, mctx_search, precision, reanalyze, replay, search, self_play, simulator, targets
+from muzero_jax import (
+    learner,
+    mctx_search,
+    micro_batches,
+    precision,
+    reanalyze,
+    replay,
+    search,
+    self_play,
+    simulator,
+    targets,
+)
 from muzero_jax.config import Config
 from muzero_jax.devices import AXIS, shard_map
 from muzero_jax.environment import augment, make_environment
@@ -23,32 +35,19 @@ from muzero_jax.losses import LossWeights, muzero_loss
 from muzero_jax.networks import make_model
 from muzero_jax.types import (
     ActorState,
+    Batch,
     Environment,
+    Init,
     LearnerState,
     Metrics,
     Model,
-    Params,
     ReplayState,
     SearchFn,
     TrainState,
-    Transition,
 )
 from muzero_jax.value_transform import Support
 
 _INIT = 2**32 - 1  # folded into the seed for the initial state; iterations fold in 0, 1, 2, ...
-
-
-@runtime_checkable
-class Init(Protocol):
-    """`init` compiled: makes the state of a run, or tells what it will be."""
-
-    def __call__(self) -> TrainState:
-        """The state, each leaf where it will live."""
-        ...
-
-    def eval_shape(self) -> TrainState:
-        """Shapes, dtypes and shardings; a call of the same object does not trace again."""
-        ...
 
 
 class Parts(NamedTuple):
@@ -155,7 +154,6 @@ def train_iteration(state: TrainState, *, config: Config, parts: Parts) -> tuple
     learner_state, loss_metrics = jax.lax.cond(
         ready, learn, partial(skip_learning, learn), state.learner, memory, start_key, update_key
     )
-
     metrics = jax.lax.psum(self_play.statistics(trajectory), AXIS) | loss_metrics
     return TrainState(actor, learner_state, memory, state.iteration + 1, state.seed_key), metrics
 
@@ -190,21 +188,33 @@ def learn_from(
         )
         staleness = {}
         if r.reanalyze_fraction:
-            window, staleness = reanalyze_share(learner_state.params, window, reanalyze_key, config=config, parts=parts)
+            window, staleness = reanalyze.refresh_share(
+                learner_state.params,
+                window,
+                reanalyze_key,
+                search=parts.reanalyze_search,
+                share=r.reanalyze_fraction,
+                num_frames=config.window_length,  # value targets bootstrap from every frame
+            )
         window = window._replace(  # all that the learner reads of these
             search_policy=window.search_policy[:, : t.unroll_steps + 1],
             legal_action_mask=window.legal_action_mask[:, :1],
         )
         if r.symmetries:
             window = augment(window, symmetry_key, parts.environment.symmetries)
-        learner_state, metrics = learner.update(
-            learner_state,
-            window,
+        batch = Batch(
+            window.observation,
+            window.legal_action_mask[:, 0],
             targets.unroll_actions(window, action_key, unroll_steps=t.unroll_steps),
             targets.make(window, unroll_steps=t.unroll_steps, td_steps=t.td_steps, td_lambda=t.td_lambda),
+        )
+        learner_state, metrics = learner.update(
+            learner_state,
+            batch,
             model=parts.model,
             optimiser=parts.optimiser,
             loss=partial(muzero_loss, weights=loss_weights, checkpoint_unroll=o.checkpoint_unroll),
+            micro_batch=micro_batch(config, parts.environment, batch_size),
             axis_name=AXIS,
         )
         return learner_state, metrics | jax.lax.pmean(staleness, AXIS)
@@ -216,31 +226,17 @@ def learn_from(
     return learner_state, metrics
 
 
+def micro_batch(config: Config, environment: Environment, batch_size: int) -> int:
+    """Of how many of a device's `batch_size` windows the gradient is computed at once."""
+    cells = math.prod(environment.observation_shape[:2]) if config.network.kind == "tower" else 1
+    return micro_batches.size(batch_size, config.optimiser.micro_batch_size, 4 * config.network.width * cells)
+
+
 def observation_length(config: Config) -> int:
     """How many frames of a window must bring their observation: the first, unless an option reads more."""
     if config.replay.reanalyze_fraction:
         return config.window_length
     return config.targets.unroll_steps + 1 if config.optimiser.reconstruction_weight else 1
-
-
-def reanalyze_share(
-    params: Params, window: Transition, key: Array, *, config: Config, parts: Parts
-) -> tuple[Transition, Metrics]:
-    """Searches the configured share of the windows again, at every frame: value targets bootstrap from all of them.
-
-    Returns the windows, and how stale their targets had become.
-    """
-    num_windows = max(1, round(window.action.shape[0] * config.replay.reanalyze_fraction))
-    fresh = reanalyze.refresh(
-        params,
-        window,
-        key,
-        search=parts.reanalyze_search,
-        num_windows=num_windows,
-        num_frames=config.window_length,
-    )
-    searched, stored = (jax.tree.map(lambda x: x[:num_windows], w) for w in (fresh, window))
-    return fresh, reanalyze.staleness(searched, stored)
 
 
 def skip_learning(learn: Callable, learner_state: LearnerState, *inputs) -> tuple[LearnerState, Metrics]:

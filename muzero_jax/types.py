@@ -9,7 +9,7 @@ game, +gamma where the same player moves next and -gamma where the other one doe
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jax import Array
 
@@ -120,6 +120,15 @@ class Targets(NamedTuple):
     policy_mask: Array  # [N, K+1] float32, 0 past the end
 
 
+class Batch(NamedTuple):
+    """N windows as a gradient step reads them."""
+
+    observation: Array  # [N, F, *obs], of the first frame and, where a loss asks for them, of the K after it
+    legal_action_mask: Array  # [N, A], of the first frame
+    actions: Array  # [N, K], to unroll
+    targets: Targets
+
+
 class ReplayState(NamedTuple):
     """A time-major ring: frame t of game b lies at [t mod C, b], so a slot's successor in time is the next one."""
 
@@ -154,3 +163,16 @@ class TrainState(NamedTuple):
 
 Metrics = dict[str, Array]
 """Scalars by name, grouped by a prefix and a slash: `train/...`, `selfplay/...`."""
+
+
+@runtime_checkable
+class Init(Protocol):
+    """A compiled initialiser: makes the state of a run, or tells what it will be."""
+
+    def __call__(self) -> TrainState:
+        """The state, each leaf where it will live."""
+        ...
+
+    def eval_shape(self) -> TrainState:
+        """Shapes, dtypes and shardings; a call of the same object does not trace again."""
+        ...

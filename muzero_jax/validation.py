@@ -47,7 +47,12 @@ def validate(config: Config) -> Config:
             raise ValueError(f"{_flag(path)} is {_get(config, path)}, but must lie between 0 and 1")
     if not 0 <= config.seed < 2**32:
         raise ValueError(f"--seed is {config.seed}, but must lie between 0 and 2^32 - 1")
-    for flag, value in {"--max-iterations": config.max_iterations, "--devices": config.devices}.items():
+    optional = {
+        "--max-iterations": config.max_iterations,
+        "--devices": config.devices,
+        "--optimiser.micro-batch-size": config.optimiser.micro_batch_size,
+    }
+    for flag, value in optional.items():
         if value is not None and value < 1:
             raise ValueError(f"{flag} is {value}, but must be positive")
     if any(budget < 1 for budget in config.evaluation.mcts_simulations):
@@ -72,6 +77,11 @@ def validate(config: Config) -> Config:
         )
     if replay < config.replay.min_frames:
         raise ValueError(f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {replay}")
+    if config.network.compute_dtype == "float16" and config.optimiser.micro_batch_size:
+        raise ValueError(
+            "--optimiser.micro-batch-size does not go with --network.compute-dtype float16, whose loss is scaled for a "
+            "whole batch; leave one of them out"
+        )
     if config.network.kind == "observation" and not config.optimiser.reconstruction_weight:
         raise ValueError(
             "--network.kind observation learns what to imagine from --optimiser.reconstruction-weight alone; "

@@ -13,7 +13,7 @@ import pytest
 from muzero_jax import layers, learner, networks, runner, targets, training
 from muzero_jax.checkpoint import Checkpointer
 from muzero_jax.losses import LossWeights, muzero_loss
-from muzero_jax.types import Targets
+from muzero_jax.types import Batch, Targets
 from muzero_jax.value_transform import Support
 from tests.reference import tiny_run
 from tests.reference.models import BOARD, make_tanh_model
@@ -55,9 +55,8 @@ def product_window(x, y):
 
 def update_by_product(state, window, axis_name=None):
     nothing = jnp.zeros((1, 0), jnp.int32), Targets(*(jnp.zeros(()) for _ in Targets._fields))
-    return learner.update(
-        state, window, *nothing, model=MODEL, optimiser=OPTIMISER, loss=product_loss, axis_name=axis_name
-    )
+    batch = Batch(window.observation, window.legal_action_mask[:, 0], *nothing)
+    return learner.update(state, batch, model=MODEL, optimiser=OPTIMISER, loss=product_loss, axis_name=axis_name)
 
 
 product_update = jax.jit(update_by_product)

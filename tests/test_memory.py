@@ -54,15 +54,18 @@ def test_a_products_gradient_keeps_its_input_and_not_the_weights_again():
 
 
 def test_longer_unrolls_and_larger_batches_need_more_to_learn_and_a_checkpointed_unroll_less():
-    def learning(batch_size, unroll_steps, checkpoint_unroll=False):
+    def learning(batch_size, unroll_steps, checkpoint_unroll=False, micro_batch=None):
         optimiser = replace(CONFIG.optimiser, batch_size=batch_size, checkpoint_unroll=checkpoint_unroll)
         config = replace(CONFIG, optimiser=optimiser, targets=replace(CONFIG.targets, unroll_steps=unroll_steps))
         params = tiny_run.abstract_state().learner.params
-        return memory_parts.learning_bytes(config, tiny_run.parts().model, params, one_frame())
+        windows = micro_batch or batch_size
+        return memory_parts.learning_bytes(config, tiny_run.parts().model, params, one_frame(), windows=windows)
 
     assert learning(16, unroll_steps=2) == 2 * learning(8, unroll_steps=2)
     assert learning(8, unroll_steps=8) > 2 * learning(8, unroll_steps=2)
     assert learning(8, unroll_steps=8, checkpoint_unroll=True) < learning(8, unroll_steps=8)
+    kept = learning(16, unroll_steps=2) - learning(16, unroll_steps=2, micro_batch=4)
+    assert kept == 3 * (learning(8, unroll_steps=2) - learning(8, unroll_steps=2, micro_batch=4))  # 12 windows, and 4
 
 
 # --- the exact plan ---------------------------------------------------------------------------------------------------
