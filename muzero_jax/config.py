@@ -71,7 +71,7 @@ class SelfPlayConfig:
     rollout_length: int = 8
     """moves of each game per iteration"""
     exploration: float = 0.05
-    """share of moves drawn uniformly from the legal ones; value targets stop at them"""
+    """share of moves drawn uniformly from the legal ones; value targets stop at them (targets.stop-at-exploration)"""
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,8 @@ class TargetConfig:
     """moves before bootstrapping from search; at least the longest game's length is Monte-Carlo"""
     td_lambda: float = 1.0
     """1: n-step return; below: TD(lambda) over td_steps moves"""
+    stop_at_exploration: bool = True
+    """value targets stop at random moves; else they tell how a position fares among players who err that often"""
     discount: float = 1.0
     """gamma per move"""
 

@@ -55,8 +55,14 @@ def alive_frames(discount: Float[Array, "N L"]) -> Bool[Array, "N L"]:
     return jnp.pad(goes_on[:, :-1], ((0, 0), (1, 0)), constant_values=True)
 
 
-def make(window: Transition, *, unroll_steps: int, td_steps: int, td_lambda: float) -> Targets:
-    """Targets of the K+1 predictions of each window (leaves [N, L, ...], L >= K + n + 1)."""
+def make(
+    window: Transition, *, unroll_steps: int, td_steps: int, td_lambda: float, stop_at_exploration: bool = True
+) -> Targets:
+    """Targets of the K+1 predictions of each window (leaves [N, L, ...], L >= K + n + 1).
+
+    Without `stop_at_exploration` returns run on through random moves and tell what a position is worth among players
+    who err that often. Where every move loses, that is how hard the win is to find.
+    """
     k, k1 = unroll_steps, unroll_steps + 1
     if window.action.shape[1] < k + td_steps + 1:
         raise ValueError(f"a window of {window.action.shape[1]} frames is too short for K + n + 1 = {k + td_steps + 1}")
@@ -65,7 +71,7 @@ def make(window: Transition, *, unroll_steps: int, td_steps: int, td_lambda: flo
         window.reward,
         window.discount,
         window.search_value,
-        window.explored,
+        window.explored & stop_at_exploration,
         unroll_steps=unroll_steps,
         td_steps=td_steps,
         td_lambda=td_lambda,

@@ -206,7 +206,13 @@ def learn_from(
             window.observation,
             window.legal_action_mask[:, 0],
             targets.unroll_actions(window, action_key, unroll_steps=t.unroll_steps),
-            targets.make(window, unroll_steps=t.unroll_steps, td_steps=t.td_steps, td_lambda=t.td_lambda),
+            targets.make(
+                window,
+                unroll_steps=t.unroll_steps,
+                td_steps=t.td_steps,
+                td_lambda=t.td_lambda,
+                stop_at_exploration=t.stop_at_exploration,
+            ),
         )
         learner_state, metrics = learner.update(
             learner_state,
@@ -283,10 +289,7 @@ def make_init(config: Config, parts: Parts, mesh: Mesh) -> Init:
 
 
 def make_chunk(config: Config, parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple[TrainState, Metrics]]:
-    """The one program: `iterations_per_chunk` iterations. The state is donated: use the returned one only.
-
-    Returns metrics with a leading axis of iterations.
-    """
+    """The one program: `iterations_per_chunk` iterations. The state is donated; metrics are stacked by iteration."""
     iteration = partial(train_iteration, config=config, parts=parts)
 
     def chunk(state: TrainState):

@@ -14,7 +14,7 @@ from tests.reference.windows import make_window, random_window
 pytestmark = pytest.mark.usefixtures("strict_rank_promotion")
 
 K = 3
-make = jax.jit(targets.make, static_argnames=("unroll_steps", "td_steps", "td_lambda"))
+make = jax.jit(targets.make, static_argnames=("unroll_steps", "td_steps", "td_lambda", "stop_at_exploration"))
 unroll_actions = jax.jit(targets.unroll_actions, static_argnames="unroll_steps")
 monte_carlo = partial(make, unroll_steps=K, td_steps=8, td_lambda=1.0)
 
@@ -136,6 +136,8 @@ def test_returns_are_cut_at_explored_moves():
     """The random move at frame 2 throws the game away: frames before it bootstrap from its search value, 0.8."""
     window = one_game([0, 0, 0, 1], [-1, -1, -1, 0], search_value=[0, 0, 0.8, 0], explored=[False, False, True, False])
     np.testing.assert_allclose(monte_carlo(window).value[0], [0.8, -0.8, 0.8, 1.0])
+    through = make(window, unroll_steps=K, td_steps=8, td_lambda=1.0, stop_at_exploration=False)
+    np.testing.assert_allclose(through.value[0], [-1.0, 1.0, -1.0, 1.0])  # and by it the game was lost
 
 
 # --- ends -------------------------------------------------------------------------------------------------------------

@@ -249,3 +249,25 @@ def test_a_larger_budget_considers_more_root_actions():
         search = training.make_search(CONFIG, parts.environment, parts.model, noise=False, num_simulations=budget)
         tree = search(params, jax.random.key(0), games.observation, games.legal_action_mask).tree
         assert (np.asarray(tree.visits[0, 0]) > 0).sum() == considered
+
+
+def test_how_to_learn_is_the_configs_choice(monkeypatch):
+    """4 windows a device, the gradient of 2 at a time, and returns through random moves."""
+    asked = {}
+
+    def spy(function, *names):
+        def call(*args, **options):
+            asked.update({name: options[name] for name in names})
+            return function(*args, **options)
+
+        return call
+
+    monkeypatch.setattr(training.learner, "update", spy(training.learner.update, "micro_batch"))
+    monkeypatch.setattr(training.targets, "make", spy(training.targets.make, "stop_at_exploration", "td_lambda"))
+    config = replace(
+        CONFIG,
+        optimiser=replace(CONFIG.optimiser, micro_batch_size=3),
+        targets=replace(CONFIG.targets, stop_at_exploration=False, td_lambda=0.5),
+    )
+    jax.eval_shape(training.make_chunk(config, tiny_run.parts(), tiny_run.mesh()), tiny_run.abstract_state())
+    assert asked == {"micro_batch": 2, "stop_at_exploration": False, "td_lambda": 0.5}
