@@ -66,11 +66,14 @@ def hex_any(board_size: int) -> Config:
     neither loses as second player. From 7x7 on a tower, of which nothing was measured.
     """
     # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
-    evaluation = EvaluationConfig(opening_plies=1)
+    opening_plies = 1
     if board_size > LARGEST_SMALL_BOARD:
-        return replace(tower("hex", num_bins=2), board_size=board_size, evaluation=evaluation)
+        budgets = (100, 1000) if board_size <= 9 else (100,) if board_size <= 13 else ()
+        config = tower("hex", num_bins=2, mcts_simulations=budgets, opening_plies=opening_plies)
+        return replace(config, board_size=board_size)
     exploration = 1.25 / board_size**2  # about one random move a game
     config = small_board("hex", longest_game=board_size**2, num_bins=2, exploration=exploration)
+    evaluation = EvaluationConfig(opening_plies=opening_plies)
     config = replace(config, board_size=board_size, minutes=15.0, evaluation=evaluation)
     if board_size > LARGEST_SOLVED_BOARD:
         return config
@@ -98,8 +101,13 @@ def connect_four() -> Config:
     )
 
 
-def tower(env: str, *, num_bins: int) -> Config:
-    """A convolution tower for larger boards: Hex from 7x7, Othello, Go, chess and shogi; meant for an accelerator."""
+def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = (), opening_plies: int = 2) -> Config:
+    """A convolution tower for larger boards: Hex from 7x7, Othello, Go, chess and shogi; meant for an accelerator.
+
+    mcts_simulations: budgets of rollout MCTS to play against. By default none: 32 random games at once take 2 ms of
+    Othello, but 40 of animal shogi, 400 of Gardner chess, 700 of Go 9x9 and 2,700 of chess, and a match needs a hundred
+    or a thousand times some 30. There random play and the run's own versions tell how it goes.
+    """
     return Config(
         env=env,
         minutes=60.0,
@@ -111,17 +119,32 @@ def tower(env: str, *, num_bins: int) -> Config:
         optimiser=OptimiserConfig(
             batch_size=128, updates_per_iteration=8, reward_weight=3.0, reconstruction_weight=10.0
         ),
+        # One evaluation of Go 9x9 takes a minute and more: at a small board's pace there would be nothing else.
+        evaluation=EvaluationConfig(
+            interval_minutes=10.0,
+            games=64,
+            final_games=64,
+            opening_plies=opening_plies,
+            mcts_simulations=mcts_simulations,
+        ),
         iterations_per_chunk=2,
     )
 
 
 def othello() -> Config:
-    """python experiments/train.py --env othello; its strength was not measured."""
-    return tower("othello", num_bins=3)
+    """python experiments/train.py --env othello
+
+    After 8 minutes, 2,304 games: 99% against random, 88% [77, 94] against rollout MCTS with 100 simulations and
+    48% [37, 60] with 1,000, itself searching with 32. The whole hour was not measured.
+    """
+    return tower("othello", num_bins=3, mcts_simulations=(100, 1000))
 
 
 def go_9x9() -> Config:
-    """python experiments/train.py --env go_9x9; its strength was not measured."""
+    """python experiments/train.py --env go_9x9
+
+    After 12 minutes, 978 games: 100% [94, 100] against random. The whole hour was not measured.
+    """
     return tower("go_9x9", num_bins=2)
 
 

@@ -122,7 +122,7 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
     memory = {name: devices.format_bytes(size) for name, size in summary["memory"].items() if size is not None}
     print("\nmemory per device: " + ", ".join(f"{size} {name}" for name, size in memory.items()))
     print(f"curves: {metrics.plot_curves(run_dir)}")
-    print(f"next:   {command('evaluate')} --run {shlex.quote(str(run_dir))} --opponent mcts:1000")
+    print(f"next:   {command('play')} --run {shlex.quote(str(run_dir))}")
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ class TargetConfig:
     td_lambda: float = 1.0
     """1: n-step return; below: TD(lambda) over td_steps moves"""
     stop_at_exploration: bool = True
-    """value targets stop at random moves; else they tell how a position fares among players who err that often"""
+    """value targets stop at random moves; if not, a position is worth what it is among players who err so often"""
     discount: float = 1.0
     """gamma per move"""
 
@@ -112,8 +112,8 @@ class OptimiserConfig:
     batch_size: int = 256
     """windows per update, over all devices"""
     micro_batch_size: int | None = None
-    """windows of a device's share that a gradient is computed of at once, at most; only speed and memory change.
-    None: what a CPU's cache holds, all on an accelerator; float16 takes all"""
+    """windows whose gradient is computed at once, at most, of each device; a divisor of its share of the batch is
+    taken. Only speed and memory change. None: all, but for a tower on a CPU what its cache holds"""
     updates_per_iteration: int = 16
     """with num_envs and rollout_length this fixes the replay ratio"""
     learning_rate: float = 1e-3

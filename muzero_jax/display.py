@@ -1,6 +1,6 @@
 """What a run shows to whoever watches: a live table while it trains, tables at its end.
 
-rich is imported where it is used, on a terminal, as it takes its time.
+rich is imported where it is used, on a terminal alone: importing it takes a while.
 """
 
 import sys

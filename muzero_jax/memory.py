@@ -34,7 +34,7 @@ _FLAGS = {
     "optimiser": "--network.width",
     "self-play": "--self-play.num-envs or --search.num-simulations",
     "Reanalyze": "--replay.reanalyze-fraction or --optimiser.batch-size",
-    "learning": "--optimiser.micro-batch-size or --optimiser.batch-size",
+    "learning": "--optimiser.batch-size or --optimiser.micro-batch-size",
     "matches": "--evaluation.final-games or --evaluation.mcts-simulations",
 }
 
@@ -75,11 +75,12 @@ def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Pla
     frame = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), state.replay.transitions)
     node = memory_parts.node_bytes(config, parts, params)
     windows = mesh.size * training.micro_batch(config, parts.environment, config.optimiser.batch_size // mesh.size)
+    gradients = 2 if windows < config.optimiser.batch_size else 1  # of one part, and the sum of those before
     learning = memory_parts.learning_bytes(config, parts.model, params, frame, windows=windows)
     turns = {
         "self-play": memory_parts.self_play_bytes(config, node, frame),
         "Reanalyze": memory_parts.reanalyze_bytes(config, node, frame),
-        "learning": learning + mesh.size * tree_bytes(params),
+        "learning": learning + mesh.size * gradients * tree_bytes(params),
         "matches": memory_parts.match_bytes(config, parts, node),
     }
     return Plan(held, {name: size // mesh.size for name, size in turns.items()})

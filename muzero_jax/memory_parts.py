@@ -30,7 +30,8 @@ def self_play_bytes(config: Config, node: int, frame: Transition) -> int:
 
 def reanalyze_bytes(config: Config, node: int, frame: Transition) -> int:
     """The search trees of every frame of the windows that are searched again, and the batch."""
-    searched = round(config.optimiser.batch_size * config.replay.reanalyze_fraction) * config.window_length
+    fraction = config.replay.reanalyze_fraction
+    searched = max(1 if fraction else 0, round(config.optimiser.batch_size * fraction)) * config.window_length
     return searched * (config.search.num_simulations + 1) * node + batch_bytes(config, frame) if searched else 0
 
 

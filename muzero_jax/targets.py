@@ -16,7 +16,7 @@ def lambda_returns(
     reward: Float[Array, "N L"],
     discount: Float[Array, "N L"],
     value: Float[Array, "N L"],
-    explored: Bool[Array, "N L"],
+    stop: Bool[Array, "N L"],
     *,
     unroll_steps: int,
     td_steps: int,
@@ -27,8 +27,8 @@ def lambda_returns(
         G_t = r_{t+1} + d_{t+1} ((1 - lambda) nu_{t+1} + lambda G_{t+1}),   G_{t+n} = nu_{t+n}
 
     (Sutton & Barto 2018, section 12.3). `td_lambda` = 1 is the n-step return; with n at least the longest game's
-    length it is the Monte-Carlo return. A random move says nothing of what the position is worth, so a return stops
-    there: G_t = nu_t where `explored`. Here `reward[:, t]` and `discount[:, t]` are of the move made at frame t.
+    length it is the Monte-Carlo return. A return stops where `stop` says so, which is at random moves: G_t = nu_t.
+    Here `reward[:, t]` and `discount[:, t]` are of the move made at frame t.
 
     Args:
       reward, discount, value: [N, L]; `value` is the search value of each frame, for its mover.
@@ -42,7 +42,7 @@ def lambda_returns(
     def step(returns, offset):
         bootstrap = (1.0 - td_lambda) * frames(value, offset + 1) + td_lambda * returns
         returns = frames(reward, offset) + frames(discount, offset) * bootstrap
-        return jnp.where(frames(explored, offset), frames(value, offset), returns), None
+        return jnp.where(frames(stop, offset), frames(value, offset), returns), None
 
     last = frames(value, jnp.int32(td_steps))
     returns, _ = jax.lax.scan(step, last, jnp.arange(td_steps, dtype=jnp.int32), reverse=True)
@@ -56,12 +56,12 @@ def alive_frames(discount: Float[Array, "N L"]) -> Bool[Array, "N L"]:
 
 
 def make(
-    window: Transition, *, unroll_steps: int, td_steps: int, td_lambda: float, stop_at_exploration: bool = True
+    window: Transition, *, unroll_steps: int, td_steps: int, td_lambda: float, stop_at_exploration: bool
 ) -> Targets:
     """Targets of the K+1 predictions of each window (leaves [N, L, ...], L >= K + n + 1).
 
-    Without `stop_at_exploration` returns run on through random moves and tell what a position is worth among players
-    who err that often. Where every move loses, that is how hard the win is to find.
+    Without `stop_at_exploration` returns run on through random moves, and a position is worth what it is among players
+    who err that often: of a lost one it then tells how easily the opponent misses the win.
     """
     k, k1 = unroll_steps, unroll_steps + 1
     if window.action.shape[1] < k + td_steps + 1:

@@ -75,9 +75,10 @@ def make_search(
     A larger budget than self-play's considers more root actions, as the square root of the ratio.
     """
     s = config.search
-    world = (
-        simulator.true_rules(environment, model) if true_rules else simulator.learned_model(model, environment.discount)
-    )
+    if true_rules:
+        world = simulator.true_rules(environment, model)
+    else:
+        world = simulator.learned_model(model, environment.discount)
     engine = {"own": search, "mctx": mctx_search}[s.engine]
     budget = num_simulations or s.num_simulations
     width = round(s.max_num_considered_actions * max(1.0, budget / s.num_simulations) ** 0.5)
@@ -180,11 +181,7 @@ def learn_from(
         slot, game, key = step
         symmetry_key, reanalyze_key, action_key = jax.random.split(key, 3)
         window = replay.gather(
-            memory,
-            slot,
-            game,
-            window_length=config.window_length,
-            observation_length=observation_length(config),
+            memory, slot, game, window_length=config.window_length, observation_length=observation_length(config)
         )
         staleness = {}
         if r.reanalyze_fraction:
@@ -234,8 +231,10 @@ def learn_from(
 
 def micro_batch(config: Config, environment: Environment, batch_size: int) -> int:
     """Of how many of a device's `batch_size` windows the gradient is computed at once."""
-    cells = math.prod(environment.observation_shape[:2]) if config.network.kind == "tower" else 1
-    return micro_batches.size(batch_size, config.optimiser.micro_batch_size, 4 * config.network.width * cells)
+    n = config.network
+    if config.optimiser.micro_batch_size or n.kind != "tower" or precision.resolve(n.compute_dtype).scales_loss:
+        return micro_batches.size(batch_size, largest=config.optimiser.micro_batch_size)
+    return micro_batches.size_for_cache(batch_size, 4 * n.width * math.prod(environment.board_shape))
 
 
 def observation_length(config: Config) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from experiments import evaluate, presets, train
 from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
-from muzero_jax import autotune, devices, run_directory, runner
+from muzero_jax import autotune, devices, environment, run_directory, runner
 from muzero_jax import config as configs
 from muzero_jax.runner import Result
 from tests.reference import tiny_run
@@ -189,7 +189,7 @@ def test_hex_without_a_size_says_which_it_chose_and_why(capsys):
 
 
 def test_every_game_has_a_preset_that_makes_a_run():
-    for env in ("tic_tac_toe", "connect_four", "othello", "go_9x9"):
+    for env in environment.GAMES:
         assert configs.validate(presets.preset(env, None)).env == env
     for size in (2, 3, 5, 11, 19):
         assert configs.validate(presets.preset("hex", size)).board_size == size

@@ -144,6 +144,12 @@ def test_a_network_that_could_not_learn_to_imagine_is_refused():
     assert validate(with_field("optimiser.reconstruction_weight", 10.0, config))
 
 
+def test_parts_of_a_batch_whose_loss_is_scaled_as_a_whole_are_refused():
+    config = with_field("network.compute_dtype", "float16", with_field("optimiser.micro_batch_size", 8))
+    with pytest.raises(ValueError, match="--optimiser.micro-batch-size does not go with .* float16"):
+        validate(config)
+
+
 def test_waiting_for_more_frames_than_the_ring_holds_is_refused():
     with pytest.raises(ValueError, match=r"--replay\.min-frames 513 exceeds --replay\.replay-length 512"):
         validate(with_field("replay.min_frames", 513))

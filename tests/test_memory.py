@@ -68,6 +68,21 @@ def test_longer_unrolls_and_larger_batches_need_more_to_learn_and_a_checkpointed
     assert kept == 3 * (learning(8, unroll_steps=2) - learning(8, unroll_steps=2, micro_batch=4))  # 12 windows, and 4
 
 
+def test_in_parts_learning_needs_one_part_and_the_sum_of_gradients_before(estimate):
+    """Each of two devices has 4 windows; in parts of one, it keeps three windows less and one gradient more."""
+
+    def learning(micro_batch):
+        config = replace(CONFIG, optimiser=replace(CONFIG.optimiser, micro_batch_size=micro_batch))
+        parts, mesh = tiny_run.parts(), tiny_run.mesh()
+        return memory.estimate(config, parts, tiny_run.abstract_state(), mesh).turns["learning"]
+
+    gradient = memory_parts.tree_bytes(tiny_run.abstract_state().learner.params)
+    assert learning(None) == learning(4) == estimate.turns["learning"]
+    one_window = learning(2) - learning(1)
+    assert learning(4) - learning(2) == 2 * one_window - gradient
+    assert one_window > 0
+
+
 # --- the exact plan ---------------------------------------------------------------------------------------------------
 
 

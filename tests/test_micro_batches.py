@@ -1,36 +1,63 @@
 """A batch in parts: how large they are, and that their mean is the whole's."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import micro_batches
+from muzero_jax import micro_batches, training
+from muzero_jax.config import Config, NetworkConfig, OptimiserConfig
+from muzero_jax.environment import make_environment
 
 
 @pytest.mark.parametrize(
     "batch_size, largest, expected",
-    [
-        (128, 1000, 128),  # no more than there are
-        (128, 128, 128),
-        (128, 100, 64),  # a divisor
-        (96, 33, 32),
-        (7, 6, 1),  # a prime number of windows goes one by one, or whole
-        (8, 1, 1),
-    ],
+    [(128, None, 128), (128, 1000, 128), (128, 128, 128), (128, 100, 64), (96, 33, 32), (7, 6, 1), (8, 1, 1)],
 )
 def test_a_part_is_the_largest_divisor_that_is_allowed(batch_size, largest, expected):
-    assert micro_batches.size(batch_size, largest, bytes_per_window=10**9) == expected
+    assert micro_batches.size(batch_size, largest=largest) == expected
 
 
-def test_a_cpu_is_given_what_its_cache_holds_and_an_accelerator_all(monkeypatch):
-    """A layer of 64 channels on 6x7 cells has 10.5 KiB: 36 fit into 384 KiB, and 32 divide 128."""
-    assert micro_batches.size(128, None, bytes_per_window=4 * 64 * 42) == 32
-    assert micro_batches.size(128, None, bytes_per_window=4 * 64 * 81) == 16
-    assert micro_batches.size(256, None, bytes_per_window=4 * 128) == 256  # an MLP's are small
-    assert micro_batches.size(8, None, bytes_per_window=10**9) == 1
-    monkeypatch.setattr(micro_batches, "target_device", lambda: type("Gpu", (), {"platform": "gpu"}))
-    assert micro_batches.size(128, None, bytes_per_window=10**9) == 128
+@pytest.mark.parametrize(
+    "batch_size, cells, channels, expected",
+    [
+        (128, 42, 64, 32),  # 10.5 KiB a window: 36 fit into 384 KiB
+        (128, 81, 64, 16),
+        (16, 42, 64, 16),  # fewer than would fit
+        (128, 361, 64, 8),  # 4 would fit, but parts are no smaller than 8
+        (127, 42, 64, 127),  # a prime number of windows: all rather than one by one
+        (12, 361, 64, 12),  # 6 would be too small
+    ],
+)
+def test_on_a_cpu_parts_are_what_its_cache_holds_but_never_small(monkeypatch, batch_size, cells, channels, expected):
+    monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))
+    assert micro_batches.size_for_cache(batch_size, 4 * cells * channels) == expected
+
+
+def test_an_accelerator_takes_a_batch_whole(monkeypatch):
+    monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="gpu"))
+    assert micro_batches.size_for_cache(128, 10**9) == 128
+
+
+@pytest.mark.parametrize(
+    "network, optimiser, expected",
+    [
+        ({"kind": "tower"}, {}, 32),
+        ({"kind": "tower"}, {"micro_batch_size": 10}, 8),
+        ({"kind": "tower", "compute_dtype": "float16"}, {}, 128),  # a scaled loss is of the whole batch
+        ({"kind": "observation", "width": 2048}, {}, 128),  # dense layers would read all weights again for each part
+        ({"kind": "observation", "width": 2048}, {"micro_batch_size": 64}, 64),
+    ],
+)
+def test_parts_are_for_towers_unless_a_flag_asks_for_them(network, optimiser, expected):
+    config = Config(
+        env="connect_four",
+        network=NetworkConfig(**({"width": 64} | network)),
+        optimiser=OptimiserConfig(**optimiser),
+    )
+    assert training.micro_batch(config, make_environment("connect_four"), 128) == expected
 
 
 @pytest.mark.parametrize("micro_batch", [1, 3, 6])
@@ -43,3 +70,8 @@ def test_the_mean_of_the_parts_is_that_of_the_batch(micro_batch):
     found = jax.jit(lambda batch: micro_batches.mean(gradient, batch, micro_batch))(rows)
     np.testing.assert_allclose(found[0]["sum"], (rows["x"] * rows["y"][:, None]).mean(axis=0), rtol=1e-6)
     np.testing.assert_allclose(found[1], 2.5, rtol=1e-6)
+
+
+def test_parts_that_leave_windows_over_are_refused():
+    with pytest.raises(ValueError, match="parts of 4 without 2 rows left over"):
+        micro_batches.mean(lambda batch: batch, np.zeros((6, 2)), 4)

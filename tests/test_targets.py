@@ -14,7 +14,10 @@ from tests.reference.windows import make_window, random_window
 pytestmark = pytest.mark.usefixtures("strict_rank_promotion")
 
 K = 3
-make = jax.jit(targets.make, static_argnames=("unroll_steps", "td_steps", "td_lambda", "stop_at_exploration"))
+make = jax.jit(
+    partial(targets.make, stop_at_exploration=True),
+    static_argnames=("unroll_steps", "td_steps", "td_lambda", "stop_at_exploration"),
+)
 unroll_actions = jax.jit(targets.unroll_actions, static_argnames="unroll_steps")
 monte_carlo = partial(make, unroll_steps=K, td_steps=8, td_lambda=1.0)
 
