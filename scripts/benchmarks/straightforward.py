@@ -105,7 +105,9 @@ class Program:
     def loss(self, params, window):
         """MuZero's, of windows [N, L, ...], the unroll written out."""
         t = self.config.targets
-        wanted = targets.make(window, unroll_steps=t.unroll_steps, td_steps=t.td_steps, td_lambda=1.0)
+        wanted = targets.make(
+            window, unroll_steps=t.unroll_steps, td_steps=t.td_steps, td_lambda=1.0, stop_at_exploration=True
+        )
         policy, value, embedding = self.root(params, window.observation[:, 0])
         total = self.distance(policy, value, wanted, 0)
         for k in range(t.unroll_steps):
