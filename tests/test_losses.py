@@ -30,7 +30,7 @@ def loss_and_gradient(params, observation, legal_action_mask, actions, wanted):
 def batch():
     """params, observation, legal_action_mask, actions, targets of six windows, several of which see an end."""
     window = random_window(0, N, K + 3, end_probability=0.3)
-    wanted = jax.jit(partial(targets.make, unroll_steps=K, td_steps=2, td_lambda=1.0))(window)
+    wanted = jax.jit(partial(targets.make, unroll_steps=K, td_steps=2, td_lambda=1.0, stop_at_exploration=True))(window)
     assert 0 < float(wanted.policy_mask.sum()) < wanted.policy_mask.size
     params = MODEL.init(jax.random.key(0))
     observation = window.observation[:, : K + 1] > 0.5
@@ -161,7 +161,9 @@ def test_a_checkpointed_unroll_needs_less_memory_for_its_gradient():
         BOARD, Support(-1.0, 1.0, 3), kind="tower", width=8, num_blocks=1, activation="relu", compute_dtype="float32"
     )
     window = random_window(0, 32, 8, BOARD.num_actions, BOARD.observation_shape)
-    wanted = jax.eval_shape(partial(targets.make, unroll_steps=5, td_steps=2, td_lambda=1.0), window)
+    wanted = jax.eval_shape(
+        partial(targets.make, unroll_steps=5, td_steps=2, td_lambda=1.0, stop_at_exploration=True), window
+    )
     inputs = window.observation, window.legal_action_mask[:, 0], window.action[:, :5], wanted
 
     def bytes_needed(checkpoint_unroll):
