@@ -20,7 +20,8 @@ def report_errors(main: Callable[[list[str]], int], arguments: list[str]) -> int
         if not is_out_of_memory(error):
             raise
         print(
-            "error: the device's memory is full; lower --self-play.num-envs or --optimiser.micro-batch-size",
+            "error: the device's memory is full; lower --self-play.num-envs, --optimiser.batch-size or "
+            "--optimiser.micro-batch-size",
             file=sys.stderr,
         )
         return EXIT_ERROR

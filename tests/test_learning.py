@@ -65,15 +65,15 @@ def test_an_agent_beats_random_play_after_a_minute(tmp_path):
 
 
 @pytest.mark.skipif(devices.usable_cores() < 2, reason="needs two cores")
-def test_two_host_devices_play_much_faster_than_one():
+def test_two_host_devices_play_at_least_1_6_times_as_fast_as_one():
     """Hex 9x9 with a tower of 64 channels, in turn, because other work on the machine comes and goes.
 
-    The aim is 1.6 times; 1.58 was measured, as XLA's matrix products use both cores for one device already.
+    Not reached yet: 1.58 was measured, as XLA's matrix products use both cores for one device already.
     """
     config = workloads.hex_tower(num_envs=128)
     variants = {str(count): ours.self_play(config, count) for count in (1, 2)}
     rates = measuring.in_turn(variants, measuring.Effort(rounds=9, seconds=1.0, enough=120.0))
-    assert statistics.median(two / one for one, two in zip(rates["1"], rates["2"], strict=True)) >= 1.4, rates
+    assert statistics.median(two / one for one, two in zip(rates["1"], rates["2"], strict=True)) >= 1.6, rates
 
 
 def test_ctrl_c_stops_a_run_that_can_be_resumed(tmp_path):
