@@ -74,7 +74,7 @@ def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Pla
         held |= {"checkpoint being saved": sum(held.values()), "runtime": runtime}
     frame = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), state.replay.transitions)
     node = memory_parts.node_bytes(config, parts, params)
-    windows = mesh.size * training.micro_batch(config, parts.environment, config.optimiser.batch_size // mesh.size)
+    windows = mesh.size * training.micro_batch(config, parts.model, config.optimiser.batch_size // mesh.size)
     gradients = 2 if windows < config.optimiser.batch_size else 1  # of one part, and the sum of those before
     learning = memory_parts.learning_bytes(config, parts.model, params, frame, windows=windows)
     turns = {

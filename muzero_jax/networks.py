@@ -173,6 +173,7 @@ def make_model(
         reconstruct=partial(apply, "reconstruct"),
         to_scalar=partial(value_transform.to_scalar, support=support),
         scalar_loss=partial(value_transform.scalar_loss, support=support),
+        layer_bytes=4 * width * math.prod(environment.board_shape) if kind == "tower" else None,
     )
 
 

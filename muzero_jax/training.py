@@ -5,7 +5,6 @@ nothing visits the host. Devices share the games and the batch over one mesh axi
 its own slice of the replay ring and learns from its own slice of the batch; only the gradients meet (a mean).
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -74,7 +73,7 @@ def make_search(
     With `true_rules` it plans with the game itself in place of the learned dynamics, and takes states for observations.
     A larger budget than self-play's considers more root actions, as the square root of the ratio.
     """
-    s = config.search
+    s, model = config.search, micro_batches.for_inference(model)
     if true_rules:
         world = simulator.true_rules(environment, model)
     else:
@@ -217,7 +216,7 @@ def learn_from(
             model=parts.model,
             optimiser=parts.optimiser,
             loss=partial(muzero_loss, weights=loss_weights, checkpoint_unroll=o.checkpoint_unroll),
-            micro_batch=micro_batch(config, parts.environment, batch_size),
+            micro_batch=micro_batch(config, parts.model, batch_size),
             axis_name=AXIS,
         )
         return learner_state, metrics | jax.lax.pmean(staleness, AXIS)
@@ -229,12 +228,12 @@ def learn_from(
     return learner_state, metrics
 
 
-def micro_batch(config: Config, environment: Environment, batch_size: int) -> int:
+def micro_batch(config: Config, model: Model, batch_size: int) -> int:
     """Of how many of a device's `batch_size` windows the gradient is computed at once."""
-    n = config.network
-    if config.optimiser.micro_batch_size or n.kind != "tower" or precision.resolve(n.compute_dtype).scales_loss:
-        return micro_batches.size(batch_size, largest=config.optimiser.micro_batch_size)
-    return micro_batches.size_for_cache(batch_size, 4 * n.width * math.prod(environment.board_shape))
+    asked, scales_loss = config.optimiser.micro_batch_size, precision.resolve(config.network.compute_dtype).scales_loss
+    if asked or scales_loss:
+        return micro_batches.size(batch_size, largest=asked)
+    return micro_batches.size_for_cache(batch_size, model.layer_bytes, micro_batches.GRADIENT_BYTES)
 
 
 def observation_length(config: Config) -> int:

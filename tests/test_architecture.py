@@ -34,7 +34,7 @@ KNOWS = {
     "mctx_search": {"types", "simulator"},
     "losses": {"types"},
     "self_play": {"types", "legal_actions"},
-    "micro_batches": {"devices"},
+    "micro_batches": {"types", "devices"},
     "learner": {"types", "micro_batches"},
     "reanalyze": {"types"},
     "legal_actions": set(),

@@ -10,6 +10,8 @@ import pytest
 from muzero_jax import micro_batches, training
 from muzero_jax.config import Config, NetworkConfig, OptimiserConfig
 from muzero_jax.environment import make_environment
+from muzero_jax.networks import make_model
+from muzero_jax.value_transform import Support
 
 
 @pytest.mark.parametrize(
@@ -33,12 +35,12 @@ def test_a_part_is_the_largest_divisor_that_is_allowed(batch_size, largest, expe
 )
 def test_on_a_cpu_parts_are_what_its_cache_holds_but_never_small(monkeypatch, batch_size, cells, channels, expected):
     monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))
-    assert micro_batches.size_for_cache(batch_size, 4 * cells * channels) == expected
+    assert micro_batches.size_for_cache(batch_size, 4 * cells * channels, 384 * 2**10) == expected
 
 
 def test_an_accelerator_takes_a_batch_whole(monkeypatch):
     monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="gpu"))
-    assert micro_batches.size_for_cache(128, 10**9) == 128
+    assert micro_batches.size_for_cache(128, 10**9, 384 * 2**10) == 128
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,7 @@ def test_parts_are_for_towers_unless_a_flag_asks_for_them(network, optimiser, ex
         network=NetworkConfig(**({"width": 64} | network)),
         optimiser=OptimiserConfig(**optimiser),
     )
-    assert training.micro_batch(config, make_environment("connect_four"), 128) == expected
+    assert training.micro_batch(config, training.make_parts(config).model, 128) == expected
 
 
 @pytest.mark.parametrize("micro_batch", [1, 3, 6])
@@ -75,3 +77,44 @@ def test_the_mean_of_the_parts_is_that_of_the_batch(micro_batch):
 def test_parts_that_leave_windows_over_are_refused():
     with pytest.raises(ValueError, match="parts of 4 without 2 rows left over"):
         micro_batches.mean(lambda batch: batch, np.zeros((6, 2)), 4)
+
+
+def test_a_search_asks_a_tower_in_parts_that_the_cache_holds_and_hears_the_same():
+    environment = make_environment("hex", board_size=3)
+    model = make_model(
+        environment,
+        Support(-1.0, 1.0, 3),
+        kind="tower",
+        width=4,
+        num_blocks=1,
+        activation="relu",
+        compute_dtype="float32",
+    )
+    assert model.layer_bytes == 4 * 4 * 9
+    asked = []
+
+    def spy(inference):
+        def infer(params, *rows):
+            asked.append(rows[0].shape[0])
+            return inference(params, *rows)
+
+        return infer
+
+    spied = model._replace(
+        initial_inference=spy(model.initial_inference),
+        recurrent_inference=spy(model.recurrent_inference),
+        layer_bytes=micro_batches.INFERENCE_BYTES // 9,  # so that 9 positions fit
+    )
+    in_parts = micro_batches.for_inference(spied)
+    init_key, observation_key, embedding_key = jax.random.split(jax.random.key(0), 3)
+    params = jax.tree.map(lambda x: x + 0.1, model.init(init_key))  # heads start at zero
+    observation = jax.random.bernoulli(observation_key, 0.5, (24, *environment.observation_shape))
+    embedding = jax.random.uniform(embedding_key, (24, 3, 3, 4))
+    actions = jnp.arange(24) % environment.num_actions
+    for name, rows in (("initial_inference", (observation,)), ("recurrent_inference", (embedding, actions))):
+        whole, parted = (jax.jit(getattr(each, name))(params, *rows) for each in (model, in_parts))
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-5), whole, parted)
+    assert set(asked) == {8}
+    asked.clear()
+    jax.eval_shape(in_parts.initial_inference, params, observation[:9])
+    assert asked == [9]
