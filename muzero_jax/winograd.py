@@ -68,13 +68,12 @@ def winograd(inputs: Float[Array, "N H W C"], kernel: Float[Array, "3 3 C D"]) -
 def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
     """Both cotangents from one transform of the output's: every linear stage of the forward pass, transposed."""
     inputs, kernel = residuals
-    columns, rows = _both(inputs.shape)
     product = _output_tiles(cotangent)
     flat_product, flat_tiles = _flat(product), _flat(_input_tiles(inputs))
     tiles_cotangent = jnp.einsum("qptd,qpcd->qptc", flat_product, _transform_kernel(kernel, inputs.shape))
     transformed_cotangent = jnp.einsum("qptc,qptd->qpcd", flat_tiles, flat_product)
-    by_row = _combine(_transpose(rows.kernel), list(transformed_cotangent)).swapaxes(0, 1)
-    kernel_cotangent = _combine(_transpose(columns.kernel), list(by_row))
+    kernel_transform = _kernel_transform(inputs.shape).astype(kernel.dtype)
+    kernel_cotangent = jnp.einsum("qpij,qpcd->ijcd", kernel_transform, transformed_cotangent)
     return _overlapped_boards(tiles_cotangent.reshape(*product.shape[:5], -1), inputs.shape), kernel_cotangent
 
 
@@ -105,9 +104,13 @@ def _flat(tiles: Array) -> Array:
 
 def _transform_kernel(kernel: Array, shape: tuple[int, ...]) -> Array:
     """The kernel as the tiles of boards of `shape` are multiplied by it: [q, p, C, D]."""
+    return jnp.einsum("qpij,ijcd->qpcd", _kernel_transform(shape).astype(kernel.dtype), kernel)
+
+
+def _kernel_transform(shape: tuple[int, ...]) -> np.ndarray:
+    """Both axes' transforms of the kernel as one linear map, [q, p, 3, 3]."""
     columns, rows = _both(shape)
-    by_column = _combine(columns.kernel, list(kernel))
-    return _combine(rows.kernel, list(by_column.swapaxes(0, 1)))
+    return np.einsum("qj,pi->qpij", rows.kernel, columns.kernel)
 
 
 def _pad_to_tiles(boards: Array, border: int) -> Array:
@@ -140,10 +143,10 @@ def _output_tiles(cotangent: Array) -> Array:
 def _boards(tiles: Array, shape: tuple[int, ...]) -> Array:
     """Tiles of products -> boards [N, H, W, D] of `shape`'s sides."""
     columns, rows = _both(shape)
-    _, points, boards, down, across, channels = tiles.shape
-    whole = _combine(rows.outputs, list(tiles), 4).reshape(points, boards, down, -1, channels)
-    both = _combine(columns.outputs, list(whole), 2).reshape(boards, -1, whole.shape[3], channels)
-    return both[:, : shape[1], : shape[2]]
+    by_row = _combine(rows.outputs, list(tiles), 4)
+    both = _combine(columns.outputs, list(by_row), 2)  # [N, H', m, W', m', D]; reshaped before this, XLA copies it
+    height, width = (both.shape[i] * both.shape[i + 1] for i in (1, 3))
+    return both.reshape(shape[0], height, width, -1)[:, : shape[1], : shape[2]]
 
 
 def _overlapped_boards(tiles: Array, shape: tuple[int, ...]) -> Array:
@@ -156,13 +159,15 @@ def _overlapped_boards(tiles: Array, shape: tuple[int, ...]) -> Array:
 def _overlap_add(elements: Array, axis: int, length: int) -> Array:
     """Lays tiles side by side along `axis` of each of the `elements` and cuts off the border.
 
-    Element m + i of a tile of m outputs falls on element i of the next one, so these are shifted by one tile.
+    Element m + i of a tile of m outputs falls on element i of the next one, if there is one: these are shifted by it.
     """
 
     def shift(part: Array, before: int) -> Array:
         return jnp.pad(part, [(before, 1 - before) if i == axis else (0, 0) for i in range(part.ndim)])
 
     tile = len(elements) - 2
+    if elements[0].shape[axis] == 1:
+        return jnp.concatenate(elements[1 : 1 + length], axis)
     parts = [shift(element, 0) for element in elements[:tile]]
     for i, element in enumerate(elements[tile:]):
         parts[i] += shift(element, 1)
