@@ -8,20 +8,22 @@ A gradient is the mean of its parts', for every loss here is a mean over windows
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from muzero_jax.devices import target_device
-from muzero_jax.types import Model
+from muzero_jax.types import Model, Params
 
 GRADIENT_BYTES = 384 * 2**10
 """Of one layer's activations. Where all take 1.4 MB, parts of a half, a quarter and an eighth make 1.34, 1.40 and 1.33
 times as many updates a second (W3 on two cores)."""
 INFERENCE_BYTES = 2 * GRADIENT_BYTES
-"""The same where nothing is kept for a backward pass. Where all take 1.3, 2.7 and 5.3 MB, parts of 0.7 MB make 1.15,
-1.31 and XXX times as many moves a second (self-play of Hex 9x9, and of Connect Four, on two cores)."""
+"""The same in a search, where nothing is kept for a backward pass. Self-play on two cores, games a device: Hex 9x9 with
+64 and 128 (1.3 and 2.7 MB) plays 1.15 and 1.31 times as fast in parts of 32, Connect Four with 128 (1.4 MB) 1.24 times
+as fast in parts of 64. In parts that are smaller than need be it plays at 0.94 to 0.97 of that speed."""
 SMALLEST = 8
 """Smaller parts waste their matrix products, so none is chosen unasked."""
 
@@ -34,7 +36,7 @@ def size(batch_size: int, *, largest: int | None) -> int:
 def size_for_cache(batch_size: int, layer_bytes: int | None, cached_bytes: int) -> int:
     """How many rows of a batch to take at once for the sake of speed, a divisor of `batch_size`.
 
-    On a CPU what its cache holds, if a divisor comes near that; else, and on an accelerator, all of them.
+    On a CPU the largest that its cache holds, if that is not small; else, and on an accelerator, all of them.
 
     Args:
       batch_size: a device's share of the batch. layer_bytes: `Model.layer_bytes`.
@@ -47,39 +49,41 @@ def size_for_cache(batch_size: int, layer_bytes: int | None, cached_bytes: int) 
 
 
 def for_inference(model: Model) -> Model:
-    """`model` for searches only: its inferences take as many positions at once as `size_for_cache` says."""
+    """`model` for searches: its inferences take as many positions at once as `size_for_cache` says.
 
-    def in_parts(inference: Callable) -> Callable:
-        def infer(params, *rows):
-            batch_size = jax.tree.leaves(rows)[0].shape[0]
-            part = size_for_cache(batch_size, model.layer_bytes, INFERENCE_BYTES)
-            return over(lambda rows: inference(params, *rows), rows, part)
-
-        return infer
-
+    Not for the learner, which cuts its gradient itself: under one, a loop would stack what each part keeps.
+    """
+    in_parts = partial(_infer_in_parts, layer_bytes=model.layer_bytes)
     return model._replace(
-        initial_inference=in_parts(model.initial_inference), recurrent_inference=in_parts(model.recurrent_inference)
+        initial_inference=partial(in_parts, model.initial_inference),
+        recurrent_inference=partial(in_parts, model.recurrent_inference),
     )
 
 
-def over(function: Callable[[Any], Any], batch: Any, micro_batch: int) -> Any:
-    """`function` of parts of `micro_batch` rows of a batch (leaves [N, ...]), its results joined: leaves [N, ...].
+def _infer_in_parts(inference: Callable, params: Params, *rows: Any, layer_bytes: int | None) -> Any:
+    num_rows = jax.tree.leaves(rows)[0].shape[0]
+    part_size = size_for_cache(num_rows, layer_bytes, INFERENCE_BYTES)
+    return over(lambda part: inference(params, *part), rows, part_size)
 
-    Raises ValueError if `micro_batch` divides not N.
+
+def over(function: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
+    """`function` of each part of `part_size` rows of a batch (leaves [N, ...]), the results joined: leaves [N, ...].
+
+    Raises ValueError if `part_size` divides not N.
     """
-    parts = _cut(batch, micro_batch)
-    if parts is None:
+    num_parts, parts = _cut(batch, part_size)
+    if num_parts == 1:
         return function(batch)
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), jax.lax.map(function, parts))
 
 
-def mean(gradient: Callable[[Any], Any], batch: Any, micro_batch: int) -> Any:
-    """The mean of `gradient`, a pytree, over the parts of `micro_batch` rows of a batch (leaves [N, ...]).
+def mean(gradient: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
+    """The mean of `gradient`, a pytree, over the parts of `part_size` rows of a batch (leaves [N, ...]).
 
-    The parts take turns, so only one part's activations are alive. Raises ValueError if `micro_batch` divides not N.
+    The parts take turns, so only one part's activations are alive. Raises ValueError if `part_size` divides not N.
     """
-    parts = _cut(batch, micro_batch)
-    if parts is None:
+    num_parts, parts = _cut(batch, part_size)
+    if num_parts == 1:
         return gradient(batch)
 
     def add(total, part):
@@ -87,14 +91,12 @@ def mean(gradient: Callable[[Any], Any], batch: Any, micro_batch: int) -> Any:
 
     shapes = jax.eval_shape(gradient, jax.tree.map(lambda rows: rows[0], parts))
     total, _ = jax.lax.scan(add, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes), parts)
-    return jax.tree.map(lambda x: x / jax.tree.leaves(parts)[0].shape[0], total)
+    return jax.tree.map(lambda x: x / num_parts, total)
 
 
-def _cut(batch: Any, micro_batch: int) -> Any | None:
-    """Leaves [N, ...] as [parts, micro_batch, ...]; None if one part is the whole."""
-    num_parts, rest = divmod(jax.tree.leaves(batch)[0].shape[0], micro_batch)
+def _cut(batch: Any, part_size: int) -> tuple[int, Any]:
+    """The number of parts, and leaves [N, ...] as [parts, part_size, ...]."""
+    num_parts, rest = divmod(jax.tree.leaves(batch)[0].shape[0], part_size)
     if rest:
-        raise ValueError(f"A batch cannot be cut into parts of {micro_batch} without {rest} rows left over.")
-    if num_parts == 1:
-        return None
-    return jax.tree.map(lambda rows: rows.reshape(num_parts, micro_batch, *rows.shape[1:]), batch)
+        raise ValueError(f"A batch cannot be cut into parts of {part_size} without {rest} rows left over.")
+    return num_parts, jax.tree.map(lambda rows: rows.reshape(num_parts, part_size, *rows.shape[1:]), batch)

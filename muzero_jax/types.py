@@ -53,7 +53,7 @@ class Model(NamedTuple):
     reconstruct: Callable[[Params, Array], Array]  # (params, embedding) -> logits of the observation [N, *obs]
     to_scalar: Callable[[Array], Array]  # value or reward logits [..., S] -> expected scalar [...]
     scalar_loss: Callable[[Array, Array], Array]  # (logits [..., S], target [...]) -> loss [...]
-    layer_bytes: int | None = None  # of a tower: one layer's activations of one position, in float32
+    layer_bytes: int | None = None  # of a tower: one layer's activations of one position, in float32; else None
 
 
 class Symmetries(NamedTuple):

@@ -198,9 +198,9 @@ def test_self_play_driven_from_python_brings_every_move_to_the_host():
 def test_our_iteration_goes_on_from_where_it_was():
     run, frames = ours.iteration(TINY, 2)
     metrics = [run(), run()]
-    assert frames == 8
-    assert [int(m["selfplay/frames"].sum()) for m in metrics] == [8, 8]
-    assert all(float(m["train/updates"].sum()) == 1 for m in metrics)
+    assert frames == 4 * 8  # four iterations a chunk
+    assert [int(m["selfplay/frames"].sum()) for m in metrics] == [32, 32]
+    assert all(float(m["train/updates"].sum()) == 4 for m in metrics)
 
 
 def test_the_memory_suite_counts_the_state_of_the_run_and_what_the_program_needs_beside_it():

@@ -122,7 +122,7 @@ def test_bfloat16_boards_are_summed_in_float32_and_return_as_bfloat16(channels):
     assert_close(outputs, definition(np.asarray(inputs), np.asarray(kernel)), tolerance=2**-8)
 
 
-@pytest.mark.parametrize("board", [(2, 3), (4, 5), (6, 6)])
+@pytest.mark.parametrize("board", [(2, 3), (4, 5), (6, 6), (1, 9), (7, 6), (9, 9)])
 def test_every_tile_is_exact_to_a_few_units_of_float32_forwards_and_backwards(board):
     inputs, kernel, cotangent = arrays((4, *board, 64), (3, 3, 64, 64), (4, *board, 64))
     outputs, *ours = jax.jit(lambda *primals: with_cotangents(winograd, cotangent, *primals))(inputs, kernel)

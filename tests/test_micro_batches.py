@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muzero_jax import micro_batches, training
-from muzero_jax.config import Config, NetworkConfig, OptimiserConfig
+from muzero_jax.config import Config, NetworkConfig, OptimiserConfig, SearchConfig
 from muzero_jax.environment import make_environment
 from muzero_jax.networks import make_model
 from muzero_jax.value_transform import Support
@@ -35,12 +35,12 @@ def test_a_part_is_the_largest_divisor_that_is_allowed(batch_size, largest, expe
 )
 def test_on_a_cpu_parts_are_what_its_cache_holds_but_never_small(monkeypatch, batch_size, cells, channels, expected):
     monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))
-    assert micro_batches.size_for_cache(batch_size, 4 * cells * channels, 384 * 2**10) == expected
+    assert micro_batches.size_for_cache(batch_size, 4 * cells * channels, micro_batches.GRADIENT_BYTES) == expected
 
 
 def test_an_accelerator_takes_a_batch_whole(monkeypatch):
     monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="gpu"))
-    assert micro_batches.size_for_cache(128, 10**9, 384 * 2**10) == 128
+    assert micro_batches.size_for_cache(128, 10**9, micro_batches.GRADIENT_BYTES) == 128
 
 
 @pytest.mark.parametrize(
@@ -79,19 +79,8 @@ def test_parts_that_leave_windows_over_are_refused():
         micro_batches.mean(lambda batch: batch, np.zeros((6, 2)), 4)
 
 
-def test_a_search_asks_a_tower_in_parts_that_the_cache_holds_and_hears_the_same():
-    environment = make_environment("hex", board_size=3)
-    model = make_model(
-        environment,
-        Support(-1.0, 1.0, 3),
-        kind="tower",
-        width=4,
-        num_blocks=1,
-        activation="relu",
-        compute_dtype="float32",
-    )
-    assert model.layer_bytes == 4 * 4 * 9
-    asked = []
+def spied(model, asked):
+    """`model`, whose inferences note how many positions they were asked about."""
 
     def spy(inference):
         def infer(params, *rows):
@@ -100,12 +89,25 @@ def test_a_search_asks_a_tower_in_parts_that_the_cache_holds_and_hears_the_same(
 
         return infer
 
-    spied = model._replace(
-        initial_inference=spy(model.initial_inference),
-        recurrent_inference=spy(model.recurrent_inference),
-        layer_bytes=micro_batches.INFERENCE_BYTES // 9,  # so that 9 positions fit
+    return model._replace(
+        initial_inference=spy(model.initial_inference), recurrent_inference=spy(model.recurrent_inference)
     )
-    in_parts = micro_batches.for_inference(spied)
+
+
+@pytest.fixture
+def tower():
+    environment = make_environment("hex", board_size=3)
+    support, sizes = Support(-1.0, 1.0, 3), {"width": 4, "num_blocks": 1}
+    model = make_model(environment, support, kind="tower", activation="relu", compute_dtype="float32", **sizes)
+    assert model.layer_bytes == 4 * 4 * 9
+    return environment, model._replace(layer_bytes=micro_batches.INFERENCE_BYTES // 9)  # so that 9 positions fit
+
+
+def test_a_tower_asked_in_parts_that_the_cache_holds_answers_the_same(monkeypatch, tower):
+    monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))
+    environment, model = tower
+    asked = []
+    in_parts = micro_batches.for_inference(spied(model, asked))
     init_key, observation_key, embedding_key = jax.random.split(jax.random.key(0), 3)
     params = jax.tree.map(lambda x: x + 0.1, model.init(init_key))  # heads start at zero
     observation = jax.random.bernoulli(observation_key, 0.5, (24, *environment.observation_shape))
@@ -115,6 +117,28 @@ def test_a_search_asks_a_tower_in_parts_that_the_cache_holds_and_hears_the_same(
         whole, parted = (jax.jit(getattr(each, name))(params, *rows) for each in (model, in_parts))
         jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-5), whole, parted)
     assert set(asked) == {8}
-    asked.clear()
-    jax.eval_shape(in_parts.initial_inference, params, observation[:9])
-    assert asked == [9]
+
+
+@pytest.mark.parametrize("true_rules", [False, True])
+@pytest.mark.parametrize("layer_bytes, expected", [(micro_batches.INFERENCE_BYTES // 9, {8}), (None, {24})])
+def test_every_search_asks_in_parts_unless_the_network_is_no_tower(
+    monkeypatch, tower, true_rules, layer_bytes, expected
+):
+    monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))
+    environment, model = tower
+    config = Config(env="hex", board_size=3, search=SearchConfig(num_simulations=2, max_num_considered_actions=2))
+    asked = []
+    model = spied(model._replace(layer_bytes=layer_bytes), asked)
+    search = training.make_search(config, environment, model, noise=False, true_rules=true_rules)
+    states = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 24))
+    positions = states if true_rules else jax.vmap(environment.observe)(states)
+    params = jax.eval_shape(model.init, jax.random.key(0))
+    jax.eval_shape(search, params, jax.random.key(0), positions, states.legal_action_mask)
+    assert set(asked) == expected
+
+
+def test_rows_are_taken_in_order_and_none_may_be_left_over():
+    found = micro_batches.over(lambda rows: 2 * rows, jnp.arange(6), 2)
+    np.testing.assert_array_equal(found, 2 * np.arange(6))
+    with pytest.raises(ValueError, match="parts of 4 without 2 rows left over"):
+        micro_batches.over(lambda rows: rows, jnp.arange(6), 4)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax import devices, learner, training
+from muzero_jax import devices, learner, micro_batches, training
 from muzero_jax.config import Config
 from muzero_jax.devices import AXIS, shard_map
 from muzero_jax.self_play import rollout
@@ -48,16 +48,16 @@ def search_call(config: Config, positions: Positions) -> Variant:
 def bare_network(config: Config, positions: Positions) -> Variant:
     """The network calls of one search and nothing else: a root, then each simulation's embedding and action."""
     parts = workloads.parts_of(config)
-    params = workloads.noisy_params(parts)
+    params, model = workloads.noisy_params(parts), micro_batches.for_inference(parts.model)
 
     @jax.jit
     def evaluate(params, observation):
-        root = parts.model.initial_inference(params, observation)
+        root = model.initial_inference(params, observation)
 
         def simulate(embedding, _):
             action = jnp.argmax(embedding.reshape(embedding.shape[0], -1), axis=-1) % parts.environment.num_actions
-            output = parts.model.recurrent_inference(params, embedding, action)
-            scalars = parts.model.to_scalar(output.reward_logits) + parts.model.to_scalar(output.value_logits)
+            output = model.recurrent_inference(params, embedding, action)
+            scalars = model.to_scalar(output.reward_logits) + model.to_scalar(output.value_logits)
             return output.embedding, scalars + output.policy_logits[:, 0]
 
         return jax.lax.scan(simulate, root.embedding, None, length=config.search.num_simulations)

@@ -58,27 +58,27 @@ def self_play(quick: bool) -> Iterator[Case]:
     few = replace(workloads.w2(num_envs=16), search=replace(workloads.w2().search, num_simulations=8))
     yield _case("self-play", "tic-tac-toe, MLP 64, 8 simulations, gumbel, 16 games", few, (Ratio(ONE, HOST),))
     if not quick:
-        name = "W1: Connect Four, tower 64x4, 50 simulations, gumbel, 128 games"
+        name = "W1: Connect Four, tower 64x4, 50 simulations, gumbel, 128 games, 4 moves a call"
         yield _case("self-play", name, workloads.w1(), with_aim(ratios, 2.8))
 
 
 def learner(quick: bool) -> Iterator[Case]:
     """Gradient steps a second on W1's network: W3."""
     if quick:
-        name, config = "tower 64x2 on Connect Four, K = 2, batch 64", workloads.small_w3()
+        name, config = "tower 64x2 on Connect Four, K = 2, batch 64, 4 updates a call", workloads.small_w3()
         yield _case("learner", name, config, (Ratio(ALL, PLAIN),))
     else:
-        name = "W3: tower 64x4 on Connect Four, K = 5, batch 256"
+        name = "W3: tower 64x4 on Connect Four, K = 5, batch 256, 4 updates a call"
         yield _case("learner", name, workloads.w3(), with_aim(AGAINST_PLAIN, 2.5))
 
 
 def iteration(quick: bool) -> Iterator[Case]:
     """Whole training iterations, self-play and learning: the run's own program."""
     small = workloads.whole_iteration(workloads.w2(num_envs=256), batch_size=256, updates=4)
-    name = "tic-tac-toe, MLP 64, 25 simulations, 2,048 frames and 4 updates of 256"
+    name = "tic-tac-toe, MLP 64, 25 simulations, 4 iterations of 2,048 frames and 4 updates of 256"
     yield _case("iteration", name, small, AGAINST_PLAIN[: 1 if quick else None])
     if not quick:
-        name = "Hex 9x9, tower 64x4, 16 simulations, 128 frames and 2 updates of 64"
+        name = "Hex 9x9, tower 64x4, 16 simulations, 4 iterations of 128 frames and 2 updates of 64"
         yield _case("iteration", name, workloads.hex_tower(), with_aim(AGAINST_PLAIN, 2.8))
 
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from muzero_jax import devices, replay, self_play, training
+from muzero_jax import devices, micro_batches, replay, self_play, training
 from muzero_jax.config import Config
 from muzero_jax.devices import AXIS, shard_map
 from muzero_jax.legal_actions import uniform_legal_action
@@ -72,13 +72,14 @@ def _compiled_search(parts: Parts, params: Any, positions: tuple, num_devices: i
 
 def _bare_inferences(parts: Parts, params: Any, observation: jax.Array, simulations: int) -> Candidate:
     """What a search would cost if trees were free: one initial inference and N recurrent ones in a loop."""
+    model = micro_batches.for_inference(parts.model)
 
     def infer(params, observation):
-        root = parts.model.initial_inference(params, observation)
+        root = model.initial_inference(params, observation)
         action = jnp.argmax(root.policy_logits, axis=-1)
 
         def simulate(embedding, _):
-            output = parts.model.recurrent_inference(params, embedding, action)
+            output = model.recurrent_inference(params, embedding, action)
             return output.embedding, (output.policy_logits[0], output.value_logits[0], output.reward_logits[0])
 
         return jax.lax.scan(simulate, root.embedding, None, length=simulations)
