@@ -72,7 +72,7 @@ def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, 
     flat_product, flat_tiles = _flat(product), _flat(_input_tiles(inputs))
     tiles_cotangent = jnp.einsum("qptd,qpcd->qptc", flat_product, _transform_kernel(kernel, inputs.shape))
     transformed_cotangent = jnp.einsum("qptc,qptd->qpcd", flat_tiles, flat_product)
-    kernel_transform = _kernel_transform(inputs.shape).astype(kernel.dtype)
+    kernel_transform = _kernel_transform(inputs.shape, kernel.dtype)
     kernel_cotangent = jnp.einsum("qpij,qpcd->ijcd", kernel_transform, transformed_cotangent)
     return _overlapped_boards(tiles_cotangent.reshape(*product.shape[:5], -1), inputs.shape), kernel_cotangent
 
@@ -108,13 +108,13 @@ def _transform_kernel(kernel: Array, shape: tuple[int, ...]) -> Array:
     One matrix product, as of the cotangent on its way back: that is made for every use of a kernel, and an update takes
     0.98 of the time that two passes of sums took (W3). A search makes this once, so there it is only shorter.
     """
-    return jnp.einsum("qpij,ijcd->qpcd", _kernel_transform(shape).astype(kernel.dtype), kernel)
+    return jnp.einsum("qpij,ijcd->qpcd", _kernel_transform(shape, kernel.dtype), kernel)
 
 
-def _kernel_transform(shape: tuple[int, ...]) -> np.ndarray:
+def _kernel_transform(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Both axes' transforms of the kernel as one linear map, [q, p, 3, 3]."""
     columns, rows = _both(shape)
-    return np.einsum("qj,pi->qpij", rows.kernel, columns.kernel)
+    return np.einsum("qj,pi->qpij", rows.kernel, columns.kernel).astype(dtype)
 
 
 def _pad_to_tiles(boards: Array, border: int) -> Array:

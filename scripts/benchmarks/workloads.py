@@ -32,9 +32,9 @@ def workload(env: str, network: NetworkConfig, *, num_envs: int, num_simulations
     return Config(env=env, network=network, search=search, self_play=games, **fields)
 
 
-def w1(num_envs: int = 128, rollout_length: int = 4) -> Config:
+def w1(num_envs: int = 128) -> Config:
     """Connect Four, tower 64x4, 50 simulations; either program makes four moves of every game in a call."""
-    return workload("connect_four", TOWER, num_envs=num_envs, num_simulations=50, rollout_length=rollout_length)
+    return workload("connect_four", TOWER, num_envs=num_envs, num_simulations=50, rollout_length=4)
 
 
 def w2(num_envs: int = 512, rollout_length: int = 8) -> Config:
