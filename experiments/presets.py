@@ -128,7 +128,6 @@ def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = (), op
             opening_plies=opening_plies,
             mcts_simulations=mcts_simulations,
         ),
-        iterations_per_chunk=2,
     )
 
 

@@ -38,8 +38,10 @@ class SearchConfig:
     """Tree search in self-play. Evaluation uses the same without noise."""
 
     policy: Literal["gumbel", "puct"] = "gumbel"
-    engine: Literal["own", "mctx"] = "own"
-    """mctx: the reference, with the same trees, slower"""
+    engine: Literal["own", "loop_free", "mctx"] = "own"
+    """all grow the same trees. loop_free: for accelerators, slower on a CPU; mctx: the reference, slower on both"""
+    max_children: int | None = None
+    """actions that a node has room for, the likeliest; default: all. Less memory on large boards, and another search"""
     num_simulations: int = 16
     max_num_considered_actions: int = 8
     """Gumbel: actions considered at the root; in evaluation more, as the square root of its larger budget"""
@@ -178,8 +180,9 @@ class Config:
     """first find the num_envs, rollout_length and batch_size with most frames/s here, at the same replay ratio"""
     autotune_minutes: float = 3.0
     """time for that, on top of minutes; a result is kept and found again"""
-    iterations_per_chunk: int = 8
-    """iterations that one compiled call runs; progress is shown and Ctrl-C heeded between chunks"""
+    iterations_per_chunk: int = 2
+    """iterations that one compiled call runs; progress is shown and Ctrl-C heeded between chunks. On several CPU
+    devices XLA's memory grows with it"""
     checkpoint_minutes: float = 2.0
     """minutes between checkpoints; one is saved at every evaluation and at the end too, and with 0 only then"""
     tensorboard: bool = True

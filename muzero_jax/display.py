@@ -3,15 +3,19 @@
 rich is imported where it is used, on a terminal alone: importing it takes a while.
 """
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muzero_jax import metrics
 
+PLAIN_SECONDS = 5.0
+"""At least between two lines away from a terminal, unless one tells how an evaluation went."""
+
 
 class ProgressDisplay:
-    """Where a run stands: a live table on a terminal, otherwise one line per record; opened by `with`.
+    """Where a run stands: a live table on a terminal, otherwise a line every few seconds; opened by `with`.
 
     minutes, max_iterations: where the run stops, whichever comes first, for the time left.
     """
@@ -21,6 +25,7 @@ class ProgressDisplay:
         self._stream = stream
         self._live: Any = None
         self._latest: metrics.Record = {}
+        self._told = -math.inf  # the minute of the last line
 
     def __enter__(self) -> "ProgressDisplay":
         if (self._stream or sys.stdout).isatty():
@@ -34,8 +39,7 @@ class ProgressDisplay:
     def update(self, record: Mapping[str, Any]) -> None:
         """Shows `record`; the table also what earlier ones said and it doesn't, as evaluations are rare."""
         if self._live is None:
-            fields = [" ".join(field) for field in self._fields(record)]
-            return print(" | ".join(fields), file=self._stream, flush=True)
+            return self._print(record)
         from rich.table import Table
 
         self._latest.update(record)
@@ -47,6 +51,12 @@ class ProgressDisplay:
     def __exit__(self, *exception: object) -> None:
         if self._live is not None:
             self._live.stop()
+
+    def _print(self, record: Mapping[str, Any]) -> None:
+        minutes = record.get("time/minutes", 0.0)
+        if minutes - self._told >= PLAIN_SECONDS / 60 or metrics.scores(record):
+            self._told = minutes
+            print(" | ".join(" ".join(field) for field in self._fields(record)), file=self._stream, flush=True)
 
     def _fields(self, record: Mapping[str, Any]) -> list[tuple[str, str]]:
         elapsed, iteration = record.get("time/minutes", 0.0), record.get("iteration", 0)

@@ -13,7 +13,7 @@ import mctx
 from jaxtyping import Array, Bool
 
 from muzero_jax.simulator import Simulator
-from muzero_jax.types import Params, SearchFn, SearchOutput
+from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput
 
 
 def _root(simulator: Simulator, params: Params, observation: Any) -> mctx.RootFnOutput:
@@ -45,19 +45,12 @@ def gumbel_search(
     num_simulations: int,
     max_num_considered_actions: int,
     gumbel_scale: float,
-    value_scale: float,
-    maxvisit_init: float,
-    rescale_values: bool,
+    qtransform: QTransform,
     improved_value: bool,
 ) -> SearchFn:
     """`search.gumbel_search`, through mctx."""
     recurrent_fn = make_recurrent_fn(simulator)
-    qtransform = partial(
-        mctx.qtransform_completed_by_mix_value,
-        value_scale=value_scale,
-        maxvisit_init=maxvisit_init,
-        rescale_values=rescale_values,
-    )
+    sigma = partial(mctx.qtransform_completed_by_mix_value, **qtransform._asdict())
 
     def search(params: Params, key: Array, observation: Any, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
         output = mctx.gumbel_muzero_policy(
@@ -69,7 +62,7 @@ def gumbel_search(
             invalid_actions=~legal_action_mask,
             max_num_considered_actions=min(max_num_considered_actions, num_simulations),
             gumbel_scale=gumbel_scale,
-            qtransform=qtransform,
+            qtransform=sigma,
         )
         summary = output.search_tree.summary()
         value = summary.value

@@ -21,9 +21,9 @@ from muzero_jax.types import TrainState
 
 MARGIN = 1.25
 """An estimate refuses a run only if it is this many times what is available."""
-DEVICE_RUNTIME_BYTES, PROCESS_RUNTIME_BYTES = 48 * 2**20, 118 * 2**20
-"""On a CPU, fitted to six runs. Of each device: heap that its threads leave unused, scratch of XLA's kernels. Of the
-process: what saving checkpoints leaves behind, almost all of it free heap, and code read on first use."""
+DEVICE_RUNTIME_BYTES, PROCESS_RUNTIME_BYTES = 54 * 2**20, 116 * 2**20
+"""On a CPU, fitted to sixteen runs. Of each device: heap that its threads leave unused, scratch of XLA's kernels. Of
+the process: what saving checkpoints leaves behind, almost all of it free heap, and code read on first use."""
 
 _STATE = ("replay", "games", "parameters", "optimiser")
 _FLAGS = {

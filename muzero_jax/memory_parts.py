@@ -16,7 +16,7 @@ from muzero_jax.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import Model, Params, Transition
 
-_STATISTICS_PER_EDGE = {"own": 4 * 4, "mctx": 6 * 4}
+_STATISTICS_PER_EDGE = {"own": 4 * 4, "loop_free": 4 * 4, "mctx": 6 * 4}
 """Child, prior, visits and Q of every edge, 4 bytes each; mctx has reward, discount and value for Q."""
 _STATISTICS_PER_NODE = 7 * 4
 _BATCHES = 64, 128
@@ -74,11 +74,17 @@ def match_bytes(config: Config, parts: Parts, node: int) -> int:
 
 
 def node_bytes(config: Config, parts: Parts, params: Params) -> int:
-    """A node of the learned model's tree: an embedding, and statistics of every edge."""
+    """A node of the learned model's tree: an embedding, and statistics of every edge that it has room for."""
     observation = jax.ShapeDtypeStruct((1, *parts.environment.observation_shape), bool)
     embedding = jax.eval_shape(parts.model.initial_inference, params, observation).embedding
-    statistics = _STATISTICS_PER_NODE + parts.environment.num_actions * _STATISTICS_PER_EDGE[config.search.engine]
-    return tree_bytes(embedding) + statistics
+    s, num_actions = config.search, parts.environment.num_actions
+    per_edge = _STATISTICS_PER_EDGE[s.engine]
+    if s.max_children is not None and s.max_children < num_actions:
+        num_actions, per_edge = s.max_children, per_edge + 4  # the action that it stands for
+    per_node = _STATISTICS_PER_NODE
+    if s.engine == "loop_free":  # three numbers and a path
+        per_node += 4 * (3 + max(s.num_simulations, config.evaluation.num_simulations) + 1)
+    return tree_bytes(embedding) + per_node + num_actions * per_edge
 
 
 def batch_bytes(config: Config, frame: Transition) -> int:

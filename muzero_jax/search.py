@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from muzero_jax import tree_search
 from muzero_jax.simulator import Simulator
-from muzero_jax.tree_search import Row, first_argmax, grow, row_of
-from muzero_jax.types import Params, SearchFn, SearchOutput
+from muzero_jax.tree_search import Grow, Row, first_argmax, row_of
+from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput
 
 _TINY = float(jnp.finfo(jnp.float32).tiny)
 
@@ -28,23 +29,19 @@ def gumbel_search(
     num_simulations: int,
     max_num_considered_actions: int,
     gumbel_scale: float,
-    value_scale: float,
-    maxvisit_init: float,
-    rescale_values: bool,
+    qtransform: QTransform,
     improved_value: bool,
+    grow: Grow = tree_search.grow,
 ) -> SearchFn:
     """Gumbel MuZero's search (Danihelka et al. 2022): sequential halving at the root, completed Q values in the policy.
 
     Args:
       max_num_considered_actions: m, capped at `num_simulations`: with fewer simulations than m each gets at most one.
       gumbel_scale: 1 in self-play, 0 in evaluation and play (then the search is deterministic).
-      value_scale, maxvisit_init: sigma(q) = (maxvisit_init + max_b N(b)) value_scale q (equation 8).
-      rescale_values: stretch each node's Q to [0, 1] first, as mctx does by default. That turns the noise of an
-        untrained value into large logits; False leaves values in the game's own units.
       improved_value: `value` is sum_a pi(a) q(a) over the improved policy and the completed Q. Otherwise it is the mean
         of all simulations, as in MuZero; sequential halving spends half of them on actions that it then drops.
     """
-    sigma = partial(scaled_q, value_scale=value_scale, maxvisit_init=maxvisit_init, rescale_values=rescale_values)
+    sigma = partial(scaled_q, qtransform=qtransform)
     table = considered_visits(min(max_num_considered_actions, num_simulations), num_simulations)
 
     def search(params: Params, key: Array, observation: Any, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
@@ -83,6 +80,7 @@ def puct_search(
     pb_c_init: float,
     pb_c_base: float,
     temperature: float,
+    grow: Grow = tree_search.grow,
 ) -> SearchFn:
     """MuZero's search (Schrittwieser et al. 2020, appendix B): PUCT, Dirichlet noise at the root, visits as policy.
 
@@ -130,13 +128,13 @@ def completed_q(row: Row) -> Float[Array, "B A"]:
     return jnp.where(is_visited, row.q, mixed_value[:, None])
 
 
-def scaled_q(row: Row, *, value_scale: float, maxvisit_init: float, rescale_values: bool) -> Float[Array, "B A"]:
+def scaled_q(row: Row, qtransform: QTransform) -> Float[Array, "B A"]:
     """sigma of the completed Q values (Danihelka et al. 2022, equation 8)."""
     q = completed_q(row)
-    if rescale_values:
+    if qtransform.rescale_values:
         low, high = q.min(-1, keepdims=True), q.max(-1, keepdims=True)
         q = (q - low) / jnp.maximum(high - low, 1e-8)
-    return (maxvisit_init + row.visits.max(-1, keepdims=True)) * value_scale * q
+    return (qtransform.maxvisit_init + row.visits.max(-1, keepdims=True)) * qtransform.value_scale * q
 
 
 def _improved_policy_rule(sigma, row: Row) -> Array:

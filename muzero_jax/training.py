@@ -17,12 +17,11 @@ from jaxtyping import Array
 
 from muzero_jax import (
     learner,
-    mctx_search,
     micro_batches,
+    narrow_search,
     precision,
     reanalyze,
     replay,
-    search,
     self_play,
     simulator,
     targets,
@@ -32,6 +31,7 @@ from muzero_jax.devices import AXIS, shard_map
 from muzero_jax.environment import augment, make_environment
 from muzero_jax.losses import LossWeights, muzero_loss
 from muzero_jax.networks import make_model
+from muzero_jax.search_engines import ENGINES
 from muzero_jax.types import (
     ActorState,
     Batch,
@@ -40,6 +40,7 @@ from muzero_jax.types import (
     LearnerState,
     Metrics,
     Model,
+    QTransform,
     ReplayState,
     SearchFn,
     TrainState,
@@ -78,29 +79,31 @@ def make_search(
         world = simulator.true_rules(environment, model)
     else:
         world = simulator.learned_model(model, environment.discount)
-    engine = {"own": search, "mctx": mctx_search}[s.engine]
+    engine = ENGINES[s.engine]
     budget = num_simulations or s.num_simulations
     width = round(s.max_num_considered_actions * max(1.0, budget / s.num_simulations) ** 0.5)
     if s.policy == "gumbel":
-        return engine.gumbel_search(
-            world,
+        make = partial(
+            engine.gumbel_search,
             num_simulations=budget,
             max_num_considered_actions=min(width, environment.num_actions),
             gumbel_scale=s.gumbel_scale if noise else 0.0,
-            value_scale=s.value_scale,
-            maxvisit_init=s.maxvisit_init,
-            rescale_values=s.rescale_values,
+            qtransform=QTransform(s.value_scale, s.maxvisit_init, s.rescale_values),
             improved_value=s.improved_value,
         )
-    return engine.puct_search(
-        world,
-        num_simulations=budget,
-        dirichlet_fraction=s.dirichlet_fraction if noise else 0.0,
-        dirichlet_alpha=s.dirichlet_alpha,
-        pb_c_init=s.pb_c_init,
-        pb_c_base=s.pb_c_base,
-        temperature=s.temperature if noise else 0.0,
-    )
+    else:
+        make = partial(
+            engine.puct_search,
+            num_simulations=budget,
+            dirichlet_fraction=s.dirichlet_fraction if noise else 0.0,
+            dirichlet_alpha=s.dirichlet_alpha,
+            pb_c_init=s.pb_c_init,
+            pb_c_base=s.pb_c_base,
+            temperature=s.temperature if noise else 0.0,
+        )
+    if s.max_children is None or s.max_children >= environment.num_actions:
+        return make(world)
+    return narrow_search.narrow(make, world, s.max_children)
 
 
 def make_parts(config: Config) -> Parts:

@@ -56,6 +56,8 @@ RootRule = Callable[[Row, Array], Array]
 """(Row, index of the simulation) -> action [B], legal."""
 Expand = Callable[[Array, Any], Node]
 """(action [B], embedding of the node that takes it) -> the node that it leads to."""
+Grow = Callable[..., Tree]
+"""What `grow` is, or another way to the same trees (`loop_free_search.grow`)."""
 
 
 def grow(root: Node, expand: Expand, *, root_rule: RootRule, rule: Rule, num_simulations: int) -> Tree:
@@ -67,11 +69,11 @@ def grow(root: Node, expand: Expand, *, root_rule: RootRule, rule: Rule, num_sim
         with jax.named_scope("expand"):
             games = jnp.arange(action.shape[0])
             node = expand(action, jax.tree.map(lambda x: x[parent, games], tree.embedding))
-            tree = _add(tree, simulation + 1, node, parent, action)
+            tree = add(tree, simulation + 1, node, parent, action)
         with jax.named_scope("backup"):
             return _backup(tree, simulation + 1)
 
-    return lax.fori_loop(0, num_simulations, simulate, _plant(root, num_simulations + 1))
+    return lax.fori_loop(0, num_simulations, simulate, plant(root, num_simulations + 1))
 
 
 def row_of(tree: Tree, node: Array | None = None) -> Row:
@@ -93,7 +95,7 @@ def first_argmax(scores: Float[Array, "B A"]) -> Int[Array, " B"]:
     return jnp.min(jnp.where(scores == top, index, num_actions - 1), axis=-1).astype(jnp.int32)
 
 
-def _plant(root: Node, num_nodes: int) -> Tree:
+def plant(root: Node, num_nodes: int) -> Tree:
     """Trees of a root alone."""
 
     def stack(x):
@@ -133,7 +135,7 @@ def _descend(tree: Tree, root_action: Array, rule: Rule) -> tuple[Array, Array]:
     return node, action
 
 
-def _add(tree: Tree, index: Array, node: Node, parent: Array, action: Array) -> Tree:
+def add(tree: Tree, index: Array, node: Node, parent: Array, action: Array) -> Tree:
     """Writes node `index` of every tree; its statistics are zero already."""
     games = jnp.arange(parent.shape[0])
 

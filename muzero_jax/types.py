@@ -87,6 +87,18 @@ class Environment(NamedTuple):
     symmetries: Symmetries
 
 
+class QTransform(NamedTuple):
+    """sigma(q) = (maxvisit_init + max_b N(b)) value_scale q (Danihelka et al. 2022, equation 8).
+
+    rescale_values: stretch each node's Q to [0, 1] first, as mctx does by default. That turns the noise of an untrained
+    value into large logits; False leaves values in the game's own units.
+    """
+
+    value_scale: float
+    maxvisit_init: float
+    rescale_values: bool
+
+
 class SearchOutput(NamedTuple):
     """What search says of a batch of positions."""
 

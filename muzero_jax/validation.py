@@ -51,6 +51,7 @@ def validate(config: Config) -> Config:
         "--max-iterations": config.max_iterations,
         "--devices": config.devices,
         "--optimiser.micro-batch-size": config.optimiser.micro_batch_size,
+        "--search.max-children": config.search.max_children,
     }
     for flag, value in optional.items():
         if value is not None and value < 1:

@@ -1,4 +1,4 @@
-"""What a person sees of a run: one line a record in a file, a table that remembers on a terminal."""
+"""What a person sees of a run: lines in a file, a table that remembers on a terminal."""
 
 import io
 
@@ -37,18 +37,31 @@ def test_away_from_a_terminal_progress_is_one_line_per_record():
     assert second == "iteration 1,608 | time 1:01:00, 0:00 left"
 
 
+def test_away_from_a_terminal_lines_are_seconds_apart_unless_one_tells_an_evaluation():
+    stream = io.StringIO()
+    with ProgressDisplay(5.0, stream=stream) as display:
+        for seconds in range(8):
+            score = {"eval/random": 0.5} if seconds == 3 else {}
+            display.update({"iteration": seconds, "time/minutes": seconds / 60} | score)
+            display.update({"iteration": 10 + seconds, "time/minutes": seconds / 60 + 0.001})
+    told = [line.split(" | ")[0] for line in stream.getvalue().splitlines()]
+    assert told == ["iteration 0", "iteration 3"]
+    display.update({"iteration": 20, "time/minutes": 8.1 / 60})
+    assert stream.getvalue().splitlines()[-1].startswith("iteration 20")
+
+
 def test_the_time_left_is_that_of_whichever_limit_comes_first():
     stream = io.StringIO()
     with ProgressDisplay(5.0, 2400, stream=stream) as display:
         display.update({"iteration": 0, "time/minutes": 0.5})  # no pace yet
         display.update({"iteration": 1600, "time/minutes": 2.0})  # 800 iterations at 800 a minute
-        display.update({"iteration": 1600, "time/minutes": 4.5})
         display.update({"iteration": 2408, "time/minutes": 3.0})  # whole chunks may go past the limit
+        display.update({"iteration": 1600, "time/minutes": 4.5})
     assert [line.split(", ")[1] for line in stream.getvalue().splitlines()] == [
         "4:30 left",
         "1:00 left",
-        "0:30 left",
         "0:00 left",
+        "0:30 left",
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from muzero_jax import reanalyze, targets
 from muzero_jax.search import gumbel_search
 from muzero_jax.simulator import learned_model
-from muzero_jax.types import SearchOutput
+from muzero_jax.types import QTransform, SearchOutput
 from tests.reference.models import make_tanh_model
 from tests.reference.windows import random_window
 
@@ -79,9 +79,7 @@ def test_targets_hold_no_root_noise_and_come_from_the_weights_given(window):
         num_simulations=4,
         max_num_considered_actions=3,
         gumbel_scale=0.0,
-        value_scale=0.1,
-        maxvisit_init=50.0,
-        rescale_values=False,
+        qtransform=QTransform(0.1, 50.0, rescale_values=False),
         improved_value=True,
     )
     refresh = jax.jit(partial(reanalyze.refresh, search=search, num_windows=N, num_frames=FRAMES))

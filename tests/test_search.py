@@ -10,11 +10,12 @@ import pytest
 
 from muzero_jax import search
 from muzero_jax.simulator import learned_model
+from muzero_jax.types import QTransform
 from tests.reference.models import make_tanh_model
 from tests.reference.tabular import TABULAR, make_bandit, make_table, puct_on_a_bandit
 
 ARMS = [0.1, 0.9, 0.3, 0.5]
-GUMBEL = {"value_scale": 0.1, "maxvisit_init": 50.0, "rescale_values": False, "improved_value": False}
+GUMBEL = {"qtransform": QTransform(0.1, 50.0, rescale_values=False), "improved_value": False}
 PUCT = {"dirichlet_alpha": 0.3, "pb_c_init": 1.25, "pb_c_base": 19652.0}
 BUDGET = 8
 NO_TIES = [0.03, 0.02, 0.01, 0.0]

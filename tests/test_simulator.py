@@ -9,6 +9,7 @@ from muzero_jax import mctx_search, search
 from muzero_jax.environment import make_environment
 from muzero_jax.networks import make_model
 from muzero_jax.simulator import true_rules
+from muzero_jax.types import QTransform
 from muzero_jax.value_transform import Support
 
 ENVIRONMENT = make_environment("tic_tac_toe")
@@ -21,9 +22,7 @@ GUMBEL = {
     "num_simulations": 48,
     "max_num_considered_actions": 9,
     "gumbel_scale": 0.0,
-    "value_scale": 0.4,
-    "maxvisit_init": 50.0,
-    "rescale_values": False,
+    "qtransform": QTransform(0.4, 50.0, rescale_values=False),
     "improved_value": True,
 }
 PUCT = {

@@ -14,6 +14,7 @@ import pytest
 from muzero_jax import training
 from muzero_jax.environment import augment, make_environment
 from tests.reference import tiny_run
+from tests.reference.programs import primitives
 from tests.reference.tiny_run import CONFIG, assert_same, on_host
 from tests.reference.windows import make_window
 
@@ -38,16 +39,6 @@ def run():
     return SimpleNamespace(states=states, metrics=metrics, donated=donated, last=state)
 
 
-def primitives(jaxpr):
-    """Every primitive of a program, those of its inner programs included."""
-    for equation in jaxpr.eqns:
-        yield equation.primitive.name
-        for value in equation.params.values():
-            for inner in value if isinstance(value, (tuple, list)) else (value,):
-                if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
-                    yield from primitives(getattr(inner, "jaxpr", inner))
-
-
 # --- the program ------------------------------------------------------------------------------------------------------
 
 
@@ -60,7 +51,7 @@ def test_one_compiled_program_serves_every_chunk(run):
 
 def test_the_program_never_calls_the_host():
     """The run above also ran under a transfer guard; this reads the program itself, loops and branches included."""
-    names = set(primitives(tiny_run.traced().jaxpr.jaxpr))
+    names = primitives(tiny_run.traced().jaxpr.jaxpr)
     assert {"scan", "while", "cond", "psum"} & names and "shard_map" in names
     assert {name for name in names if "callback" in name or name in ("infeed", "outfeed", "device_put_host")} == set()
 

@@ -1,41 +1,42 @@
 """Our trees are mctx's, node for node; plus the two helpers that this rests on, and what a tree must always satisfy."""
 
-from functools import cache
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import mctx_search, search
+from muzero_jax import narrow_search, search
 from muzero_jax.networks import make_model
+from muzero_jax.search_engines import ENGINES
 from muzero_jax.simulator import learned_model
 from muzero_jax.tree_search import Row, first_argmax, row_of
+from muzero_jax.types import QTransform
 from muzero_jax.value_transform import Support
 from tests.reference.models import BOARD
+from tests.reference.programs import equations, primitives
 from tests.reference.tabular import TABULAR, Table
 
 NUM_ROOTS, NUM_ACTIONS, NUM_STATES, BUDGET = 1000, 5, 64, 24
-ENGINES = {"own": search, "mctx": mctx_search}
+WORLD = learned_model(TABULAR, -1.0)
 
 
-def gumbel(engine, model, rescale_values=False):
+def gumbel(engine, world, rescale_values=False):
     return ENGINES[engine].gumbel_search(
-        learned_model(model, -1.0),
+        world,
         num_simulations=BUDGET,
         max_num_considered_actions=4,
         gumbel_scale=1.0,
-        value_scale=0.4,
-        maxvisit_init=50.0,
-        rescale_values=rescale_values,
+        qtransform=QTransform(0.4, 50.0, rescale_values),
         improved_value=not rescale_values,
     )
 
 
-def puct(engine, model):
+def puct(engine, world):
     """Without noise, whose source is not mctx's (`dirichlet`), and with sampled actions, whose is."""
     return ENGINES[engine].puct_search(
-        learned_model(model, -1.0),
+        world,
         num_simulations=BUDGET,
         dirichlet_fraction=0.0,
         dirichlet_alpha=0.3,
@@ -70,7 +71,7 @@ def found_in_tables(kind, engine, has_illegal_actions):
 
 @cache
 def compiled(kind, engine):
-    return jax.jit({"gumbel": gumbel, "puct": puct}[kind](engine, TABULAR))
+    return jax.jit({"gumbel": gumbel, "puct": puct}[kind](engine, WORLD))
 
 
 def assert_same_search(ours, reference):
@@ -89,6 +90,59 @@ def test_every_node_of_a_thousand_trees_is_visited_as_often_as_in_mctx(kind, has
     assert (depths(ours.tree).max(0) > 3).mean() > 0.5  # trees worth comparing
 
 
+@pytest.mark.parametrize("has_illegal_actions", [False, True])
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_without_loops_the_trees_are_the_same_to_the_last_bit(kind, has_illegal_actions):
+    ours, _ = found_in_tables(kind, "own", has_illegal_actions)
+    loop_free, _ = found_in_tables(kind, "loop_free", has_illegal_actions)
+    jax.tree.map(np.testing.assert_array_equal, ours, loop_free)
+
+
+@pytest.mark.parametrize(("engine", "has_loops"), [("loop_free", False), ("own", True)])
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_a_simulation_has_loops_or_none(kind, engine, has_loops):
+    """Beside the one loop over simulations, and those that draw the root's noise before it."""
+    make = {"gumbel": gumbel, "puct": puct}[kind](engine, WORLD)
+    table = random_table(np.random.default_rng(0))
+    inputs = table, jax.random.key(0), jnp.zeros((2, 1), jnp.int32), jnp.ones((2, NUM_ACTIONS), bool)
+    program = equations(jax.make_jaxpr(make)(*inputs).jaxpr)
+    simulations = next(equation for equation in program if equation.params.get("length") == BUDGET)
+    assert bool({"while", "scan"} & primitives(simulations.params["jaxpr"].jaxpr)) == has_loops
+
+
+def narrowed(kind, width):
+    """1,000 roots of a random table, some actions illegal, with `width` actions a node."""
+    _, legal = found_in_tables(kind, "own", True)
+    generator = np.random.default_rng(0)
+    table = random_table(generator)
+    state = generator.integers(0, NUM_STATES, (NUM_ROOTS, 1), dtype=np.int32)
+    make = partial({"gumbel": gumbel, "puct": puct}[kind], "own")
+    run = jax.jit(narrow_search.narrow(make, WORLD, width))
+    return jax.device_get(run(table, jax.random.key(3), jnp.asarray(state), jnp.asarray(legal)))
+
+
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_with_a_slot_for_every_action_nothing_changes(kind):
+    plain, _ = found_in_tables(kind, "own", True)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-6), narrowed(kind, NUM_ACTIONS), plain)
+
+
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_a_narrow_tree_takes_the_likeliest_actions_alone_and_its_books_balance(kind):
+    plain, legal = found_in_tables(kind, "own", True)
+    found = narrowed(kind, width=2)
+    tree, games = found.tree, np.arange(NUM_ROOTS)
+    assert ((tree.prior > 0).sum(-1) <= 2).all() and (tree.visits[tree.prior == 0] == 0).all()
+    np.testing.assert_allclose(tree.prior.sum(-1), 1, atol=1e-5)
+    two = np.argsort(-np.where(legal, plain.tree.prior[0], -1), axis=-1)[:, :2]
+    assert (found.policy[tree.prior[0] == 0] == 0).all() and (found.action[:, None] == two).any(-1).all()
+    assert (legal[games, found.action]).all() and (found.policy[~legal] < 1e-6).all()
+    for node in range(1, BUDGET + 1):
+        edge = tree.parent[node], games, tree.action[node]
+        assert (tree.children[edge] == node).all()
+        np.testing.assert_array_equal(tree.visits[edge], tree.count[node])
+
+
 def test_trees_over_a_network_are_mctxs_with_rescaled_values_too():
     model = make_model(
         BOARD, Support(-1.0, 1.0, 3), kind="mlp", width=16, num_blocks=1, activation="relu", compute_dtype="float32"
@@ -97,7 +151,9 @@ def test_trees_over_a_network_are_mctxs_with_rescaled_values_too():
     observation = noise((NUM_ROOTS, *BOARD.observation_shape)) > 0
     legal = jnp.asarray(noise((NUM_ROOTS, BOARD.num_actions)) > -0.5).at[:, 0].set(True)
     inputs = params, jax.random.key(1), observation, legal
-    assert_same_search(*(jax.device_get(jax.jit(gumbel(name, model, True))(*inputs)) for name in ENGINES))
+    assert_same_search(
+        *(jax.device_get(jax.jit(gumbel(name, learned_model(model, -1.0), True))(*inputs)) for name in ("own", "mctx"))
+    )
 
 
 def noise(shape):
@@ -126,7 +182,7 @@ def test_a_completed_q_by_hand():
     """
     row = Row(*(jnp.array([x]) for x in ([0.2, 0.6, 0.2], [1.0, 3.0, 0.0], [1.0, -1.0, 0.0], 0.5, 0.0)))
     np.testing.assert_allclose(search.completed_q(row), [[1.0, -1.0, -0.3]], atol=1e-6)
-    scaled = search.scaled_q(row, value_scale=0.1, maxvisit_init=50.0, rescale_values=True)
+    scaled = search.scaled_q(row, QTransform(0.1, 50.0, rescale_values=True))
     np.testing.assert_allclose(scaled, [[5.3, 0.0, 5.3 * 0.35]], atol=1e-5)
 
 

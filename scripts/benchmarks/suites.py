@@ -10,7 +10,7 @@ from muzero_jax.config import Config
 from scripts.benchmarks import ours, straightforward, workloads
 from scripts.benchmarks.measuring import Case, Ratio, Variant
 
-OWN, MCTX, NETWORK = "own search", "mctx", "network alone"
+OWN, LOOP_FREE, MCTX, NETWORK = "own search", "loop-free search", "mctx", "network alone"
 PLAIN, ONE, ALL, HOST = "straightforward", "ours, 1 device", "ours, all devices", "ours, driven from Python"
 
 
@@ -33,7 +33,7 @@ def search(quick: bool) -> Iterator[Case]:
                 f"{policy}, {actions} actions, {games:,} game{'s' * (games > 1)}, {simulations} simulations",
                 "searches/s",
                 partial(_searches, config, policy, num_moves),
-                (Ratio(OWN, MCTX, aim), Ratio(OWN, NETWORK), Ratio(MCTX, NETWORK)),
+                (Ratio(OWN, MCTX, aim), Ratio(OWN, NETWORK), Ratio(MCTX, NETWORK), Ratio(LOOP_FREE, OWN)),
             )
 
 
@@ -41,6 +41,7 @@ def _searches(config: Config, policy: str, num_moves: int) -> dict[str, Variant]
     positions = ours.Positions(workloads.parts_of(config), config.self_play.num_envs, num_moves)
     return {
         OWN: ours.search_call(workloads.with_engine(config, "own", policy), positions),
+        LOOP_FREE: ours.search_call(workloads.with_engine(config, "loop_free", policy), positions),
         MCTX: ours.search_call(workloads.with_engine(config, "mctx", policy), positions),
         NETWORK: ours.bare_network(config, positions),
     }

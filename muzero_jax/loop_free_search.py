@@ -1,0 +1,115 @@
+"""`tree_search.grow` without a loop inside a simulation: the same trees, by a number of kernels that no depth changes.
+
+An accelerator pays for starting each kernel and, where a loop asks whether to go on, for waiting. So nothing is walked:
+
+- Each node remembers which action its rule takes and which node following the rules from here ends at. A descent is the
+  root's rule and two look-ups.
+- Each node remembers its path from the root. A backup looks the path up, works on all levels of it side by side, and
+  writes all levels at once.
+- Only on that path have statistics changed. So only its nodes are asked anew for their actions, all in one batch, and
+  where these end is found from the new leaf upwards: off the path, what a child remembers still holds.
+
+A path has room for a node a simulation, which makes work and memory of N simulations grow with N squared. On a CPU,
+where kernels cost nothing to start, that only costs (docs/performance.md).
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from muzero_jax import search
+from muzero_jax.simulator import Node
+from muzero_jax.tree_search import ROOT, UNVISITED, Expand, RootRule, Row, Rule, Tree, add, plant, row_of
+
+
+class _Memory(NamedTuple):
+    """What each of M nodes remembers, of B games; `path` has room for D = M nodes."""
+
+    action: Array  # [M, B] int32, that its rule takes; the root's is asked anew in each simulation
+    end: Array  # [M, B] int32, the node whose action was never taken
+    depth: Array  # [M, B] int32, 0 at the root
+    path: Array  # [M, B, D] int32, the nodes from the root to this one; past the last, beyond all nodes
+
+
+def grow(root: Node, expand: Expand, *, root_rule: RootRule, rule: Rule, num_simulations: int) -> Tree:
+    """As `tree_search.grow`. `rule` must take any number of rows at once."""
+    num_nodes, num_games = num_simulations + 1, root.value.shape[0]
+    games = jnp.arange(num_games)
+
+    def simulate(simulation: Array, carry: tuple[Tree, _Memory]) -> tuple[Tree, _Memory]:
+        tree, memory = carry
+        with jax.named_scope("descend"):
+            chosen = root_rule(row_of(tree), simulation)
+            child = tree.children[ROOT, games, chosen]
+            parent = jnp.where(child == UNVISITED, ROOT, memory.end[child, games])
+            action = jnp.where(child == UNVISITED, chosen, memory.action[parent, games])
+        with jax.named_scope("expand"):
+            node = expand(action, jax.tree.map(lambda x: x[parent, games], tree.embedding))
+            tree = add(tree, simulation + 1, node, parent, action)
+        with jax.named_scope("backup"):
+            depth = memory.depth[parent, games] + 1
+            path = memory.path[parent, games].at[games, depth].set(simulation + 1)
+            tree = _backup(tree, simulation + 1, path, depth)
+            return tree, _remember(tree, memory, simulation + 1, path, depth, rule)
+
+    nowhere = jnp.full((num_nodes, num_games, num_nodes), num_nodes)
+    zeros = jnp.zeros((num_nodes, num_games), jnp.int32)
+    memory = _Memory(zeros, zeros, zeros, nowhere.at[ROOT, :, 0].set(ROOT))
+    return lax.fori_loop(0, num_simulations, simulate, (plant(root, num_nodes), memory))[0]
+
+
+def _backup(tree: Tree, leaf: Array, path: Array, depth: Array) -> Tree:
+    """Adds the value of node `leaf`, where every path [B, D] ends, to the nodes above it, for each one's own mover."""
+    rows = jnp.arange(len(path))[:, None]
+    node, above = path[:, 1:], path[:, :-1]  # each edge's child and parent; past the path's end both are out of bounds
+    reward, discount, action = (x[node, rows] for x in (tree.reward, tree.discount, tree.action))
+
+    outcome, outcomes = tree.value[leaf], []
+    for level in reversed(range(node.shape[1])):
+        climbed = reward[:, level] + discount[:, level] * outcome
+        outcome = jnp.where(level < depth, climbed, outcome)
+        outcomes.append(outcome)
+    outcomes = jnp.stack(outcomes[::-1], axis=1)
+
+    above = jnp.where(jnp.arange(above.shape[1]) < depth[:, None], above, len(tree.value))
+    count = tree.count[above, rows]
+    value = (tree.value[above, rows] * count + outcomes) / (count + 1)
+    tree = tree._replace(
+        value=tree.value.at[above, rows].set(value, mode="drop"),
+        count=tree.count.at[above, rows].set(count + 1, mode="drop"),
+        visits=tree.visits.at[above, rows, action].add(1, mode="drop"),
+    )
+    q = reward + discount * tree.value[node, rows]
+    return tree._replace(q=tree.q.at[above, rows, action].set(q, mode="drop"))
+
+
+def _remember(tree: Tree, memory: _Memory, leaf: Array, path: Array, depth: Array, rule: Rule) -> _Memory:
+    """What every node on the new leaf's path takes now and where that ends; the root needs neither."""
+    node = path[:, 1:]
+    num_games, room = node.shape
+    rows = jnp.arange(num_games)[:, None]
+    flat = node.T.ravel(), jnp.tile(jnp.arange(num_games), room)
+    seen = Row(*(x[flat] for x in (tree.prior, tree.visits, tree.q, tree.raw_value, tree.value)))
+    action = rule(seen).reshape(room, num_games).T
+    child = tree.children[node, rows, action]
+
+    below, end_below, ends = jnp.full(num_games, -1), jnp.full(num_games, -1), []
+    for level in reversed(range(room)):
+        remembered = memory.end[child[:, level], rows[:, 0]]
+        end = jnp.where(child[:, level] == below, end_below, remembered)
+        end = jnp.where(child[:, level] == UNVISITED, node[:, level], end)
+        ends.append(end)
+        below, end_below = node[:, level], end
+    return _Memory(
+        action=memory.action.at[node, rows].set(action, mode="drop"),
+        end=memory.end.at[node, rows].set(jnp.stack(ends[::-1], axis=1), mode="drop"),
+        depth=lax.dynamic_update_index_in_dim(memory.depth, depth, leaf, axis=0),
+        path=lax.dynamic_update_index_in_dim(memory.path, path, leaf, axis=0),
+    )
+
+
+gumbel_search = partial(search.gumbel_search, grow=grow)
+puct_search = partial(search.puct_search, grow=grow)

@@ -1,0 +1,171 @@
+"""How much could anybody score against rollout MCTS on a small Hex board? python scripts/best_reply.py --board-size 4
+
+The swap lets the second player win whatever the opening is, and one without fault does. The first player starts lost
+and wins only where its opponent errs. Here it knows perfect play, and how often MCTS errs in each position that it can
+lead to, for MCTS is asked there beforehand, again and again; it goes where that errs most. Who can't ask can't do
+better, so a match of random openings, each played from both sides, gives an agent at most this.
+
+The first of two figures is judged by the samples that the replies were chosen by: a maximum over noise, too high. The
+second is judged by fresh ones: what these replies do score. After as many decisions as there are --samples MCTS counts
+as faultless; the last line of progress says how much that leaves out.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import tyro
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from experiments.command_line import report_errors
+from muzero_jax import devices, opponents
+from muzero_jax.batches import in_batches
+from muzero_jax.environment import make_environment, transform_observation
+from muzero_jax.oracles.catalogue import make_oracle
+from muzero_jax.oracles.common import Oracle
+from muzero_jax.types import Environment, EnvState
+
+BATCH = 512
+HALVES = 2  # of the samples: those that replies are chosen by, and fresh ones
+
+Opponent = Callable[[EnvState, np.ndarray], np.ndarray]
+"""(states, a number that no other call has had [N]) -> its action in each [N]."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Board and opponent."""
+
+    board_size: int = 4
+    """of Hex; 4 takes some ten minutes on two cores, 3 one"""
+    num_simulations: int = 1000
+    """of rollout MCTS"""
+    samples: tuple[int, ...] = (1024, 64, 24, 8)
+    """how often MCTS is asked in a position, at its first decision, its second and so on; twice, for the two figures"""
+
+
+class Score(NamedTuple):
+    """The best reply's, in [0, 1], over all openings of one stone."""
+
+    as_first: np.ndarray  # [2], by the samples that replies were chosen by, and by fresh ones
+    both_seats: np.ndarray  # [2], when it is second too, where it never loses
+
+
+def best_reply(
+    environment: Environment, oracle: Oracle, opponent: Opponent, samples: tuple[int, ...], say: Callable[[str], None]
+) -> Score:
+    """The score of the best reply to `opponent`, a mean over all first stones; MCTS as in `rollout_mcts`."""
+    start = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 1))
+    stones = environment.num_actions - 1  # the last action is the swap
+    openings = jax.tree.map(lambda x: np.repeat(np.asarray(x), stones, axis=0), start)
+    replies = _Replies(environment, oracle, opponent, say)
+    as_first = replies.awaiting(replies.move(openings, np.arange(stones)), samples).mean(axis=0)
+    return Score(as_first, (1 + as_first) / 2)
+
+
+class _Replies:
+    """The search for the best reply. States are host arrays [N, ...]; a value is the first player's chance [N, 2]."""
+
+    def __init__(self, environment: Environment, oracle: Oracle, opponent: Opponent, say: Callable[[str], None]):
+        symmetries = environment.symmetries
+        images = np.arange(symmetries.action_permutation.shape[0])
+        self._oracle, self._opponent, self._say = oracle, opponent, say
+        self._observe = jax.jit(jax.vmap(environment.observe))
+        self._play = jax.jit(jax.vmap(lambda state, action: environment.move(state, action)[0]))
+        self._images = jax.jit(
+            jax.vmap(lambda view: jax.vmap(lambda index: transform_observation(symmetries, index, view))(images))
+        )
+        self._num_asked = 0
+
+    def move(self, states: EnvState, action: np.ndarray) -> EnvState:
+        """The states after one action each."""
+        return in_batches(self._play, BATCH, states, np.asarray(action, np.int32))
+
+    def awaiting(self, states: EnvState, samples: tuple[int, ...]) -> np.ndarray:
+        """The value where the opponent is to move, and has won if it plays well."""
+        if not samples:
+            return np.zeros((len(states.terminated), HALVES))
+        first, same = self._distinct(states)
+        distinct = _take(states, first)
+        views = in_batches(self._observe, BATCH, distinct)
+        results = [self._oracle.action_values(view) for view in views]
+        value = np.zeros((len(first), HALVES))
+        risky = np.array([position for position, result in enumerate(results) if min(result.values()) < 0], int)
+        asked = np.zeros((0, HALVES, samples[0]), int)
+        if risky.size:
+            asked = self._ask(_take(distinct, risky), samples[0])
+        kept: list[tuple[int, int, np.ndarray]] = []  # position, action, how often [2]
+        for position, moves in zip(risky, asked, strict=True):
+            counts = [Counter(half.tolist()) for half in moves]
+            for action in counts[0] | counts[1]:
+                share = np.array([count[action] for count in counts]) / samples[0]
+                if results[position][action] < 0:
+                    value[position] += share
+                else:
+                    kept.append((position, action, share))
+        self._say(
+            f"{len(first)} positions: asked {samples[0]} times in each, MCTS errs in {value.mean():.2%} of its moves"
+        )
+        if kept:
+            position, action, share = (np.array(column) for column in zip(*kept, strict=True))
+            goes_on = self.move(_take(distinct, position), action)
+            alive = np.flatnonzero(~goes_on.terminated)
+            if alive.size:
+                np.add.at(value, position[alive], share[alive] * self._leading(_take(goes_on, alive), samples[1:]))
+        return value[same]
+
+    def _leading(self, states: EnvState, samples: tuple[int, ...]) -> np.ndarray:
+        """The value where the first player is to move, lost if the opponent goes on without fault."""
+        first, same = self._distinct(states)
+        distinct = _take(states, first)
+        position, action = np.nonzero(distinct.legal_action_mask)
+        after = self.awaiting(self.move(_take(distinct, position), action), samples)
+        # Of the moves of each position the best by the first half; sorted, it comes last.
+        order = np.lexsort((after[:, 0], position))
+        best = order[np.searchsorted(position[order], np.arange(len(first)), side="right") - 1]
+        return after[best][same]
+
+    def _ask(self, states: EnvState, times: int) -> np.ndarray:
+        """The opponent's moves [N, 2, times]."""
+        total = len(states.terminated) * HALVES * times
+        row = np.repeat(np.arange(len(states.terminated)), HALVES * times)
+        draw = self._num_asked + np.arange(total)
+        self._num_asked += total
+        return in_batches(self._opponent, BATCH, _take(states, row), draw).reshape(-1, HALVES, times)
+
+    def _distinct(self, states: EnvState) -> tuple[np.ndarray, np.ndarray]:
+        """One state of each kind, images under symmetries being the same: (their rows, which of these each row is)."""
+        images = in_batches(self._images, BATCH, in_batches(self._observe, BATCH, states))
+        packed = np.packbits(images.reshape(*images.shape[:2], -1).astype(bool), axis=-1)
+        names = [min(image.tobytes() for image in row) for row in packed]
+        _, first, same = np.unique(np.array(names, object), return_index=True, return_inverse=True)
+        return first, same
+
+
+def _take(states: EnvState, rows: np.ndarray) -> Any:
+    return jax.tree.map(lambda x: np.asarray(x)[rows], states)
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the command; returns its exit status."""
+    a = tyro.cli(Arguments, args=arguments, description=__doc__)
+    if not a.samples or min(a.samples) < 1:
+        raise ValueError(f"--samples is {a.samples}, but MCTS must be asked at least once at one decision or more")
+    devices.configure_devices(1)
+    oracle, environment = make_oracle("hex", a.board_size), make_environment("hex", board_size=a.board_size)
+    player = opponents.rollout_mcts_player(environment, num_simulations=a.num_simulations)
+    ask = jax.jit(lambda states, draws: player.act(None, jax.random.key(draws[0]), states))
+    score = best_reply(environment, oracle, ask, a.samples, lambda text: print(text, flush=True))
+    for name, first, both in zip(("as chosen", "asked again"), score.as_first, score.both_seats, strict=True):
+        print(f"best reply, {name}: {first:.1%} as first player, 100% as second, {both:.1%} in all")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(report_errors(main, sys.argv[1:]))
