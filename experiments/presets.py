@@ -62,8 +62,9 @@ def hex_any(board_size: int) -> Config:
 
     5x5: 98% against rollout MCTS with 100 simulations after 1.4 minutes; after 15, 91.4% [87.3, 94.3] with 1,000, and
     98.7% [96.3, 99.6] of the solved positions that can be won and lost are kept won. Half of all games are lost by
-    strategy, because of the swap: 4x4 scores 86-88% against 1,000 simulations after 8 minutes, 3x3 57% after 3, but
-    neither loses as second player. From 7x7 on a tower, of which nothing was measured.
+    strategy, because of the swap: 4x4 scores 86-88% against 1,000 simulations after 8 minutes, 3x3 57% after 3, where
+    nobody could score more than 90% and 59% (scripts/best_reply.py), and neither loses as second player. From 7x7 on a
+    tower, of which nothing was measured.
     """
     # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
     opening_plies = 1

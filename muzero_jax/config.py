@@ -39,9 +39,10 @@ class SearchConfig:
 
     policy: Literal["gumbel", "puct"] = "gumbel"
     engine: Literal["own", "loop_free", "mctx"] = "own"
-    """all grow the same trees. loop_free: for accelerators, slower on a CPU; mctx: the reference, slower on both"""
+    """loop_free: the same trees up to 16 moves deep, meant for accelerators, slower on a CPU; mctx: the reference"""
     max_children: int | None = None
-    """actions that a node has room for, the likeliest; default: all. Less memory on large boards, and another search"""
+    """actions that a node has room for, at least 2, the likeliest; default: all. Less memory on large boards, but
+    another search, which considers no more than these"""
     num_simulations: int = 16
     max_num_considered_actions: int = 8
     """Gumbel: actions considered at the root; in evaluation more, as the square root of its larger budget"""

@@ -25,6 +25,7 @@ class ProgressDisplay:
         self._stream = stream
         self._live: Any = None
         self._latest: metrics.Record = {}
+        self._waiting: Mapping[str, Any] = {}  # the newest record, until there is a line of it
         self._told = -math.inf  # the minute of the last line
 
     def __enter__(self) -> "ProgressDisplay":
@@ -39,7 +40,11 @@ class ProgressDisplay:
     def update(self, record: Mapping[str, Any]) -> None:
         """Shows `record`; the table also what earlier ones said and it doesn't, as evaluations are rare."""
         if self._live is None:
-            return self._print(record)
+            self._waiting, minutes = record, record.get("time/minutes", 0.0)
+            if minutes - self._told >= PLAIN_SECONDS / 60 or metrics.scores(record):
+                self._told = minutes
+                self._print()
+            return
         from rich.table import Table
 
         self._latest.update(record)
@@ -51,12 +56,12 @@ class ProgressDisplay:
     def __exit__(self, *exception: object) -> None:
         if self._live is not None:
             self._live.stop()
+        elif self._waiting:
+            self._print()
 
-    def _print(self, record: Mapping[str, Any]) -> None:
-        minutes = record.get("time/minutes", 0.0)
-        if minutes - self._told >= PLAIN_SECONDS / 60 or metrics.scores(record):
-            self._told = minutes
-            print(" | ".join(" ".join(field) for field in self._fields(record)), file=self._stream, flush=True)
+    def _print(self) -> None:
+        print(" | ".join(" ".join(field) for field in self._fields(self._waiting)), file=self._stream, flush=True)
+        self._waiting = {}
 
     def _fields(self, record: Mapping[str, Any]) -> list[tuple[str, str]]:
         elapsed, iteration = record.get("time/minutes", 0.0), record.get("iteration", 0)

@@ -9,8 +9,9 @@ An accelerator pays for starting each kernel and, where a loop asks whether to g
 - Only on that path have statistics changed. So only its nodes are asked anew for their actions, all in one batch, and
   where these end is found from the new leaf upwards: off the path, what a child remembers still holds.
 
-A path has room for a node a simulation, which makes work and memory of N simulations grow with N squared. On a CPU,
-where kernels cost nothing to start, that only costs (docs/performance.md).
+Every path has room for `MAX_DEPTH` moves, used or not, and a simulation works on all of it. A simulation that would go
+deeper looks at the last node again, as with mctx's `max_depth`; where none would, the trees are the same. On a CPU,
+where kernels cost nothing to start, all this only costs (docs/performance.md).
 """
 
 from functools import partial
@@ -24,17 +25,27 @@ from muzero_jax import search
 from muzero_jax.simulator import Node
 from muzero_jax.tree_search import ROOT, UNVISITED, Expand, RootRule, Row, Rule, Tree, add, plant, row_of
 
+MAX_DEPTH = 16
+"""Moves from the root to the deepest node; at least 2."""
+
 
 class _Memory(NamedTuple):
-    """What each of M nodes remembers, of B games; `path` has room for D = M nodes."""
+    """What each of M nodes remembers, of B games; a path of up to D moves has D + 1 nodes."""
 
     action: Array  # [M, B] int32, that its rule takes; the root's is asked anew in each simulation
-    end: Array  # [M, B] int32, the node whose action was never taken
+    end: Array  # [M, B] int32, the node where a descent stops: its action was never taken, or leads to depth D
     depth: Array  # [M, B] int32, 0 at the root
-    path: Array  # [M, B, D] int32, the nodes from the root to this one; past the last, beyond all nodes
+    path: Array  # [M, B, D + 1] int32, the nodes from the root to this one; past the last, beyond all nodes
 
 
-def grow(root: Node, expand: Expand, *, root_rule: RootRule, rule: Rule, num_simulations: int) -> Tree:
+def grow(
+    root: Node,
+    expand: Expand,
+    *,
+    root_rule: RootRule,
+    rule: Rule,
+    num_simulations: int,
+) -> Tree:
     """As `tree_search.grow`. `rule` must take any number of rows at once."""
     num_nodes, num_games = num_simulations + 1, root.value.shape[0]
     games = jnp.arange(num_games)
@@ -55,14 +66,14 @@ def grow(root: Node, expand: Expand, *, root_rule: RootRule, rule: Rule, num_sim
             tree = _backup(tree, simulation + 1, path, depth)
             return tree, _remember(tree, memory, simulation + 1, path, depth, rule)
 
-    nowhere = jnp.full((num_nodes, num_games, num_nodes), num_nodes)
+    nowhere = jnp.full((num_nodes, num_games, min(num_simulations, MAX_DEPTH) + 1), num_nodes)
     zeros = jnp.zeros((num_nodes, num_games), jnp.int32)
     memory = _Memory(zeros, zeros, zeros, nowhere.at[ROOT, :, 0].set(ROOT))
     return lax.fori_loop(0, num_simulations, simulate, (plant(root, num_nodes), memory))[0]
 
 
 def _backup(tree: Tree, leaf: Array, path: Array, depth: Array) -> Tree:
-    """Adds the value of node `leaf`, where every path [B, D] ends, to the nodes above it, for each one's own mover."""
+    """Adds the value of node `leaf`, where each path [B, D + 1] ends, to all nodes above it, for each one's mover."""
     rows = jnp.arange(len(path))[:, None]
     node, above = path[:, 1:], path[:, :-1]  # each edge's child and parent; past the path's end both are out of bounds
     reward, discount, action = (x[node, rows] for x in (tree.reward, tree.discount, tree.action))
@@ -96,11 +107,14 @@ def _remember(tree: Tree, memory: _Memory, leaf: Array, path: Array, depth: Arra
     action = rule(seen).reshape(room, num_games).T
     child = tree.children[node, rows, action]
 
+    # What the last node but one leads to has no children.
+    is_end = (child == UNVISITED) | (jnp.arange(room) >= room - 2)
+    remembered = memory.end[child, rows]
+
     below, end_below, ends = jnp.full(num_games, -1), jnp.full(num_games, -1), []
     for level in reversed(range(room)):
-        remembered = memory.end[child[:, level], rows[:, 0]]
-        end = jnp.where(child[:, level] == below, end_below, remembered)
-        end = jnp.where(child[:, level] == UNVISITED, node[:, level], end)
+        end = jnp.where(child[:, level] == below, end_below, remembered[:, level])
+        end = jnp.where(is_end[:, level], node[:, level], end)
         ends.append(end)
         below, end_below = node[:, level], end
     return _Memory(

@@ -11,13 +11,14 @@ from typing import Any
 
 import jax
 
-from muzero_jax import training
+from muzero_jax import loop_free_search, narrow_search, training
 from muzero_jax.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import Model, Params, Transition
 
-_STATISTICS_PER_EDGE = {"own": 4 * 4, "loop_free": 4 * 4, "mctx": 6 * 4}
-"""Child, prior, visits and Q of every edge, 4 bytes each; mctx has reward, discount and value for Q."""
+_STATISTICS_PER_EDGE = {"own": 4 * 4, "loop_free": 8 * 4, "mctx": 6 * 4}
+"""Child, prior, visits and Q of every edge, 4 bytes each; mctx has reward, discount and value for Q. Without loops the
+rows of a whole path are looked at at once: as much again, if no more simulations than levels are done."""
 _STATISTICS_PER_NODE = 7 * 4
 _BATCHES = 64, 128
 
@@ -78,13 +79,10 @@ def node_bytes(config: Config, parts: Parts, params: Params) -> int:
     observation = jax.ShapeDtypeStruct((1, *parts.environment.observation_shape), bool)
     embedding = jax.eval_shape(parts.model.initial_inference, params, observation).embedding
     s, num_actions = config.search, parts.environment.num_actions
-    per_edge = _STATISTICS_PER_EDGE[s.engine]
-    if s.max_children is not None and s.max_children < num_actions:
-        num_actions, per_edge = s.max_children, per_edge + 4  # the action that it stands for
-    per_node = _STATISTICS_PER_NODE
-    if s.engine == "loop_free":  # three numbers and a path
-        per_node += 4 * (3 + max(s.num_simulations, config.evaluation.num_simulations) + 1)
-    return tree_bytes(embedding) + per_node + num_actions * per_edge
+    slots = narrow_search.num_slots(s.max_children, num_actions)
+    per_edge = _STATISTICS_PER_EDGE[s.engine] + (4 if slots < num_actions else 0)  # the action that it stands for
+    path = 4 * (3 + loop_free_search.MAX_DEPTH + 1) if s.engine == "loop_free" else 0
+    return tree_bytes(embedding) + _STATISTICS_PER_NODE + path + slots * per_edge
 
 
 def batch_bytes(config: Config, frame: Transition) -> int:

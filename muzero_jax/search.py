@@ -46,7 +46,7 @@ def gumbel_search(
 
     def search(params: Params, key: Array, observation: Any, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
         root = simulator.root(params, observation)
-        logits = _masked_logits(root.prior, legal_action_mask)
+        logits = masked_logits(root.prior, legal_action_mask)
         gumbel = gumbel_scale * jax.random.gumbel(jax.random.split(key)[1], logits.shape) if gumbel_scale else 0.0
         num_considered = jnp.minimum(table.shape[0] - 1, legal_action_mask.sum(-1))
 
@@ -96,7 +96,7 @@ def puct_search(
         if dirichlet_fraction:
             noise = dirichlet(dirichlet_key, dirichlet_alpha, prior.shape)
             prior = (1 - dirichlet_fraction) * prior + dirichlet_fraction * noise
-        prior = jax.nn.softmax(_masked_logits(prior, legal_action_mask))
+        prior = jax.nn.softmax(masked_logits(prior, legal_action_mask))
 
         tree = grow(
             root._replace(prior=prior),
@@ -209,7 +209,7 @@ def _halving(num_considered: int, num_simulations: int) -> list[int]:
     return sequence[:num_simulations]
 
 
-def _masked_logits(prior: Array, legal_action_mask: Array) -> Array:
+def masked_logits(prior: Array, legal_action_mask: Array) -> Array:
     """The prior's logits, at most 0 where legal."""
     logits = jnp.log(jnp.maximum(prior, _TINY))
     return _mask(logits - logits.max(-1, keepdims=True), legal_action_mask)

@@ -81,12 +81,12 @@ def make_search(
         world = simulator.learned_model(model, environment.discount)
     engine = ENGINES[s.engine]
     budget = num_simulations or s.num_simulations
-    width = round(s.max_num_considered_actions * max(1.0, budget / s.num_simulations) ** 0.5)
+    num_considered = round(s.max_num_considered_actions * max(1.0, budget / s.num_simulations) ** 0.5)
     if s.policy == "gumbel":
         make = partial(
             engine.gumbel_search,
             num_simulations=budget,
-            max_num_considered_actions=min(width, environment.num_actions),
+            max_num_considered_actions=min(num_considered, environment.num_actions),
             gumbel_scale=s.gumbel_scale if noise else 0.0,
             qtransform=QTransform(s.value_scale, s.maxvisit_init, s.rescale_values),
             improved_value=s.improved_value,
@@ -101,9 +101,8 @@ def make_search(
             pb_c_base=s.pb_c_base,
             temperature=s.temperature if noise else 0.0,
         )
-    if s.max_children is None or s.max_children >= environment.num_actions:
-        return make(world)
-    return narrow_search.narrow(make, world, s.max_children)
+    slots = narrow_search.num_slots(s.max_children, environment.num_actions)
+    return make(world) if slots == environment.num_actions else narrow_search.narrow(make, world, slots, noise=noise)
 
 
 def make_parts(config: Config) -> Parts:

@@ -57,7 +57,7 @@ RootRule = Callable[[Row, Array], Array]
 Expand = Callable[[Array, Any], Node]
 """(action [B], embedding of the node that takes it) -> the node that it leads to."""
 Grow = Callable[..., Tree]
-"""What `grow` is, or another way to the same trees (`loop_free_search.grow`)."""
+"""What `grow` is, or another way to such trees (`loop_free_search.grow`)."""
 
 
 def grow(root: Node, expand: Expand, *, root_rule: RootRule, rule: Rule, num_simulations: int) -> Tree:

@@ -51,11 +51,12 @@ def validate(config: Config) -> Config:
         "--max-iterations": config.max_iterations,
         "--devices": config.devices,
         "--optimiser.micro-batch-size": config.optimiser.micro_batch_size,
-        "--search.max-children": config.search.max_children,
     }
     for flag, value in optional.items():
         if value is not None and value < 1:
             raise ValueError(f"{flag} is {value}, but must be positive")
+    if config.search.max_children is not None and config.search.max_children < 2:
+        raise ValueError(f"--search.max-children is {config.search.max_children}, but a search needs at least 2")
     if any(budget < 1 for budget in config.evaluation.mcts_simulations):
         raise ValueError(
             f"--evaluation.mcts-simulations is {config.evaluation.mcts_simulations}; each must be positive"

@@ -84,7 +84,7 @@ def test_in_parts_learning_needs_one_part_and_the_sum_of_gradients_before(estima
 
 
 def test_a_node_has_room_for_the_children_that_are_kept():
-    """Three slots of 20 bytes, their actions with them, for nine edges of 16; without loops there is a path besides."""
+    """Three slots of 20 bytes, their actions with them, for nine edges of 16; without loops twice these, and a path."""
 
     def node(**search):
         config = replace(CONFIG, search=replace(CONFIG.search, **search))
@@ -92,8 +92,7 @@ def test_a_node_has_room_for_the_children_that_are_kept():
 
     assert node() == node(max_children=9) == NODE
     assert node(max_children=3) == NODE - 9 * 16 + 3 * 20
-    largest = max(CONFIG.search.num_simulations, CONFIG.evaluation.num_simulations)
-    assert node(engine="loop_free") == NODE + 4 * (3 + largest + 1)
+    assert node(engine="loop_free") == NODE + 9 * 16 + 4 * (3 + 16 + 1)
 
 
 # --- the exact plan ---------------------------------------------------------------------------------------------------

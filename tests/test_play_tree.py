@@ -164,7 +164,7 @@ def test_boxes_do_not_overlap():
 
 def test_a_search_that_keeps_no_tree_is_refused_in_one_sentence():
     position, notation = new()
-    with pytest.raises(ValueError, match="search.engine own"):
+    with pytest.raises(ValueError, match="search.engine"):
         tree_picture.picture(fake_thinker(), position, notation)
 
 

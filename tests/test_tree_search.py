@@ -4,10 +4,11 @@ from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
+import mctx
 import numpy as np
 import pytest
 
-from muzero_jax import narrow_search, search
+from muzero_jax import loop_free_search, narrow_search, search
 from muzero_jax.networks import make_model
 from muzero_jax.search_engines import ENGINES
 from muzero_jax.simulator import learned_model
@@ -33,17 +34,20 @@ def gumbel(engine, world, rescale_values=False):
     )
 
 
-def puct(engine, world):
+def puct(engine, world, dirichlet_fraction=0.0):
     """Without noise, whose source is not mctx's (`dirichlet`), and with sampled actions, whose is."""
     return ENGINES[engine].puct_search(
         world,
         num_simulations=BUDGET,
-        dirichlet_fraction=0.0,
+        dirichlet_fraction=dirichlet_fraction,
         dirichlet_alpha=0.3,
         pb_c_init=1.25,
         pb_c_base=19652.0,
         temperature=1.0,
     )
+
+
+MAKE = {"gumbel": gumbel, "puct": puct}
 
 
 def random_table(generator):
@@ -58,20 +62,25 @@ def random_table(generator):
 
 
 @cache
-def found_in_tables(kind, engine, has_illegal_actions):
-    """1,000 roots of a random table."""
+def roots(has_illegal_actions):
+    """1,000 roots of a random table, as a search is asked: (table, key, state, legal actions)."""
     generator = np.random.default_rng(0)
     table = random_table(generator)
     state = generator.integers(0, NUM_STATES, (NUM_ROOTS, 1), dtype=np.int32)
     legal = generator.random((NUM_ROOTS, NUM_ACTIONS)) < (0.6 if has_illegal_actions else 2)
     legal[:, 2] = True
-    run = compiled(kind, engine)
-    return jax.device_get(run(table, jax.random.key(3), jnp.asarray(state), jnp.asarray(legal))), legal
+    return table, jax.random.key(3), jnp.asarray(state), jnp.asarray(legal)
+
+
+@cache
+def found_in_tables(kind, engine, has_illegal_actions):
+    inputs = roots(has_illegal_actions)
+    return jax.device_get(compiled(kind, engine)(*inputs)), np.asarray(inputs[-1])
 
 
 @cache
 def compiled(kind, engine):
-    return jax.jit({"gumbel": gumbel, "puct": puct}[kind](engine, WORLD))
+    return jax.jit(MAKE[kind](engine, WORLD))
 
 
 def assert_same_search(ours, reference):
@@ -98,27 +107,32 @@ def test_without_loops_the_trees_are_the_same_to_the_last_bit(kind, has_illegal_
     jax.tree.map(np.testing.assert_array_equal, ours, loop_free)
 
 
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_a_simulation_that_would_go_too_deep_looks_at_the_last_node_again_as_in_mctx(kind, monkeypatch):
+    monkeypatch.setattr(loop_free_search, "MAX_DEPTH", 3)
+    for policy in ("gumbel_muzero_policy", "muzero_policy"):
+        monkeypatch.setattr(mctx, policy, partial(getattr(mctx, policy), max_depth=3))
+    engines = "loop_free", "mctx"
+    ours, reference = (jax.device_get(jax.jit(MAKE[kind](engine, WORLD))(*roots(False))) for engine in engines)
+    assert depths(ours.tree).max() == 3
+    np.testing.assert_array_equal(ours.tree.visits[0], reference.tree.summary().visit_counts)
+    np.testing.assert_allclose(ours.value, reference.value, atol=1e-5)
+
+
 @pytest.mark.parametrize(("engine", "has_loops"), [("loop_free", False), ("own", True)])
 @pytest.mark.parametrize("kind", ["gumbel", "puct"])
 def test_a_simulation_has_loops_or_none(kind, engine, has_loops):
     """Beside the one loop over simulations, and those that draw the root's noise before it."""
-    make = {"gumbel": gumbel, "puct": puct}[kind](engine, WORLD)
-    table = random_table(np.random.default_rng(0))
-    inputs = table, jax.random.key(0), jnp.zeros((2, 1), jnp.int32), jnp.ones((2, NUM_ACTIONS), bool)
-    program = equations(jax.make_jaxpr(make)(*inputs).jaxpr)
+    program = equations(jax.make_jaxpr(MAKE[kind](engine, WORLD))(*roots(False)).jaxpr)
     simulations = next(equation for equation in program if equation.params.get("length") == BUDGET)
     assert bool({"while", "scan"} & primitives(simulations.params["jaxpr"].jaxpr)) == has_loops
 
 
-def narrowed(kind, width):
-    """1,000 roots of a random table, some actions illegal, with `width` actions a node."""
-    _, legal = found_in_tables(kind, "own", True)
-    generator = np.random.default_rng(0)
-    table = random_table(generator)
-    state = generator.integers(0, NUM_STATES, (NUM_ROOTS, 1), dtype=np.int32)
-    make = partial({"gumbel": gumbel, "puct": puct}[kind], "own")
-    run = jax.jit(narrow_search.narrow(make, WORLD, width))
-    return jax.device_get(run(table, jax.random.key(3), jnp.asarray(state), jnp.asarray(legal)))
+@cache
+def narrowed(kind, slots, engine="own"):
+    """As `found_in_tables`, some actions illegal, with that many actions a node."""
+    search_fn = narrow_search.narrow(partial(MAKE[kind], engine), WORLD, slots, noise=False)
+    return jax.device_get(jax.jit(search_fn)(*roots(True)))
 
 
 @pytest.mark.parametrize("kind", ["gumbel", "puct"])
@@ -130,17 +144,56 @@ def test_with_a_slot_for_every_action_nothing_changes(kind):
 @pytest.mark.parametrize("kind", ["gumbel", "puct"])
 def test_a_narrow_tree_takes_the_likeliest_actions_alone_and_its_books_balance(kind):
     plain, legal = found_in_tables(kind, "own", True)
-    found = narrowed(kind, width=2)
+    found = narrowed(kind, slots=2)
     tree, games = found.tree, np.arange(NUM_ROOTS)
     assert ((tree.prior > 0).sum(-1) <= 2).all() and (tree.visits[tree.prior == 0] == 0).all()
     np.testing.assert_allclose(tree.prior.sum(-1), 1, atol=1e-5)
     two = np.argsort(-np.where(legal, plain.tree.prior[0], -1), axis=-1)[:, :2]
-    assert (found.policy[tree.prior[0] == 0] == 0).all() and (found.action[:, None] == two).any(-1).all()
-    assert (legal[games, found.action]).all() and (found.policy[~legal] < 1e-6).all()
+    assert (found.action[:, None] == two).any(-1).all() and legal[games, found.action].all()
     for node in range(1, BUDGET + 1):
         edge = tree.parent[node], games, tree.action[node]
         assert (tree.children[edge] == node).all()
         np.testing.assert_array_equal(tree.visits[edge], tree.count[node])
+
+
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_what_a_narrow_search_did_not_look_at_keeps_its_prior(kind):
+    plain, legal = found_in_tables(kind, "own", True)
+    found, prior = narrowed(kind, slots=2), plain.tree.prior[0]
+    is_kept = found.tree.prior[0] > 0
+    np.testing.assert_allclose(found.policy[~is_kept], prior[~is_kept], atol=1e-6)
+    np.testing.assert_allclose(found.policy.sum(-1), 1, atol=1e-5)
+    assert (found.policy[~legal] < 1e-6).all()
+
+
+@pytest.mark.parametrize("engine", ["loop_free", "mctx"])
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_every_engine_can_be_narrowed(kind, engine):
+    ours, other = narrowed(kind, 2), narrowed(kind, 2, engine)
+    np.testing.assert_array_equal(ours.action, other.action)
+    np.testing.assert_allclose(ours.policy, other.policy, atol=1e-5)
+    np.testing.assert_allclose(ours.value, other.value, atol=1e-5)
+    assert (other.tree is None) == (engine == "mctx")
+
+
+def test_self_play_with_few_slots_tries_every_legal_action_as_often_as_the_prior_has_it():
+    """A network that knows nothing has the same prior for all: 2 slots, shared evenly by the 4 legal actions."""
+    table = random_table(np.random.default_rng(0))._replace(policy_logits=np.zeros((NUM_STATES, NUM_ACTIONS)))
+    _, key, state, _ = roots(False)
+    legal = jnp.ones((NUM_ROOTS, NUM_ACTIONS), bool).at[:, 1].set(False)
+    search_fn = narrow_search.narrow(partial(MAKE["gumbel"], "own"), WORLD, 2, noise=True)
+    kept = np.asarray(jax.jit(search_fn)(table, key, state, legal).tree.prior[0] > 0)
+    assert (kept.sum(-1) == 2).all()
+    np.testing.assert_allclose(kept.mean(0), [0.5, 0, 0.5, 0.5, 0.5], atol=0.06)
+
+
+def test_noise_at_a_narrow_root_has_its_share_of_the_prior():
+    """Half of an even prior over 2 slots is 0.25 each, whatever the noise adds."""
+    table = random_table(np.random.default_rng(0))._replace(policy_logits=np.zeros((NUM_STATES, NUM_ACTIONS)))
+    noisy = partial(puct, "own", dirichlet_fraction=0.5)
+    found = jax.jit(narrow_search.narrow(noisy, WORLD, 2, noise=True))(table, *roots(False)[1:])
+    prior = np.sort(np.asarray(found.tree.prior[0]), axis=-1)
+    assert (prior[:, -2] >= 0.25 - 1e-6).all() and (prior[:, -1] <= 0.75 + 1e-6).all()
 
 
 def test_trees_over_a_network_are_mctxs_with_rescaled_values_too():

@@ -85,7 +85,7 @@ def of_analysis(
 ) -> TreePicture:
     """The tree of an analysis of `position`; errors as `picture`."""
     if analysis.tree is None:
-        raise ValueError("there is no tree to draw: only a run with search.engine own keeps its trees")
+        raise ValueError("there is no tree to draw: mctx (search.engine) keeps none that can be drawn")
     root = tree_view.branches(analysis.tree, analysis.action, depth=depth, width=width)
     simulations = "1 simulation" if analysis.num_simulations == 1 else f"{analysis.num_simulations} simulations"
     title = f"{position.name}, move {len(position.plies) + 1}: {simulations}, value {analysis.value:+.2f} for the mover"
