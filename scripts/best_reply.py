@@ -1,17 +1,17 @@
 """How much could anybody score against rollout MCTS on a small Hex board? python scripts/best_reply.py --board-size 4
 
-The swap lets the second player win whatever the opening is, and one without fault does. The first player starts lost
-and wins only where its opponent errs. Here it knows perfect play, and how often MCTS errs in each position that it can
-lead to, for MCTS is asked there beforehand, again and again; it goes where that errs most. Who can't ask can't do
-better, so a match of random openings, each played from both sides, gives an agent at most this.
+After one random stone the swap lets the second player win, and one without fault does. The first player starts lost and
+wins only where its opponent errs. Here it knows perfect play, and how often MCTS errs in each position that it can lead
+to, for MCTS is asked there beforehand, again and again; it goes where that errs most. An agent that can't ask does no
+better, so this is about the most that a match from such openings, each played from both sides, can give it.
 
 The first of two figures is judged by the samples that the replies were chosen by: a maximum over noise, too high. The
 second is judged by fresh ones: what these replies do score. After as many decisions as there are --samples MCTS counts
-as faultless; the last line of progress says how much that leaves out.
+as faultless; the last line of progress says how often it still erred in the last of them. Positions that are images of
+each other under the board's symmetries count as one, though MCTS breaks exact ties by the order of its actions.
 """
 
 import sys
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,14 +27,17 @@ from experiments.command_line import report_errors
 from muzero_jax import devices, opponents
 from muzero_jax.batches import in_batches
 from muzero_jax.environment import make_environment, transform_observation
-from muzero_jax.oracles.catalogue import make_oracle
-from muzero_jax.oracles.common import Oracle
+from muzero_jax.games.hex import MIN_SIZE
+from muzero_jax.oracles import hex as hex_oracle
+from muzero_jax.oracles.common import Oracle, solve
 from muzero_jax.types import Environment, EnvState
 
 BATCH = 512
-HALVES = 2  # of the samples: those that replies are chosen by, and fresh ones
+CHOOSING, FRESH = range(2)
+"""The halves of the samples: those that replies are chosen by, and those that judge these replies."""
+HALVES = 2
 
-Opponent = Callable[[EnvState, np.ndarray], np.ndarray]
+Opponent = Callable[[EnvState, Any], Any]
 """(states, a number that no other call has had [N]) -> its action in each [N]."""
 
 
@@ -43,10 +46,10 @@ class Arguments:
     """Board and opponent."""
 
     board_size: int = 4
-    """of Hex; 4 takes some ten minutes on two cores, 3 one"""
+    """of Hex; 4 takes a quarter of an hour on two cores, 3 a minute, 5 days"""
     num_simulations: int = 1000
     """of rollout MCTS"""
-    samples: tuple[int, ...] = (1024, 64, 24, 8)
+    samples: tuple[int, ...] = (1024, 64, 16, 4)
     """how often MCTS is asked in a position, at its first decision, its second and so on; twice, for the two figures"""
 
 
@@ -76,6 +79,7 @@ class _Replies:
         symmetries = environment.symmetries
         images = np.arange(symmetries.action_permutation.shape[0])
         self._oracle, self._opponent, self._say = oracle, opponent, say
+        self._num_actions = environment.num_actions
         self._observe = jax.jit(jax.vmap(environment.observe))
         self._play = jax.jit(jax.vmap(lambda state, action: environment.move(state, action)[0]))
         self._images = jax.jit(
@@ -89,35 +93,18 @@ class _Replies:
 
     def awaiting(self, states: EnvState, samples: tuple[int, ...]) -> np.ndarray:
         """The value where the opponent is to move, and has won if it plays well."""
-        if not samples:
-            return np.zeros((len(states.terminated), HALVES))
         first, same = self._distinct(states)
         distinct = _take(states, first)
-        views = in_batches(self._observe, BATCH, distinct)
-        results = [self._oracle.action_values(view) for view in views]
-        value = np.zeros((len(first), HALVES))
-        risky = np.array([position for position, result in enumerate(results) if min(result.values()) < 0], int)
-        asked = np.zeros((0, HALVES, samples[0]), int)
-        if risky.size:
-            asked = self._ask(_take(distinct, risky), samples[0])
-        kept: list[tuple[int, int, np.ndarray]] = []  # position, action, how often [2]
-        for position, moves in zip(risky, asked, strict=True):
-            counts = [Counter(half.tolist()) for half in moves]
-            for action in counts[0] | counts[1]:
-                share = np.array([count[action] for count in counts]) / samples[0]
-                if results[position][action] < 0:
-                    value[position] += share
-                else:
-                    kept.append((position, action, share))
-        self._say(
-            f"{len(first)} positions: asked {samples[0]} times in each, MCTS errs in {value.mean():.2%} of its moves"
-        )
-        if kept:
-            position, action, share = (np.array(column) for column in zip(*kept, strict=True))
-            goes_on = self.move(_take(distinct, position), action)
-            alive = np.flatnonzero(~goes_on.terminated)
-            if alive.size:
-                np.add.at(value, position[alive], share[alive] * self._leading(_take(goes_on, alive), samples[1:]))
+        shares = self._ask(distinct, samples[0])
+        is_error = self._solve(distinct) < 0
+        value = (shares * is_error[..., None]).sum(axis=1)
+        self._say(f"{len(first)} positions: asked {samples[0]} times, it errs in {value.mean():.2%} of its moves")
+        position, action = np.nonzero(shares.any(axis=-1) & ~is_error)
+        goes_on = self.move(_take(distinct, position), action)
+        alive = np.flatnonzero(~goes_on.terminated)
+        if alive.size and samples[1:]:
+            later = self._leading(_take(goes_on, alive), samples[1:])
+            np.add.at(value, position[alive], shares[position[alive], action[alive]] * later)
         return value[same]
 
     def _leading(self, states: EnvState, samples: tuple[int, ...]) -> np.ndarray:
@@ -127,17 +114,23 @@ class _Replies:
         position, action = np.nonzero(distinct.legal_action_mask)
         after = self.awaiting(self.move(_take(distinct, position), action), samples)
         # Of the moves of each position the best by the first half; sorted, it comes last.
-        order = np.lexsort((after[:, 0], position))
+        order = np.lexsort((after[:, CHOOSING], position))
         best = order[np.searchsorted(position[order], np.arange(len(first)), side="right") - 1]
         return after[best][same]
 
     def _ask(self, states: EnvState, times: int) -> np.ndarray:
-        """The opponent's moves [N, 2, times]."""
+        """How large a share of the opponent's moves each action is: [N, A, 2]."""
         total = len(states.terminated) * HALVES * times
         row = np.repeat(np.arange(len(states.terminated)), HALVES * times)
         draw = self._num_asked + np.arange(total)
         self._num_asked += total
-        return in_batches(self._opponent, BATCH, _take(states, row), draw).reshape(-1, HALVES, times)
+        moves = in_batches(self._opponent, BATCH, _take(states, row), draw).reshape(-1, HALVES, times)
+        return np.stack([(moves == action).mean(axis=-1) for action in range(self._num_actions)], axis=1)
+
+    def _solve(self, states: EnvState) -> np.ndarray:
+        """The mover's value after each action [N, A]."""
+        views = in_batches(self._observe, BATCH, states)
+        return solve(self._oracle, views, num_actions=self._num_actions, report=lambda *_: None).action_values
 
     def _distinct(self, states: EnvState) -> tuple[np.ndarray, np.ndarray]:
         """One state of each kind, images under symmetries being the same: (their rows, which of these each row is)."""
@@ -155,10 +148,14 @@ def _take(states: EnvState, rows: np.ndarray) -> Any:
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     a = tyro.cli(Arguments, args=arguments, description=__doc__)
+    if not MIN_SIZE <= a.board_size <= hex_oracle.MAX_SIZE:
+        raise ValueError(f"--board-size is {a.board_size}, but Hex is solved from {MIN_SIZE} to {hex_oracle.MAX_SIZE}")
+    if a.num_simulations < 1:
+        raise ValueError(f"--num-simulations is {a.num_simulations}, but must be positive")
     if not a.samples or min(a.samples) < 1:
         raise ValueError(f"--samples is {a.samples}, but MCTS must be asked at least once at one decision or more")
     devices.configure_devices(1)
-    oracle, environment = make_oracle("hex", a.board_size), make_environment("hex", board_size=a.board_size)
+    oracle, environment = hex_oracle.make_oracle(a.board_size), make_environment("hex", board_size=a.board_size)
     player = opponents.rollout_mcts_player(environment, num_simulations=a.num_simulations)
     ask = jax.jit(lambda states, draws: player.act(None, jax.random.key(draws[0]), states))
     score = best_reply(environment, oracle, ask, a.samples, lambda text: print(text, flush=True))
