@@ -242,6 +242,24 @@ def test_a_larger_budget_considers_more_root_actions():
         assert (np.asarray(tree.visits[0, 0]) > 0).sum() == considered
 
 
+@pytest.mark.parametrize("true_rules", [False, True])
+@pytest.mark.parametrize("engine", ["own", "loop_free"])
+def test_the_config_says_how_many_children_a_node_keeps(engine, true_rules):
+    """Three of nine, also near a game's end, where the rules allow fewer; the policy covers all that is legal."""
+    parts = tiny_run.parts()
+    params = parts.model.init(jax.random.key(0))
+    games = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 2))
+    for action in (0, 3, 1, 4, 8, 2, 6):  # the last two moves are 5 and 7
+        games, _, _ = jax.vmap(parts.environment.move)(games, jnp.full(2, action))
+    config = replace(CONFIG, search=replace(CONFIG.search, engine=engine, max_children=3))
+    search = training.make_search(config, parts.environment, parts.model, noise=True, true_rules=true_rules)
+    shown = games if true_rules else games.observation
+    found = jax.device_get(search(params, jax.random.key(0), shown, games.legal_action_mask))
+    assert ((found.tree.visits > 0).sum(-1) <= 3).all()
+    np.testing.assert_allclose(found.policy[:, [5, 7]].sum(-1), 1, atol=1e-5)
+    assert np.isin(found.action, [5, 7]).all()
+
+
 def test_how_to_learn_is_the_configs_choice(monkeypatch):
     """4 windows a device, the gradient of 2 at a time, and returns through random moves."""
     asked = {}

@@ -67,7 +67,8 @@ def small_w3() -> Config:
 def whole_iteration(config: Config, *, batch_size: int, updates: int) -> Config:
     """`config` with learning: as much of it as its presets do to self-play, and windows of K + n + 1 = 10 frames.
 
-    Four iterations a chunk, half as many as a run's. The straightforward program has no chunks.
+    Four iterations a chunk, of the tower half the updates that its preset has in two. The straightforward program has
+    no chunks.
     """
     return replace(
         config,
