@@ -1,6 +1,6 @@
 """A starting point for every game: plain Python, one function a family, with what was measured of it.
 
-All times were taken on two AMD EPYC (Zen 3) cores without an accelerator. A flag overrides any field.
+All times were taken on two AMD EPYC cores without an accelerator. A flag overrides any field.
 """
 
 from collections.abc import Callable
@@ -62,8 +62,8 @@ def hex_any(board_size: int) -> Config:
 
     5x5: 98% against rollout MCTS with 100 simulations after 1.4 minutes; after 15, 91.4% [87.3, 94.3] with 1,000, and
     98.7% [96.3, 99.6] of the solved positions that can be won and lost are kept won. Half of all games are lost by
-    strategy, because of the swap: 4x4 scores 86-88% against 1,000 simulations after 8 minutes, 3x3 57% after 3, where
-    nobody could score more than 90% and 59% (scripts/best_reply.py), and neither loses as second player. From 7x7 on a
+    strategy, because of the swap: 4x4 scores 86% against 1,000 simulations after 8 minutes, 3x3 57% after 3, where the
+    best there is scores some 90% and 59% (scripts/best_reply.py), and neither loses as second player. From 7x7 on a
     tower, of which nothing was measured.
     """
     # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
@@ -79,8 +79,8 @@ def hex_any(board_size: int) -> Config:
     if board_size > LARGEST_SOLVED_BOARD:
         return config
     # Either network soon keeps 99% of won positions here. An MLP, which judges less exactly, resists longer in those
-    # that are lost: on 4x4 86-88% against rollout MCTS with 1,000 simulations, where imagined observations score 75%,
-    # or 82-90% with values among players who err (docs/design.md).
+    # that are lost: on 4x4 86% against rollout MCTS with 1,000 simulations, where imagined observations score 76%, or
+    # 86% too with values among players who err (docs/design.md).
     search = replace(config.search, improved_value=False)
     return replace(config, network=replace(config.network, kind="mlp"), search=search)
 

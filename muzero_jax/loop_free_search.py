@@ -10,8 +10,8 @@ An accelerator pays for starting each kernel and, where a loop asks whether to g
   where these end is found from the new leaf upwards: off the path, what a child remembers still holds.
 
 Every path has room for `MAX_DEPTH` moves, used or not, and a simulation works on all of it. A simulation that would go
-deeper looks at the last node again, as with mctx's `max_depth`; where none would, the trees are the same. On a CPU,
-where kernels cost nothing to start, all this only costs (docs/performance.md).
+deeper looks at the last node again, as with mctx's `max_depth`, and puts a new node in its place; where none would, the
+trees are the same. On a CPU, where kernels cost little to start, this costs more than it saves (docs/performance.md).
 """
 
 from functools import partial
@@ -38,14 +38,7 @@ class _Memory(NamedTuple):
     path: Array  # [M, B, D + 1] int32, the nodes from the root to this one; past the last, beyond all nodes
 
 
-def grow(
-    root: Node,
-    expand: Expand,
-    *,
-    root_rule: RootRule,
-    rule: Rule,
-    num_simulations: int,
-) -> Tree:
+def grow(root: Node, expand: Expand, *, root_rule: RootRule, rule: Rule, num_simulations: int) -> Tree:
     """As `tree_search.grow`. `rule` must take any number of rows at once."""
     num_nodes, num_games = num_simulations + 1, root.value.shape[0]
     games = jnp.arange(num_games)
@@ -75,7 +68,7 @@ def grow(
 def _backup(tree: Tree, leaf: Array, path: Array, depth: Array) -> Tree:
     """Adds the value of node `leaf`, where each path [B, D + 1] ends, to all nodes above it, for each one's mover."""
     rows = jnp.arange(len(path))[:, None]
-    node, above = path[:, 1:], path[:, :-1]  # each edge's child and parent; past the path's end both are out of bounds
+    node, above = path[:, 1:], path[:, :-1]  # each edge's child and parent
     reward, discount, action = (x[node, rows] for x in (tree.reward, tree.discount, tree.action))
 
     outcome, outcomes = tree.value[leaf], []
@@ -85,6 +78,7 @@ def _backup(tree: Tree, leaf: Array, path: Array, depth: Array) -> Tree:
         outcomes.append(outcome)
     outcomes = jnp.stack(outcomes[::-1], axis=1)
 
+    # Past its path's end a game writes beyond all nodes, where writes are dropped.
     above = jnp.where(jnp.arange(above.shape[1]) < depth[:, None], above, len(tree.value))
     count = tree.count[above, rows]
     value = (tree.value[above, rows] * count + outcomes) / (count + 1)
