@@ -60,11 +60,11 @@ def tic_tac_toe() -> Config:
 def hex_any(board_size: int) -> Config:
     """python experiments/train.py --env hex --board-size 5
 
-    5x5: 98% against rollout MCTS with 100 simulations after 1.4 minutes; after 15, 91.4% [87.3, 94.3] with 1,000, and
-    98.7% [96.3, 99.6] of the solved positions that can be won and lost are kept won. Half of all games are lost by
-    strategy, because of the swap: 4x4 scores 86% against 1,000 simulations after 8 minutes, 3x3 57% after 3, where the
-    best there is scores some 90% and 59% (scripts/best_reply.py), and neither loses as second player. From 7x7 on a
-    tower, of which nothing was measured.
+    5x5: 98% against rollout MCTS with 100 simulations after 1.4 minutes; after 15, 90.0% [88.1, 91.7] and 87.3% [85.1,
+    89.2] with 1,000 (two runs), and 98.7% [96.3, 99.6] of the solved positions that can be won and lost are kept won.
+    Half of all games are lost by strategy, because of the swap: 4x4 scores 86% against 1,000 simulations after 8
+    minutes, 3x3 57% after 3, where the best there is scores some 90% and 59% (scripts/best_reply.py), and neither loses
+    as second player. From 7x7 on a tower, of which nothing was measured.
     """
     # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
     opening_plies = 1
