@@ -33,9 +33,8 @@ from muzero_jax.oracles.common import Oracle, solve
 from muzero_jax.types import Environment, EnvState
 
 BATCH = 512
-CHOOSING, FRESH = range(2)
-"""The halves of the samples: those that replies are chosen by, and those that judge these replies."""
-HALVES = 2
+HALVES, CHOOSING = 2, 0
+"""Of the samples: those that replies are chosen by come first, then those that judge these replies."""
 
 Opponent = Callable[[EnvState, Any], Any]
 """(states, a number that no other call has had [N]) -> its action in each [N]."""
@@ -80,7 +79,6 @@ class _Replies:
         images = np.arange(symmetries.action_permutation.shape[0])
         self._oracle, self._opponent, self._say = oracle, opponent, say
         self._num_actions = environment.num_actions
-        self._observe = jax.jit(jax.vmap(environment.observe))
         self._play = jax.jit(jax.vmap(lambda state, action: environment.move(state, action)[0]))
         self._images = jax.jit(
             jax.vmap(lambda view: jax.vmap(lambda index: transform_observation(symmetries, index, view))(images))
@@ -129,12 +127,12 @@ class _Replies:
 
     def _solve(self, states: EnvState) -> np.ndarray:
         """The mover's value after each action [N, A]."""
-        views = in_batches(self._observe, BATCH, states)
-        return solve(self._oracle, views, num_actions=self._num_actions, report=lambda *_: None).action_values
+        solved = solve(self._oracle, states.observation, num_actions=self._num_actions, report=lambda *_: None)
+        return solved.action_values
 
     def _distinct(self, states: EnvState) -> tuple[np.ndarray, np.ndarray]:
         """One state of each kind, images under symmetries being the same: (their rows, which of these each row is)."""
-        images = in_batches(self._images, BATCH, in_batches(self._observe, BATCH, states))
+        images = in_batches(self._images, BATCH, states.observation)
         packed = np.packbits(images.reshape(*images.shape[:2], -1).astype(bool), axis=-1)
         names = [min(image.tobytes() for image in row) for row in packed]
         _, first, same = np.unique(np.array(names, object), return_index=True, return_inverse=True)
