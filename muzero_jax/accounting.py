@@ -91,7 +91,9 @@ class Totals:
         apart: seconds = self-play + share x learning.
         """
         if share < 1:
-            self._filling = seconds, share
+            # The chunk in which learning begins is slow for other reasons too: one of pure self-play tells more.
+            if self._filling is None or share <= self._filling[1]:
+                self._filling = seconds, share
         elif self._filling is not None:
             filling, filling_share = self._filling
             learning = max(seconds - filling, 0.0) / (1 - filling_share)
