@@ -23,7 +23,7 @@ from jax import Array, lax
 
 from muzero_jax import search
 from muzero_jax.simulator import Node
-from muzero_jax.tree_search import ROOT, UNVISITED, Expand, RootRule, Row, Rule, Tree, add, plant, row_of
+from muzero_jax.tree_search import ROOT, UNVISITED, Expand, FirstRound, RootRule, Rule, Tree, add, begin, row_of
 
 MAX_DEPTH = 16
 """Moves from the root to the deepest node; at least 2."""
@@ -38,10 +38,17 @@ class _Memory(NamedTuple):
     path: Array  # [M, B, D + 1] int32, the nodes from the root to this one; past the last, beyond all nodes
 
 
-def grow(root: Node, expand: Expand, *, root_rule: RootRule, rule: Rule, num_simulations: int) -> Tree:
+def grow(
+    root: Node,
+    expand: Expand,
+    *,
+    root_rule: RootRule,
+    rule: Rule,
+    num_simulations: int,
+    first_round: FirstRound | None = None,
+) -> Tree:
     """As `tree_search.grow`. `rule` must take any number of rows at once."""
-    num_nodes, num_games = num_simulations + 1, root.value.shape[0]
-    games = jnp.arange(num_games)
+    games = jnp.arange(root.value.shape[0])
 
     def simulate(simulation: Array, carry: tuple[Tree, _Memory]) -> tuple[Tree, _Memory]:
         tree, memory = carry
@@ -59,10 +66,25 @@ def grow(root: Node, expand: Expand, *, root_rule: RootRule, rule: Rule, num_sim
             tree = _backup(tree, simulation + 1, path, depth)
             return tree, _remember(tree, memory, simulation + 1, path, depth, rule)
 
-    nowhere = jnp.full((num_nodes, num_games, min(num_simulations, MAX_DEPTH) + 1), num_nodes)
+    tree, num_done = begin(root, expand, num_simulations, first_round)
+    width = 0 if first_round is None else len(first_round.action)
+    memory = _first_memory(tree, width, rule)
+    return lax.fori_loop(num_done, num_simulations, simulate, (tree, memory))[0]
+
+
+def _first_memory(tree: Tree, width: int, rule: Rule) -> _Memory:
+    """What roots know, and `width` children of theirs; where there are none yet, it is written over as they come."""
+    num_nodes, num_games = tree.value.shape
     zeros = jnp.zeros((num_nodes, num_games), jnp.int32)
-    memory = _Memory(zeros, zeros, zeros, nowhere.at[ROOT, :, 0].set(ROOT))
-    return lax.fori_loop(0, num_simulations, simulate, (plant(root, num_nodes), memory))[0]
+    children = jnp.arange(1, width + 1)[:, None]
+    nowhere = jnp.full((num_nodes, num_games, min(num_nodes - 1, MAX_DEPTH) + 1), num_nodes)
+    flat = jnp.repeat(children, num_games), jnp.tile(jnp.arange(num_games), width)
+    return _Memory(
+        action=zeros.at[1 : width + 1].set(rule(row_of(tree, *flat)).reshape(width, num_games)),
+        end=zeros.at[1 : width + 1].set(children),
+        depth=zeros.at[1 : width + 1].set(1),
+        path=nowhere.at[: width + 1, :, 0].set(ROOT).at[1 : width + 1, :, 1].set(children),
+    )
 
 
 def _backup(tree: Tree, leaf: Array, path: Array, depth: Array) -> Tree:
@@ -96,9 +118,7 @@ def _remember(tree: Tree, memory: _Memory, leaf: Array, path: Array, depth: Arra
     node = path[:, 1:]
     num_games, room = node.shape
     rows = jnp.arange(num_games)[:, None]
-    flat = node.T.ravel(), jnp.tile(jnp.arange(num_games), room)
-    seen = Row(*(x[flat] for x in (tree.prior, tree.visits, tree.q, tree.raw_value, tree.value)))
-    action = rule(seen).reshape(room, num_games).T
+    action = rule(row_of(tree, node.T.ravel(), jnp.tile(jnp.arange(num_games), room))).reshape(room, num_games).T
     child = tree.children[node, rows, action]
 
     # What the last node but one leads to has no children.

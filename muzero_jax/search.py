@@ -13,11 +13,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from muzero_jax import tree_search
 from muzero_jax.simulator import Simulator
-from muzero_jax.tree_search import Grow, Row, first_argmax, row_of
+from muzero_jax.tree_search import FirstRound, Grow, Row, first_argmax, row_of
 from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput
 
 _TINY = float(jnp.finfo(jnp.float32).tiny)
@@ -42,13 +42,14 @@ def gumbel_search(
         of all simulations, as in MuZero; sequential halving spends half of them on actions that it then drops.
     """
     sigma = partial(scaled_q, qtransform=qtransform)
-    table = considered_visits(min(max_num_considered_actions, num_simulations), num_simulations)
+    most_considered = min(max_num_considered_actions, num_simulations)
+    table = considered_visits(most_considered, num_simulations)
 
     def search(params: Params, key: Array, observation: Any, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
         root = simulator.root(params, observation)
         logits = masked_logits(root.prior, legal_action_mask)
         gumbel = gumbel_scale * jax.random.gumbel(jax.random.split(key)[1], logits.shape) if gumbel_scale else 0.0
-        num_considered = jnp.minimum(table.shape[0] - 1, legal_action_mask.sum(-1))
+        num_considered = jnp.minimum(most_considered, legal_action_mask.sum(-1))
 
         def choose(row: Row, considered_visit: Array) -> Array:
             """The legal action with the highest gumbel + logits + sigma(q), of those visited that often."""
@@ -62,6 +63,7 @@ def gumbel_search(
             root_rule=lambda row, simulation: choose(row, jnp.asarray(table)[num_considered, simulation]),
             rule=partial(_improved_policy_rule, sigma),
             num_simulations=num_simulations,
+            first_round=_first_round(gumbel + logits, num_considered, min(most_considered, logits.shape[-1])),
         )
         row = row_of(tree)
         policy = jax.nn.softmax(_mask(logits + sigma(row), legal_action_mask))
@@ -113,6 +115,12 @@ def puct_search(
         return SearchOutput(action, policy, tree.value[0], tree)
 
     return search
+
+
+def _first_round(scores: Float[Array, "B A"], num_considered: Int[Array, " B"], width: int) -> FirstRound:
+    """The `width` highest scores in turn, where every game considers as many: sigma(q) is alike for all unvisited."""
+    action = jax.lax.top_k(scores, width)[1].T
+    return FirstRound(action, (num_considered == width).all())
 
 
 def completed_q(row: Row) -> Float[Array, "B A"]:
