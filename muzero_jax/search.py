@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from muzero_jax import tree_search
+from muzero_jax.devices import target_device
 from muzero_jax.simulator import Simulator
 from muzero_jax.tree_search import FirstRound, Grow, Row, first_argmax, row_of
 from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput
@@ -117,8 +118,13 @@ def puct_search(
     return search
 
 
-def _first_round(scores: Float[Array, "B A"], num_considered: Int[Array, " B"], width: int) -> FirstRound:
-    """The `width` highest scores in turn, where every game considers as many: sigma(q) is alike for all unvisited."""
+def _first_round(scores: Float[Array, "B A"], num_considered: Int[Array, " B"], width: int) -> FirstRound | None:
+    """The `width` highest scores in turn, where every game considers as many: sigma(q) is alike for all unvisited.
+
+    None on a CPU, where a call costs what it computes: a search took 1.02 to 1.04 times as long.
+    """
+    if target_device().platform == "cpu":
+        return None
     action = jax.lax.top_k(scores, width)[1].T
     return FirstRound(action, (num_considered == width).all())
 

@@ -205,9 +205,7 @@ def _add_round(tree: Tree, expand: Expand, action: Int[Array, "W B"]) -> Tree:
     node = expand(action.ravel(), jax.tree.map(repeat, tree.embedding))
     node = jax.tree.map(lambda x: x.reshape(width, num_games, *x.shape[1:]), node)
     outcome = node.reward + node.discount * node.value
-    root_value = tree.value[ROOT]
-    for i in range(width):  # one by one, so that it is rounded as `_backup` rounds it
-        root_value = (root_value * (i + 1) + outcome[i]) / (i + 2)
+    root_value = (tree.value[ROOT] + outcome.sum(0)) / (width + 1)
     edge = ROOT, jnp.arange(num_games), action
     return tree._replace(
         prior=write(tree.prior, node.prior),

@@ -1,6 +1,7 @@
 """Our trees are mctx's, node for node; plus the two helpers that this rests on, and what a tree must always satisfy."""
 
 from functools import cache, partial
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +22,6 @@ from tests.reference.tabular import TABULAR, Table
 
 NUM_ROOTS, NUM_ACTIONS, NUM_STATES, BUDGET = 1000, 5, 64, 24
 WORLD = learned_model(TABULAR, -1.0)
-LOOPS = {"while", "scan"}
 
 
 def gumbel(engine, world, rescale_values=False, num_simulations=BUDGET):
@@ -123,49 +123,42 @@ def test_a_simulation_that_would_go_too_deep_looks_at_the_last_node_again_as_in_
 @pytest.mark.parametrize(("engine", "has_loops"), [("loop_free", False), ("own", True)])
 @pytest.mark.parametrize("kind", ["gumbel", "puct"])
 def test_a_simulation_has_loops_or_none(kind, engine, has_loops):
-    """Beside the one loop over simulations, which writes the tree, and those that draw the root's noise before it."""
+    """Beside the one loop over simulations, and those that draw the root's noise before it."""
     program = equations(jax.make_jaxpr(MAKE[kind](engine, WORLD))(*roots(False)).jaxpr)
-    tree_shape = (BUDGET + 1, NUM_ROOTS, NUM_ACTIONS)
-    (simulations,) = (
-        equation
-        for equation in program
-        if equation.primitive.name in LOOPS and tree_shape in [variable.aval.shape for variable in equation.outvars]
-    )
-    body = simulations.params["jaxpr" if simulations.primitive.name == "scan" else "body_jaxpr"]
-    assert bool(LOOPS & primitives(body.jaxpr)) == has_loops
+    simulations = next(equation for equation in program if equation.params.get("length") == BUDGET)
+    assert bool({"while", "scan"} & primitives(simulations.params["jaxpr"].jaxpr)) == has_loops
 
 
-def first_round_alone(engine, legal):
-    """A search in a world that knows nothing of a node unless it is asked about four a game at once."""
+def as_on_an_accelerator(monkeypatch):
+    """What is traced from here on takes the way of accelerators, on whatever there is."""
+    monkeypatch.setattr(search, "target_device", lambda: SimpleNamespace(platform="gpu"))
+
+
+@pytest.mark.parametrize("has_illegal_actions", [False, True])
+@pytest.mark.parametrize("engine", ["own", "loop_free"])
+def test_gumbels_first_round_in_one_call_leads_to_the_same_trees(engine, has_illegal_actions, monkeypatch):
+    """Where all five actions are legal in every game, so that it is one; and where some have fewer than four."""
+    in_turn, _ = found_in_tables("gumbel", engine, has_illegal_actions)
+    as_on_an_accelerator(monkeypatch)
+    at_once = jax.device_get(jax.jit(gumbel(engine, WORLD))(*roots(has_illegal_actions)))
+    for x, y in zip(jax.tree.leaves(at_once), jax.tree.leaves(in_turn), strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["own", "loop_free"])
+def test_a_first_round_is_one_call_only_if_every_game_considers_as_many_actions(engine, monkeypatch):
+    """In a world that says nothing of a node unless it is asked about four a game at once."""
+    as_on_an_accelerator(monkeypatch)
 
     def expand(params, action, embedding):
         node = WORLD.expand(params, action, embedding)
         is_round = action.shape == (4 * NUM_ROOTS,)
         return node if is_round else node._replace(value=jnp.full_like(node.value, jnp.nan))
 
-    table, key, state, _ = roots(False)
-    return jax.jit(gumbel(engine, WORLD._replace(expand=expand), num_simulations=4))(table, key, state, legal)
-
-
-@pytest.mark.parametrize("engine", ["own", "loop_free"])
-def test_gumbels_first_round_is_one_network_call_if_every_game_has_as_many_legal_actions(engine):
-    _, _, _, legal = roots(False)
-    assert not np.isnan(first_round_alone(engine, legal).value).any()
-    assert np.isnan(first_round_alone(engine, legal.at[7, :2].set(False)).value).all()
-
-
-@pytest.mark.parametrize("engine", ["own", "loop_free"])
-def test_a_first_round_in_one_call_finds_the_trees_of_one_call_a_simulation(engine):
-    """Four of five actions legal everywhere: known beforehand. Fewer in one game only: not, for any."""
     table, key, state, legal = roots(False)
-    legal = legal.at[::2, 3].set(False)
-    at_once, in_turn = (
-        jax.device_get(compiled("gumbel", engine)(table, key, state, mask))
-        for mask in (legal, legal.at[7, :2].set(False))
-    )
-    others = np.arange(NUM_ROOTS) != 7
-    for x, y in zip(at_once.tree, in_turn.tree, strict=True):
-        np.testing.assert_array_equal(x[:, others], y[:, others])
+    search_fn = jax.jit(gumbel(engine, WORLD._replace(expand=expand), num_simulations=4))
+    assert not np.isnan(search_fn(table, key, state, legal).value).any()
+    assert np.isnan(search_fn(table, key, state, legal.at[7, :2].set(False)).value).all()
 
 
 @cache
