@@ -178,7 +178,7 @@ def plot_curves(run_dir: str | Path) -> Path:
     figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.12)
     (strength, rating), (loss, speed) = figure.subplots(2, 2)
     opponents = {f"eval/{name}": name for record in records for name in scores(record)}
-    _panel(strength, records, opponents, "Score against fixed opponents", "score (%)", scale=100, marker="o")
+    _panel(strength, records, opponents, "Score against", "score (%)", scale=100, marker="o")
     strength.axhline(50, color="0.6", linewidth=0.8, linestyle="--", zorder=1)
     strength.set_ylim(-3, 103)
     _panel(rating, records, {ELO: "Elo"}, "Rating among the run's own versions", "Elo (first version = 0)", marker="o")
@@ -209,5 +209,15 @@ def _panel(axes: Any, records: list[Record], names: Mapping[str, str], title: st
     if log:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    if len(names) > 1:
-        axes.legend(frameon=False, fontsize=9)
+    if len(names) > 1:  # over the panel, where there are no curves
+        axes.legend(
+            loc="lower right",
+            bbox_to_anchor=(1, 1),
+            ncols=len(names),
+            frameon=False,
+            fontsize=8.5,
+            borderaxespad=0.2,
+            handlelength=1.1,
+            handletextpad=0.4,
+            columnspacing=1.0,
+        )

@@ -121,7 +121,7 @@ def puct_search(
 def _first_round(scores: Float[Array, "B A"], num_considered: Int[Array, " B"], width: int) -> FirstRound | None:
     """The `width` highest scores in turn, where every game considers as many: sigma(q) is alike for all unvisited.
 
-    None on a CPU, where a call costs what it computes: a search took 1.02 to 1.04 times as long.
+    None on a CPU, where a call costs what it computes and a search gained nothing by it.
     """
     if target_device().platform == "cpu":
         return None
