@@ -58,11 +58,11 @@ def tic_tac_toe() -> Config:
 def hex_any(board_size: int) -> Config:
     """python experiments/train.py --env hex --board-size 5
 
-    5x5: 98% against rollout MCTS with 100 simulations after 1.4 minutes; after 15, 90.0% [88.1, 91.7] and 87.3% [85.1,
-    89.2] with 1,000 (two runs), and 98.7% [96.3, 99.6] of the solved positions that can be won and lost are kept won.
-    Half of all games are lost by strategy, because of the swap: 4x4 scores 86% against 1,000 simulations after 8
-    minutes, 3x3 57% after 3, where the best there is scores some 90% and 59% (scripts/best_reply.py), and neither loses
-    as second player. From 7x7 on a tower, of which nothing was measured.
+    5x5: 100% against rollout MCTS with 100 simulations and 93.0% [90.4, 94.9] with 1,000 after 1.3 minutes; after 15,
+    95.2% [93.7, 96.4] with 1,000, and 98.1% [95.6, 99.2] of the solved positions that can be won and lost are kept won.
+    Half of all games are lost by strategy, because of the swap: 4x4 scores 86.9% [85.4, 88.3] against 1,000 simulations
+    after 8 minutes, 3x3 58.9% [56.8, 61.0] after 3, where the best there is scores some 90% and 59%
+    (scripts/best_reply.py). From 7x7 on a tower, of which nothing was measured.
     """
     # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
     opening_plies = 1
@@ -70,11 +70,12 @@ def hex_any(board_size: int) -> Config:
         budgets = (100, 1000) if board_size <= 9 else (100,) if board_size <= 13 else ()
         config = tower("hex", num_bins=2, mcts_simulations=budgets, opening_plies=opening_plies)
         return replace(config, board_size=board_size)
-    exploration = 2.5 / board_size**2  # about one or two random moves a game
+    exploration = 2.5 / board_size**2  # about two random moves a game
     config = small_board("hex", longest_game=board_size**2, num_bins=2, exploration=exploration)
     # To a network that judges exactly all moves are alike in a position that it knows to be lost, and half of all games
-    # begin in one. Among players who err they differ: with returns that run through random moves it resists, and scores
-    # 95% against rollout MCTS with 1,000 simulations on 5x5, where it scored 87 to 90% (docs/design.md).
+    # begin in one. Among players who err they differ: with returns that run through random moves, twice as many as
+    # before, it resists, and scores 95% in place of 87 to 90% on 5x5 (docs/design.md). A value is no longer that of
+    # perfect play, and the search's own reaches no target.
     return replace(
         config,
         board_size=board_size,

@@ -23,7 +23,7 @@ from jax import Array, lax
 
 from muzero_jax import search
 from muzero_jax.simulator import Node
-from muzero_jax.tree_search import ROOT, UNVISITED, Expand, FirstRound, RootRule, Rule, Tree, add, begin, row_of
+from muzero_jax.tree_search import ROOT, UNVISITED, Expand, FirstRound, RootRule, Row, Rule, Tree, add, plant, row_of
 
 MAX_DEPTH = 16
 """Moves from the root to the deepest node; at least 2."""
@@ -48,7 +48,8 @@ def grow(
     first_round: FirstRound | None = None,
 ) -> Tree:
     """As `tree_search.grow`. `rule` must take any number of rows at once."""
-    games = jnp.arange(root.value.shape[0])
+    num_nodes, num_games = num_simulations + 1, root.value.shape[0]
+    games = jnp.arange(num_games)
 
     def simulate(simulation: Array, carry: tuple[Tree, _Memory]) -> tuple[Tree, _Memory]:
         tree, memory = carry
@@ -66,24 +67,59 @@ def grow(
             tree = _backup(tree, simulation + 1, path, depth)
             return tree, _remember(tree, memory, simulation + 1, path, depth, rule)
 
-    tree, num_done = begin(root, expand, num_simulations, first_round)
-    width = 0 if first_round is None else len(first_round.action)
-    memory = _first_memory(tree, width, rule)
-    return lax.fori_loop(num_done, num_simulations, simulate, (tree, memory))[0]
-
-
-def _first_memory(tree: Tree, width: int, rule: Rule) -> _Memory:
-    """What roots know, and `width` children of theirs; where there are none yet, it is written over as they come."""
-    num_nodes, num_games = tree.value.shape
+    nowhere = jnp.full((num_nodes, num_games, min(num_simulations, MAX_DEPTH) + 1), num_nodes)
     zeros = jnp.zeros((num_nodes, num_games), jnp.int32)
-    children = jnp.arange(1, width + 1)[:, None]
-    nowhere = jnp.full((num_nodes, num_games, min(num_nodes - 1, MAX_DEPTH) + 1), num_nodes)
-    flat = jnp.repeat(children, num_games), jnp.tile(jnp.arange(num_games), width)
-    return _Memory(
-        action=zeros.at[1 : width + 1].set(rule(row_of(tree, *flat)).reshape(width, num_games)),
-        end=zeros.at[1 : width + 1].set(children),
-        depth=zeros.at[1 : width + 1].set(1),
-        path=nowhere.at[: width + 1, :, 0].set(ROOT).at[1 : width + 1, :, 1].set(children),
+    carry = plant(root, num_nodes), _Memory(zeros, zeros, zeros, nowhere.at[ROOT, :, 0].set(ROOT))
+    num_done = 0
+    if first_round is not None:
+        num_done = len(first_round.action)
+        carry = lax.cond(
+            first_round.is_known,
+            lambda carry: _simulate_at_once(*carry, first_round.action, expand, rule),
+            lambda carry: lax.fori_loop(0, num_done, simulate, carry),
+            carry,
+        )
+    return lax.fori_loop(num_done, num_simulations, simulate, carry)[0]
+
+
+def _simulate_at_once(tree: Tree, memory: _Memory, action: Array, expand: Expand, rule: Rule) -> tuple[Tree, _Memory]:
+    """The first W simulations, which take these different actions [W, B] of the root: one call, one write."""
+    width, num_games = action.shape
+    nodes = jnp.arange(1, width + 1)[:, None]
+
+    def repeat(x):
+        return jnp.broadcast_to(x[ROOT], (width, *x.shape[1:])).reshape(width * num_games, *x.shape[2:])
+
+    def write(rows, new):
+        return rows.at[1 : width + 1].set(new)
+
+    with jax.named_scope("expand"):
+        node = expand(action.ravel(), jax.tree.map(repeat, tree.embedding))
+        taken = rule(Row(node.prior, *jnp.zeros((2, *node.prior.shape)), node.value, node.value))
+        node = jax.tree.map(lambda x: x.reshape(width, num_games, *x.shape[1:]), node)
+    with jax.named_scope("backup"):
+        outcome = node.reward + node.discount * node.value
+        edge = ROOT, jnp.arange(num_games), action
+        value = (tree.value[ROOT] + outcome.sum(0)) / (width + 1)
+        tree = Tree(
+            prior=write(tree.prior, node.prior),
+            visits=tree.visits.at[edge].set(1),
+            q=tree.q.at[edge].set(outcome),
+            children=tree.children.at[edge].set(nodes),
+            raw_value=write(tree.raw_value, node.value),
+            value=write(tree.value, node.value).at[ROOT].set(value),
+            count=write(tree.count, 1).at[ROOT].set(width + 1),
+            reward=write(tree.reward, node.reward),
+            discount=write(tree.discount, node.discount),
+            parent=write(tree.parent, ROOT),
+            action=write(tree.action, action),
+            embedding=jax.tree.map(write, tree.embedding, node.embedding),
+        )
+    return tree, _Memory(
+        action=write(memory.action, taken.reshape(width, num_games)),
+        end=write(memory.end, nodes),
+        depth=write(memory.depth, 1),
+        path=memory.path.at[1 : width + 1, :, 0].set(ROOT).at[1 : width + 1, :, 1].set(nodes),
     )
 
 
@@ -118,7 +154,9 @@ def _remember(tree: Tree, memory: _Memory, leaf: Array, path: Array, depth: Arra
     node = path[:, 1:]
     num_games, room = node.shape
     rows = jnp.arange(num_games)[:, None]
-    action = rule(row_of(tree, node.T.ravel(), jnp.tile(jnp.arange(num_games), room))).reshape(room, num_games).T
+    flat = node.T.ravel(), jnp.tile(jnp.arange(num_games), room)
+    seen = Row(*(x[flat] for x in (tree.prior, tree.visits, tree.q, tree.raw_value, tree.value)))
+    action = rule(seen).reshape(room, num_games).T
     child = tree.children[node, rows, action]
 
     # What the last node but one leads to has no children.

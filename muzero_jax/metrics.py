@@ -178,7 +178,8 @@ def plot_curves(run_dir: str | Path) -> Path:
     figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.12)
     (strength, rating), (loss, speed) = figure.subplots(2, 2)
     opponents = {f"eval/{name}": name for record in records for name in scores(record)}
-    _panel(strength, records, opponents, "Score against", "score (%)", scale=100, marker="o")
+    only = next(iter(opponents.values())) if len(opponents) == 1 else ""  # with more, a legend goes on with the title
+    _panel(strength, records, opponents, f"Score against {only}", "score (%)", scale=100, marker="o")
     strength.axhline(50, color="0.6", linewidth=0.8, linestyle="--", zorder=1)
     strength.set_ylim(-3, 103)
     _panel(rating, records, {ELO: "Elo"}, "Rating among the run's own versions", "Elo (first version = 0)", marker="o")
@@ -213,7 +214,7 @@ def _panel(axes: Any, records: list[Record], names: Mapping[str, str], title: st
         axes.legend(
             loc="lower right",
             bbox_to_anchor=(1, 1),
-            ncols=len(names),
+            ncols=min(len(names), 4),
             frameon=False,
             fontsize=8.5,
             borderaxespad=0.2,

@@ -16,7 +16,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from muzero_jax import tree_search
-from muzero_jax.devices import target_device
 from muzero_jax.simulator import Simulator
 from muzero_jax.tree_search import FirstRound, Grow, Row, first_argmax, row_of
 from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput
@@ -118,15 +117,12 @@ def puct_search(
     return search
 
 
-def _first_round(scores: Float[Array, "B A"], num_considered: Int[Array, " B"], width: int) -> FirstRound | None:
-    """The `width` highest scores in turn, where every game considers as many: sigma(q) is alike for all unvisited.
+def _first_round(scores: Float[Array, "B A"], num_considered: Int[Array, " B"], width: int) -> FirstRound:
+    """Gumbel's first round: the actions of the `width` highest gumbel + logits, where every game considers as many.
 
-    None on a CPU, where a call costs what it computes and a search gained nothing by it.
+    Only unvisited actions are chosen from, and sigma(q) is the same for all of them (but for rounding).
     """
-    if target_device().platform == "cpu":
-        return None
-    action = jax.lax.top_k(scores, width)[1].T
-    return FirstRound(action, (num_considered == width).all())
+    return FirstRound((num_considered == width).all(), jax.lax.top_k(scores, width)[1].T)
 
 
 def completed_q(row: Row) -> Float[Array, "B A"]:

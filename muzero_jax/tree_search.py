@@ -6,9 +6,6 @@ loop, which would copy the whole tree at every level; a level of the descent gat
 scatters one element a game. The walk draws no random numbers. Trees equal mctx's, node for node.
 
 How a node chooses is passed in as rules over `Row`s, so Gumbel and PUCT, one player and two, share this file.
-
-The first simulations of a search often take one action of the root each, all different, and then need nothing of each
-other. Where a search knows these beforehand, its `FirstRound`, they are one network call and one write.
 """
 
 from collections.abc import Callable
@@ -58,18 +55,16 @@ Rule = Callable[[Row], Array]
 RootRule = Callable[[Row, Array], Array]
 """(Row, index of the simulation) -> action [B], legal."""
 Expand = Callable[[Array, Any], Node]
-"""(action [N], embedding of the node that takes it) -> the node that it leads to; N is B, or W B in a first round."""
+"""(action [B], embedding of the node that takes it) -> the node that it leads to."""
+Grow = Callable[..., Tree]
+"""What `grow` is, or another way to such trees (`loop_free_search.grow`)."""
 
 
 class FirstRound(NamedTuple):
-    """The actions of the root that the first W simulations take, as far as that is known before any of them."""
+    """What a root's rule will say in the first W simulations whatever they find, if that is known beforehand."""
 
-    action: Array  # [W, B] int32, in the order of the simulations
-    is_known: Array  # [] bool: in every game they are W different ones; if not, `action` says nothing
-
-
-Grow = Callable[..., Tree]
-"""What `grow` is, or another way to such trees (`loop_free_search.grow`)."""
+    is_known: Array  # [] bool: in every game they take W different actions; if not, `action` says nothing
+    action: Array  # [W, B] int32
 
 
 def grow(
@@ -83,8 +78,9 @@ def grow(
 ) -> Tree:
     """Runs the simulations (Schrittwieser et al. 2020, appendix B): descend by the rules, expand, back the value up.
 
-    first_round: what `root_rule` would say in the first simulations, if that is known.
+    first_round: of no use here, where simulations take turns. On a CPU they lose nothing by that.
     """
+    del first_round
 
     def simulate(simulation: Array, tree: Tree) -> Tree:
         with jax.named_scope("descend"):
@@ -96,28 +92,15 @@ def grow(
         with jax.named_scope("backup"):
             return _backup(tree, simulation + 1)
 
-    tree, num_done = begin(root, expand, num_simulations, first_round)
-    return lax.fori_loop(num_done, num_simulations, simulate, tree)
+    return lax.fori_loop(0, num_simulations, simulate, plant(root, num_simulations + 1))
 
 
-def begin(root: Node, expand: Expand, num_simulations: int, first_round: FirstRound | None) -> tuple[Tree, Array | int]:
-    """(Trees with room for all simulations, how many they already hold: a first round that is known, or none.)"""
-    tree = plant(root, num_simulations + 1)
-    if first_round is None:
-        return tree, 0
-    action, is_known = first_round
-    with jax.named_scope("expand"):
-        tree = lax.cond(is_known, lambda tree: _add_round(tree, expand, action), lambda tree: tree, tree)
-    return tree, jnp.where(is_known, len(action), 0)
-
-
-def row_of(tree: Tree, node: Array | None = None, game: Array | None = None) -> Row:
-    """The statistics of node [N] of tree `game` [N], by default one of every tree, of its root if no node is named."""
-    columns = tree.prior, tree.visits, tree.q, tree.raw_value, tree.value
-    if node is None:  # needs no gather
-        return Row(*(x[ROOT] for x in columns))
-    game = jnp.arange(node.shape[0]) if game is None else game
-    return Row(*(x[node, game] for x in columns))
+def row_of(tree: Tree, node: Array | None = None) -> Row:
+    """The statistics of node [B] of every tree; of the root, which needs no gather, by default."""
+    if node is None:
+        return Row(*(x[ROOT] for x in (tree.prior, tree.visits, tree.q, tree.raw_value, tree.value)))
+    games = jnp.arange(node.shape[0])
+    return Row(*(x[node, games] for x in (tree.prior, tree.visits, tree.q, tree.raw_value, tree.value)))
 
 
 def first_argmax(scores: Float[Array, "B A"]) -> Int[Array, " B"]:
@@ -187,36 +170,6 @@ def add(tree: Tree, index: Array, node: Node, parent: Array, action: Array) -> T
         reward=write(tree.reward, node.reward),
         discount=write(tree.discount, node.discount),
         parent=write(tree.parent, parent),
-        action=write(tree.action, action),
-        embedding=jax.tree.map(write, tree.embedding, node.embedding),
-    )
-
-
-def _add_round(tree: Tree, expand: Expand, action: Int[Array, "W B"]) -> Tree:
-    """Writes nodes 1 to W of every tree, which have but a root, as its children by these actions; values backed up."""
-    width, num_games = action.shape
-
-    def repeat(x):
-        return jnp.broadcast_to(x[ROOT], (width, *x.shape[1:])).reshape(-1, *x.shape[2:])
-
-    def write(nodes, new):
-        return nodes.at[1 : width + 1].set(new)
-
-    node = expand(action.ravel(), jax.tree.map(repeat, tree.embedding))
-    node = jax.tree.map(lambda x: x.reshape(width, num_games, *x.shape[1:]), node)
-    outcome = node.reward + node.discount * node.value
-    root_value = (tree.value[ROOT] + outcome.sum(0)) / (width + 1)
-    edge = ROOT, jnp.arange(num_games), action
-    return tree._replace(
-        prior=write(tree.prior, node.prior),
-        visits=tree.visits.at[edge].set(1),
-        q=tree.q.at[edge].set(outcome),
-        children=tree.children.at[edge].set(jnp.arange(1, width + 1)[:, None]),
-        raw_value=write(tree.raw_value, node.value),
-        value=write(tree.value, node.value).at[ROOT].set(root_value),
-        count=write(tree.count, 1).at[ROOT].set(width + 1),
-        reward=write(tree.reward, node.reward),
-        discount=write(tree.discount, node.discount),
         action=write(tree.action, action),
         embedding=jax.tree.map(write, tree.embedding, node.embedding),
     )

@@ -30,7 +30,7 @@ KNOWS = {
     "targets": {"types"},
     "simulator": {"types"},
     "tree_search": {"simulator"},
-    "search": {"types", "devices", "simulator", "tree_search"},
+    "search": {"types", "simulator", "tree_search"},
     "mctx_search": {"types", "simulator"},
     "loop_free_search": {"search", "simulator", "tree_search"},
     "narrow_search": {"types", "search", "simulator", "tree_search"},
