@@ -75,7 +75,7 @@ def grow(
         num_done = len(first_round.action)
         carry = lax.cond(
             first_round.is_known,
-            lambda carry: _simulate_at_once(*carry, first_round.action, expand, rule),
+            lambda carry: _simulate_at_once(carry[0], carry[1], first_round.action, expand, rule),
             lambda carry: lax.fori_loop(0, num_done, simulate, carry),
             carry,
         )
@@ -95,7 +95,8 @@ def _simulate_at_once(tree: Tree, memory: _Memory, action: Array, expand: Expand
 
     with jax.named_scope("expand"):
         node = expand(action.ravel(), jax.tree.map(repeat, tree.embedding))
-        taken = rule(Row(node.prior, *jnp.zeros((2, *node.prior.shape)), node.value, node.value))
+        none = jnp.zeros_like(node.prior)
+        taken = rule(Row(prior=node.prior, visits=none, q=none, raw_value=node.value, value=node.value))
         node = jax.tree.map(lambda x: x.reshape(width, num_games, *x.shape[1:]), node)
     with jax.named_scope("backup"):
         outcome = node.reward + node.discount * node.value
