@@ -88,8 +88,8 @@ def hex_any(board_size: int) -> Config:
 def connect_four() -> Config:
     """python experiments/train.py --env connect_four
 
-    After 30 minutes 100% against random, 98% against rollout MCTS with 100 simulations, 88.7% [84.2, 92.0] with 1,000.
-    (89.8% [85.5, 93.0] since the evaluation considers all seven actions.)
+    After 30 minutes 100% against random, 97.3% [94.5, 98.7] against rollout MCTS with 100 simulations, 90.0% [88.1, 91.7]
+    with 1,000, and a win is kept in 94.6% [91.1, 96.7] of the solved positions that can be won and lost.
     """
     config = small_board("connect_four", longest_game=42, num_bins=3, exploration=0.1)
     return replace(
