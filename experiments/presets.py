@@ -73,9 +73,9 @@ def hex_any(board_size: int) -> Config:
     exploration = 2.5 / board_size**2  # about two random moves a game
     config = small_board("hex", longest_game=board_size**2, num_bins=2, exploration=exploration)
     # To a network that judges exactly all moves are alike in a position that it knows to be lost, and half of all games
-    # begin in one. Among players who err they differ: with returns that run through random moves, twice as many as
-    # before, it resists, and scores 95% in place of 87 to 90% on 5x5 (docs/design.md). A value is no longer that of
-    # perfect play, and the search's own reaches no target.
+    # begin in one. Among players who err they differ: since returns run through random moves it resists, and scores 95%
+    # against rollout MCTS with 1,000 simulations on 5x5, where it scored 87 to 90% (docs/design.md). So a value is not
+    # that of perfect play, and the search's own reaches no target.
     return replace(
         config,
         board_size=board_size,
@@ -88,8 +88,8 @@ def hex_any(board_size: int) -> Config:
 def connect_four() -> Config:
     """python experiments/train.py --env connect_four
 
-    After 30 minutes 100% against random, 97.3% [94.5, 98.7] against rollout MCTS with 100 simulations, 90.0% [88.1, 91.7]
-    with 1,000, and a win is kept in 94.6% [91.1, 96.7] of the solved positions that can be won and lost.
+    After 30 minutes 100% against random, 97.3% [94.5, 98.7] against rollout MCTS with 100 simulations, 90.0% [88.1,
+    91.7] with 1,000, and a win is kept in 94.6% [91.1, 96.7] of the solved positions that can be won and lost.
     """
     config = small_board("connect_four", longest_game=42, num_bins=3, exploration=0.1)
     return replace(

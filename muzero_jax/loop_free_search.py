@@ -95,8 +95,8 @@ def _simulate_at_once(tree: Tree, memory: _Memory, action: Array, expand: Expand
 
     with jax.named_scope("expand"):
         node = expand(action.ravel(), jax.tree.map(repeat, tree.embedding))
-        none = jnp.zeros_like(node.prior)
-        taken = rule(Row(prior=node.prior, visits=none, q=none, raw_value=node.value, value=node.value))
+        zeros = jnp.zeros_like(node.prior)
+        taken = rule(Row(prior=node.prior, visits=zeros, q=zeros, raw_value=node.value, value=node.value))
         node = jax.tree.map(lambda x: x.reshape(width, num_games, *x.shape[1:]), node)
     with jax.named_scope("backup"):
         outcome = node.reward + node.discount * node.value
