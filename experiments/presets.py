@@ -62,7 +62,7 @@ def hex_any(board_size: int) -> Config:
     95.2% [93.7, 96.4] with 1,000, and 98.1% [95.6, 99.2] of the solved positions that can be won and lost are kept won.
     Half of all games are lost by strategy, because of the swap: 4x4 scores 86.9% [85.4, 88.3] against 1,000 simulations
     after 8 minutes, 3x3 58.9% [56.8, 61.0] after 3, where the best there is scores some 90% and 59%
-    (scripts/best_reply.py). From 7x7 on a tower, of which nothing was measured.
+    (scripts/best_reply.py). 6x6 was not measured, nor the tower that larger boards take.
     """
     # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
     opening_plies = 1
