@@ -95,8 +95,6 @@ def _simulate_at_once(tree: Tree, memory: _Memory, action: Array, expand: Expand
 
     with jax.named_scope("expand"):
         node = expand(action.ravel(), jax.tree.map(repeat, tree.embedding))
-        zeros = jnp.zeros_like(node.prior)
-        taken = rule(Row(prior=node.prior, visits=zeros, q=zeros, raw_value=node.value, value=node.value))
         node = jax.tree.map(lambda x: x.reshape(width, num_games, *x.shape[1:]), node)
     with jax.named_scope("backup"):
         outcome = node.reward + node.discount * node.value
@@ -116,8 +114,10 @@ def _simulate_at_once(tree: Tree, memory: _Memory, action: Array, expand: Expand
             action=write(tree.action, action),
             embedding=jax.tree.map(write, tree.embedding, node.embedding),
         )
+    statistics = tree.prior, tree.visits, tree.q, tree.raw_value, tree.value
+    row = Row(*(x[1 : width + 1].reshape(width * num_games, *x.shape[2:]) for x in statistics))
     return tree, _Memory(
-        action=write(memory.action, taken.reshape(width, num_games)),
+        action=write(memory.action, rule(row).reshape(width, num_games)),
         end=write(memory.end, nodes),
         depth=write(memory.depth, 1),
         path=memory.path.at[1 : width + 1, :, 0].set(ROOT).at[1 : width + 1, :, 1].set(nodes),
