@@ -23,7 +23,7 @@ from jax import Array, lax
 
 from muzero_jax import search
 from muzero_jax.simulator import Node
-from muzero_jax.tree_search import ROOT, UNVISITED, Expand, FirstRound, RootRule, Row, Rule, Tree, add, plant, row_of
+from muzero_jax.tree_search import ROOT, UNVISITED, Expand, Rule, Rules, Tree, add, plant, row_of, rows_at
 
 MAX_DEPTH = 16
 """Moves from the root to the deepest node; at least 2."""
@@ -38,23 +38,15 @@ class _Memory(NamedTuple):
     path: Array  # [M, B, D + 1] int32, the nodes from the root to this one; past the last, beyond all nodes
 
 
-def grow(
-    root: Node,
-    expand: Expand,
-    *,
-    root_rule: RootRule,
-    rule: Rule,
-    num_simulations: int,
-    first_round: FirstRound | None = None,
-) -> Tree:
-    """As `tree_search.grow`. `rule` must take any number of rows at once."""
+def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int) -> Tree:
+    """As `tree_search.grow`. `rules.below` must take any number of rows at once."""
     num_nodes, num_games = num_simulations + 1, root.value.shape[0]
     games = jnp.arange(num_games)
 
     def simulate(simulation: Array, carry: tuple[Tree, _Memory]) -> tuple[Tree, _Memory]:
         tree, memory = carry
         with jax.named_scope("descend"):
-            chosen = root_rule(row_of(tree), simulation)
+            chosen = rules.root(row_of(tree), simulation)
             child = tree.children[ROOT, games, chosen]
             parent = jnp.where(child == UNVISITED, ROOT, memory.end[child, games])
             action = jnp.where(child == UNVISITED, chosen, memory.action[parent, games])
@@ -65,17 +57,17 @@ def grow(
             depth = memory.depth[parent, games] + 1
             path = memory.path[parent, games].at[games, depth].set(simulation + 1)
             tree = _backup(tree, simulation + 1, path, depth)
-            return tree, _remember(tree, memory, simulation + 1, path, depth, rule)
+            return tree, _remember(tree, memory, simulation + 1, path, depth, rules.below)
 
     nowhere = jnp.full((num_nodes, num_games, min(num_simulations, MAX_DEPTH) + 1), num_nodes)
     zeros = jnp.zeros((num_nodes, num_games), jnp.int32)
     carry = plant(root, num_nodes), _Memory(zeros, zeros, zeros, nowhere.at[ROOT, :, 0].set(ROOT))
-    num_done = 0
+    first_round, num_done = rules.first_round, 0
     if first_round is not None:
         num_done = len(first_round.action)
         carry = lax.cond(
             first_round.is_known,
-            lambda carry: _simulate_at_once(carry[0], carry[1], first_round.action, expand, rule),
+            lambda carry: _simulate_at_once(carry[0], carry[1], first_round.action, expand, rules.below),
             lambda carry: lax.fori_loop(0, num_done, simulate, carry),
             carry,
         )
@@ -114,10 +106,8 @@ def _simulate_at_once(tree: Tree, memory: _Memory, action: Array, expand: Expand
             action=write(tree.action, action),
             embedding=jax.tree.map(write, tree.embedding, node.embedding),
         )
-    statistics = tree.prior, tree.visits, tree.q, tree.raw_value, tree.value
-    row = Row(*(x[1 : width + 1].reshape(width * num_games, *x.shape[2:]) for x in statistics))
     return tree, _Memory(
-        action=write(memory.action, rule(row).reshape(width, num_games)),
+        action=write(memory.action, _ask(rule, tree, jnp.broadcast_to(nodes, action.shape))),
         end=write(memory.end, nodes),
         depth=write(memory.depth, 1),
         path=memory.path.at[1 : width + 1, :, 0].set(ROOT).at[1 : width + 1, :, 1].set(nodes),
@@ -155,9 +145,7 @@ def _remember(tree: Tree, memory: _Memory, leaf: Array, path: Array, depth: Arra
     node = path[:, 1:]
     num_games, room = node.shape
     rows = jnp.arange(num_games)[:, None]
-    flat = node.T.ravel(), jnp.tile(jnp.arange(num_games), room)
-    seen = Row(*(x[flat] for x in (tree.prior, tree.visits, tree.q, tree.raw_value, tree.value)))
-    action = rule(seen).reshape(room, num_games).T
+    action = _ask(rule, tree, node.T).T
     child = tree.children[node, rows, action]
 
     # What the last node but one leads to has no children.
@@ -176,6 +164,12 @@ def _remember(tree: Tree, memory: _Memory, leaf: Array, path: Array, depth: Arra
         depth=lax.dynamic_update_index_in_dim(memory.depth, depth, leaf, axis=0),
         path=lax.dynamic_update_index_in_dim(memory.path, path, leaf, axis=0),
     )
+
+
+def _ask(rule: Rule, tree: Tree, node: Array) -> Array:
+    """The rule's action at nodes [L, B], L of every tree, in one batch."""
+    game = jnp.broadcast_to(jnp.arange(node.shape[1]), node.shape)
+    return rule(rows_at(tree, (node.ravel(), game.ravel()))).reshape(node.shape)
 
 
 gumbel_search = partial(search.gumbel_search, grow=grow)

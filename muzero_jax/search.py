@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from muzero_jax import tree_search
 from muzero_jax.simulator import Simulator
-from muzero_jax.tree_search import FirstRound, Grow, Row, first_argmax, row_of
+from muzero_jax.tree_search import FirstRound, Grow, Row, Rules, first_argmax, row_of
 from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput
 
 _TINY = float(jnp.finfo(jnp.float32).tiny)
@@ -60,10 +60,12 @@ def gumbel_search(
         tree = grow(
             root._replace(prior=jax.nn.softmax(logits)),
             partial(simulator.expand, params),
-            root_rule=lambda row, simulation: choose(row, jnp.asarray(table)[num_considered, simulation]),
-            rule=partial(_improved_policy_rule, sigma),
-            num_simulations=num_simulations,
-            first_round=_first_round(gumbel + logits, num_considered, min(most_considered, logits.shape[-1])),
+            Rules(
+                root=lambda row, simulation: choose(row, jnp.asarray(table)[num_considered, simulation]),
+                below=partial(_improved_policy_rule, sigma),
+                first_round=_first_round(gumbel + logits, num_considered, min(most_considered, logits.shape[-1])),
+            ),
+            num_simulations,
         )
         row = row_of(tree)
         policy = jax.nn.softmax(_mask(logits + sigma(row), legal_action_mask))
@@ -103,9 +105,11 @@ def puct_search(
         tree = grow(
             root._replace(prior=prior),
             partial(simulator.expand, params),
-            root_rule=lambda row, _: first_argmax(jnp.where(legal_action_mask, score(row), -jnp.inf)),
-            rule=lambda row: first_argmax(score(row)),
-            num_simulations=num_simulations,
+            Rules(
+                root=lambda row, _: first_argmax(jnp.where(legal_action_mask, score(row), -jnp.inf)),
+                below=lambda row: first_argmax(score(row)),
+            ),
+            num_simulations,
         )
         policy = tree.visits[0] / num_simulations
         action = first_argmax(policy)

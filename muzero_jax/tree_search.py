@@ -55,9 +55,7 @@ Rule = Callable[[Row], Array]
 RootRule = Callable[[Row, Array], Array]
 """(Row, index of the simulation) -> action [B], legal."""
 Expand = Callable[[Array, Any], Node]
-"""(action [B], embedding of the node that takes it) -> the node that it leads to."""
-Grow = Callable[..., Tree]
-"""What `grow` is, or another way to such trees (`loop_free_search.grow`)."""
+"""(action [N], embedding of the node that takes it) -> the node that it leads to; N is B, or W B in a first round."""
 
 
 class FirstRound(NamedTuple):
@@ -67,24 +65,24 @@ class FirstRound(NamedTuple):
     action: Array  # [W, B] int32
 
 
-def grow(
-    root: Node,
-    expand: Expand,
-    *,
-    root_rule: RootRule,
-    rule: Rule,
-    num_simulations: int,
-    first_round: FirstRound | None = None,
-) -> Tree:
-    """Runs the simulations (Schrittwieser et al. 2020, appendix B): descend by the rules, expand, back the value up.
+class Rules(NamedTuple):
+    """How a search chooses."""
 
-    first_round: of no use here, where simulations take turns. On a CPU they lose nothing by that.
-    """
-    del first_round
+    root: RootRule
+    below: Rule  # at all other nodes
+    first_round: FirstRound | None = None  # of use to `loop_free_search` alone: on a CPU nothing is gained by it
+
+
+Grow = Callable[[Node, Expand, Rules, int], Tree]
+"""What `grow` is, or another way to such trees (`loop_free_search.grow`)."""
+
+
+def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int) -> Tree:
+    """Runs the simulations (Schrittwieser et al. 2020, appendix B): descend by the rules, expand, back the value up."""
 
     def simulate(simulation: Array, tree: Tree) -> Tree:
         with jax.named_scope("descend"):
-            parent, action = _descend(tree, root_rule(row_of(tree), simulation), rule)
+            parent, action = _descend(tree, rules.root(row_of(tree), simulation), rules.below)
         with jax.named_scope("expand"):
             games = jnp.arange(action.shape[0])
             node = expand(action, jax.tree.map(lambda x: x[parent, games], tree.embedding))
@@ -97,10 +95,12 @@ def grow(
 
 def row_of(tree: Tree, node: Array | None = None) -> Row:
     """The statistics of node [B] of every tree; of the root, which needs no gather, by default."""
-    if node is None:
-        return Row(*(x[ROOT] for x in (tree.prior, tree.visits, tree.q, tree.raw_value, tree.value)))
-    games = jnp.arange(node.shape[0])
-    return Row(*(x[node, games] for x in (tree.prior, tree.visits, tree.q, tree.raw_value, tree.value)))
+    return rows_at(tree, ROOT if node is None else (node, jnp.arange(node.shape[0])))
+
+
+def rows_at(tree: Tree, index: Any) -> Row:
+    """The statistics at an index into the axes [M, B], of any kind."""
+    return Row(*(getattr(tree, field)[index] for field in Row._fields))
 
 
 def first_argmax(scores: Float[Array, "B A"]) -> Int[Array, " B"]:
