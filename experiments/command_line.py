@@ -7,10 +7,18 @@ from muzero_jax.devices import is_out_of_memory
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
+LOWER_A_RUNS_SIZES = "lower --self-play.num-envs, --optimiser.batch-size or --optimiser.micro-batch-size"
+"""What `train.py` can do about memory."""
 
 
-def report_errors(main: Callable[[list[str]], int], arguments: list[str]) -> int:
-    """Runs `main`; a ValueError (a mistake with a remedy) or OSError becomes one sentence and exit status 2."""
+def report_errors(
+    main: Callable[[list[str]], int], arguments: list[str], when_memory_is_full: str = LOWER_A_RUNS_SIZES
+) -> int:
+    """Runs `main`; a ValueError (a mistake with a remedy) or OSError becomes one sentence and exit status 2.
+
+    Args:
+      when_memory_is_full: what to do then, by flags that the command has.
+    """
     try:
         return main(arguments)
     except (ValueError, OSError) as error:
@@ -19,11 +27,7 @@ def report_errors(main: Callable[[list[str]], int], arguments: list[str]) -> int
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
-        print(
-            "error: the device's memory is full; lower --self-play.num-envs, --optimiser.batch-size or "
-            "--optimiser.micro-batch-size",
-            file=sys.stderr,
-        )
+        print(f"error: the device's memory is full; {when_memory_is_full}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -214,4 +214,4 @@ def format_fields(result: dict) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(report_errors(main, sys.argv[1:]))
+    sys.exit(report_errors(main, sys.argv[1:], "lower --games, --num-simulations or --budgets, or use --device cpu"))

@@ -211,4 +211,4 @@ def play_in_terminal(a: Arguments, position, thinker, moves) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(report_errors(main, sys.argv[1:]))
+    sys.exit(report_errors(main, sys.argv[1:], "lower --num-simulations or use --device cpu"))

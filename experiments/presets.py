@@ -154,10 +154,12 @@ def default_hex_size() -> tuple[int, str]:
     """The largest board that this machine learns in a sitting, and the reason in words."""
     import jax
 
+    from muzero_jax import devices
+
     device = jax.devices()[0]
     if device.platform == "cpu":
         return 5, "5x5, what a CPU learns in a sitting"
-    limit = (device.memory_stats() or {}).get("bytes_limit", 0) / 2**30
+    limit = devices.memory_stats(device).get("bytes_limit", 0) / 2**30
     if limit and limit < 20:
         return 9, f"9x9, for an accelerator with {limit:.0f} GiB"
     return 11, "11x11, for a large accelerator"

@@ -18,14 +18,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiments import presets
 from experiments.command_line import EXIT_INTERRUPTED, report_errors
 from muzero_jax import config as configs
-from muzero_jax import devices, display, metrics, precision, run_directory
+from muzero_jax import devices, display, metrics, precision, profiling, run_directory
 from muzero_jax.config import Config
 
 
 def choose_default(arguments: list[str]) -> tuple[Config, int]:
     """The config that the flags override (a preset, or that of the run to resume), and the devices at hand.
 
-    A run's own config is read before JAX starts, because it may say how many devices to start it with.
+    A run's own config is read before JAX starts, because it may say how many devices to start it with; so is
+    `--profile`, because XLA reads its flags once.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--env", default="hex")
@@ -35,7 +36,10 @@ def choose_default(arguments: list[str]) -> tuple[Config, int]:
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--device")
     parser.add_argument("--devices", type=optional_int)
+    parser.add_argument("--profile", action="store_true")
     known, _ = parser.parse_known_args(arguments)
+    if known.profile:
+        profiling.keep_kernels_apart()
     if known.resume:
         run_dir = known.run_dir or run_directory.find_default(known.env, known.board_size, known.seed)
         saved = replace(configs.load(run_dir), run_dir=str(run_dir))

@@ -170,7 +170,8 @@ class Config:
     run_dir: str | None = None
     """default: runs/<env>-<size>-seed<seed>"""
     resume: bool = False
-    """go on from the newest checkpoint of run_dir; bit for bit on the same kind and number of devices"""
+    """go on from the newest checkpoint of run_dir; bit for bit on the same kind and number of devices (tested on CPUs;
+    on a GPU the last bits of sums may differ)"""
     overwrite: bool = False
     """delete an existing run_dir first"""
     device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"

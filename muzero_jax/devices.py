@@ -7,9 +7,11 @@ is found, so nobody has to guess whether there is one: JAX is told first and ask
 """
 
 import hashlib
+import math
 import os
 import platform
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +23,8 @@ from jax.sharding import AxisType, Mesh
 AXIS = "data"
 PlanRow = tuple[str, int]
 """A part of a run's memory: its name, and bytes per device."""
+_BACKEND_ERRORS = (RuntimeError, AssertionError)
+"""The latter, without a word, where JAX_PLATFORMS is cuda and no NVIDIA device is visible."""
 
 
 def usable_cores() -> int:
@@ -34,11 +38,11 @@ def configure_devices(device_count: int | None = None, kind: str = "auto") -> in
     """Decides the devices of this process and returns how many to use; call it before anything else touches JAX.
 
     Without accelerators the CPU becomes `device_count` devices (default: one a usable core); with them, `device_count`
-    of those are used (default: all). Raises `ValueError` if there are fewer than `device_count`.
+    of those are used (default: all). Raises `ValueError` if there are fewer than `device_count`, or none at all.
 
     Args:
-      kind: "auto" for the best that JAX finds (TPU, GPU, CPU), or one of these; where there is none of it, one line on
-        stderr says so and what is used instead.
+      kind: "auto" for the best that JAX finds (TPU, GPU, CPU), or one of these; where there is none of it, or it does
+        not start, one line on stderr says so and what is used instead.
     """
     if device_count is not None and device_count < 1:
         raise ValueError(f"--devices is {device_count}, but a run needs at least 1")
@@ -49,14 +53,36 @@ def configure_devices(device_count: int | None = None, kind: str = "auto") -> in
             jax.config.update("jax_platforms", "cpu")
     except RuntimeError:
         already_started = True
-    found = jax.default_backend()
-    if kind not in ("auto", found):
-        print(f"JAX finds no {kind.upper()} on this machine; the {found.upper()} is used instead", file=sys.stderr)
+    _start_backend(kind)
     available = len(jax.devices())
     if device_count is not None and device_count > available:
         reason = "JAX was already in use with" if already_started else "this machine has"
         raise ValueError(f"--devices {device_count} is too many: {reason} {available}; ask for at most {available}")
     return device_count or available
+
+
+def _start_backend(kind: str) -> None:
+    """Starts JAX's best backend; one line on stderr if that is not of the `kind`, or if a better one failed."""
+    try:
+        found = jax.default_backend()
+    except _BACKEND_ERRORS as error:
+        reason = _reason(error)
+        # What JAX started before the failure it keeps, with as many CPU devices as were asked for above.
+        jax.config.update("jax_platforms", "cpu")
+        try:
+            found = jax.default_backend()
+        except _BACKEND_ERRORS as second:
+            raise ValueError(f"JAX cannot start, not even on the CPU: {_reason(second)}") from second
+        print(f"JAX could not start an accelerator, so the {found.upper()} is used: {reason}", file=sys.stderr)
+        return
+    if kind not in ("auto", found):
+        print(f"JAX finds no {kind.upper()} on this machine; the {found.upper()} is used instead", file=sys.stderr)
+
+
+def _reason(error: Exception) -> str:
+    """Why a backend failed, in one line; plugins take several, and the first of them may say little."""
+    text = str(error) or f"there is no device of JAX_PLATFORMS={os.environ.get('JAX_PLATFORMS', '')}"
+    return textwrap.shorten(text, 200, placeholder=" ...")
 
 
 def target_device() -> Any:
@@ -107,8 +133,8 @@ def describe_device(num_devices: int | None = None) -> str:
         plural = "s" if count > 1 else ""
         cores = usable_cores()
         return f"{count} CPU device{plural} ({_cpu_name()}, {cores} core{'s' if cores > 1 else ''})"
-    words = str(getattr(device.client, "platform_version", "")).split()
-    toolkit = words[0] if device.platform == "gpu" and words else device.platform
+    version_text = str(getattr(device.client, "platform_version", ""))  # of a plugin "PJRT C API\ncuda 12090"
+    toolkit = next((name for name in ("cuda", "rocm") if name in version_text), device.platform)
     return f"{f'{count} x ' if count > 1 else ''}{device.device_kind} ({toolkit})"
 
 
@@ -162,11 +188,19 @@ def format_bytes(size: int) -> str:
     return f"{size / 1024**4:.1f} TiB"
 
 
+def memory_stats(device: Any) -> dict[str, int]:
+    """What a `jax.Device` counts of its memory; nothing on a CPU, and where a plugin cannot tell."""
+    try:
+        return device.memory_stats() or {}
+    except RuntimeError:  # JAX's own class for "unimplemented" is one, as is Python's
+        return {}
+
+
 def available_memory_bytes(num_devices: int = 1) -> int | None:
     """Memory each device may fill: the accelerator's limit, or an equal share of free host memory. None: unknown."""
-    stats = jax.devices()[0].memory_stats()
-    if stats and "bytes_limit" in stats:
-        return int(stats["bytes_limit"])
+    limit = memory_stats(jax.devices()[0]).get("bytes_limit")
+    if limit is not None:
+        return int(limit)
     candidates = [_mem_available(), _cgroup_memory_free(Path("/sys/fs/cgroup"))]
     known = [size for size in candidates if size is not None]
     return min(known) // num_devices if known else None
@@ -183,10 +217,7 @@ def _bytes_per_device(tree: Any) -> int:
     def size(leaf: Any) -> int:
         sharding = getattr(leaf, "sharding", None)
         shape = sharding.shard_shape(leaf.shape) if sharding is not None else leaf.shape
-        count = 1
-        for length in shape:
-            count *= length
-        return count * leaf.dtype.itemsize
+        return math.prod(shape) * leaf.dtype.itemsize
 
     return sum(size(leaf) for leaf in jax.tree.leaves(tree))
 

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from jax.sharding import Mesh
 
+from muzero_jax.devices import memory_stats
+
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -56,7 +58,7 @@ class MemoryMeter:
     @property
     def peak(self) -> int | None:
         """Bytes of the device that held most, so far; None where nobody counts."""
-        counted = [(device.memory_stats() or {}).get("peak_bytes_in_use") for device in self._devices]
+        counted = [memory_stats(device).get("peak_bytes_in_use") for device in self._devices]
         return max((size for size in [self._peak, *counted] if size is not None), default=None)
 
 

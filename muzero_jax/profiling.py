@@ -7,6 +7,7 @@ tells an operation's short name only, so the compiled program's text is what joi
 
 import gzip
 import json
+import os
 import re
 import time
 from collections import Counter
@@ -25,6 +26,20 @@ SCOPES = ("rollout", "search", "descend", "expand", "backup", "replay", "update"
 NETWORK = "network"
 """What the modules of the network are called together, whatever scope calls them."""
 _CONTAINERS = ("while", "conditional", "call")
+_NO_COMMAND_BUFFERS = "--xla_gpu_enable_command_buffer="
+"""XLA's flag for the kinds of operations that go into command buffers: none."""
+
+
+def keep_kernels_apart() -> None:
+    """Tells XLA to launch a GPU's kernels one by one, unless XLA_FLAGS says otherwise; call it before JAX starts.
+
+    XLA replays them from command buffers (CUDA graphs), of which a trace cannot tell the operations. Other devices
+    know the flag and ignore it.
+    """
+    flags = os.environ.get("XLA_FLAGS", "").strip()
+    names_a_file = flags[:1] not in ("", "-")  # of flags, to which none can be added here
+    if _NO_COMMAND_BUFFERS not in flags and not names_a_file:
+        os.environ["XLA_FLAGS"] = f"{flags} {_NO_COMMAND_BUFFERS}".strip()
 
 
 class ChunkProfiler:

@@ -163,4 +163,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(report_errors(main, sys.argv[1:]))
+    sys.exit(report_errors(main, sys.argv[1:], "lower --num-simulations or --board-size"))

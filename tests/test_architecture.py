@@ -73,7 +73,7 @@ KNOWS = {
     "devices": {"types"},
     "memory_parts": {"types", "config", "loop_free_search", "narrow_search", "training"},
     "memory": {"types", "config", "devices", "memory_parts", "training"},
-    "memory_meter": set(),
+    "memory_meter": {"devices"},
     "assembly": {"types", "config", "memory", "training"},
     "profiling": set(),
     "autotune": {"config", "devices", "files", "assembly"},

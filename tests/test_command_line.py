@@ -1,10 +1,13 @@
 """What a user types and reads: every mistake is one sentence that says what to do, exit status 2 and no traceback."""
 
 import json
+import os
 import re
+import runpy
 import shutil
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from muzero_jax import config as configs
 from muzero_jax.runner import Result
 from tests.reference import tiny_run
 
+ROOT = Path(__file__).parent.parent
 TINY = (
     "--env tic_tac_toe --devices 2 --network.width 16 --search.num-simulations 4 --self-play.num-envs 8 "
     "--self-play.rollout-length 4 --replay.replay-length 32 --replay.min-frames 12 --targets.unroll-steps 2 "
@@ -182,6 +186,15 @@ def test_a_run_that_is_resumed_by_its_game_starts_its_own_number_of_devices(save
     assert asked == [(tiny_run.CONFIG.devices, "auto")]
 
 
+def test_a_profiled_run_keeps_a_gpus_kernels_apart_before_jax_starts(monkeypatch):
+    seen = []
+    monkeypatch.setattr(devices, "configure_devices", lambda *arguments: seen.append(os.environ["XLA_FLAGS"]) or 2)
+    monkeypatch.setenv("XLA_FLAGS", "")
+    train.choose_default("--env tic_tac_toe".split())
+    train.choose_default("--env tic_tac_toe --profile".split())
+    assert seen == ["", "--xla_gpu_enable_command_buffer="]
+
+
 def test_hex_without_a_size_says_which_it_chose_and_why(capsys):
     config = presets.preset("hex", None)
     assert config.board_size == 5
@@ -315,3 +328,36 @@ def test_ctrl_c_outside_of_training_is_no_traceback(capsys):
 
     assert report_errors(interrupted, []) == EXIT_INTERRUPTED
     assert capsys.readouterr().err == "interrupted\n"
+
+
+COMMANDS = {
+    "experiments/train.py": [],
+    "experiments/evaluate.py": [],
+    "experiments/play.py": ["--run", "nothing"],
+    "scripts/ablation.py": [],
+    "scripts/benchmark.py": [],
+    "scripts/best_reply.py": [],
+    "scripts/hardware_report.py": [],
+}
+
+
+@pytest.mark.parametrize("script", COMMANDS)
+def test_a_full_memory_is_answered_with_flags_that_the_command_has(script, monkeypatch, capsys):
+    def enter(*arguments):
+        monkeypatch.setattr(sys, "argv", [script, *arguments])
+        with pytest.raises(SystemExit) as exit_:
+            runpy.run_path(str(ROOT / script), run_name="__main__")
+        return exit_.value.code, capsys.readouterr()
+
+    _, shown = enter("--help")
+
+    def fill(*arguments):
+        raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1073741824 bytes.")
+
+    monkeypatch.setattr(devices, "configure_devices", fill)
+    status, said = enter(*COMMANDS[script])
+    assert_one_sentence((status, said.out, said.err), "the device's memory is full; ")
+    flags = re.findall(r"--[\w.-]+", said.err)
+    assert flags
+    for flag in flags:
+        assert re.search(re.escape(flag) + r"(?![\w.-])", shown.out), flag

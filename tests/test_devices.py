@@ -1,14 +1,18 @@
 """Devices: counted from the machine, refused with advice, planned by the byte."""
 
+import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
+from experiments import presets
 from muzero_jax import devices
+from muzero_jax.memory_meter import MemoryMeter
 
 
 @pytest.mark.parametrize(
@@ -56,6 +60,118 @@ def test_importing_starts_no_backend_and_the_cpu_becomes_as_many_devices_as_aske
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert result.stdout.startswith("3 3 3 CPU devices (")
+
+
+BROKEN_PLUGIN = """
+from jax._src import xla_bridge
+
+def broken():
+    raise RuntimeError("Outdated driver found.\\nInstalled version: 535")
+
+xla_bridge.register_backend_factory("broken", broken, priority=400, fail_quietly=False)
+"""
+NO_NVIDIA_DEVICE = """
+from jax._src import hardware_utils
+
+hardware_utils.has_visible_nvidia_gpu = lambda: False
+"""
+
+
+@pytest.mark.parametrize(
+    ("machine", "platforms", "reason"),
+    [
+        (
+            BROKEN_PLUGIN,
+            "",
+            "Unable to initialize backend 'broken': Outdated driver found. Installed version: 535 (you",
+        ),
+        (BROKEN_PLUGIN, "broken", "Unable to initialize backend 'broken': Outdated driver found. Installed"),
+        (NO_NVIDIA_DEVICE, "cuda", "there is no device of JAX_PLATFORMS=cuda\n"),
+    ],
+    ids=["plugin found", "plugin named", "no NVIDIA device"],
+)
+def test_an_accelerator_that_does_not_start_is_one_line_and_as_many_cpu_devices_as_asked(machine, platforms, reason):
+    program = machine + (
+        "import jax; from muzero_jax.devices import configure_devices\n"
+        "print(configure_devices(3, 'gpu'), len(jax.devices()), jax.jit(lambda x: x + 1)(1).device.platform)"
+    )
+    environment = os.environ | {"JAX_PLATFORMS": platforms}
+    result = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert (result.stdout, result.returncode) == ("3 3 cpu\n", 0), result.stderr
+    assert result.stderr.startswith(f"JAX could not start an accelerator, so the CPU is used: {reason}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_on_device_cpu_a_broken_accelerator_is_not_even_tried():
+    program = BROKEN_PLUGIN + (
+        "import jax; from muzero_jax.devices import configure_devices\n"
+        "print(configure_devices(3, 'cpu'), jax.default_backend())"
+    )
+    environment = os.environ | {"JAX_PLATFORMS": "broken"}
+    result = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert (result.stdout, result.stderr) == ("3 cpu\n", "")
+
+
+def test_a_long_reason_is_cut_and_a_machine_where_nothing_starts_is_one_sentence(monkeypatch, capsys):
+    def fail():
+        raise RuntimeError("Unable to initialize\nbackend" + " again" * 1000)
+
+    started = jax.default_backend
+    outcomes = iter([fail, started, fail, fail])
+    monkeypatch.setattr(jax, "default_backend", lambda: next(outcomes)())
+    assert devices.configure_devices(2) == 2
+    line = capsys.readouterr().err
+    assert line.endswith(" again ...\n") and line.count("\n") == 1 and len(line) < 300
+    with pytest.raises(ValueError, match="^JAX cannot start, not even on the CPU: Unable to initialize backend again"):
+        devices.configure_devices(2)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("platform", "platform_version", "words"),
+    [
+        ("gpu", "PJRT C API\ncuda 12090", "2 x Some device (cuda)"),
+        ("gpu", "cuda 12020", "2 x Some device (cuda)"),
+        ("gpu", "PJRT C API\nrocm 60300", "2 x Some device (rocm)"),
+        ("tpu", "PJRT C API\nTFRT TPU v4\nBuilt on Nov 1 2026", "2 x Some device (tpu)"),
+        ("gpu", "", "2 x Some device (gpu)"),
+    ],
+)
+def test_an_accelerator_is_described_with_its_toolkit(monkeypatch, platform, platform_version, words):
+    client = SimpleNamespace(platform_version=platform_version)
+    device = SimpleNamespace(platform=platform, device_kind="Some device", client=client)
+    monkeypatch.setattr(jax, "devices", lambda: [device])
+    assert devices.describe_device(2) == words
+
+
+def refuse():
+    raise RuntimeError("UNIMPLEMENTED: MemoryStats")
+
+
+@pytest.mark.parametrize("tell", [refuse, lambda: None, dict])
+def test_a_device_that_tells_nothing_of_its_memory_is_no_error_anywhere(monkeypatch, tell):
+    device = SimpleNamespace(platform="METAL", memory_stats=tell)
+    assert devices.memory_stats(device) == {}
+    meter = MemoryMeter(devices.make_mesh(1))
+    monkeypatch.setattr(meter, "_devices", [device])
+    assert meter.peak is None
+    monkeypatch.setattr(jax, "devices", lambda: [device])
+    monkeypatch.setattr(devices, "_mem_available", lambda: 1000)
+    monkeypatch.setattr(devices, "_cgroup_memory_free", lambda root: None)
+    assert devices.available_memory_bytes() == 1000
+    assert presets.default_hex_size()[0] == 11
+
+
+def test_a_device_that_counts_its_memory_is_believed(monkeypatch):
+    counted = {"bytes_limit": 16 * 2**30, "peak_bytes_in_use": 5}
+    device = SimpleNamespace(platform="gpu", memory_stats=lambda: counted)
+    monkeypatch.setattr(jax, "devices", lambda: [device])
+    assert devices.available_memory_bytes() == 16 * 2**30
+    assert presets.default_hex_size() == (9, "9x9, for an accelerator with 16 GiB")
 
 
 def test_devices_already_in_use_are_kept():

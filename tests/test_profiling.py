@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -71,6 +74,40 @@ def test_without_a_directory_nothing_is_traced(sessions):
         profiler.warmed_up()
         run_chunks(profiler, sessions, 1)
     assert sessions == ["chunk"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, "--xla_gpu_enable_command_buffer="),
+        ("--xla_dump_to=x", "--xla_dump_to=x --xla_gpu_enable_command_buffer="),
+        ("--xla_gpu_enable_command_buffer=+FUSION", "--xla_gpu_enable_command_buffer=+FUSION"),
+        (
+            "--xla_gpu_enable_command_buffer_va_remapping=true",
+            "--xla_gpu_enable_command_buffer_va_remapping=true --xla_gpu_enable_command_buffer=",
+        ),
+        ("a/file/of/flags", "a/file/of/flags"),
+    ],
+)
+def test_command_buffers_are_turned_off_unless_the_user_says_otherwise(monkeypatch, before, after):
+    monkeypatch.setenv("XLA_FLAGS", before or "")
+    if before is None:
+        monkeypatch.delenv("XLA_FLAGS")
+    profiling.keep_kernels_apart()
+    assert os.environ["XLA_FLAGS"] == after
+
+
+def test_a_jaxlib_without_a_gpu_takes_the_flag_and_those_before_it():
+    """It would abort the process at one that it does not know."""
+    program = (
+        "import jax; from muzero_jax import profiling; profiling.keep_kernels_apart();"
+        "print(jax.device_count(), jax.jit(lambda x: x + 1)(1))"
+    )
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=3"}
+    result = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert (result.stdout, result.returncode) == ("3 2\n", 0), result.stderr
 
 
 def test_an_operation_is_known_by_its_scopes_each_named_once():
