@@ -7,14 +7,16 @@ device against all, one program against Python's loop), memory (the plan against
 import argparse
 import json
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.command_line import report_errors
 from muzero_jax import devices
+from muzero_jax.files import write_whole
 
 EXIT_REGRESSION = 1
 SUITES = ("search", "self-play", "learner", "iteration", "memory")
@@ -26,7 +28,7 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--suite", choices=(*SUITES, "all"), default="all")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--quick", action="store_true", help="fewer cases and rounds: half a minute a suite")
-    parser.add_argument("--out", type=Path, help="also write the JSON to this file")
+    parser.add_argument("--out", type=Path, help="also write the JSON to this file, after every case")
     parser.add_argument(
         "--compare", type=Path, help="an older report; what is 10%% slower beyond the spread is named, with status 1"
     )
@@ -46,6 +48,19 @@ def read_report(file: Path) -> dict[str, Any]:
     return report
 
 
+def writable(file: Path) -> Path:
+    """The file that `--out` names, links followed; ValueError, before minutes go into measuring, if it can be none."""
+    file = file.resolve()
+    if file.exists() and not file.is_file():
+        raise ValueError(f"--out {file} exists but is not a file; name another")
+    try:
+        with tempfile.TemporaryFile(dir=file.parent):
+            return file
+    except OSError as error:
+        reason = error.strerror or error
+        raise ValueError(f"--out {file} cannot be written ({reason}); name a file in a folder that can be") from error
+
+
 def results(suites: tuple[str, ...], quick: bool) -> Iterator[dict[str, Any]]:
     """Every record of the suites, measured as it is asked for."""
     from scripts.benchmarks import measuring
@@ -60,19 +75,36 @@ def results(suites: tuple[str, ...], quick: bool) -> Iterator[dict[str, Any]]:
             yield from (measuring.measure(case, effort) for case in measured[suite](quick))
 
 
+def measure(suites: tuple[str, ...], quick: bool, out: Path | None, tables: TextIO) -> dict[str, Any]:
+    """The report; shows each case in `tables` and keeps all so far in `out`, so that what stops it costs one case."""
+    from scripts.benchmarks import report
+
+    new = {"machine": report.machine(), "quick": quick, "results": []}
+    num_kept = 0
+    try:
+        for record in results(suites, quick):
+            new["results"].append(record)
+            print(report.table([record]) + "\n", file=tables, flush=True)
+            if out:
+                write_whole(out, json.dumps(new, indent=2) + "\n")
+                num_kept += 1
+    except BaseException:  # Ctrl-C, or a case that failed
+        kept = f"cases kept in {out}: {num_kept}" if out else "no case is kept, for want of --out"
+        print(kept, file=sys.stderr)
+        raise
+    return new
+
+
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     options = read_arguments(arguments)
     old = read_report(options.compare) if options.compare else None
+    out = writable(options.out) if options.out else None
     devices.configure_devices()
     from scripts.benchmarks import report
 
-    new = {"machine": report.machine(), "quick": options.quick, "results": []}
-    for record in results(SUITES if options.suite == "all" else (options.suite,), options.quick):
-        new["results"].append(record)
-        print(report.table([record]) + "\n", file=sys.stderr if options.json else sys.stdout, flush=True)
-    if options.out:
-        options.out.write_text(json.dumps(new, indent=2) + "\n", encoding="utf-8")
+    suites = SUITES if options.suite == "all" else (options.suite,)
+    new = measure(suites, options.quick, out, sys.stderr if options.json else sys.stdout)
     if options.json:
         print(json.dumps(new, indent=2))
     slower = report.regressions(new, old) if old else []
@@ -82,4 +114,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(report_errors(main, sys.argv[1:]))
+    sys.exit(report_errors(main, sys.argv[1:], "use --quick or another --suite"))

@@ -34,8 +34,14 @@ def record(median, *, spread=0.0, ratio=1.0, higher_is_better=True):
         "case": "a case",
         "unit": "calls/s",
         "higher_is_better": higher_is_better,
-        "rates": {"ours": {"median": median, "spread": spread}},
-        "ratios": [{"numerator": "ours", "denominator": "theirs", "aim": None, "median": ratio, "spread": spread}],
+        "rates": {
+            "ours": {"median": median, "spread": spread, "judged": True},
+            "theirs": {"median": median, "spread": spread, "judged": False},
+        },
+        "ratios": [
+            {"numerator": "ours", "denominator": "theirs", "aim": None, "judged": higher_is_better}
+            | {"median": ratio, "spread": spread}
+        ],
     }
 
 
@@ -88,6 +94,32 @@ def test_what_fell_by_more_than_a_tenth_is_named():
     assert sentence == "search: a case: ours: from 100 to 80, 20% worse (10% allowed)"
 
 
+def test_a_yardstick_that_became_slower_or_faster_is_no_regression_of_ours():
+    new, old = (as_report(measured_case(own, mctx, network)) for own, mctx, network in ((2, 1, 4), (2, 3, 2)))
+    assert report.regressions(new, old) == []  # own / mctx rose, own / network and mctx / network fell
+    worse = as_report(measured_case(own=1, mctx=1, network=4))
+    assert [sentence.split(": ")[2] for sentence in report.regressions(worse, new)] == [
+        f"{suites.OWN} / {suites.MCTX}",
+        suites.OWN,
+    ]
+
+
+def test_an_older_report_that_does_not_say_what_is_judged_is_compared_with():
+    old = as_report(record(100.0))
+    for figure in (*old["results"][0]["rates"].values(), *old["results"][0]["ratios"]):
+        del figure["judged"]
+    assert len(report.regressions(as_report(record(80.0)), old)) == 1
+
+
+def measured_case(own, mctx, network):
+    """The record of the first search case, were its programs as fast as that."""
+    (case, *_) = suites.search(True)
+    rates = {suites.OWN: [own], suites.LOOP_FREE: [2], suites.MCTX: [mctx], suites.NETWORK: [network]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measuring, "in_turn", lambda variants, effort: rates)
+        return measuring.measure(case._replace(make=dict), Effort.quick())
+
+
 def test_what_fell_within_the_spread_of_both_reports_is_no_regression():
     new, old = as_report(record(80.0, spread=0.06)), as_report(record(100.0, spread=0.06))
     assert report.regressions(new, old) == []
@@ -115,6 +147,51 @@ def test_a_case_that_only_one_report_has_is_not_compared():
 @pytest.fixture
 def measured(monkeypatch):
     monkeypatch.setattr(benchmark, "results", lambda suites, quick: iter([record(80.0)]))
+
+
+def stopped_by(error, after=2):
+    """In place of the results: cases 0, 1, ..., then the error."""
+
+    def results(suites, quick):
+        yield from (record(80.0) | {"case": f"case {number}"} for number in range(after))
+        raise error
+
+    return results
+
+
+@pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt(), 130), (ValueError("a case failed"), 2)])
+def test_what_stops_the_measuring_costs_no_result_before_it(error, status, monkeypatch, capsys, tmp_path):
+    file = tmp_path / "new.json"
+    monkeypatch.setattr(benchmark, "results", stopped_by(error))
+    assert report_errors(benchmark.main, ["--out", str(file)]) == status
+    kept, reason = capsys.readouterr().err.splitlines()
+    assert kept == f"cases kept in {file}: 2"
+    assert reason in ("interrupted", "error: a case failed")
+    assert [r["case"] for r in benchmark.read_report(file)["results"]] == ["case 0", "case 1"]
+
+
+def test_without_a_file_nothing_is_kept_and_ctrl_c_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(benchmark, "results", stopped_by(KeyboardInterrupt()))
+    assert report_errors(benchmark.main, []) == 130
+    assert capsys.readouterr().err.splitlines() == ["no case is kept, for want of --out", "interrupted"]
+
+
+def test_an_older_report_stays_until_the_first_case_is_measured(monkeypatch, tmp_path):
+    file = tmp_path / "new.json"
+    file.write_text("older")
+    monkeypatch.setattr(benchmark, "results", stopped_by(KeyboardInterrupt(), after=0))
+    assert report_errors(benchmark.main, ["--out", str(file)]) == 130
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["older"]
+
+
+@pytest.mark.parametrize("name", ["no/such/folder.json", "file/in-a-file.json", "folder"])
+def test_a_file_that_cannot_be_written_is_one_sentence_before_anything_is_measured(name, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(benchmark.devices, "configure_devices", lambda: pytest.fail("too late"))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    assert report_errors(benchmark.main, ["--out", str(tmp_path / name)]) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert sentence.startswith(f"error: --out {tmp_path / name} ") and "; name a" in sentence
 
 
 def test_the_report_names_machine_and_versions_and_is_one_json_object(measured, capsys, tmp_path):
@@ -149,12 +226,41 @@ def test_aims_stand_beside_the_ratios_they_are_for():
 # --- what is measured -------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def nothing_compiles(monkeypatch):
+    """Variants that do nothing in place of those that are programs."""
+
+    def variant(*arguments, **keywords):
+        return Variant(lambda: None, 1.0)
+
+    programs = tuple(suites.PROGRAMS.values())
+    names = {
+        ours: ("Positions", "search_call", "bare_network", "host_driven_self_play", *programs),
+        straightforward: programs,
+    }
+    for module, replaced in names.items():
+        for name in replaced:
+            monkeypatch.setattr(module, name, variant)
+
+
 @pytest.mark.parametrize("suite", suites.SUITES)
 @pytest.mark.parametrize("quick", [True, False])
-def test_every_ratio_of_a_case_asks_about_two_of_its_variants(suite, quick):
+def test_every_ratio_of_a_case_asks_about_two_of_its_variants(suite, quick, nothing_compiles):
     cases = list(suites.SUITES[suite](quick))
     assert cases and len({case.name for case in cases}) == len(cases)
-    assert all(case.suite == suite and case.ratios for case in cases)
+    for case in cases:
+        variants = set(case.make())
+        asked = {name for ratio in case.ratios for name in (ratio.numerator, ratio.denominator)}
+        assert case.suite == suite and asked == variants
+
+
+@pytest.mark.parametrize("suite", suites.SUITES)
+def test_judged_are_ratios_of_ours_to_anything_but_the_bare_network_and_rates_of_ours(suite, nothing_compiles):
+    for case in suites.SUITES[suite](False):
+        judged = {ratio for ratio in case.ratios if ratio.judged}
+        assert judged == {r for r in case.ratios if r.numerator in case.ours and r.denominator != suites.NETWORK}
+        assert set(case.make()) - case.ours <= {suites.MCTX, suites.NETWORK, suites.PLAIN}
+        assert case.ours.isdisjoint({suites.MCTX, suites.NETWORK, suites.PLAIN})
 
 
 @pytest.mark.parametrize("config", [workloads.w1(), workloads.w2(), workloads.hex_tower()], ids=lambda c: c.env)
@@ -206,6 +312,22 @@ def test_our_iteration_goes_on_from_where_it_was():
 def test_the_memory_suite_counts_the_state_of_the_run_and_what_the_program_needs_beside_it():
     state = sum(size for _, size in devices.plan_memory({"state": tiny_run.abstract_state()}))
     assert state < memory.compiled_bytes(tiny_run.program())
+
+
+@pytest.mark.parametrize(
+    ("child", "reason"),
+    [
+        ("import sys; sys.exit('error: this run needs more; lower a flag')", "this run needs more; lower a flag"),
+        ("import jax; jax.eval_shape(lambda: 1 / 0)", "ZeroDivisionError: division by zero"),
+        ("import os; os._exit(9)", "exit status 9"),
+    ],
+)
+def test_a_memory_run_that_fails_is_one_sentence_with_its_last_word(child, reason, monkeypatch):
+    run = memory.subprocess.run
+    monkeypatch.setattr(memory.subprocess, "run", lambda command, **how: run([command[0], "-c", child], **how))
+    with pytest.raises(ValueError) as caught:
+        memory.run_apart("Hex 5x5 preset", 2)
+    assert str(caught.value) == f"the run that measures memory failed (Hex 5x5 preset, 2 devices): {reason}"
 
 
 def test_the_memory_suite_sets_the_plan_beside_what_was_held_where_that_can_be_measured():

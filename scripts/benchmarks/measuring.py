@@ -26,6 +26,7 @@ class Ratio(NamedTuple):
     numerator: str
     denominator: str
     aim: float | None = None  # what the project promises
+    judged: bool = True  # by `--compare`: whether ours is to blame if it falls
 
 
 class Case(NamedTuple):
@@ -36,6 +37,7 @@ class Case(NamedTuple):
     unit: str
     make: Callable[[], dict[str, Variant]]  # builds and compiles; called when the case's turn has come
     ratios: tuple[Ratio, ...] = ()
+    ours: frozenset[str] = frozenset()  # the variants whose rates `--compare` judges
 
 
 class Effort(NamedTuple):
@@ -102,6 +104,9 @@ def measure(case: Case, effort: Effort) -> dict[str, Any]:
         "case": case.name,
         "unit": case.unit,
         "higher_is_better": True,
-        "rates": {name: summary(samples) | {"samples": samples} for name, samples in rates.items()},
+        "rates": {
+            name: summary(samples) | {"judged": name in case.ours, "samples": samples}
+            for name, samples in rates.items()
+        },
         "ratios": ratios,
     }

@@ -18,6 +18,7 @@ from typing import Any
 import jax
 
 from experiments import presets
+from experiments.command_line import report_errors
 from muzero_jax import assembly, devices, runner
 from muzero_jax.checkpoint import Checkpointer
 from muzero_jax.config import Config
@@ -43,7 +44,12 @@ def records(quick: bool) -> Iterator[dict[str, Any]]:
     counts = sorted({1, jax.device_count()})
     for case in list(CASES)[: 1 if quick else None]:
         for count in counts[-1:] if quick else counts:
-            yield record(f"{case}, {count} device{'s' * (count > 1)}", run_apart(case, count))
+            yield record(run_name(case, count), run_apart(case, count))
+
+
+def run_name(case: str, num_devices: int) -> str:
+    """A run in words."""
+    return f"{case}, {num_devices} device{'s' * (num_devices > 1)}"
 
 
 def record(name: str, found: dict[str, int]) -> dict[str, Any]:
@@ -53,9 +59,10 @@ def record(name: str, found: dict[str, int]) -> dict[str, Any]:
         "case": name,
         "unit": "MiB per device",
         "higher_is_better": False,
-        "rates": {key: _exact(size / MIB) for key, size in found.items()},
+        "rates": {key: _exact(size / MIB) | {"judged": True} for key, size in found.items()},
         "ratios": [
-            {"numerator": part, "denominator": whole, "aim": None} | _exact(found[part] / found[whole])
+            # A quotient of plan and program is no better for being higher, or lower.
+            {"numerator": part, "denominator": whole, "aim": None, "judged": False} | _exact(found[part] / found[whole])
             for part, whole in ((PLANNED, MEASURED), (ESTIMATE, MEASURED), (COMPILED, MEASURED))
             if whole in found
         ],
@@ -63,10 +70,20 @@ def record(name: str, found: dict[str, int]) -> dict[str, Any]:
 
 
 def run_apart(case: str, num_devices: int) -> dict[str, int]:
-    """`measure` in a process of its own; it leaves the accelerator's memory to whoever asks for it."""
+    """`measure` in a process of its own; it leaves the accelerator's memory to whoever asks for it.
+
+    Raises ValueError with the last line that the process left on stderr, if it failed.
+    """
     command = [sys.executable, "-m", "scripts.benchmarks.memory", case, str(num_devices)]
-    environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_NUM_CPU_DEVICES": str(num_devices)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    environment = os.environ | {
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        "JAX_NUM_CPU_DEVICES": str(num_devices),
+        "JAX_TRACEBACK_FILTERING": "off",  # else a traceback ends with a note on filtering, not with the error
+    }
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        reason = done.stderr.strip().rpartition("\n")[2].removeprefix("error: ") or f"exit status {done.returncode}"
+        raise ValueError(f"the run that measures memory failed ({run_name(case, num_devices)}): {reason}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -105,5 +122,12 @@ def _exact(value: float) -> dict[str, float]:
     return {"median": value, "spread": 0.0}
 
 
+def main(arguments: list[str]) -> int:
+    """`measure` of a case, by its name, on a number of devices; what it found as the last line on stdout."""
+    case, num_devices = arguments
+    print(json.dumps(measure(CASES[case](), int(num_devices))))
+    return 0
+
+
 if __name__ == "__main__":
-    print(json.dumps(measure(CASES[sys.argv[1]](), int(sys.argv[2]))))
+    sys.exit(report_errors(main, sys.argv[1:], "the case needs more than this machine has"))

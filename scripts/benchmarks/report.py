@@ -55,27 +55,28 @@ def ratio_name(ratio: Record) -> str:
 
 
 def figures(report: Record, *, same_machine: bool) -> Iterator[tuple[str, Record, bool]]:
-    """(name, figure, whether higher is better) of all that two reports can be compared by.
+    """(name, figure, whether higher is better) of all that two reports have in common.
 
-    Ratios travel between machines, rates do not; memory is the same wherever the backend is, but a quotient of plan
-    and program is no better for being higher.
+    Ratios travel between machines, rates and memory do not.
     """
     for record in report["results"]:
         prefix = f"{record['suite']}: {record['case']}: "
         faster = record["higher_is_better"]
-        if faster:
-            yield from ((prefix + ratio_name(ratio), ratio, True) for ratio in record["ratios"])
+        yield from ((prefix + ratio_name(ratio), ratio, faster) for ratio in record["ratios"])
         if same_machine:
             yield from ((prefix + name, rate, faster) for name, rate in record["rates"].items())
 
 
 def regressions(new: Record, old: Record) -> list[str]:
-    """A sentence for each figure of both reports that has worsened by more than TOLERANCE beyond their spreads."""
+    """A sentence for each judged figure of both reports that has worsened by more than TOLERANCE beyond their spreads.
+
+    Which are judged, the new report says; an older one need not.
+    """
     same_machine = new["machine"]["hardware"] == old["machine"]["hardware"]
     before = {name: figure for name, figure, _ in figures(old, same_machine=same_machine)}
     found = []
     for name, figure, higher_is_better in figures(new, same_machine=same_machine):
-        if name not in before:
+        if name not in before or not figure["judged"]:
             continue
         was, now = before[name]["median"], figure["median"]
         allowed = TOLERANCE + figure["spread"] + before[name]["spread"]
