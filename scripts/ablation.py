@@ -52,7 +52,7 @@ def rungs(config: Any) -> tuple[dict[str, Any], Any]:
     from scripts.benchmarks import ours, plain_pipeline, workloads
 
     parts = workloads.parts_of(config)
-    plain, game = plain_pipeline.self_play(config, parts, workloads.noisy_params(parts), moves=4)
+    plain, game = plain_pipeline.self_play(config, parts, workloads.noisy_params(parts.model), moves=4)
     alone = replace(config, self_play=replace(config.self_play, num_envs=1))
     ladder = {
         PLAIN: plain,
@@ -146,4 +146,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(report_errors(main, sys.argv[1:]))
+    sys.exit(report_errors(main, sys.argv[1:], "lower --games or --num-simulations"))

@@ -45,13 +45,13 @@ def main(arguments: list[str]) -> int:
     markdown.check_free(file, a.overwrite)
     command = shlex.join(["python", "scripts/hardware_report.py", *arguments])
     start = time.perf_counter()
-    sections = chapters.measure(
-        machine.find_machine(), plan.quick() if a.quick else plan.full(), command, partial(print, flush=True)
-    )
+    found = machine.find_machine()
+    sizes = plan.choose(quick_look=a.quick, accelerator=found.accelerator is not None)
+    sections = chapters.measure(found, sizes, command, partial(print, flush=True))
     markdown.write(sections, file, (time.perf_counter() - start) / 60)
     print(f"report: {file}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(report_errors(main, sys.argv[1:]))
+    sys.exit(report_errors(main, sys.argv[1:], "use --quick"))

@@ -27,7 +27,7 @@ def parts():
 
 @pytest.fixture(scope="module")
 def params(parts):
-    return workloads.noisy_params(parts)
+    return workloads.noisy_params(parts.model)
 
 
 @pytest.fixture(scope="module")

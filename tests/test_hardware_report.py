@@ -3,6 +3,7 @@
 import itertools
 import os
 import sys
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,8 +12,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from muzero_jax import convolution
 from scripts import hardware_report
-from scripts.report import chapters, interference, machine, markdown, particles, plan, timing
+from scripts.benchmarks.workloads import noisy_params
+from scripts.report import (
+    arithmetic_section,
+    chapters,
+    interference,
+    machine,
+    markdown,
+    particles,
+    particles_section,
+    plan,
+    run_section,
+    timing,
+)
 from scripts.report import network_section as networks
 from scripts.report.crossover import (
     Crossover,
@@ -24,7 +38,8 @@ from scripts.report.crossover import (
 )
 from scripts.report.interference import Interference, taken_share
 from scripts.report.plain_network import initial_then_recurrent
-from scripts.report.run_section import Run, short_run, told_apart
+from scripts.report.precision_section import InDtypes
+from scripts.report.run_section import GpuReadings, Phases, Reading, Run, short_run, told_apart
 from scripts.report.throughput import ALL, NETWORK_ALONE, ONE, Measured, measure_learner, measure_search
 from scripts.report.throughput_section import throughput_section
 from scripts.report.timing import Fresh, Limits, Sample, measure_in_turn, rate, sweep
@@ -39,6 +54,7 @@ TINY = plan.Plan(
     networks=(SMALL,),
     precision_matrix=8,
     precision_batch=2,
+    precision_tower_batch=1,
     searches=(),
     learners=(),
     run=CONFIG,
@@ -54,7 +70,7 @@ RUN = Run(
     seconds={"self-play": 2.0, "learning": 5.0, "evaluation": 1.0, "compilation": 2.0, "final matches": 0.0},
     rates={"games": 10.0, "frames": 100.0, "simulations": 400.0, "updates": 3.0},
     cpu_busy={"training": 0.75},
-    gpu_busy_percent=None,
+    gpu_busy={},
 )
 
 
@@ -182,7 +198,7 @@ def test_a_table_that_takes_too_long_stops_growing(monkeypatch):
 def test_numpy_computes_the_same_network_as_the_library():
     network = SMALL._replace(num_blocks=2, width=16)
     model = networks.build(network)
-    params = networks.make_params(model)
+    params = noisy_params(model)
     observation, action = networks.make_inputs(network, 4)
     root, output = networks.make_inference(model)(params, observation, action)
     arrays = jax.tree.map(np.asarray, params)
@@ -211,13 +227,14 @@ def simulated():
     axis = particles.grid_axis(12)
     return {
         "numpy": particles.simulate_numpy(positions, noise, axis),
+        "scipy": particles.simulate_scipy(positions, noise, axis),
         "transfers": particles.simulate_with_transfers(positions, noise, axis, jax.devices()[0]),
         "fused": jax.device_get(particles.simulate_fused(positions, noise, axis)),
     }
 
 
-@pytest.mark.parametrize("way", ["transfers", "fused"])
-def test_particles_and_their_density_are_the_same_in_all_three_ways(simulated, way):
+@pytest.mark.parametrize("way", ["scipy", "transfers", "fused"])
+def test_particles_and_their_density_are_the_same_in_all_four_ways(simulated, way):
     for result, expected in zip(simulated[way], simulated["numpy"], strict=True):
         assert result.shape == expected.shape
         np.testing.assert_allclose(result, expected, atol=1e-5)
@@ -238,6 +255,15 @@ def test_the_density_is_scipys():
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij")).reshape(2, -1)
     ours = particles.density(np, points, axis)
     np.testing.assert_allclose(ours, kernels(grid).reshape(9, 9), atol=1e-5)
+
+
+def test_scipys_density_is_measured_at_the_smallest_size_and_then_as_long_as_it_is_fast(monkeypatch):
+    monkeypatch.setattr(timing, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(timing, "SHORTEST_SECONDS", 0)
+    sizes = replace(TINY, particles=((20, 4), (30, 4)), limits=Limits(call_seconds=0.0, table_seconds=30.0))
+    section = particles_section.particles_section(machine.find_machine(), sizes, lambda text: None)
+    assert section.tables[0].header[3] == "SciPy"
+    assert [row[3] == "-" for row in section.tables[0].rows] == [False, True]
 
 
 def test_a_report_is_never_overwritten_unasked(tmp_path):
@@ -290,11 +316,99 @@ def test_throughput_memory_and_utilisation_by_hand():
 
     found = machine.find_machine()
     matrices = {"JAX": {10: Sample(1e-3, 1e-3, 1e-3)}, "NumPy": {10: Sample(1e-2, 1e-2, 1e-2)}}  # 2 MFLOP/s at best
-    used = utilisation_section(found, matrices, {}, [searched], [learned], RUN)
+    product = {"float32": 2e-3, "bfloat16": 2.5e-4, "float16": 1.0}  # 1, 8 and 0.002 MFLOP/s
+    product = InDtypes("product", 2000.0, {dtype: Sample(t, t, t) for dtype, t in product.items()}, {})
+    half = replace(CONFIG, network=replace(CONFIG.network, compute_dtype="bfloat16"))
+    searches = [searched, searched._replace(config=half, size=16)]
+    used = utilisation_section(found, matrices, product, {}, searches, [learned], RUN)
     work = Work(CONFIG)
-    assert used.tables[0].rows[0][2] == f"{8 * (work.initial + 4 * work.recurrent) / 2.0 / 2e6:.0%}"
+    flops = 8 * (work.initial + 4 * work.recurrent) / 2.0
+    assert used.tables[0].rows[0][1::2] == ("float32", f"{flops / 2e6:.0%}")
+    assert used.tables[0].rows[2][1::2] == ("bfloat16", f"{2 * flops / 8e6:.0%}")
+    assert "float32 0.002 (JAX), bfloat16 0.008 (JAX)" in used.text
     assert work.updates(1) == 8 * 3 * (work.initial + 2 * work.recurrent)
     assert memory_section(found, [searched], []).tables[0].rows[0][1:] == ("1.0 KiB", "2.0 KiB", "0 B")
+
+
+def test_an_accelerator_gets_larger_sizes_and_a_cpu_keeps_its_own():
+    full = plan.choose(quick_look=False, accelerator=False)
+    assert (full.matrix_sizes[-1], full.precision_matrix) == (4096, 1024)
+    assert (full.precision_batch, full.precision_tower_batch, full.searches[0][1]) == (1024, 64, 512)
+    for quick in (False, True):
+        few, many = (plan.choose(quick_look=quick, accelerator=accelerator) for accelerator in (False, True))
+        assert many.matrix_sizes == (*few.matrix_sizes, 8192)
+        assert (many.precision_matrix, many.precision_tower_batch) == (8192, 1024)
+        assert [n.batches[-1] for n in many.networks] == [4 * n.batches[-1] for n in few.networks]
+
+
+def test_the_command_chooses_the_sizes_by_the_machine(tmp_path, monkeypatch):
+    gpu, chosen = SimpleNamespace(platform="gpu"), []
+    pretended = machine.Machine(device=gpu, host=jax.devices()[0], accelerator=gpu, devices=[gpu], torch=None)
+    monkeypatch.setattr(machine, "find_machine", lambda: pretended)
+    monkeypatch.setattr(chapters, "measure", lambda found, sizes, *_: chosen.append(sizes) or [])
+    assert hardware_report.main(["--quick", "--out", str(tmp_path)]) == 0
+    assert chosen == [plan.for_accelerator(plan.quick())]
+
+
+@pytest.mark.parametrize(
+    ("visible", "asked"),
+    [(None, ["--id=0"]), ("3,1", ["--id=3"]), ("GPU-8932f937, GPU-1", ["--id=GPU-8932f937"]), ("", [])],
+)
+def test_the_gpu_that_is_read_is_the_first_that_jax_may_see(monkeypatch, visible, asked):
+    queries = []
+    answer = SimpleNamespace(stdout="37\n")
+    monkeypatch.setattr(machine.shutil, "which", lambda name: name)
+    monkeypatch.setattr(machine.subprocess, "run", lambda query, **_: queries.append(query[-1]) or answer)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert machine.gpu_busy_percent() == (37.0 if asked else None)
+    assert queries == asked
+
+
+def test_a_gpu_is_read_until_it_says_nothing_more(monkeypatch):
+    over, answers = threading.Event(), iter((40.0, 60.0))
+
+    def answer():
+        percent = next(answers, None)
+        if percent is None:
+            over.set()
+        return percent
+
+    monkeypatch.setattr(run_section, "gpu_busy_percent", answer)
+    monkeypatch.setattr(run_section, "READING_SECONDS", 0.0)
+    with GpuReadings() as readings:
+        assert over.wait(timeout=30.0)
+    assert [reading.busy for reading in readings.values] == [0.4, 0.6]
+    assert all(reading.asked <= reading.answered for reading in readings.values)
+
+
+def test_readings_of_the_gpu_are_shared_out_by_the_phases_of_a_run(monkeypatch):
+    clock = iter((0.0, 10.0, 20.0, 20.9))
+    monkeypatch.setattr(run_section.time, "perf_counter", lambda: next(clock))
+    phases = Phases(lambda text: None)
+    for text in ("compiling", "part  bytes\ntotal  1 B", "training", "final matches"):
+        phases.say(text)
+    phases.end()
+    busy = phases.gpu_busy(
+        [
+            Reading(5.0, 5.1, 0.0),
+            Reading(9.9, 10.1, 0.3),  # answered in the next phase
+            Reading(10.9, 11.0, 0.3),  # may be of the second from 9.9 on
+            Reading(11.0, 11.1, 0.8),
+            Reading(19.0, 19.1, 1.0),
+            Reading(20.8, 20.9, 0.3),  # as is this one
+            Reading(22.0, 22.1, 0.3),  # after the run
+        ]
+    )
+    assert busy == {"compiling": 0.0, "training": pytest.approx(0.9)}
+    run = RUN._replace(cpu_busy={"compiling": 0.1, "training": 0.2, "final matches": 0.3}, gpu_busy=busy)
+    rows = run_section.run_section(machine.find_machine(), run).tables[2].rows
+    assert rows[3:] == [
+        ('GPU, after "compiling"', "0%"),
+        ('GPU, after "training"', "90%"),
+        ('GPU, after "final matches"', "-"),
+    ]
 
 
 def test_a_run_too_short_to_tell_learning_from_self_play_says_so():
@@ -322,9 +436,8 @@ def test_a_short_run_tells_where_its_time_went():
 
 
 def test_with_an_accelerator_the_crossover_is_between_it_and_the_cpu():
-    host, other = jax.devices()
     gpu = SimpleNamespace(platform="gpu")
-    pretended = machine.Machine(device=gpu, host=host, accelerator=gpu, devices=[gpu], torch=None)
+    pretended = machine.Machine(device=gpu, host=jax.devices()[0], accelerator=gpu, devices=[gpu], torch=None)
     times = {
         "JAX GPU": exactly(b1=4.0, b100=4.0),
         "JAX CPU": exactly(b1=1.0, b100=100.0),
@@ -336,7 +449,31 @@ def test_with_an_accelerator_the_crossover_is_between_it_and_the_cpu():
         ("JAX CPU", networks.COPIES, "10 (between 1 and 100)"),
     ]
     assert "no accelerator" not in section.text
-    # The same candidates as on a machine with a GPU, its place taken by the second CPU device.
+
+
+def test_every_candidate_is_traced_for_the_device_that_it_runs_on(monkeypatch):
+    """A convolution asks for it while it is traced; of one trace for both, the CPU would run the accelerator's."""
+    host, other = jax.devices()  # the second in a GPU's place
     stand_in = machine.Machine(device=other, host=host, accelerator=other, devices=[other], torch=None)
-    measured = networks.network_times(stand_in, TINY, SMALL._replace(batches=(1,)), lambda text: None)
-    assert networks.COPIES in measured
+    monkeypatch.setattr(arithmetic_section, "labels", lambda found: {"JAX GPU": other, "JAX CPU": host})
+    monkeypatch.setattr(timing, "PAUSE_SECONDS", 0)
+    asked, traced_for = [], {}
+    target_device, measure = convolution.target_device, timing.measure_in_turn
+
+    def asks():
+        asked.append(target_device())
+        return asked[-1]
+
+    def measure_one_by_one(candidates):
+        times = {}
+        for name, candidate in candidates.items():
+            asked.clear()
+            times |= measure({name: candidate})
+            traced_for[name] = set(asked)
+        return times
+
+    monkeypatch.setattr(convolution, "target_device", asks)
+    monkeypatch.setattr(timing, "measure_in_turn", measure_one_by_one)
+    tower = plan.Network("tower", "tower", 4, 1, 3, (1,))
+    networks.network_times(stand_in, TINY, tower, lambda text: None)
+    assert traced_for == {"JAX GPU": {other}, "JAX CPU": {host}, networks.COPIES: set()}  # copies: the GPU's trace

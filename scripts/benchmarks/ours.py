@@ -38,7 +38,7 @@ def search_call(config: Config, positions: Positions) -> Variant:
     parts = workloads.parts_of(config)
     search = jax.jit(without_trees(training.make_search(config, parts.environment, parts.model, noise=True)))
     arguments = (
-        workloads.noisy_params(parts),
+        workloads.noisy_params(parts.model),
         jax.random.key(2),
         positions.observation,
         positions.legal_action_mask,
@@ -54,7 +54,7 @@ def without_trees(search: SearchFn) -> SearchFn:
 def bare_network(config: Config, positions: Positions) -> Variant:
     """The network calls of one search and nothing else."""
     parts = workloads.parts_of(config)
-    params = workloads.noisy_params(parts)
+    params = workloads.noisy_params(parts.model)
     call = network_calls(parts, config.search.num_simulations)
     return Variant(lambda: call(params, positions.observation), 1.0)
 
@@ -95,7 +95,7 @@ def self_play(config: Config, num_devices: int) -> Variant:
 
     specs = (EVERYWHERE, GAMES, EVERYWHERE), (GAMES, PartitionSpec(None, AXIS))
     program = jax.jit(shard_map(play, mesh, *specs), donate_argnums=1)
-    params = jax.device_put(workloads.noisy_params(parts), NamedSharding(mesh, EVERYWHERE))
+    params = jax.device_put(workloads.noisy_params(parts.model), NamedSharding(mesh, EVERYWHERE))
     actor = jax.device_put(_games(config, parts), NamedSharding(mesh, GAMES))
     state = {"actor": actor, "key": jax.device_put(jax.random.key(3), NamedSharding(mesh, EVERYWHERE))}
 
@@ -110,7 +110,7 @@ def host_driven_self_play(config: Config) -> Variant:
     """The same moves driven from Python: one compiled search and step a move, everything brought to the host."""
     parts = workloads.parts_of(config)
     play = jax.jit(partial(rollout, environment=parts.environment, search=parts.search, length=1, exploration=0.0))
-    params = workloads.noisy_params(parts)
+    params = workloads.noisy_params(parts.model)
     state = {"actor": _games(config, parts)}
     key = jax.random.key(3)
 
@@ -133,7 +133,7 @@ def filled_state(config: Config, parts: Parts) -> TrainState:
     """A run's state with a ring full of random play and noisy parameters, on one device."""
     num_envs, length = config.self_play.num_envs, config.replay.replay_length
     actor, moves = workloads.random_play(parts.environment, jax.random.key(4), num_envs=num_envs, length=length)
-    params = workloads.noisy_params(parts)
+    params = workloads.noisy_params(parts.model)
     learner_state = learner.init(parts.model, parts.optimiser, jax.random.key(0))
     learner_state = learner_state._replace(params=params)
     ring = ReplayState(moves, jnp.int32(0), jnp.int32(length))

@@ -17,7 +17,7 @@ from muzero_jax.config import Config, NetworkConfig, OptimiserConfig, ReplayConf
 from muzero_jax.config import TargetConfig as Targets
 from muzero_jax.legal_actions import uniform_legal_action
 from muzero_jax.training import Parts
-from muzero_jax.types import ActorState, Environment, Params, SearchOutput, Transition
+from muzero_jax.types import ActorState, Environment, Model, Params, SearchOutput, Transition
 
 # float32 on every device, because that is what the programs compute in that ours is measured against.
 MLP = NetworkConfig(kind="mlp", width=64, num_bins=3, compute_dtype="float32")
@@ -85,12 +85,12 @@ def hex_tower(num_envs: int = 64) -> Config:
     return whole_iteration(config, batch_size=64, updates=2)
 
 
-def noisy_params(parts: Parts, seed: int = 0) -> Params:
+def noisy_params(model: Model, seed: int = 0) -> Params:
     """Parameters as of no particular training: fresh ones with noise on every leaf."""
 
     def init(key):
         init_key, noise_key = jax.random.split(key)
-        return with_noise(parts.model.init(init_key), noise_key)
+        return with_noise(model.init(init_key), noise_key)
 
     return jax.jit(init)(jax.random.key(seed))
 

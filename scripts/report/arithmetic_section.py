@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from scripts.report.formatting import by_size, spread
 from scripts.report.machine import Device, Machine, torch_device
 from scripts.report.plan import Plan
 from scripts.report.records import LinePlot, Section
-from scripts.report.timing import Candidate, Times, rates, sweep
+from scripts.report.timing import Candidate, On, Times, rates, sweep
 
 Say = Callable[[str], None]
 PRODUCT = jax.jit(jnp.matmul)
@@ -44,13 +44,19 @@ def matrix_times(machine: Machine, plan: Plan, say: Say) -> Times:
 
 def _products(machine: Machine, size: int) -> dict[str, Candidate]:
     x, y = np.random.default_rng(0).normal(size=(2, size, size)).astype(np.float32)
-    candidates: dict[str, Candidate] = {
-        label: partial(PRODUCT, *jax.device_put((x, y), device)) for label, device in labels(machine).items()
-    }
+    candidates = on_jax(machine, PRODUCT, x, y)
     candidates["NumPy"] = partial(np.matmul, x, y)
     if machine.torch:
         candidates["PyTorch"] = on_torch(machine, machine.torch.matmul, x, y)
     return candidates
+
+
+def on_jax(machine: Machine, function: Callable, *arguments: Any) -> dict[str, Candidate]:
+    """`function` of the arguments on each of JAX's devices, where they lie already, by the name that the tables use."""
+    return {
+        label: On(device, partial(function, *jax.device_put(arguments, device)))
+        for label, device in labels(machine).items()
+    }
 
 
 def on_torch(machine: Machine, function: Callable, *arrays: np.ndarray) -> Candidate:
@@ -134,9 +140,7 @@ def vector_section(machine: Machine, plan: Plan, say: Say) -> Section:
 
 def _vectors(machine: Machine, operation: VectorOperation, size: int) -> Mapping[str, Candidate]:
     x, y = np.random.default_rng(0).normal(size=(2, size)).astype(np.float32)
-    candidates: dict[str, Candidate] = {
-        label: partial(operation.jax, *jax.device_put((x, y), device)) for label, device in labels(machine).items()
-    }
+    candidates = on_jax(machine, operation.jax, x, y)
     candidates["NumPy"] = partial(operation.numpy, x, y)
     if machine.torch and operation.torch_name:
         candidates["PyTorch"] = on_torch(machine, getattr(machine.torch, operation.torch_name), x)

@@ -11,7 +11,7 @@ from scripts.report.machine import Machine, hardware_section
 from scripts.report.network_section import network_section, network_times
 from scripts.report.particles_section import particles_section
 from scripts.report.plan import Network, Plan
-from scripts.report.precision_section import precision_section
+from scripts.report.precision_section import precision_section, precision_works
 from scripts.report.records import Section
 from scripts.report.run_section import Run, run_section, short_run
 from scripts.report.throughput import measure_learner, measure_search
@@ -54,7 +54,7 @@ def measure(
         with others.stage(f"{network.name} network"):
             networks[network] = network_times(machine, plan, network, say(f"{network.name} network, batch"))
     with others.stage("precision"):
-        precision = precision_section(machine, plan, say("precision"))
+        precisions = precision_works(machine, plan, say("precision"))
     tell = say("search")
     with others.stage("search"):
         searches = [measure_search(*row, count, tell) for row in in_time(plan.searches, plan.limits, tell)]
@@ -73,11 +73,11 @@ def measure(
         matrix_section(matrices),
         vectors,
         network_section(plan, by_name),
-        precision,
+        precision_section(machine, precisions),
         crossover_section(machine, matrices, by_name),
         throughput_section(searches, learners),
         run_section(machine, trained),
-        utilisation_section(machine, matrices, networks, searches, learners, trained),
+        utilisation_section(machine, matrices, precisions[0], networks, searches, learners, trained),
         memory_section(machine, searches, learners),
         transfers,
         particles,

@@ -1,8 +1,8 @@
 """Where one way of computing overtakes another: pure functions of two measured tables (size -> time).
 
 Two questions, answered apart. `crossover` interpolates the size from which the second way stays ahead, from medians
-alone. `compare` says at which sizes the difference is clear, which it is only where the ranges of the repeats do not
-touch; the report's sentences are made of it, so none can contradict its table.
+alone. `compare` says at which sizes the difference is clear, which it is only where the interquartile ranges of the
+repeats do not touch; the report's sentences are made of it, so none can contradict its table.
 """
 
 import math
@@ -56,7 +56,7 @@ class Comparison(NamedTuple):
 
     faster: dict[Any, float]  # the first, by this factor
     slower: dict[Any, float]  # the second, by this factor
-    unclear: dict[Any, float]  # the ranges of the repeats overlap
+    unclear: dict[Any, float]  # the interquartile ranges of the repeats overlap
 
 
 def compare(first: Mapping[Any, Sample], second: Mapping[Any, Sample]) -> Comparison:

@@ -14,7 +14,7 @@ def three_digits(value: float) -> str:
 
 
 def spread(sample: Sample | None, scale: float = 1.0) -> str:
-    """Median (minimum to maximum), each times `scale`; "-" for None."""
+    """Median (first quartile to third), each times `scale`; "-" for None."""
     if sample is None:
         return NOTHING
     middle, low, high = (three_digits(value * scale) for value in sample)

@@ -1,6 +1,7 @@
 """The machine that the report is about: its devices, its software, and nothing that names its owner or host."""
 
 import datetime
+import os
 import platform
 import re
 import shutil
@@ -82,10 +83,12 @@ def torch_device(machine: Machine) -> str:
 
 
 def gpu_busy_percent() -> float | None:
-    """What nvidia-smi says of the first GPU's use in its last sampling interval; None where there is none."""
-    if shutil.which("nvidia-smi") is None:
+    """What nvidia-smi says of the use of JAX's first GPU in its last sampling interval; None where there is none."""
+    # An index or a UUID. nvidia-smi, which does not read the variable, knows either; indices differ where GPUs do.
+    gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    if not gpu or shutil.which("nvidia-smi") is None:
         return None
-    query = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "--id=0"]
+    query = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", f"--id={gpu}"]
     try:
         return float(subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout)
     except (subprocess.SubprocessError, ValueError, OSError):

@@ -14,14 +14,15 @@ from muzero_jax.environment import make_environment
 from muzero_jax.networks import make_model
 from muzero_jax.types import Model, Params
 from muzero_jax.value_transform import Support
-from scripts.report.arithmetic_section import Say, against_all, labels, on_torch
+from scripts.benchmarks.workloads import noisy_params
+from scripts.report.arithmetic_section import Say, against_all, on_jax, on_torch
 from scripts.report.crossover import describe_winners
 from scripts.report.formatting import by_size, seconds, three_digits
-from scripts.report.machine import Machine
+from scripts.report.machine import Device, Machine
 from scripts.report.plain_network import initial_then_recurrent
 from scripts.report.plan import Network, Plan
 from scripts.report.records import LinePlot, Section, Table
-from scripts.report.timing import Candidate, Times, sweep
+from scripts.report.timing import Candidate, On, Times, sweep
 
 Inference = Callable[[Params, Any, Any], Any]
 
@@ -37,16 +38,6 @@ def build(network: Network, compute_dtype: str = "float32") -> Model:
         activation="relu",
         compute_dtype=compute_dtype,
     )
-
-
-def make_params(model: Model) -> Params:
-    """Fresh parameters with noise on all of them: heads start at zero, which says nothing about precision."""
-    generator = np.random.default_rng(0)
-
-    def noisy(leaf):
-        return np.asarray(leaf) + 0.05 * generator.standard_normal(leaf.shape, dtype=np.float32)
-
-    return jax.device_put(jax.tree.map(noisy, jax.jit(model.init)(jax.random.key(0))))
 
 
 def make_inference(model: Model) -> Inference:
@@ -85,7 +76,7 @@ def inference_flops(params: Params, board_size: int) -> tuple[float, float]:
 def network_times(machine: Machine, plan: Plan, network: Network, say: Say) -> Times:
     """Seconds of one initial and one recurrent inference, by library and batch size."""
     model = build(network)
-    params = make_params(model)
+    params = noisy_params(model)
     infer = make_inference(model)
     return sweep(
         network.batches,
@@ -104,11 +95,9 @@ def _candidates(
     machine: Machine, network: Network, params: Params, infer: Inference, batch: int
 ) -> Mapping[str, Candidate]:
     inputs = make_inputs(network, batch)
-    candidates: dict[str, Candidate] = {
-        label: partial(infer, *jax.device_put((params, *inputs), device)) for label, device in labels(machine).items()
-    }
+    candidates = on_jax(machine, infer, params, *inputs)
     if machine.accelerator is not None:
-        candidates[COPIES] = _with_copies(infer, jax.device_put(params, machine.accelerator), inputs)
+        candidates[COPIES] = _with_copies(machine.accelerator, infer, params, inputs)
     if len(machine.devices) > 1 and batch % len(machine.devices) == 0:
         candidates[ALL_DEVICES] = _over_all(machine, infer, params, inputs)
     if network.kind == "mlp":
@@ -119,12 +108,14 @@ def _candidates(
 def _over_all(machine: Machine, infer: Inference, params: Params, inputs: tuple) -> Candidate:
     mesh = devices.make_mesh(len(machine.devices))
     split = NamedSharding(mesh, PartitionSpec(devices.AXIS))
-    return partial(infer, jax.device_put(params, NamedSharding(mesh, PartitionSpec())), *jax.device_put(inputs, split))
+    arguments = jax.device_put(params, NamedSharding(mesh, PartitionSpec())), *jax.device_put(inputs, split)
+    return On(machine.device, partial(infer, *arguments))
 
 
-def _with_copies(infer: Inference, params: Params, inputs: tuple) -> Candidate:
+def _with_copies(device: Device, infer: Inference, params: Params, inputs: tuple) -> Candidate:
     """From arrays of the host to arrays of the host: what playing a move costs."""
-    return lambda: jax.device_get(infer(params, *inputs))
+    params = jax.device_put(params, device)
+    return On(device, lambda: jax.device_get(infer(params, *inputs)))
 
 
 def _plain(machine: Machine, params: Params, inputs: tuple[np.ndarray, np.ndarray]) -> dict[str, Candidate]:

@@ -1,10 +1,11 @@
-"""Particles in a double well and their density on a grid, computed in three ways that must agree.
+"""Particles in a double well and their density on a grid, computed in four ways that must agree.
 
 Overdamped Langevin dynamics in the plane, dX = -grad V(X) dt + sqrt(2 T) dW with V(x, y) = (x^2 - 1)^2 + y^2, by
 Euler-Maruyama: X <- X - grad V(X) dt + sqrt(2 T dt) xi, xi ~ N(0, 1). After every step the Gaussian kernel density of
 all N particles, p(g) = sum_i exp(-|g - X_i|^2 / (2 h^2)) / (2 pi h^2 N), is evaluated at the G x G points of a grid
 over [-2, 2]^2. The kernel is separable, so p is a product of two matrices [G, N] and [N, G]: 2 G N exponentials and
-G^2 N multiplications. The random numbers are drawn beforehand and shared, so that all ways compute the same thing.
+G^2 N multiplications. SciPy's kernels need not be separable, so it takes G^2 N exponentials. The random numbers are
+drawn beforehand and shared, so that all ways compute the same thing.
 """
 
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import stats
 
 from scripts.report.machine import Device
 
@@ -61,6 +63,25 @@ def simulate_numpy(positions: np.ndarray, noise: np.ndarray, axis: np.ndarray) -
     for step_noise in noise:
         positions = move(np, positions, step_noise)
         densities.append(density(np, positions, axis))
+    return positions, np.stack(densities)
+
+
+class _FixedKernels(stats.gaussian_kde):
+    """SciPy's estimate with kernels of `BANDWIDTH` along both axes, not in proportion to the data's covariance."""
+
+    def _compute_covariance(self):
+        """Sets what SciPy's own does, as far as an evaluation reads it."""
+        self.cho_cov = BANDWIDTH * np.eye(self.d)
+        self.covariance = BANDWIDTH**2 * np.eye(self.d)
+
+
+def simulate_scipy(positions: np.ndarray, noise: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same with the density by SciPy, in float64."""
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij")).reshape(2, -1)
+    densities = []
+    for step_noise in noise:
+        positions = move(np, positions, step_noise)
+        densities.append(_FixedKernels(positions.T)(grid).reshape(len(axis), len(axis)))
     return positions, np.stack(densities)
 
 

@@ -1,4 +1,8 @@
-"""What is measured, at which sizes: the full report (at most ten minutes on two cores) and a quick one of about one."""
+"""What is measured, at which sizes: the full report (at most ten minutes on two cores) and a quick one of about one.
+
+An accelerator gets larger sizes as well: what keeps two cores busy for a millisecond it does in the microseconds that
+starting a program takes, and then no dtype is faster than another.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
@@ -27,7 +31,8 @@ class Plan:
     vector_sizes: tuple[int, ...]
     networks: tuple[Network, ...]
     precision_matrix: int
-    precision_batch: int
+    precision_batch: int  # of an MLP
+    precision_tower_batch: int
     searches: tuple[tuple[Config, int], ...]  # configs, and games at once
     learners: tuple[Config, ...]
     run: Config
@@ -76,6 +81,7 @@ def full() -> Plan:
         ),
         precision_matrix=1024,
         precision_batch=1024,
+        precision_tower_batch=64,
         searches=((small, 512), (large, 64), (wide, 512), (small, 64)),  # the last ones give way where time is short
         learners=(fewer_updates(small, 4), fewer_updates(wide, 2)),
         run=short_run(iterations=80),
@@ -105,3 +111,23 @@ def quick() -> Plan:
         limits=Limits(call_seconds=0.3, table_seconds=8.0),
         all_devices=False,
     )
+
+
+def for_accelerator(plan: Plan) -> Plan:
+    """The same with sizes at which arithmetic takes an accelerator's time; `limits` spare the CPU beside it."""
+    return replace(
+        plan,
+        matrix_sizes=(*plan.matrix_sizes, 8192),
+        vector_sizes=(*plan.vector_sizes, 10 * plan.vector_sizes[-1]),
+        networks=tuple(n._replace(batches=(*n.batches, 4 * n.batches[-1])) for n in plan.networks),
+        precision_matrix=8192,
+        precision_batch=65_536,
+        precision_tower_batch=1024,
+        searches=tuple((config, 8 * games) for config, games in plan.searches),
+    )
+
+
+def choose(*, quick_look: bool, accelerator: bool) -> Plan:
+    """The plan that was asked for, for a machine with or without an accelerator."""
+    plan = quick() if quick_look else full()
+    return for_accelerator(plan) if accelerator else plan

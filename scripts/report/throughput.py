@@ -4,23 +4,20 @@ Both go through the library's own functions: `training.make_parts` for the searc
 symmetries, targets, `learner.update`) for the gradient steps, under the same mesh as a run's.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from muzero_jax import devices, replay, self_play, training
+from muzero_jax import devices, training
 from muzero_jax.config import Config
 from muzero_jax.devices import AXIS, shard_map
-from muzero_jax.legal_actions import uniform_legal_action
 from muzero_jax.training import Parts
-from muzero_jax.types import SearchOutput, TrainState
-from scripts.benchmarks.ours import network_calls, without_trees
+from muzero_jax.types import TrainState
+from scripts.benchmarks.ours import filled_state, network_calls, share_out, without_trees
+from scripts.benchmarks.workloads import noisy_params
 from scripts.report.arithmetic_section import Say
-from scripts.report.network_section import make_params
 from scripts.report.timing import Candidate, Sample, measure_in_turn
 
 EVERYWHERE, SPLIT = PartitionSpec(), PartitionSpec(AXIS)
@@ -50,7 +47,7 @@ def measure_search(config: Config, games: int, num_devices: int, say: Say) -> Me
     """The search of fresh games on one device and on all, and the network's part of it on one."""
     say(f"{describe(config)}, {games} games")
     parts = training.make_parts(config)
-    params = make_params(parts.model)
+    params = noisy_params(parts.model)
     states = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(2), games))
     positions = jax.vmap(parts.environment.observe)(states), states.legal_action_mask
     simulations = config.search.num_simulations
@@ -75,7 +72,7 @@ def measure_learner(config: Config, num_devices: int, say: Say) -> Measured:
     """One iteration's gradient steps from a filled ring, on one device and on all."""
     say(describe(config))
     parts = training.make_parts(config)
-    state = filled_state(config, parts, devices.make_mesh(1))
+    state = filled_state(config, parts)
     programs = {ONE: _compiled_learner(config, parts, state, devices.make_mesh(1))}
     batch, games = config.optimiser.batch_size, config.self_play.num_envs
     if num_devices > 1 and batch % num_devices == 0 and games % num_devices == 0:
@@ -87,8 +84,7 @@ def measure_learner(config: Config, num_devices: int, say: Say) -> Measured:
 
 def _compiled_learner(config: Config, parts: Parts, state: TrainState, mesh: Mesh):
     specs = training.state_specs()
-    shardings = jax.tree.map(lambda x: x.sharding, training.abstract_state(config, parts, mesh))
-    state = jax.device_put(state, shardings)
+    state = share_out(state, config, parts, mesh)
     learn = shard_map(
         partial(training.learn_from, config=config, parts=parts),
         mesh,
@@ -98,23 +94,3 @@ def _compiled_learner(config: Config, parts: Parts, state: TrainState, mesh: Mes
     keys = jax.device_put((jax.random.key(4), jax.random.key(5)), NamedSharding(mesh, EVERYWHERE))
     inputs = (state.learner, state.replay, *keys)
     return jax.jit(learn).lower(*inputs).compile(), inputs
-
-
-def filled_state(config: Config, parts: Parts, mesh: Mesh) -> TrainState:
-    """A run's state before its first update, whose whole ring holds games between random players."""
-    length = config.replay.replay_length
-
-    def fill(state: TrainState) -> TrainState:
-        play = partial(self_play.rollout, environment=parts.environment, search=_random_search, exploration=0.0)
-        key = jax.random.fold_in(state.seed_key, jax.lax.axis_index(AXIS))
-        actor, trajectory = play(state.learner.params, state.actor, key, length=length)
-        return state._replace(actor=actor, replay=replay.add(state.replay, trajectory))
-
-    specs = training.state_specs()
-    filled: Callable[[TrainState], TrainState] = jax.jit(shard_map(fill, mesh, (specs,), specs), donate_argnums=0)
-    return filled(training.make_init(config, parts, mesh)())
-
-
-def _random_search(params: Any, key: jax.Array, observation: jax.Array, legal_action_mask: jax.Array) -> SearchOutput:
-    policy = legal_action_mask / legal_action_mask.sum(axis=-1, keepdims=True)
-    return SearchOutput(uniform_legal_action(key, legal_action_mask), policy, jnp.zeros(len(observation)))

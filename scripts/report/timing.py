@@ -44,7 +44,18 @@ class Fresh(NamedTuple):
     prepare: Callable[[], Any]
 
 
-Candidate = Callable[[], Any] | Fresh
+class On(NamedTuple):
+    """A candidate that is traced and run with `device`, a `jax.Device`, as the default one.
+
+    Where the arguments lie decides where a program runs, but the default device how the library writes it: traced for
+    an accelerator, a convolution on the CPU beside it would not be the one that a CPU gets.
+    """
+
+    device: Any
+    run: Callable[[], Any]
+
+
+Candidate = Callable[[], Any] | Fresh | On
 Times = dict[str, dict[int, Sample]]
 """Seconds of one call by candidate and size."""
 
@@ -117,7 +128,7 @@ def sweep(
         candidates = {
             name: candidate
             for name, candidate in candidates_at(size).items()
-            if _expected_seconds(times.get(name, {}), size, work) <= limits.call_seconds
+            if expected_seconds(times.get(name, {}), size, work) <= limits.call_seconds
         }
         for name, sample in measure_in_turn(candidates).items():
             times.setdefault(name, {})[size] = sample
@@ -129,7 +140,8 @@ def rates(times: Times, work: Callable[[int], float]) -> Times:
     return {name: {size: rate(work(size), sample) for size, sample in row.items()} for name, row in times.items()}
 
 
-def _expected_seconds(known: Mapping[int, Sample], size: int, work: Callable[[int], float]) -> float:
+def expected_seconds(known: Mapping[int, Sample], size: int, work: Callable[[int], float]) -> float:
+    """What a size will take by the largest that is known; 0 if none is."""
     if not known:
         return 0.0
     largest = max(known)
@@ -145,6 +157,9 @@ def _seconds(candidate: Candidate, calls: int) -> float:
 
 
 def _time_one(candidate: Candidate) -> float:
+    if isinstance(candidate, On):
+        with jax.default_device(candidate.device):  # outside the clock
+            return _time_one(candidate.run)
     if isinstance(candidate, Fresh):
         run, arguments = candidate.run, (jax.block_until_ready(candidate.prepare()),)
     else:

@@ -1,10 +1,14 @@
-"""Share of the machine's best arithmetic that the network, the search and the learner reach, and their peak memory."""
+"""Share of the machine's best arithmetic that the network, the search and the learner reach, and their peak memory.
+
+The best is the best matrix product of the dtype that the program computes in: on a GPU with units for bfloat16, twice
+float32's or more, so that a share of another dtype's would say nothing.
+"""
 
 from collections.abc import Mapping, Sequence
 
 import jax
 
-from muzero_jax import training
+from muzero_jax import precision, training
 from muzero_jax.config import Config
 from muzero_jax.devices import format_bytes
 from scripts.report.arithmetic_section import labels, product_flops
@@ -12,6 +16,7 @@ from scripts.report.formatting import three_digits
 from scripts.report.machine import Machine
 from scripts.report.network_section import build, inference_flops
 from scripts.report.plan import Network
+from scripts.report.precision_section import InDtypes
 from scripts.report.records import Section, Table
 from scripts.report.run_section import Run, device_memory_rows, peak_process_bytes
 from scripts.report.throughput import ALL, ONE, Measured, describe
@@ -40,29 +45,42 @@ class Work:
         return count * self._config.optimiser.batch_size * (1 + BACKWARD) * forward
 
 
-def peak_flops(machine: Machine, matrices: Times) -> tuple[float, str]:
-    """Operations per second of the best matrix product on the device that runs use, and the library that reached it."""
-    elsewhere = {"JAX CPU", "NumPy"} if machine.accelerator else set()
-    return max(
-        (product_flops(size) / sample.median, name)
-        for name, row in matrices.items()
-        if name not in elsewhere
-        for size, sample in row.items()
-    )
+Program = tuple[str, str, float]
+"""Its name, the dtype of its arithmetic, and operations per second."""
+
+
+def peak_flops(machine: Machine, matrices: Times, product: InDtypes) -> dict[str, tuple[float, str]]:
+    """By dtype, operations per second of the best matrix product on the device that runs use, and whose it was.
+
+    Args:
+      matrices: float32 products by library and size. product: one by JAX in every dtype.
+    """
+    label, elsewhere = _label(machine), {"JAX CPU", "NumPy"} if machine.accelerator else set()
+    best = {dtype: (product.flops / sample.median, label) for dtype, sample in product.times.items()}
+    for name, row in matrices.items():
+        for size, sample in row.items():
+            if name not in elsewhere:
+                best["float32"] = max(best["float32"], (product_flops(size) / sample.median, name))
+    return best
+
+
+def _label(machine: Machine) -> str:
+    """What the tables call JAX on the device that runs use."""
+    return next(iter(labels(machine)))
 
 
 def utilisation_section(
     machine: Machine,
     matrices: Times,
+    product: InDtypes,
     networks: Mapping[Network, Times],
     searches: Sequence[Measured],
     learners: Sequence[Measured],
     run: Run,
 ) -> Section:
-    """Chapter from what was measured before."""
-    label = next(iter(labels(machine)))
-    peak, best_library = peak_flops(machine, matrices)
-    rows = [_network_row(network, times, label) for network, times in networks.items()]
+    """Chapter from what was measured before; `product` is the matrix product of `precision_works`."""
+    peaks = peak_flops(machine, matrices, product)
+    rows = [_network_row(network, times, _label(machine)) for network, times in networks.items()]
     for measured in searches:
         name = f"search, {describe(measured.config)}, {measured.size} games"
         rows += _measured_rows(name, measured, Work(measured.config).search(measured.size))
@@ -70,30 +88,41 @@ def utilisation_section(
         name = f"gradient steps, {describe(measured.config)}"
         rows += _measured_rows(name, measured, Work(measured.config).updates(measured.units))
     work = Work(run.config)
-    rows.append(("short run, self-play and learning", _run_flops(work, run)))
-    share = [(name, three_digits(flops / 1e9), f"{flops / peak:.0%}") for name, flops in rows]
-    best_name, best = max(rows, key=lambda row: row[1])
+    rows.append(("short run, self-play and learning", _dtype(run.config), _run_flops(work, run)))
+    shares = {name: flops / peaks[dtype][0] for name, dtype, flops in rows}
+    cells = [(name, dtype, three_digits(flops / 1e9), f"{shares[name]:.0%}") for name, dtype, flops in rows]
+    used = dict.fromkeys(dtype for _, dtype, _ in rows)
+    best = ", ".join(f"{dtype} {three_digits(peaks[dtype][0] / 1e9)} ({peaks[dtype][1]})" for dtype in used)
     text = (
-        f"GFLOP/s over those of the best matrix product measured above ({best_library}, {three_digits(peak / 1e9)} "
-        "GFLOP/s), from medians. Operations are counted directly: two a weight and use, a gradient as three forward "
-        "passes; what Winograd's convolutions save is not subtracted, so a share may exceed 100%. On a CPU a product "
-        "uses all cores; the run uses all devices."
+        "GFLOP/s over those of the best matrix product measured above in the dtype of the program's own arithmetic, "
+        f"from medians. The best products reach, in GFLOP/s: {best}. Operations are counted directly: two a weight and "
+        "use, a gradient as three forward passes; what Winograd's convolutions save is not subtracted, so a share may "
+        "exceed 100%. On a CPU a product uses all cores; the run uses all devices."
     )
-    tables = [Table(("program", "GFLOP/s", "share of the best product"), share)]
-    finding = f"The highest share of the best matrix product, {best / peak:.0%}, is reached by: {best_name}."
+    tables = [Table(("program", "dtype", "GFLOP/s", "share of the dtype's best product"), cells)]
+    highest = max(shares, key=shares.__getitem__)
+    finding = f"The highest share of the best matrix product of its dtype, {shares[highest]:.0%}, has: {highest}."
     return Section("Utilisation", text, tables, headlines=[finding])
 
 
-def _network_row(network: Network, times: Times, label: str) -> tuple[str, float]:
+def _dtype(config: Config) -> str:
+    """Of the config's arithmetic on this machine."""
+    return precision.resolve(config.network.compute_dtype).dtype
+
+
+def _network_row(network: Network, times: Times, label: str) -> Program:
+    """At its best batch size; `network_times` measures float32."""
     params = jax.eval_shape(build(network).init, jax.random.key(0))
     flops = sum(inference_flops(params, network.board_size))
     best = min(times[label], key=lambda batch: times[label][batch].median / batch)
-    return f"{network.name} network, batch {best:,}", flops * best / times[label][best].median
+    return f"{network.name} network, batch {best:,}", "float32", flops * best / times[label][best].median
 
 
-def _measured_rows(name: str, measured: Measured, flops: float) -> list[tuple[str, float]]:
+def _measured_rows(name: str, measured: Measured, flops: float) -> list[Program]:
     return [
-        (f"{name}, {where}", flops / measured.times[where].median) for where in (ONE, ALL) if where in measured.times
+        (f"{name}, {where}", _dtype(measured.config), flops / measured.times[where].median)
+        for where in (ONE, ALL)
+        if where in measured.times
     ]
 
 
