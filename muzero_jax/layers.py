@@ -11,7 +11,8 @@ from typing import NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jax import lax
+from jaxtyping import Array, Float, Int
 
 from muzero_jax.convolution import convolve
 
@@ -121,9 +122,28 @@ class ActionPlanes(nn.Module):
 
     @nn.compact
     def __call__(self, action):
-        height, width = self.board.shape
+        dtype = self.sizes.dtype
+        kernel = self.param("kernel", nn.initializers.he_normal(), (3, 3, 1, self.sizes.width))
         location = jnp.asarray(self.board.action_location)[action]
-        plane = jax.nn.one_hot(location, height * width, dtype=self.sizes.dtype).reshape(-1, height, width, 1)
-        index = nn.Embed(self.sizes.num_actions, self.sizes.width, dtype=self.sizes.dtype)(action)
-        convolved = BoardConvolution(self.sizes.width, use_bias=False, dtype=self.sizes.dtype)(plane)
+        convolved = convolved_ones(kernel[:, :, 0].astype(dtype), location, self.board.shape)
+        index = nn.Embed(self.sizes.num_actions, self.sizes.width, dtype=dtype)(action)
         return convolved + index[:, None, None, :]
+
+
+def convolved_ones(
+    kernel: Float[Array, "3 3 C"], location: Int[Array, " N"], shape: tuple[int, int]
+) -> Float[Array, "N H W C"]:
+    """`convolve` of boards [H, W] of zeros with a one at cell `location`, or without any where that is -1.
+
+    Each is a window of one plane that holds the turned kernel, so placed that the kernel comes to lie on the cell, or
+    beyond the window. Cut out by a gather it costs next to nothing; as a convolution, nearly all of whose products are
+    with zeros, it took 150 us for 64 boards of 9x9 and 64 channels, and with its gradient 460 (here 4 and 45).
+    """
+    height, width = shape
+    plane = jnp.pad(jnp.flip(kernel, (0, 1)), ((height - 1, height), (width - 1, width - 1), (0, 0)))
+    row = jnp.where(location < 0, -2, location // width)
+
+    def window(row, column):
+        return lax.dynamic_slice(plane, (height - row, width - column, 0), (height, width, kernel.shape[-1]))
+
+    return jax.vmap(window)(row, location % width)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import layers, networks, training
+from muzero_jax import convolution, layers, networks, training
 from muzero_jax.config import Config
 from muzero_jax.types import Model, NetworkOutput
 from muzero_jax.value_transform import Support
@@ -203,6 +203,27 @@ def test_a_towers_action_changes_the_neighbourhood_of_its_cell():
     corner = np.zeros((3, 3), bool)
     corner[:2, :2] = True
     np.testing.assert_array_equal(touched, [corner, corner[::-1, ::-1], np.zeros((3, 3))])
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 5), (5, 2), (1, 4), (1, 1)])
+def test_a_kernel_placed_on_a_cell_is_the_convolution_of_a_one_there(shape):
+    """Values and gradients, for every cell and for none; side by side and in one batch."""
+    kernel = jax.random.normal(key(1), (3, 3, 4))
+    cells = shape[0] * shape[1]
+    location = jnp.arange(-1, cells)
+    ones = jax.nn.one_hot(location, cells).reshape(-1, *shape, 1)
+    weights = jax.random.normal(key(2), (cells + 1, *shape, 4))
+
+    def by_convolution(kernel):
+        return convolution.native(ones, kernel[:, :, None])
+
+    def by_window(kernel):
+        return layers.convolved_ones(kernel, location, shape)
+
+    wanted, back = jax.vjp(by_convolution, kernel)
+    found, back_too = jax.vjp(by_window, kernel)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    np.testing.assert_allclose(back_too(weights)[0], back(weights)[0], atol=1e-4)
 
 
 # --- min-max scaling --------------------------------------------------------------------------------------------------
