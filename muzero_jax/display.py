@@ -5,6 +5,7 @@ rich is imported where it is used, on a terminal alone: importing it takes a whi
 
 import math
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from muzero_jax import metrics
 
 PLAIN_SECONDS = 5.0
 """At least between two lines away from a terminal, unless one tells how an evaluation went."""
+TABLE_SECONDS = 0.5
+"""At least between two drawings of the table: each takes some 10 ms, in which a short chunk of a run could be over."""
 
 
 class ProgressDisplay:
@@ -27,6 +30,7 @@ class ProgressDisplay:
         self._latest: metrics.Record = {}
         self._waiting: Mapping[str, Any] = {}  # the newest record, until there is a line of it
         self._told = -math.inf  # the minute of the last line
+        self._drawn = -math.inf  # the second of the last table
 
     def __enter__(self) -> "ProgressDisplay":
         if (self._stream or sys.stdout).isatty():
@@ -45,19 +49,26 @@ class ProgressDisplay:
                 self._told = minutes
                 self._print()
             return
+        self._latest.update(record)
+        if time.monotonic() - self._drawn >= TABLE_SECONDS:
+            self._draw()
+
+    def __exit__(self, *exception: object) -> None:
+        if self._live is not None:
+            if self._latest:
+                self._draw()
+            self._live.stop()
+        elif self._waiting:
+            self._print()
+
+    def _draw(self) -> None:
         from rich.table import Table
 
-        self._latest.update(record)
         grid = Table.grid(padding=(0, 2))
         for name, text in self._fields(self._latest):
             grid.add_row(f"[dim]{name}[/dim]", text)
         self._live.update(grid, refresh=True)
-
-    def __exit__(self, *exception: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-        elif self._waiting:
-            self._print()
+        self._drawn = time.monotonic()
 
     def _print(self) -> None:
         print(" | ".join(" ".join(field) for field in self._fields(self._waiting)), file=self._stream, flush=True)
