@@ -6,11 +6,16 @@ import statistics
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from muzero_jax import devices
+from muzero_jax import devices, training
+from muzero_jax.arena import load_agent
 from muzero_jax.checkpoint import checkpoint_steps
 from muzero_jax.metrics import read_records
 from scripts.benchmarks import measuring, ours, workloads
@@ -57,11 +62,45 @@ def test_after_two_minutes_nobody_can_beat_the_agent_at_hex_3x3_when_it_should_w
     assert result["losses_as_second"] == 0, result
 
 
-def test_an_agent_beats_random_play_after_a_minute(tmp_path):
-    train(tmp_path / "run", "tic_tac_toe", "--minutes", 1)
-    result = json.loads(run("evaluate", "--run", tmp_path / "run", "--games", 256, "--json"))
+@pytest.fixture(scope="module")
+def beginner(tmp_path_factory):
+    """A run of one minute."""
+    run_dir = tmp_path_factory.mktemp("runs") / "beginner"
+    train(run_dir, "tic_tac_toe", "--minutes", 1)
+    return run_dir
+
+
+def test_an_agent_beats_random_play_after_a_minute(beginner):
+    result = json.loads(run("evaluate", "--run", beginner, "--games", 256, "--json"))
     assert result["ci95"][0] > 0.8, result
     assert result["illegal_actions"] == 0
+
+
+@pytest.mark.parametrize("only_legal", [True, False])
+@pytest.mark.parametrize("policy", ["gumbel", "puct"])
+def test_trees_over_a_trained_network_are_mctxs(beginner, policy, only_legal):
+    """1,024 positions, 3 moves old; without illegal actions the network is asked of moves that the game has not.
+
+    A root counts as equal if all its actions were visited as often. Of these few were not, where two scores lie so near
+    each other that the last bit of a sum, which mctx takes in another order, decides.
+    """
+    agent = load_agent(beginner)
+    environment = agent.parts.environment
+    actor, _ = workloads.random_play(environment, jax.random.key(1), num_envs=1024, length=3)
+    observation = jax.vmap(environment.observe)(actor.env_state)
+    mask = actor.env_state.legal_action_mask
+    inputs = agent.params, jax.random.key(2), observation, mask if only_legal else jnp.ones_like(mask)
+
+    def root_visits(engine):
+        search = replace(agent.config.search, engine=engine, policy=policy, dirichlet_fraction=0.0)
+        config = replace(agent.config, search=search)
+        found = jax.jit(training.make_search(config, environment, agent.parts.model, noise=True))(*inputs)
+        return found.tree.visits[0] if engine == "own" else found.tree.summary().visit_counts
+
+    ours, reference = root_visits("own"), root_visits("mctx")
+    is_equal = np.asarray((ours == reference).all(axis=-1))
+    assert is_equal.mean() >= 0.995, is_equal.sum()
+    assert np.asarray(ours).std(axis=-1).mean() > 1  # what it has learned makes a difference
 
 
 @pytest.mark.skipif(devices.usable_cores() < 2, reason="needs two cores")
