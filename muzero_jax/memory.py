@@ -25,6 +25,9 @@ RUNTIME_BYTES, RUNTIME_SHARE, RUNTIME_SHARE_BYTES = 47 * 2**20, 0.5, 64 * 2**20
 """On a CPU, fitted to runs of four games that hold 20 to 170 MiB a device, on one and two devices: heap that a device's
 threads leave unused, scratch of XLA's kernels and of saves; and where there are several devices, a share of all else
 once more. That is small pieces, which large runs have no more of, so there is a most to it."""
+EVALUATION_BYTES = 120 * 2**20
+"""On a CPU, what the process holds on to after it was evaluated: the compiled programs of three matches, and what
+tracing and compiling them left behind. Fitted to whole runs of three games."""
 
 _STATE = ("replay", "games", "parameters", "optimiser")
 _FLAGS = {
@@ -78,6 +81,8 @@ def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Pla
         # A save in the background holds on to the state, so the next chunk copies it instead of changing it in place.
         held |= {"checkpoint being saved": sum(held.values())}
         runtime, share = RUNTIME_BYTES, RUNTIME_SHARE if mesh.size > 1 else 0.0
+        if config.evaluation.interval_minutes > 0:
+            runtime += EVALUATION_BYTES // mesh.size
     frame = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), state.replay.transitions)
     node = memory_parts.node_bytes(config, parts, params)
     windows = mesh.size * training.micro_batch(config, parts.model, config.optimiser.batch_size // mesh.size)

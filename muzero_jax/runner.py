@@ -62,7 +62,7 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
     disk that is full, a checkpoint of another configuration. The last good checkpoint is kept.
     """
     start = time.perf_counter()
-    parts, init, abstract, program, _, plan = assemble(config, mesh, say)
+    parts, init, abstract, program, estimate, plan = assemble(config, mesh, say)
     meter = MemoryMeter(mesh)
     seconds_to_compile = time.perf_counter() - start
     run_directory.make_room(config, run_dir)
@@ -100,7 +100,8 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
             scores = {f"eval/{spec}": summary["score"] for spec, summary in strength.items()}
             writer.write({"iteration": iteration} | totals.record() | clock.record() | scores)
     summary = {"iteration": iteration, "strength": strength, "elo": versions.ladder.by_iteration()}
-    summary["memory"] = {"planned": plan.total, "peak": meter.peak}  # bytes per device
+    # Bytes per device: before compiling, before the start, and held.
+    summary["memory"] = {"estimated": estimate.total, "planned": plan.total, "peak": meter.peak}
     seconds = split_time(clock, totals, iteration) | {"final matches": final_seconds}
     summary |= {"seconds": seconds} | totals.summary(clock.seconds["train"])
     write_whole(run_dir / "summary.json", json.dumps(summary, indent=2))

@@ -1,6 +1,7 @@
 """The benchmark measures in turn, says what has become slower, and its baseline does the same work as ours."""
 
 import json
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -8,12 +9,11 @@ import numpy as np
 import pytest
 
 from experiments.command_line import report_errors
-from muzero_jax import devices
+from muzero_jax import run_directory
 from muzero_jax.config import NetworkConfig
 from scripts import benchmark
 from scripts.benchmarks import measuring, memory, ours, report, straightforward, suites, workloads
 from scripts.benchmarks.measuring import Case, Effort, Ratio, Variant
-from tests.reference import tiny_run
 
 TINY = workloads.whole_iteration(
     workloads.workload(
@@ -309,9 +309,12 @@ def test_our_iteration_goes_on_from_where_it_was():
     assert all(float(m["train/updates"].sum()) == 4 for m in metrics)
 
 
-def test_the_memory_suite_counts_the_state_of_the_run_and_what_the_program_needs_beside_it():
-    state = sum(size for _, size in devices.plan_memory({"state": tiny_run.abstract_state()}))
-    assert state < memory.compiled_bytes(tiny_run.program())
+def test_the_memory_suites_runs_are_whole_ones_that_end_once_they_have_learned(tmp_path):
+    config = memory.short_run(TINY, tmp_path / "run")
+    assert run_directory.prepare(config) == tmp_path / "run"
+    assert config.max_iterations - TINY.iterations_to_learn == memory.ITERATIONS
+    same = {"run_dir": TINY.run_dir, "minutes": TINY.minutes, "max_iterations": None}
+    assert replace(config, checkpoint_minutes=TINY.checkpoint_minutes, **same) == TINY
 
 
 @pytest.mark.parametrize(
@@ -331,11 +334,10 @@ def test_a_memory_run_that_fails_is_one_sentence_with_its_last_word(child, reaso
 
 
 def test_the_memory_suite_sets_the_plan_beside_what_was_held_where_that_can_be_measured():
-    found = {memory.ESTIMATE: 8 * 2**20, memory.PLANNED: 6 * 2**20, memory.COMPILED: 3 * 2**20}
+    found = {memory.ESTIMATE: 8 * 2**20, memory.PLANNED: 6 * 2**20}
     ratios = memory.record("a run", found | {memory.MEASURED: 4 * 2**20})["ratios"]
     assert [(r["numerator"], r["median"]) for r in ratios] == [
         (memory.PLANNED, 1.5),
         (memory.ESTIMATE, 2.0),
-        (memory.COMPILED, 0.75),
     ]
     assert memory.record("a run", found)["ratios"] == []

@@ -129,6 +129,16 @@ def test_on_a_cpu_the_runtime_takes_its_own_and_a_share_of_the_rest():
     assert plan.total == 256
 
 
+def test_on_a_cpu_the_devices_share_what_evaluations_leave_in_the_process():
+    def runtime(num_devices, minutes):
+        config = replace(CONFIG, evaluation=replace(CONFIG.evaluation, interval_minutes=minutes))
+        mesh = devices.make_mesh(num_devices)
+        return memory.estimate(config, tiny_run.parts(), tiny_run.abstract_state(), mesh).runtime
+
+    assert runtime(1, 0.0) == runtime(2, 0.0) == memory.RUNTIME_BYTES
+    assert runtime(1, 1.0) - memory.RUNTIME_BYTES == 2 * (runtime(2, 1.0) - memory.RUNTIME_BYTES) > 0
+
+
 @pytest.mark.parametrize(
     "held, turns, flag",
     [

@@ -1,17 +1,18 @@
 """The memory plan against what runs really hold.
 
-Each run has a process of its own, so that none finds memory that another left. It is planned and compiled as
-`runner.train` does it; then its state is made and chunks run, some of them beside the saving of a checkpoint, until all
-that takes memory has happened more than once. Measured is what the process grew by at its peak (CPU) or what the device
-counted; beside it stands XLA's own account of the program: arguments, results that share no argument, temporaries.
+Each is a whole run, as `train.py` makes it: an evaluation, learning beside checkpoints being saved, the final matches.
+It has a process of its own, so that none finds memory that another left. Measured is what the process grew by at its
+peak (CPU) or what the device counted.
 """
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,17 @@ import jax
 
 from experiments import presets
 from experiments.command_line import report_errors
-from muzero_jax import assembly, devices, runner
-from muzero_jax.checkpoint import Checkpointer
+from muzero_jax import devices, run_directory, runner
 from muzero_jax.config import Config
-from muzero_jax.memory import Plan
-from muzero_jax.memory_meter import MemoryMeter
 from scripts.benchmarks import workloads
 
-ESTIMATE, PLANNED, COMPILED, MEASURED = "estimated before compiling", "planned", "compiled program", "measured"
+ESTIMATE, PLANNED, MEASURED = "estimated before compiling", "planned", "measured"
+NAMES = {"estimated": ESTIMATE, "planned": PLANNED, "peak": MEASURED}
+"""Of the figures in a run's summary."""
 MIB = 2**20
 ROOT = Path(__file__).resolve().parent.parent.parent
-CHUNKS_A_SAVE = 4
+ITERATIONS = 60
+"""That learn. What takes memory has happened more than once by then, evaluations and saves among it."""
 
 CASES: dict[str, Callable[[], Config]] = {
     "tic-tac-toe preset": presets.tic_tac_toe,
@@ -61,9 +62,9 @@ def record(name: str, found: dict[str, int]) -> dict[str, Any]:
         "higher_is_better": False,
         "rates": {key: _exact(size / MIB) | {"judged": True} for key, size in found.items()},
         "ratios": [
-            # A quotient of plan and program is no better for being higher, or lower.
+            # A plan is no better for being higher, or lower.
             {"numerator": part, "denominator": whole, "aim": None, "judged": False} | _exact(found[part] / found[whole])
-            for part, whole in ((PLANNED, MEASURED), (ESTIMATE, MEASURED), (COMPILED, MEASURED))
+            for part, whole in ((PLANNED, MEASURED), (ESTIMATE, MEASURED))
             if whole in found
         ],
     }
@@ -89,33 +90,18 @@ def run_apart(case: str, num_devices: int) -> dict[str, int]:
 
 def measure(config: Config, num_devices: int) -> dict[str, int]:
     """Bytes per device of one run; what nobody counts is left out."""
-    mesh = devices.make_mesh(num_devices)
-    run = assembly.assemble(config, mesh, lambda text: None)
-    meter = MemoryMeter(mesh)
-    state = run.init()
-    with tempfile.TemporaryDirectory() as folder, Checkpointer(folder) as checkpoints:
-        chunks_to_learn = -(-config.iterations_to_learn // config.iterations_per_chunk)
-        for chunk in range(chunks_to_learn + 3 * CHUNKS_A_SAVE):
-            with meter.chunk():
-                state, metrics = run.program(state)
-                jax.device_get(metrics)
-            if chunk % CHUNKS_A_SAVE == 0:
-                runner.save(checkpoints, chunk, state)
-    estimate, plan = (without_matches(plan).total for plan in (run.estimate, run.plan))
-    found = {ESTIMATE: estimate, PLANNED: plan, COMPILED: compiled_bytes(run.program)}
-    return found | ({MEASURED: meter.peak} if meter.peak is not None else {})
+    with tempfile.TemporaryDirectory() as folder:
+        config = short_run(config, Path(folder) / "run")
+        run_dir = run_directory.prepare(config)
+        found = runner.train(config, run_dir, devices.make_mesh(num_devices), lambda text: None).summary["memory"]
+    return {NAMES[name]: size for name, size in found.items() if size is not None}
 
 
-def without_matches(plan: Plan) -> Plan:
-    """The plan of the chunks alone: no matches are played here."""
-    return plan._replace(turns={name: size for name, size in plan.turns.items() if name != "matches"})
-
-
-def compiled_bytes(program: Any) -> int:
-    """What a compiled program holds on a device while it runs, by XLA's own account."""
-    analysis = program.memory_analysis()
-    outputs = analysis.output_size_in_bytes - analysis.alias_size_in_bytes
-    return analysis.argument_size_in_bytes + outputs + analysis.temp_size_in_bytes
+def short_run(config: Config, run_dir: Path) -> Config:
+    """`config` with its sizes, but over after a while, and evaluated and saved every few seconds."""
+    evaluation = replace(config.evaluation, interval_minutes=0.1)
+    iterations = config.iterations_to_learn + ITERATIONS
+    return replace(config, run_dir=str(run_dir), minutes=60.0, max_iterations=iterations, evaluation=evaluation)
 
 
 def _exact(value: float) -> dict[str, float]:
@@ -125,7 +111,9 @@ def _exact(value: float) -> dict[str, float]:
 def main(arguments: list[str]) -> int:
     """`measure` of a case, by its name, on a number of devices; what it found as the last line on stdout."""
     case, num_devices = arguments
-    print(json.dumps(measure(CASES[case](), int(num_devices))))
+    with contextlib.redirect_stdout(sys.stderr):  # the run's own progress
+        found = measure(CASES[case](), int(num_devices))
+    print(json.dumps(found))
     return 0
 
 
