@@ -7,12 +7,12 @@ from muzero_jax.devices import is_out_of_memory
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
-LOWER_A_RUNS_SIZES = "lower --self-play.num-envs, --optimiser.batch-size or --optimiser.micro-batch-size"
+LOWER_SIZES = "lower --self-play.num-envs, --optimiser.batch-size or --optimiser.micro-batch-size"
 """What `train.py` can do about memory."""
 
 
 def report_errors(
-    main: Callable[[list[str]], int], arguments: list[str], when_memory_is_full: str = LOWER_A_RUNS_SIZES
+    main: Callable[[list[str]], int], arguments: list[str], when_memory_is_full: str = LOWER_SIZES
 ) -> int:
     """Runs `main`; a ValueError (a mistake with a remedy) or OSError becomes one sentence and exit status 2.
 

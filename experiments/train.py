@@ -39,7 +39,7 @@ def choose_default(arguments: list[str]) -> tuple[Config, int]:
     parser.add_argument("--profile", action="store_true")
     known, _ = parser.parse_known_args(arguments)
     if known.profile:
-        profiling.keep_kernels_apart()
+        profiling.disable_command_buffers()
     if known.resume:
         run_dir = known.run_dir or run_directory.find_default(known.env, known.board_size, known.seed)
         saved = replace(configs.load(run_dir), run_dir=str(run_dir))
@@ -124,6 +124,7 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
     ]
     display.summary_table(spent, "\nTime")
     memory = {name: devices.format_bytes(size) for name, size in summary["memory"].items() if size is not None}
+    memory.pop("estimated")
     print("\nmemory per device: " + ", ".join(f"{size} {name}" for name, size in memory.items()))
     print(f"curves: {metrics.plot_curves(run_dir)}")
     print(f"next:   {command('play')} --run {shlex.quote(str(run_dir))}")

@@ -53,20 +53,23 @@ def tune(config: Config, mesh: Mesh, *, minutes: float, cache: Path, say: Callab
     """The config with the fastest sizes found in about `minutes`, `autotune` done; tells the curve line by line.
 
     The result is kept in the file `cache` under this device and config, and found there the next time; a search that
-    the time cut short goes on from there.
+    the time cut short goes on from there. One that had to begin with less is not kept.
     """
     config = replace(config, autotune=False)
     key = _key(config, mesh)
     known = _read(cache)
     kept = known.get(key)
     if kept is not None and kept.finished:
-        say(f"autotune: {_words(kept.sizes)}, from {cache}")
+        say(f"autotune: {_words(kept.sizes)}, from {cache}; delete that to search again")
     else:
         kept = kept or Kept(sizes_of(config), ring_frames(config))
         kept = _climb(config, kept, mesh, time.monotonic() + 60 * minutes, say)
         in_time = "" if kept.finished else f" in {minutes:g} minutes; the next --autotune goes on from there"
         say(f"autotune: {_words(kept.sizes)} is the fastest found{in_time}")
-        _keep(cache, known | {key: kept}, say)
+        if kept.frames == ring_frames(config):
+            _keep(cache, known | {key: kept}, say)
+        else:
+            say("autotune: not kept, because what did not fit today may fit tomorrow")
     tuned = with_sizes(config, kept.sizes, kept.frames)
     if tuned != config:
         say(f"autotune: the same without a search: {flags(config, tuned)}")
@@ -112,8 +115,8 @@ def with_sizes(config: Config, sizes: Sizes, frames: int) -> Config:
 def _ring(config: Config, sizes: Sizes, frames: int) -> ReplayConfig:
     """A ring of `frames` shared by the games, of which the first update waits for as large a part as in the config.
 
-    It grows where a game's part is too short for every frame to begin a window once, but no longer than a game's part
-    is in the config, which somebody found long enough.
+    It grows where a game's part is too short for every frame to begin a window once, but no longer, up to a
+    whole rollout, than a game's part is in the config, which somebody found long enough.
     """
     own, rollout, part = config.replay.replay_length, sizes.rollout_length, frames // sizes.num_envs
     if rollout > max(own, part):

@@ -125,7 +125,8 @@ class ActionPlanes(nn.Module):
         dtype = self.sizes.dtype
         kernel = self.param("kernel", nn.initializers.he_normal(), (3, 3, 1, self.sizes.width))
         location = jnp.asarray(self.board.action_location)[action]
-        convolved = convolved_ones(kernel[:, :, 0].astype(dtype), location, self.board.shape)
+        # Cast only then: its gradient adds up, for every weight, as many numbers as there are actions.
+        convolved = convolved_ones(kernel[:, :, 0], location, self.board.shape).astype(dtype)
         index = nn.Embed(self.sizes.num_actions, self.sizes.width, dtype=dtype)(action)
         return convolved + index[:, None, None, :]
 

@@ -30,7 +30,7 @@ _NO_COMMAND_BUFFERS = "--xla_gpu_enable_command_buffer="
 """XLA's flag for the kinds of operations that go into command buffers: none."""
 
 
-def keep_kernels_apart() -> None:
+def disable_command_buffers() -> None:
     """Tells XLA to launch a GPU's kernels one by one, unless XLA_FLAGS says otherwise; call it before JAX starts.
 
     XLA replays them from command buffers (CUDA graphs), of which a trace cannot tell the operations. Other devices

@@ -100,7 +100,7 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
             scores = {f"eval/{spec}": summary["score"] for spec, summary in strength.items()}
             writer.write({"iteration": iteration} | totals.record() | clock.record() | scores)
     summary = {"iteration": iteration, "strength": strength, "elo": versions.ladder.by_iteration()}
-    # Bytes per device: before compiling, before the start, and held.
+    # Bytes per device; the estimate is the plan from before compiling.
     summary["memory"] = {"estimated": estimate.total, "planned": plan.total, "peak": meter.peak}
     seconds = split_time(clock, totals, iteration) | {"final matches": final_seconds}
     summary |= {"seconds": seconds} | totals.summary(clock.seconds["train"])

@@ -54,4 +54,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(report_errors(main, sys.argv[1:], "use --quick"))
+    sys.exit(report_errors(main, sys.argv[1:], "use --quick, or JAX_PLATFORMS=cpu"))

@@ -101,7 +101,7 @@ def no_updates(count):
     ],
 )
 def test_a_start_that_does_not_fit_is_halved_until_it_does(error, says, reason, tmp_path, monkeypatch):
-    """Half of all, the ring as well: nothing else might help. The flags, and the next run, say the same."""
+    """Half of all, the ring as well: nothing else might help. It is not kept: more may fit another day."""
     monkeypatch.setattr(autotune, "_measure", fits(4, error, says))
     lines, cache = [], tmp_path / "cache"
     tune = functools.partial(autotune.tune, CONFIG, devices.make_mesh(2), minutes=1.0, cache=cache, say=lines.append)
@@ -110,6 +110,7 @@ def test_a_start_that_does_not_fit_is_halved_until_it_does(error, says, reason, 
     assert tuned.replay == CONFIG.replay  # of each game
     words = "8 games, rollouts of 4, batches of 8"
     assert lines[0] == f"autotune: begins with less, because {words} do not fit: {reason}"
+    assert not cache.exists()
     assert tune() == tuned
 
 

@@ -313,8 +313,9 @@ def test_the_memory_suites_runs_are_whole_ones_that_end_once_they_have_learned(t
     config = memory.short_run(TINY, tmp_path / "run")
     assert run_directory.prepare(config) == tmp_path / "run"
     assert config.max_iterations - TINY.iterations_to_learn == memory.ITERATIONS
-    same = {"run_dir": TINY.run_dir, "minutes": TINY.minutes, "max_iterations": None}
-    assert replace(config, checkpoint_minutes=TINY.checkpoint_minutes, **same) == TINY
+    assert 0 < config.evaluation.interval_minutes < TINY.evaluation.interval_minutes
+    same = {name: getattr(TINY, name) for name in ("run_dir", "minutes", "max_iterations", "evaluation")}
+    assert replace(config, **same) == TINY
 
 
 @pytest.mark.parametrize(

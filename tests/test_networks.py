@@ -226,6 +226,15 @@ def test_a_kernel_placed_on_a_cell_is_the_convolution_of_a_one_there(shape):
     np.testing.assert_allclose(back_too(weights)[0], back(weights)[0], atol=1e-4)
 
 
+def test_in_half_precision_a_kernel_gets_the_gradient_of_all_actions():
+    """One of 1,024 actions at the same cell: bfloat16 itself would stop counting at 256."""
+    planes = layers.ActionPlanes(SIZES._replace(dtype=jnp.bfloat16), CELLS_AND_PASS)
+    actions = jnp.zeros(1024, jnp.int32)
+    params = planes.init(key(0), actions)
+    gradient = jax.grad(lambda p: planes.apply(p, actions).astype(jnp.float32).sum())(params)
+    np.testing.assert_array_equal(gradient["params"]["kernel"][1, 1, 0], 1024)
+
+
 # --- min-max scaling --------------------------------------------------------------------------------------------------
 
 

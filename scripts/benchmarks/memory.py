@@ -60,7 +60,7 @@ def record(name: str, found: dict[str, int]) -> dict[str, Any]:
         "case": name,
         "unit": "MiB per device",
         "higher_is_better": False,
-        "rates": {key: _exact(size / MIB) | {"judged": True} for key, size in found.items()},
+        "rates": {key: _exact(size / MIB) | {"judged": key == MEASURED} for key, size in found.items()},
         "ratios": [
             # A plan is no better for being higher, or lower.
             {"numerator": part, "denominator": whole, "aim": None, "judged": False} | _exact(found[part] / found[whole])
@@ -78,7 +78,6 @@ def run_apart(case: str, num_devices: int) -> dict[str, int]:
     command = [sys.executable, "-m", "scripts.benchmarks.memory", case, str(num_devices)]
     environment = os.environ | {
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-        "JAX_NUM_CPU_DEVICES": str(num_devices),
         "JAX_TRACEBACK_FILTERING": "off",  # else a traceback ends with a note on filtering, not with the error
     }
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
@@ -98,8 +97,8 @@ def measure(config: Config, num_devices: int) -> dict[str, int]:
 
 
 def short_run(config: Config, run_dir: Path) -> Config:
-    """`config` with its sizes, but over after a while, and evaluated and saved every few seconds."""
-    evaluation = replace(config.evaluation, interval_minutes=0.1)
+    """`config` with its sizes, but over after a while, and evaluated and saved every 15 seconds."""
+    evaluation = replace(config.evaluation, interval_minutes=0.25)
     iterations = config.iterations_to_learn + ITERATIONS
     return replace(config, run_dir=str(run_dir), minutes=60.0, max_iterations=iterations, evaluation=evaluation)
 
@@ -110,9 +109,10 @@ def _exact(value: float) -> dict[str, float]:
 
 def main(arguments: list[str]) -> int:
     """`measure` of a case, by its name, on a number of devices; what it found as the last line on stdout."""
-    case, num_devices = arguments
+    case, num_devices = arguments[0], int(arguments[1])
+    devices.configure_devices(num_devices)
     with contextlib.redirect_stdout(sys.stderr):  # the run's own progress
-        found = measure(CASES[case](), int(num_devices))
+        found = measure(CASES[case](), num_devices)
     print(json.dumps(found))
     return 0
 

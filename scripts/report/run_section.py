@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -52,7 +53,9 @@ def short_run(config: Config, say: Say) -> Run:
     """Trains in a temporary folder, which is deleted afterwards, on as many devices as divide its games."""
     count = devices.largest_divisor(len(jax.devices()), config.self_play.num_envs, config.optimiser.batch_size)
     phases = Phases(say)
-    with tempfile.TemporaryDirectory() as folder, GpuReadings() as readings:
+    readings = GpuReadings()
+    watching = readings if jax.default_backend() == "gpu" else nullcontext()  # else a GPU may idle beside
+    with tempfile.TemporaryDirectory() as folder, watching:
         run_dir = run_directory.prepare(replace(config, run_dir=str(Path(folder) / "run")))
         summary = runner.train(config, run_dir, devices.make_mesh(count), phases.say).summary
         phases.end()
