@@ -21,13 +21,13 @@ from muzero_jax.types import TrainState
 
 MARGIN = 1.25
 """An estimate refuses a run only if it is this many times what is available."""
-RUNTIME_BYTES, RUNTIME_SHARE, RUNTIME_SHARE_BYTES = 47 * 2**20, 0.5, 64 * 2**20
-"""On a CPU, fitted to runs of four games that hold 20 to 170 MiB a device, on one and two devices: heap that a device's
-threads leave unused, scratch of XLA's kernels and of saves; and where there are several devices, a share of all else
-once more. That is small pieces, which large runs have no more of, so there is a most to it."""
-EVALUATION_BYTES = 120 * 2**20
+RUNTIME_BYTES, RUNTIME_SHARE, RUNTIME_SHARE_BYTES = 40 * 2**20, 0.4, 64 * 2**20
+"""On a CPU, fitted to runs of five games on one and two devices of two machines that hold 20 to 170 MiB a device: heap
+that a device's threads leave unused, scratch of XLA's kernels and of saves; and where there are several devices, a
+share of all else once more. That is small pieces, which large runs have no more of, so there is a most to it."""
+EVALUATION_BYTES = 140 * 2**20
 """On a CPU, what the process holds on to after it was evaluated: the compiled programs of three matches, and what
-tracing and compiling them left behind. Fitted to whole runs of three games."""
+tracing and compiling them left behind."""
 
 _STATE = ("replay", "games", "parameters", "optimiser")
 _FLAGS = {
