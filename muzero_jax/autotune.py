@@ -64,7 +64,7 @@ def tune(config: Config, mesh: Mesh, *, minutes: float, cache: Path, say: Callab
     else:
         kept = kept or Kept(sizes_of(config), ring_frames(config))
         kept = _climb(config, kept, mesh, time.monotonic() + 60 * minutes, say)
-        in_time = "" if kept.finished else f" in {minutes:g} minutes; the next --autotune goes on from there"
+        in_time = "" if kept.finished else f" in {minutes:g} minutes"
         say(f"autotune: {_words(kept.sizes)} is the fastest found{in_time}")
         if kept.frames == ring_frames(config):
             _keep(cache, known | {key: kept}, say)
@@ -276,6 +276,6 @@ def _keep(cache: Path, results: dict[str, Kept], say: Callable[[str], None]) -> 
     try:
         cache.parent.mkdir(parents=True, exist_ok=True)
         write_whole(cache, json.dumps(entries, indent=2))
-        say(f"autotune: kept in {cache}; delete that to search again")
+        say(f"autotune: kept in {cache}, where the next --autotune goes on; delete that to search again")
     except OSError as error:
         say(f"autotune: not kept for the next time, because {cache} cannot be written: {error.strerror or error}")
