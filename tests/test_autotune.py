@@ -204,7 +204,8 @@ def test_a_search_that_the_time_cut_short_goes_on_the_next_time(tmp_path, minute
         autotune.tune, CONFIG, devices.make_mesh(2), cache=tmp_path / "autotune.json", say=lines.append
     )
     assert autotune.sizes_of(search(minutes=0.5)) == autotune.sizes_of(CONFIG)
-    assert any("in 0.5 minutes; the next --autotune goes on" in line for line in lines)
+    assert any("is the fastest found in 0.5 minutes" in line for line in lines)
+    assert any("where the next --autotune goes on" in line for line in lines)
     assert autotune.sizes_of(search(minutes=1.5)).num_envs == 16
     tried.clear()
     finished = search(minutes=60.0)
