@@ -78,8 +78,11 @@ def run_apart(case: str, num_devices: int) -> dict[str, int]:
     command = [sys.executable, "-m", "scripts.benchmarks.memory", case, str(num_devices)]
     environment = os.environ | {
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        "JAX_NUM_CPU_DEVICES": str(num_devices),  # imports start JAX, too early for `devices.configure_devices`
         "JAX_TRACEBACK_FILTERING": "off",  # else a traceback ends with a note on filtering, not with the error
     }
+    if jax.default_backend() == "cpu":  # be it for want of an accelerator that starts
+        environment |= {"JAX_PLATFORMS": "cpu"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode:
         reason = done.stderr.strip().rpartition("\n")[2].removeprefix("error: ") or f"exit status {done.returncode}"
@@ -109,10 +112,9 @@ def _exact(value: float) -> dict[str, float]:
 
 def main(arguments: list[str]) -> int:
     """`measure` of a case, by its name, on a number of devices; what it found as the last line on stdout."""
-    case, num_devices = arguments[0], int(arguments[1])
-    devices.configure_devices(num_devices)
+    case, num_devices = arguments
     with contextlib.redirect_stdout(sys.stderr):  # the run's own progress
-        found = measure(CASES[case](), num_devices)
+        found = measure(CASES[case](), int(num_devices))
     print(json.dumps(found))
     return 0
 
