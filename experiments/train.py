@@ -123,9 +123,9 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
         for purpose, time in seconds.items()
     ]
     display.summary_table(spent, "\nTime")
-    memory = {name: devices.format_bytes(size) for name, size in summary["memory"].items() if size is not None}
-    memory.pop("estimated")
-    print("\nmemory per device: " + ", ".join(f"{size} {name}" for name, size in memory.items()))
+    memory = {name: summary["memory"][name] for name in ("planned", "peak")}
+    told = (f"{devices.format_bytes(size)} {name}" for name, size in memory.items() if size is not None)
+    print("\nmemory per device: " + ", ".join(told))
     print(f"curves: {metrics.plot_curves(run_dir)}")
     print(f"next:   {command('play')} --run {shlex.quote(str(run_dir))}")
 

@@ -165,10 +165,10 @@ class Loop(NamedTuple):
                 record |= self._evaluate(state, iteration)
             self.reporter.report({"iteration": iteration} | record)
             if saves.due(clock.minutes) or evaluate:
-                save(self.checkpoints, iteration, state)
+                self._save(iteration, state)
                 saved_at = iteration
         if saved_at != iteration:
-            save(self.checkpoints, iteration, state)
+            self._save(iteration, state)
         return state, iteration
 
     def _finished(self, iteration: int) -> bool:
@@ -191,12 +191,11 @@ class Loop(NamedTuple):
             give_back()
             return record
 
-
-def save(checkpoints: Checkpointer, iteration: int, state: TrainState) -> None:
-    """As `Checkpointer.save`, without the free heap that would stand beside what a save takes."""
-    checkpoints.wait()
-    give_back()
-    checkpoints.save(iteration, state)
+    def _save(self, iteration: int, state: TrainState) -> None:
+        """Without the free heap that would stand beside what a save takes."""
+        self.checkpoints.wait()
+        give_back()
+        self.checkpoints.save(iteration, state)
 
 
 def check_finite(record: Record, iteration: int) -> None:
