@@ -93,6 +93,11 @@ def target_device() -> Any:
     return jax.devices(device)[0] if isinstance(device, str) else device
 
 
+def multiplies_bfloat16() -> bool:
+    """Whether the CPU has units for products of bfloat16 matrices (AMX) that XLA uses, as it does from jaxlib 0.9 on."""
+    return tuple(map(int, version("jaxlib").split(".")[:2])) >= (0, 9) and "amx_bf16" in _cpu_flags().split()
+
+
 def make_mesh(num_devices: int | None = None) -> Mesh:
     """A mesh of one axis, "data", over the first `num_devices` devices (default: all)."""
     devices = jax.devices()

@@ -38,12 +38,13 @@ class BoardConvolution(nn.Module):
     size: int = 3
     use_bias: bool = True
     dtype: jnp.dtype = jnp.float32
+    product_dtype: jnp.dtype | None = None
 
     @nn.compact
     def __call__(self, inputs):
         shape = (self.size, self.size, inputs.shape[-1], self.features)
         kernel = self.param("kernel", nn.initializers.he_normal(), shape)
-        outputs = convolve(inputs.astype(self.dtype), kernel.astype(self.dtype))
+        outputs = convolve(inputs.astype(self.dtype), kernel.astype(self.dtype), self.product_dtype)
         if self.use_bias:
             outputs += self.param("bias", nn.initializers.zeros, (self.features,)).astype(self.dtype)
         return outputs
@@ -59,6 +60,8 @@ class Sizes(NamedTuple):
     num_blocks: int
     activation: Activation
     dtype: jnp.dtype
+    product_dtype: jnp.dtype | None = None
+    """what the trunks' convolutions multiply; None: as `dtype`"""
 
 
 class Board(NamedTuple):

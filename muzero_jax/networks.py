@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from muzero_jax import value_transform
+from muzero_jax import precision, value_transform
 from muzero_jax.layers import ACTIVATIONS, ActionPlanes, Board, BoardConvolution, Heads, Residual, Sizes, min_max_scale
 from muzero_jax.types import Environment, Model, NetworkOutput
 from muzero_jax.value_transform import Support
@@ -31,7 +31,8 @@ class MuZeroNetwork(nn.Module):
 
     def setup(self):
         s = self.sizes
-        residual = partial(Residual, s, nn.Dense if self.board is None else BoardConvolution)
+        layer = nn.Dense if self.board is None else partial(BoardConvolution, product_dtype=s.product_dtype)
+        residual = partial(Residual, s, layer)
         self.representation, self.dynamics, self.prediction = residual(), residual(), residual()
         if self.board is None:
             self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
@@ -147,9 +148,9 @@ def make_model(
     Raises:
       ValueError: "observation" for a game whose observation is not made of bits.
     """
-    dtype = jnp.dtype(compute_dtype)
-    shape = environment.observation_shape
-    sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, ACTIVATIONS[activation], dtype)
+    shape, act = environment.observation_shape, ACTIVATIONS[activation]
+    dtypes = precision.dtypes(compute_dtype)
+    sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, act, *dtypes)
     if kind == "mlp":
         network = MuZeroNetwork(sizes)
     elif kind == "tower":

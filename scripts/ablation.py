@@ -42,7 +42,7 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
 
 def has_bfloat16() -> bool:
     """Whether the hardware has units for bfloat16."""
-    return precision.resolve("auto").dtype == "bfloat16"
+    return precision.resolve("auto", kind="mlp").compute_dtype == "bfloat16"
 
 
 def rungs(config: Any) -> tuple[dict[str, Any], Any]:

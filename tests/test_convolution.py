@@ -15,6 +15,7 @@ from muzero_jax.convolution import (
     im2col,
     native,
 )
+from muzero_jax.row_windows import row_windows
 from muzero_jax.winograd import tile_side, winograd
 
 BOARDS = [(2, 3), (4, 4), (5, 6), (6, 7), (9, 9), (11, 8)]
@@ -69,13 +70,14 @@ def test_gradients_equal_those_of_the_native_convolution(board, kernel_shape):
         assert_close(one, other)
 
 
-@pytest.mark.parametrize("channels", [4, 32])
-def test_a_scan_applies_the_convolution_again_and_again_and_differentiates_through_it(channels):
+@pytest.mark.parametrize("channels, product_dtype", [(4, None), (32, None), (32, jnp.bfloat16)])
+def test_a_scan_applies_the_convolution_again_and_again_and_differentiates_through_it(channels, product_dtype):
     inputs, kernel = arrays((2, 3, 4, channels), (3, 3, channels, channels))
     kernel = kernel / channels
+    tolerance = 1e-3 if product_dtype is None else 2e-2  # factors are rounded by up to 2^-9, three times in a row
 
     def looped(kernel):
-        return lax.scan(lambda boards, _: (convolve(boards, kernel), None), inputs, None, length=3)[0]
+        return lax.scan(lambda boards, _: (convolve(boards, kernel, product_dtype), None), inputs, None, length=3)[0]
 
     def unrolled(kernel):
         return native(native(native(inputs, kernel), kernel), kernel)
@@ -84,8 +86,8 @@ def test_a_scan_applies_the_convolution_again_and_again_and_differentiates_throu
         jax.jit(jax.value_and_grad(lambda kernel, apply=apply: jnp.sum(jnp.sin(apply(kernel)))))(kernel)
         for apply in (looped, unrolled)
     )
-    np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
-    assert_close(one_gradient, other_gradient)
+    np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+    assert_close(one_gradient, other_gradient, tolerance / 2)
 
 
 def test_a_while_loop_gives_the_second_application():
@@ -135,6 +137,56 @@ def test_every_tile_is_exact_to_a_few_units_of_float32_forwards_and_backwards(bo
 def with_cotangents(formulation, cotangent, *primals):
     outputs, pullback = jax.vjp(formulation, *primals)
     return outputs, *pullback(cotangent)
+
+
+def rounded(array):
+    """To what bfloat16 can hold, in the array's own dtype."""
+    return array.astype(jnp.bfloat16).astype(array.dtype)
+
+
+@pytest.mark.parametrize("board", [(1, 9), (2, 3), (6, 7), (9, 9)])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_row_windows_round_nothing_but_the_factors_forwards_and_backwards(board, dtype):
+    inputs, kernel, cotangent = arrays((3, *board, 32), (3, 3, 32, 34), (3, *board, 34))
+    primals = inputs.astype(dtype), kernel
+    outputs, *ours = jax.jit(lambda *primals: with_cotangents(row_windows, cotangent.astype(dtype), *primals))(*primals)
+    exact = [rounded(array) for array in (inputs, kernel)]
+    _, *theirs = jax.jit(lambda *primals: with_cotangents(native, rounded(cotangent), *primals))(*exact)
+    assert [x.dtype for x in (outputs, *ours)] == [dtype, dtype, jnp.float32]
+    tolerance = 2e-6 if dtype == jnp.float32 else 2**-8  # the result of bfloat16 boards is rounded once more
+    assert_close(outputs, definition(*map(np.asarray, exact)), tolerance)
+    for one, other in zip(ours, theirs, strict=True):
+        assert_close(one, other, tolerance)
+
+
+def test_each_board_of_row_windows_is_convolved_as_if_alone():
+    inputs, kernel = arrays((5, 4, 6, 32), (3, 3, 32, 32))
+    together = jax.jit(row_windows)(inputs, kernel)
+    alone = jnp.concatenate([jax.jit(row_windows)(inputs[i : i + 1], kernel) for i in range(5)])
+    assert_close(together, alone, tolerance=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 32, 33), (3, 3, 16, 32), (5, 5, 32, 32), (1, 1, 32, 32)])
+def test_products_of_other_kernels_are_not_rounded_on_a_cpu(shape):
+    inputs, kernel = arrays((2, 4, 4, shape[2]), shape)
+    convolved = jax.jit(convolve, static_argnums=2)
+    np.testing.assert_array_equal(convolved(inputs, kernel, jnp.bfloat16), convolved(inputs, kernel, None))
+
+
+def test_wide_kernels_multiply_bfloat16_on_a_cpu_if_asked():
+    inputs, kernel = arrays((2, 4, 4, 32), (3, 3, 32, 32))
+    asked = jax.jit(convolve, static_argnums=2)(inputs, kernel, jnp.bfloat16)
+    assert asked.dtype == jnp.float32
+    np.testing.assert_array_equal(asked, jax.jit(row_windows)(inputs, kernel))
+    assert np.abs(asked - convolve(inputs, kernel)).max() > 1e-3
+
+
+def test_an_accelerator_multiplies_what_it_is_asked_to(monkeypatch):
+    monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="gpu")])
+    inputs, kernel = arrays((2, 5, 5, 32), (3, 3, 32, 32))
+    text = str(jax.make_jaxpr(lambda *operands: convolve(*operands, jnp.bfloat16))(inputs, kernel))
+    assert "bf16[2,5,5,32] = conv_general_dilated" in text
+    assert convolve(inputs, kernel, jnp.bfloat16).dtype == jnp.float32
 
 
 def test_tiles_waste_little_of_the_board():

@@ -1,11 +1,13 @@
 """What `--network.compute-dtype auto` means where."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import pytest
 
-from muzero_jax import precision
+from muzero_jax import devices, precision
 
 
 @pytest.mark.parametrize(
@@ -26,7 +28,7 @@ from muzero_jax import precision
 )
 def test_auto_is_bfloat16_where_there_are_units_for_it_and_float32_elsewhere(platform, compute_capability, dtype):
     chosen = precision.choose(platform, compute_capability)
-    assert chosen.dtype == dtype
+    assert chosen.compute_dtype == dtype
     assert chosen.reason and "\n" not in chosen.reason
 
 
@@ -35,21 +37,53 @@ def test_a_gpu_without_bfloat16_units_is_told_of_float16():
     assert "--network.compute-dtype float16" in precision.choose("gpu", "7.5").reason
 
 
-def test_auto_asks_the_first_device():
+@pytest.mark.parametrize("platform, convolves, units", [("cpu", False, True), ("cpu", True, False), ("METAL", True, True)])
+def test_only_convolutions_on_a_cpu_with_amx_multiply_bfloat16(platform, convolves, units):
+    choose = partial(precision.choose, compute_capability=None)
+    assert choose("cpu", convolves=True, multiplies_bfloat16=True).compute_dtype == "bfloat16_products"
+    assert choose(platform, convolves=convolves, multiplies_bfloat16=units).compute_dtype == "float32"
+
+
+def test_only_what_is_multiplied_differs_from_what_is_computed_in():
+    assert precision.dtypes("bfloat16_products") == (jnp.float32, jnp.bfloat16)
+    assert precision.dtypes("float16") == (jnp.float16, jnp.float16)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "tower"])
+@pytest.mark.parametrize("units", [False, True])
+def test_auto_asks_the_first_device(monkeypatch, kind, units):
     assert jax.devices()[0].platform == "cpu"
-    assert precision.resolve("auto") == precision.choose("cpu", None)
+    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda: units)
+    chosen = precision.choose("cpu", None, convolves=kind == "tower", multiplies_bfloat16=units)
+    assert precision.resolve("auto", kind) == chosen
+
+
+@pytest.mark.parametrize(
+    "flags, jaxlib, units",
+    [
+        ("fpu avx512f amx_bf16 amx_tile", "0.10.2", True),
+        ("fpu avx512f amx_bf16 amx_tile", "0.9", True),
+        ("fpu avx512f amx_bf16 amx_tile", "0.8.3", False),  # its products of bfloat16 are slower than of float32
+        ("fpu avx512f avx512_bf16", "0.10.2", False),
+        ("", "0.10.2", False),  # macOS
+    ],
+)
+def test_amx_is_known_by_its_flag_and_used_from_jaxlib_0_9_on(monkeypatch, flags, jaxlib, units):
+    monkeypatch.setattr(devices, "_cpu_flags", lambda: flags)
+    monkeypatch.setattr(devices, "version", lambda package: jaxlib)
+    assert devices.multiplies_bfloat16() == units
 
 
 def test_auto_asks_the_cpu_beside_an_accelerator_where_programs_are_made_for_it(monkeypatch):
     cpu = jax.devices()[1]
     monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="gpu", compute_capability="9.0")])
-    assert precision.resolve("auto").dtype == "bfloat16"
+    assert precision.resolve("auto", "mlp").compute_dtype == "bfloat16"
     with jax.default_device(cpu):
-        assert precision.resolve("auto").dtype == "float32"
+        assert precision.resolve("auto", "mlp").compute_dtype == "float32"
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bfloat16_products", "float16"])
 def test_a_dtype_that_is_asked_for_is_taken_and_only_float16_scales_the_loss(dtype):
-    chosen = precision.resolve(dtype)
-    assert chosen.dtype == dtype and "network.compute_dtype" in chosen.reason
+    chosen = precision.resolve(dtype, "tower")
+    assert chosen.compute_dtype == dtype and "network.compute_dtype" in chosen.reason
     assert chosen.scales_loss == (dtype == "float16")

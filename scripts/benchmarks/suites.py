@@ -6,13 +6,15 @@ from functools import partial
 
 import jax
 
+from muzero_jax import precision
 from muzero_jax.config import Config
 from scripts.benchmarks import ours, straightforward, workloads
 from scripts.benchmarks.measuring import Case, Ratio, Variant
 
 OWN, LOOP_FREE, MCTX, NETWORK = "own search", "loop-free search", "mctx", "network calls"
 PLAIN, ONE, ALL, HOST = "straightforward", "ours, 1 device", "ours, all devices", "ours, driven from Python"
-OURS = frozenset({OWN, LOOP_FREE, ONE, ALL, HOST})
+AUTO = "ours, all devices, automatic precision"
+OURS = frozenset({OWN, LOOP_FREE, ONE, ALL, HOST, AUTO})
 """The others are yardsticks. Their own drift is no regression of ours, and a ratio to the bare network, which is a part
 of ours, or of one search of ours to another falls when the second alone becomes faster: none of these is judged."""
 
@@ -98,13 +100,17 @@ PROGRAMS = {"self-play": "self_play", "learner": "learning", "iteration": "itera
 
 
 def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> Case:
-    """A case of the variants that its ratios ask about."""
+    """A case of the variants that its ratios ask about; and of runs' own arithmetic where that is not the config's."""
+    automatic = replace(config, network=replace(config.network, compute_dtype="auto"))
+    if precision.resolve("auto", config.network.kind).compute_dtype != config.network.compute_dtype:
+        ratios += (Ratio(AUTO, PLAIN, ratios[0].aim), Ratio(AUTO, ratios[0].numerator))
     theirs, own = (getattr(module, PROGRAMS[suite]) for module in (straightforward, ours))
     makers: dict[str, Callable[[], Variant]] = {
         PLAIN: lambda: theirs(config),
         HOST: lambda: ours.host_driven_self_play(config),
         ONE: lambda: own(config, num_devices=1),
         ALL: lambda: own(config, num_devices=jax.device_count()),
+        AUTO: lambda: own(automatic, num_devices=jax.device_count()),
     }
     asked = {variant for ratio in ratios for variant in (ratio.numerator, ratio.denominator)}
     return Case(

@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muzero_jax.precision import BFLOAT16_PRODUCTS
 from scripts.benchmarks.workloads import noisy_params
 from scripts.report import network_section as networks
-from scripts.report.arithmetic_section import PRODUCT, Say, product_flops
+from scripts.report.arithmetic_section import Say, product_flops
 from scripts.report.crossover import compare, describe_comparison
 from scripts.report.formatting import NOTHING, seconds, three_digits
 from scripts.report.machine import Machine
@@ -19,6 +20,7 @@ from scripts.report.records import Section, Table
 from scripts.report.timing import Sample, in_time, measure_in_turn
 
 DTYPES = ("float32", "bfloat16", "float16")
+_PRODUCT = jax.jit(partial(jnp.matmul, preferred_element_type=jnp.float32))  # as units for half precision sum it up
 
 
 class InDtypes(NamedTuple):
@@ -44,8 +46,8 @@ def _product(machine: Machine, size: int, say: Say) -> InDtypes:
     say(name)
     x, y = np.random.default_rng(0).normal(size=(2, size, size)).astype(np.float32)
     inputs = {d: jax.device_put((jnp.asarray(x, d), jnp.asarray(y, d)), machine.device) for d in DTYPES}
-    results = {dtype: np.asarray(PRODUCT(*pair), np.float32) for dtype, pair in inputs.items()}
-    times = measure_in_turn({dtype: partial(PRODUCT, *pair) for dtype, pair in inputs.items()})
+    results = {dtype: np.asarray(_PRODUCT(*pair)) for dtype, pair in inputs.items()}
+    times = measure_in_turn({dtype: partial(_PRODUCT, *pair) for dtype, pair in inputs.items()})
     return InDtypes(name, product_flops(size), times, _errors(results))
 
 
@@ -54,7 +56,8 @@ def _inference(machine: Machine, network: Network, batch: int, say: Say) -> InDt
     say(name)
     params = noisy_params(networks.build(network))
     inputs = jax.device_put((params, *networks.make_inputs(network, batch)), machine.device)
-    programs = {dtype: networks.make_inference(networks.build(network, dtype)) for dtype in DTYPES}
+    dtypes = (*DTYPES, BFLOAT16_PRODUCTS) if network.kind == "tower" else DTYPES
+    programs = {dtype: networks.make_inference(networks.build(network, dtype)) for dtype in dtypes}
     results = {dtype: np.asarray(program(*inputs)[1].policy_logits) for dtype, program in programs.items()}
     times = measure_in_turn({dtype: partial(program, *inputs) for dtype, program in programs.items()})
     return InDtypes(name, batch * sum(networks.inference_flops(params, network.board_size)), times, _errors(results))
@@ -68,15 +71,18 @@ def _errors(results: Mapping[str, Any]) -> dict[str, float]:
 def precision_section(machine: Machine, works: Sequence[InDtypes]) -> Section:
     """Chapter from `precision_works`."""
     text = (
-        "The same work with arithmetic in three dtypes (the network's parameters stay float32), measured in turn on "
+        "The same work with arithmetic in three dtypes (the network's parameters, and the sums of the matrix product, "
+        "stay float32), and of a tower with nothing but its convolutions' factors in bfloat16, measured in turn on "
         f"{machine.device.device_kind}. Error: the largest difference from the float32 result (of the network: of the "
         "policy logits after the recurrent inference), relative to the largest number of that result."
     )
     header = ("work", "dtype", "time", "GFLOP/s", "speed against float32", "error")
-    by_dtype = {dtype: {work.name: work.times[dtype] for work in works} for dtype in DTYPES}
+    dtypes = dict.fromkeys(dtype for work in works for dtype in work.times)
+    by_dtype = {dtype: {work.name: work.times[dtype] for work in works if dtype in work.times} for dtype in dtypes}
     headlines = [
         describe_comparison(dtype, "float32", "for", compare(by_dtype[dtype], by_dtype["float32"]))
-        for dtype in DTYPES[1:]
+        for dtype in by_dtype
+        if dtype != "float32"
     ]
     rows = [row for work in works for row in _rows(work)]
     return Section("Precision", text, [Table(header, rows)], headlines=headlines)

@@ -94,7 +94,7 @@ def utilisation_section(
     used = dict.fromkeys(dtype for _, dtype, _ in rows)
     best = ", ".join(f"{dtype} {three_digits(peaks[dtype][0] / 1e9)} ({peaks[dtype][1]})" for dtype in used)
     text = (
-        "GFLOP/s over those of the best matrix product measured above in the dtype of the program's own arithmetic, "
+        "GFLOP/s over those of the best matrix product measured above in the dtype of what the program multiplies, "
         f"from medians. The best products reach, in GFLOP/s: {best}. Operations are counted directly: two a weight and "
         "use, a gradient as three forward passes; what Winograd's convolutions save is not subtracted, so a share may "
         "exceed 100%. On a CPU a product uses all cores; the run uses all devices."
@@ -106,8 +106,9 @@ def utilisation_section(
 
 
 def _dtype(config: Config) -> str:
-    """Of the config's arithmetic on this machine."""
-    return precision.resolve(config.network.compute_dtype).dtype
+    """Of what the config's networks multiply on this machine."""
+    chosen = precision.resolve(config.network.compute_dtype, config.network.kind)
+    return precision.dtypes(chosen.compute_dtype)[1].name
 
 
 def _network_row(network: Network, times: Times, label: str) -> Program:
