@@ -2,9 +2,10 @@
 
 XLA's CPU backend runs the gradient of `lax.conv` inside `scan` and `while_loop` 14-30x slower than matrix products of
 the same size, so on CPU the convolution is matrix products, and so is its gradient: Winograd's minimal filtering
-(`winograd`) for wide 3x3 kernels, or bfloat16 products (`row_windows`) if asked, im2col for the others. Which device it is for is asked at trace time:
-`lax.platform_dependent` compiles to the same program, but traces both branches (1.5x the time) and keeps the residuals
-of both under a gradient (13% more memory). A CPU beside an accelerator is asked for by `jax.default_device`.
+(`winograd`) for wide 3x3 kernels, products of bfloat16 (`row_windows`) if asked, im2col for the others. Which device it
+is for is asked at trace time: `lax.platform_dependent` compiles to the same program, but traces both branches (1.5x the
+time) and keeps the residuals of both under a gradient (13% more memory). A CPU beside an accelerator is asked for by
+`jax.default_device`.
 """
 
 import math

@@ -94,7 +94,7 @@ def target_device() -> Any:
 
 
 def multiplies_bfloat16() -> bool:
-    """Whether the CPU has units for products of bfloat16 matrices (AMX) that XLA uses, as it does from jaxlib 0.9 on."""
+    """Whether the CPU has units for products of bfloat16 matrices (AMX) and XLA uses them (from jaxlib 0.9 on)."""
     return tuple(map(int, version("jaxlib").split(".")[:2])) >= (0, 9) and "amx_bf16" in _cpu_flags().split()
 
 

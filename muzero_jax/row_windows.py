@@ -3,7 +3,7 @@
 For CPUs with units for such products (AMX), which take a sixth of float32's time. Nearly all of the time then goes into
 laying numbers out, so the least of them are moved: every cell's three neighbours in its row become one row of a matrix,
 multiplied with each row of the kernel, and the three products, a line of the board apart, are added up. im2col would
-lay out nine neighbours (1.9 times the time), and Winograd's transforms lose more in bfloat16 than they save.
+lay out nine neighbours (1.9 times the time); of Winograd's transforms bfloat16 products have ten times the error.
 
 Two things about XLA's CPU backend as of jaxlib 0.10 (measured, 16 boards of 9x9 and 64 channels, one Intel core):
 - Whatever only moves bfloat16 it computes in float32 and back. Moved as 32-bit words of two channels each, a call takes
@@ -11,6 +11,9 @@ Two things about XLA's CPU backend as of jaxlib 0.10 (measured, 16 boards of 9x9
 - A product gets those units only where the left factor's rows are summed along, and a kernel's gradient sums over
   cells. So the inputs are transposed, and by a product with the identity, which is exact: 80 us, not 400.
 """
+
+import functools
+import operator
 
 import jax
 import jax.numpy as jnp
@@ -35,9 +38,9 @@ def _forward(inputs: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
 def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
     """Both cotangents from one set of windows, the output cotangent's.
 
-    The inputs' is a correlation with the kernel turned by 180 degrees and its channels swapped. The kernel's, at [i, j],
-    adds up inputs[r + i - 1, w + j - 1] * cotangent[r, w]; with v = w + j - 1 that is line i of `_lines` at [r, v] times
-    neighbour 2 - j of the window at [r, v].
+    The inputs' is a correlation with the kernel turned by 180 degrees and its channels swapped. The kernel's, at
+    [i, j], adds up inputs[r + i - 1, w + j - 1] * cotangent[r, w]; with v = w + j - 1 that is what `_lines` has for row
+    i at [r, v], times neighbour 2 - j of the window at [r, v].
     """
     inputs, kernel = residuals
     channels, features = kernel.shape[2:]
@@ -61,12 +64,14 @@ def _windows(boards: Float[Array, "N H W C"]) -> BFloat16[Array, "N H+2 W 3*C"]:
     return _channels(jnp.concatenate([padded[:, :, j : j + width] for j in range(3)], axis=-1))
 
 
-def _correlate(windows: BFloat16[Array, "N lines W window"], kernel: Float[Array, "3 3 C D"]) -> Float[Array, "N H W D"]:
+def _correlate(
+    windows: BFloat16[Array, "N lines W window"], kernel: Float[Array, "3 3 C D"]
+) -> Float[Array, "N H W D"]:
     """What one row of the kernel makes of every window, for its three rows, each a line further down."""
     height = windows.shape[1] - 2
     rows = kernel.astype(jnp.bfloat16).reshape(3, windows.shape[-1], -1)
     products = [_product(windows.reshape(-1, windows.shape[-1]), row).reshape(*windows.shape[:3], -1) for row in rows]
-    return sum(product[:, i : i + height] for i, product in enumerate(products))
+    return functools.reduce(operator.add, [product[:, i : i + height] for i, product in enumerate(products)])
 
 
 def _lines(inputs: Float[Array, "N H W C"]) -> BFloat16[Array, "3*C N*(H+2)*W"]:

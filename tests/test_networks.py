@@ -43,12 +43,12 @@ def key(seed):
     return jax.random.key(seed, impl="rbg")  # compiles in a quarter of threefry's time
 
 
-def make_model(kind, compute_dtype="float32"):
+def make_model(kind, compute_dtype="float32", width=WIDTH):
     return networks.make_model(
         BOARD,
         Support(-1.0, 1.0, S),
         kind=kind,
-        width=WIDTH,
+        width=width,
         num_blocks=1,
         activation="relu",
         compute_dtype=compute_dtype,
@@ -145,6 +145,30 @@ def test_arithmetic_in_bfloat16_stays_close_to_float32(case, observation):
     expected = case.initial(case.params, observation)
     assert_outputs_close(root, expected, atol=0.06)
     assert_outputs_close(child, case.recurrent(case.params, expected.embedding, ACTIONS), atol=0.1, rtol=0.02)
+
+
+def test_with_bfloat16_products_a_towers_convolutions_are_rounded_and_nothing_else(observation):
+    exact, rounded = (make_model("tower", dtype, width=32) for dtype in ("float32", "bfloat16_products"))
+    params, observation = randomised(jax.jit(exact.init)(key(0))), jnp.asarray(observation)
+
+    def unroll(model):
+        root = model.initial_inference(params, observation)
+        return root, model.recurrent_inference(params, root.embedding, ACTIONS)
+
+    expected, found = jax.jit(lambda: (unroll(exact), unroll(rounded)))()
+    assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {jnp.dtype("float32")}
+    for one, other in zip(found, expected, strict=True):
+        assert_outputs_close(one, other, atol=0.1, rtol=0.02)
+        assert np.abs(one.embedding - other.embedding).max() > 1e-4
+    trunks = str(jax.make_jaxpr(unroll, static_argnums=0)(rounded))
+    convolutions = 4 * 3 - 1  # of h, f, g and f, a first layer and a block of two each; h's first reads too few planes
+    assert trunks.count("name=row_windows") == convolutions
+
+
+@pytest.mark.parametrize("kind", ["mlp", "observation"])
+def test_with_bfloat16_products_an_mlp_stays_in_float32(kind, observation):
+    texts = [str(jax.make_jaxpr(make_model(kind, dtype).init)(key(0))) for dtype in ("float32", "bfloat16_products")]
+    assert "bf16" not in texts[1] and texts[0].count(" = ") == texts[1].count(" = ")
 
 
 # --- independence -----------------------------------------------------------------------------------------------------

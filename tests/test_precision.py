@@ -37,7 +37,9 @@ def test_a_gpu_without_bfloat16_units_is_told_of_float16():
     assert "--network.compute-dtype float16" in precision.choose("gpu", "7.5").reason
 
 
-@pytest.mark.parametrize("platform, convolves, units", [("cpu", False, True), ("cpu", True, False), ("METAL", True, True)])
+@pytest.mark.parametrize(
+    "platform, convolves, units", [("cpu", False, True), ("cpu", True, False), ("METAL", True, True)]
+)
 def test_only_convolutions_on_a_cpu_with_amx_multiply_bfloat16(platform, convolves, units):
     choose = partial(precision.choose, compute_capability=None)
     assert choose("cpu", convolves=True, multiplies_bfloat16=True).compute_dtype == "bfloat16_products"
