@@ -83,7 +83,7 @@ def main(arguments: list[str]) -> int:
         config = autotune.tune(config, mesh, minutes=config.autotune_minutes, cache=cache, say=print)
     print(configs.describe(config))
     print(f"device: {devices.describe_device(num_devices)}")
-    print("precision: {} ({})".format(*precision.resolve(config.network.compute_dtype, config.network.kind)))
+    print("precision: {} ({})".format(*precision.resolve(config.network.compute_dtype)))
     run_dir = run_directory.prepare(config)
     print(f"run directory: {run_dir}")
     result = runner.train(config, run_dir, mesh, print)

@@ -6,6 +6,7 @@ would differ between the root's embedding and the K-th unrolled one. Parameters 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import flax.linen as nn
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from muzero_jax import bfloat16_products
 from muzero_jax.convolution import convolve
 
 Activation = Callable[[Array], Array]
@@ -50,6 +52,12 @@ class BoardConvolution(nn.Module):
         return outputs
 
 
+def dense(features: int, *, dtype: jnp.dtype, product_dtype: jnp.dtype | None) -> nn.Dense:
+    """Flax's layer for rows [N, C], whose factors may be rounded to bfloat16."""
+    rounds = product_dtype == jnp.bfloat16 and dtype != jnp.bfloat16
+    return nn.Dense(features, dtype=dtype, dot_general=bfloat16_products.dot_general if rounds else None)
+
+
 class Sizes(NamedTuple):
     """What all kinds of network have in common."""
 
@@ -61,7 +69,7 @@ class Sizes(NamedTuple):
     activation: Activation
     dtype: jnp.dtype
     product_dtype: jnp.dtype | None = None
-    """what the trunks' convolutions multiply; None: as `dtype`"""
+    """what the trunks multiply, where it is not what they compute in"""
 
 
 class Board(NamedTuple):
@@ -78,8 +86,10 @@ class Residual(nn.Module):
     layer: Callable[..., nn.Module]
 
     def setup(self):
-        self.first = self.layer(self.sizes.width, dtype=self.sizes.dtype)
-        self.layers = [self.layer(self.sizes.width, dtype=self.sizes.dtype) for _ in range(2 * self.sizes.num_blocks)]
+        s = self.sizes
+        layer = partial(self.layer, s.width, dtype=s.dtype, product_dtype=s.product_dtype)
+        self.first = layer()
+        self.layers = [layer() for _ in range(2 * s.num_blocks)]
         self.norms = [nn.LayerNorm(dtype=self.sizes.dtype) for _ in range(2 * self.sizes.num_blocks)]
 
     def __call__(self, inputs, bias: Array | float = 0.0):

@@ -14,7 +14,17 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from muzero_jax import precision, value_transform
-from muzero_jax.layers import ACTIVATIONS, ActionPlanes, Board, BoardConvolution, Heads, Residual, Sizes, min_max_scale
+from muzero_jax.layers import (
+    ACTIVATIONS,
+    ActionPlanes,
+    Board,
+    BoardConvolution,
+    Heads,
+    Residual,
+    Sizes,
+    dense,
+    min_max_scale,
+)
 from muzero_jax.types import Environment, Model, NetworkOutput
 from muzero_jax.value_transform import Support
 
@@ -31,8 +41,7 @@ class MuZeroNetwork(nn.Module):
 
     def setup(self):
         s = self.sizes
-        layer = nn.Dense if self.board is None else partial(BoardConvolution, product_dtype=s.product_dtype)
-        residual = partial(Residual, s, layer)
+        residual = partial(Residual, s, dense if self.board is None else BoardConvolution)
         self.representation, self.dynamics, self.prediction = residual(), residual(), residual()
         if self.board is None:
             self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
@@ -86,8 +95,8 @@ class ObservationNetwork(nn.Module):
 
     def setup(self):
         s = self.sizes
-        self.dynamics = Residual(s, nn.Dense)
-        self.prediction = Residual(s._replace(num_blocks=2 * s.num_blocks), nn.Dense)  # h and f in one
+        self.dynamics = Residual(s, dense)
+        self.prediction = Residual(s._replace(num_blocks=2 * s.num_blocks), dense)  # h and f in one
         self.stem = BoardConvolution(STEM_CHANNELS, dtype=s.dtype)
         self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
         self.decoder = nn.Dense(math.prod(s.observation_shape), dtype=s.dtype)

@@ -5,7 +5,7 @@ overflows at 65,504 and loses gradients below 6e-8, so it is never chosen unaske
 units but none for bfloat16 (a T4), and the learner then scales its loss. Parameters are float32 always.
 
 CPUs with AMX multiply bfloat16 matrices several times as fast as float32, but have no bfloat16 arithmetic besides. For
-them there is `BFLOAT16_PRODUCTS`: float32 throughout, only what a tower's convolutions multiply is rounded.
+them there is `BFLOAT16_PRODUCTS`: float32 throughout, only what the layers of trunks multiply is rounded.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ BFLOAT16_CAPABILITY = 8.0
 
 
 BFLOAT16_PRODUCTS = "bfloat16_products"
-"""The compute dtype that is float32 but for the factors of convolutions, which are rounded to bfloat16."""
+"""The compute dtype that is float32 but for the factors in the trunks' layers, which are rounded to bfloat16."""
 
 
 class Precision(NamedTuple):
@@ -35,28 +35,26 @@ class Precision(NamedTuple):
 
 
 def dtypes(compute_dtype: str) -> tuple[jnp.dtype, jnp.dtype]:
-    """What networks compute in, and what their convolutions multiply. Raises TypeError for what is no dtype."""
+    """What networks compute in, and what their trunks multiply. Raises TypeError for what is no dtype."""
     if compute_dtype == BFLOAT16_PRODUCTS:
         return jnp.dtype(jnp.float32), jnp.dtype(jnp.bfloat16)
     return jnp.dtype(compute_dtype), jnp.dtype(compute_dtype)
 
 
-def choose(
-    platform: str, compute_capability: str | None, *, convolves: bool = False, multiplies_bfloat16: bool = False
-) -> Precision:
+def choose(platform: str, compute_capability: str | None, *, multiplies_bfloat16: bool = False) -> Precision:
     """What `auto` means on a device.
 
     Args:
       platform: as JAX names it: "cpu", "gpu", "tpu" or another.
       compute_capability: of a CUDA GPU, "7.5" for example; other devices have none, or another kind of text.
-      convolves: whether the network is a tower. multiplies_bfloat16: whether the CPU has units for it.
+      multiplies_bfloat16: whether a CPU has units for it.
     """
     if platform == "tpu":
         return Precision("bfloat16", "what a TPU multiplies")
-    if platform == "cpu" and convolves and multiplies_bfloat16:
-        return Precision(BFLOAT16_PRODUCTS, "this CPU has units (AMX) for a tower's convolutions in bfloat16")
+    if platform == "cpu" and multiplies_bfloat16:
+        return Precision(BFLOAT16_PRODUCTS, "this CPU has units for bfloat16 matrices, AMX, and for nothing else in it")
     if platform == "cpu":
-        return Precision("float32", "half precision is no faster on a CPU without AMX, or for other than convolutions")
+        return Precision("float32", "half precision is no faster on a CPU without AMX")
     capability = _number(compute_capability)
     if platform != "gpu" or capability is None:
         return Precision("float32", "this device is not known to have bfloat16 units")
@@ -68,17 +66,13 @@ def choose(
     )
 
 
-def resolve(compute_dtype: str, kind: str) -> Precision:
-    """What a config's network asks for; for "auto", what the device computes it best in that programs are made for."""
+def resolve(compute_dtype: str) -> Precision:
+    """What a config asks for; for "auto", what the device computes best in that programs are made for."""
     if compute_dtype != "auto":
         return Precision(compute_dtype, "as network.compute_dtype says")
     device = target_device()
-    return choose(
-        device.platform,
-        getattr(device, "compute_capability", None),
-        convolves=kind == "tower",
-        multiplies_bfloat16=multiplies_bfloat16(),
-    )
+    capability = getattr(device, "compute_capability", None)
+    return choose(device.platform, capability, multiplies_bfloat16=multiplies_bfloat16())
 
 
 def _number(text: object) -> float | None:

@@ -5,11 +5,8 @@ laying numbers out, so the least of them are moved: every cell's three neighbour
 multiplied with each row of the kernel, and the three products, a line of the board apart, are added up. im2col would
 lay out nine neighbours (1.9 times the time); of Winograd's transforms bfloat16 products have ten times the error.
 
-Two things about XLA's CPU backend as of jaxlib 0.10 (measured, 16 boards of 9x9 and 64 channels, one Intel core):
-- Whatever only moves bfloat16 it computes in float32 and back. Moved as 32-bit words of two channels each, a call takes
-  0.6 of the time.
-- A product gets those units only where the left factor's rows are summed along, and a kernel's gradient sums over
-  cells. So the inputs are transposed, and by a product with the identity, which is exact: 80 us, not 400.
+XLA's CPU backend (jaxlib 0.10) computes in float32 and back even where bfloat16 is only moved. Moved as 32-bit words of
+two channels each, a call takes 0.6 of the time (16 boards of 9x9 and 64 channels, one Intel core).
 """
 
 import functools
@@ -19,6 +16,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import BFloat16, Float
+
+from muzero_jax.bfloat16_products import product, transposed
 
 
 @jax.custom_vjp
@@ -46,15 +45,11 @@ def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, 
     channels, features = kernel.shape[2:]
     windows = _windows(cotangent)
     inputs_cotangent = _correlate(windows, jnp.flip(kernel, (0, 1)).swapaxes(2, 3)).astype(inputs.dtype)
-    products = _product(_lines(inputs), windows.reshape(-1, 3 * features)).reshape(3, channels, 3, features)
+    products = product(_lines(inputs), windows.reshape(-1, 3 * features)).reshape(3, channels, 3, features)
     return inputs_cotangent, jnp.flip(products.swapaxes(1, 2), 1).astype(kernel.dtype)
 
 
 row_windows.defvjp(_forward, _backward)
-
-
-def _product(left: Array, right: Array) -> Float[Array, "M N"]:
-    return jnp.dot(left, right, preferred_element_type=jnp.float32)
 
 
 def _windows(boards: Float[Array, "N H W C"]) -> BFloat16[Array, "N H+2 W 3*C"]:
@@ -70,7 +65,7 @@ def _correlate(
     """What one row of the kernel makes of every window, for its three rows, each a line further down."""
     height = windows.shape[1] - 2
     rows = kernel.astype(jnp.bfloat16).reshape(3, windows.shape[-1], -1)
-    products = [_product(windows.reshape(-1, windows.shape[-1]), row).reshape(*windows.shape[:3], -1) for row in rows]
+    products = [product(windows.reshape(-1, windows.shape[-1]), row).reshape(*windows.shape[:3], -1) for row in rows]
     return functools.reduce(operator.add, [product[:, i : i + height] for i, product in enumerate(products)])
 
 
@@ -79,10 +74,8 @@ def _lines(inputs: Float[Array, "N H W C"]) -> BFloat16[Array, "3*C N*(H+2)*W"]:
     num_boards, height, width, channels = inputs.shape
     cells = _words(inputs).reshape(num_boards, height * width, -1)
     padded = _channels(jnp.pad(cells, ((0, 0), (2 * width, 2 * width), (0, 0)))).reshape(-1, channels)
-    identity = jnp.eye(channels, dtype=jnp.bfloat16)
-    transposed = lax.dot_general(identity, padded, (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32)
     # Rounded once, not in every place where it is copied to; and from then on moved as integers.
-    bits = lax.optimization_barrier(lax.bitcast_convert_type(transposed.astype(jnp.bfloat16), jnp.uint16))
+    bits = lax.optimization_barrier(lax.bitcast_convert_type(transposed(padded), jnp.uint16))
     bits = bits.reshape(channels, num_boards, -1)
     lines = jnp.stack([bits[:, :, i * width : (i + height + 2) * width] for i in range(3)])
     return lax.bitcast_convert_type(lines, jnp.bfloat16).reshape(3 * channels, -1)

@@ -116,7 +116,7 @@ def make_parts(config: Config) -> Parts:
         width=n.width,
         num_blocks=n.num_blocks,
         activation=n.activation,
-        compute_dtype=precision.resolve(n.compute_dtype, n.kind).compute_dtype,
+        compute_dtype=precision.resolve(n.compute_dtype).compute_dtype,
     )
     schedule = learner.make_schedule(
         learning_rate=o.learning_rate,
@@ -232,8 +232,8 @@ def learn_from(
 
 def micro_batch(config: Config, model: Model, batch_size: int) -> int:
     """Of how many of a device's `batch_size` windows the gradient is computed at once."""
-    n, asked = config.network, config.optimiser.micro_batch_size
-    if asked or precision.resolve(n.compute_dtype, n.kind).scales_loss:
+    asked, scales_loss = config.optimiser.micro_batch_size, precision.resolve(config.network.compute_dtype).scales_loss
+    if asked or scales_loss:
         return micro_batches.size(batch_size, largest=asked)
     return micro_batches.size_for_cache(batch_size, model.layer_bytes, micro_batches.GRADIENT_BYTES)
 
@@ -256,7 +256,7 @@ def init(config: Config, parts: Parts) -> TrainState:
     seed_key = jax.random.key(config.seed)
     actor_key, learner_key = jax.random.split(jax.random.fold_in(seed_key, _INIT))
     actor = self_play.init(parts.environment, actor_key, num_envs=config.self_play.num_envs)
-    scale_loss = precision.resolve(config.network.compute_dtype, config.network.kind).scales_loss
+    scale_loss = precision.resolve(config.network.compute_dtype).scales_loss
     learner_state = learner.init(parts.model, parts.optimiser, learner_key, scale_loss=scale_loss)
     _, trajectory = jax.eval_shape(
         partial(self_play.rollout, environment=parts.environment, search=parts.search, length=1, exploration=0.0),

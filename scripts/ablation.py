@@ -42,7 +42,7 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
 
 def has_bfloat16() -> bool:
     """Whether the hardware has units for bfloat16."""
-    return precision.resolve("auto", kind="mlp").compute_dtype == "bfloat16"
+    return precision.dtypes(precision.resolve("auto").compute_dtype)[1] == "bfloat16"
 
 
 def rungs(config: Any) -> tuple[dict[str, Any], Any]:
@@ -63,7 +63,7 @@ def rungs(config: Any) -> tuple[dict[str, Any], Any]:
     if jax.device_count() > 1:
         ladder[ALL_DEVICES] = ours.self_play(config, num_devices=jax.device_count())
     if has_bfloat16():
-        halved = replace(config, network=replace(config.network, compute_dtype="bfloat16"))
+        halved = replace(config, network=replace(config.network, compute_dtype="auto"))
         ladder[BFLOAT16] = ours.self_play(halved, num_devices=jax.device_count())
     return ladder, game
 

@@ -1,6 +1,5 @@
 """What `--network.compute-dtype auto` means where."""
 
-from functools import partial
 from types import SimpleNamespace
 
 import jax
@@ -37,13 +36,10 @@ def test_a_gpu_without_bfloat16_units_is_told_of_float16():
     assert "--network.compute-dtype float16" in precision.choose("gpu", "7.5").reason
 
 
-@pytest.mark.parametrize(
-    "platform, convolves, units", [("cpu", False, True), ("cpu", True, False), ("METAL", True, True)]
-)
-def test_only_convolutions_on_a_cpu_with_amx_multiply_bfloat16(platform, convolves, units):
-    choose = partial(precision.choose, compute_capability=None)
-    assert choose("cpu", convolves=True, multiplies_bfloat16=True).compute_dtype == "bfloat16_products"
-    assert choose(platform, convolves=convolves, multiplies_bfloat16=units).compute_dtype == "float32"
+def test_only_a_cpu_with_units_multiplies_bfloat16_and_computes_float32():
+    assert precision.choose("cpu", None, multiplies_bfloat16=True).compute_dtype == "bfloat16_products"
+    assert precision.choose("METAL", None, multiplies_bfloat16=True).compute_dtype == "float32"
+    assert precision.choose("gpu", "9.0", multiplies_bfloat16=True).compute_dtype == "bfloat16"
 
 
 def test_only_what_is_multiplied_differs_from_what_is_computed_in():
@@ -51,13 +47,11 @@ def test_only_what_is_multiplied_differs_from_what_is_computed_in():
     assert precision.dtypes("float16") == (jnp.float16, jnp.float16)
 
 
-@pytest.mark.parametrize("kind", ["mlp", "tower"])
 @pytest.mark.parametrize("units", [False, True])
-def test_auto_asks_the_first_device(monkeypatch, kind, units):
+def test_auto_asks_the_first_device(monkeypatch, units):
     assert jax.devices()[0].platform == "cpu"
     monkeypatch.setattr(precision, "multiplies_bfloat16", lambda: units)
-    chosen = precision.choose("cpu", None, convolves=kind == "tower", multiplies_bfloat16=units)
-    assert precision.resolve("auto", kind) == chosen
+    assert precision.resolve("auto") == precision.choose("cpu", None, multiplies_bfloat16=units)
 
 
 @pytest.mark.parametrize(
@@ -79,13 +73,13 @@ def test_amx_is_known_by_its_flag_and_used_from_jaxlib_0_9_on(monkeypatch, flags
 def test_auto_asks_the_cpu_beside_an_accelerator_where_programs_are_made_for_it(monkeypatch):
     cpu = jax.devices()[1]
     monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="gpu", compute_capability="9.0")])
-    assert precision.resolve("auto", "mlp").compute_dtype == "bfloat16"
+    assert precision.resolve("auto").compute_dtype == "bfloat16"
     with jax.default_device(cpu):
-        assert precision.resolve("auto", "mlp").compute_dtype == "float32"
+        assert precision.resolve("auto").compute_dtype in ("float32", "bfloat16_products")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bfloat16_products", "float16"])
 def test_a_dtype_that_is_asked_for_is_taken_and_only_float16_scales_the_loss(dtype):
-    chosen = precision.resolve(dtype, "tower")
+    chosen = precision.resolve(dtype)
     assert chosen.compute_dtype == dtype and "network.compute_dtype" in chosen.reason
     assert chosen.scales_loss == (dtype == "float16")

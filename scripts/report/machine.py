@@ -64,8 +64,7 @@ def hardware_section(machine: Machine, command: str, now: datetime.datetime, oth
     rows = [
         ("device", devices.describe_device()),
         ("backend", machine.device.platform),
-        ("arithmetic of a run's MLPs", "{} ({})".format(*precision.resolve("auto", "mlp"))),
-        ("arithmetic of a run's towers", "{} ({})".format(*precision.resolve("auto", "tower"))),
+        ("arithmetic of a run's networks", "{} ({})".format(*precision.resolve("auto"))),
         ("usable CPU cores", str(devices.usable_cores())),
         ("memory available", devices.format_bytes(memory) if memory else "unknown"),
         ("system", f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"),

@@ -56,7 +56,7 @@ def _inference(machine: Machine, network: Network, batch: int, say: Say) -> InDt
     say(name)
     params = noisy_params(networks.build(network))
     inputs = jax.device_put((params, *networks.make_inputs(network, batch)), machine.device)
-    dtypes = (*DTYPES, BFLOAT16_PRODUCTS) if network.kind == "tower" else DTYPES
+    dtypes = (*DTYPES, BFLOAT16_PRODUCTS)
     programs = {dtype: networks.make_inference(networks.build(network, dtype)) for dtype in dtypes}
     results = {dtype: np.asarray(program(*inputs)[1].policy_logits) for dtype, program in programs.items()}
     times = measure_in_turn({dtype: partial(program, *inputs) for dtype, program in programs.items()})
@@ -72,7 +72,7 @@ def precision_section(machine: Machine, works: Sequence[InDtypes]) -> Section:
     """Chapter from `precision_works`."""
     text = (
         "The same work with arithmetic in three dtypes (the network's parameters, and the sums of the matrix product, "
-        "stay float32), and of a tower with nothing but its convolutions' factors in bfloat16, measured in turn on "
+        "stay float32), and with nothing but the factors in a network's trunks in bfloat16, measured in turn on "
         f"{machine.device.device_kind}. Error: the largest difference from the float32 result (of the network: of the "
         "policy logits after the recurrent inference), relative to the largest number of that result."
     )

@@ -107,8 +107,7 @@ def utilisation_section(
 
 def _dtype(config: Config) -> str:
     """Of what the config's networks multiply on this machine."""
-    chosen = precision.resolve(config.network.compute_dtype, config.network.kind)
-    return precision.dtypes(chosen.compute_dtype)[1].name
+    return precision.dtypes(precision.resolve(config.network.compute_dtype).compute_dtype)[1].name
 
 
 def _network_row(network: Network, times: Times, label: str) -> Program:
