@@ -15,7 +15,9 @@ from jaxtyping import BFloat16, Float
 
 def product(left: Float[Array, "M K"], right: Float[Array, "K N"]) -> Float[Array, "M N"]:
     """Both factors rounded to bfloat16, summed and returned in float32. For its gradient take `multiply`."""
-    return jnp.dot(left.astype(jnp.bfloat16), right.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
+    result = jnp.dot(left.astype(jnp.bfloat16), right.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
+    # Were it transposed next, XLA would exchange the factors, and then find that it cannot compute what that makes.
+    return lax.optimization_barrier(result)
 
 
 def transposed(matrix: Float[Array, "M N"]) -> BFloat16[Array, "N M"]:
@@ -39,8 +41,12 @@ def multiply(inputs: Float[Array, "N C"], kernel: Float[Array, "C D"]) -> Float[
 
 def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
     inputs, kernel = residuals
-    inputs_cotangent = product(cotangent, kernel.T)
-    return inputs_cotangent.astype(inputs.dtype), product(transposed(inputs), cotangent).astype(kernel.dtype)
+    inputs_cotangent = product(cotangent, transposed(kernel))
+    if kernel.shape[0] > kernel.shape[1]:
+        kernel_cotangent = product(transposed(cotangent), inputs).T
+    else:
+        kernel_cotangent = product(transposed(inputs), cotangent)
+    return inputs_cotangent.astype(inputs.dtype), kernel_cotangent.astype(kernel.dtype)
 
 
 multiply.defvjp(lambda inputs, kernel: (product(inputs, kernel), (inputs, kernel)), _backward)

@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from experiments.command_line import report_errors
-from muzero_jax import training
+from muzero_jax import precision, training
 from muzero_jax.config import NetworkConfig
 from scripts import ablation
 from scripts.benchmarks import measuring, plain_pipeline, workloads
@@ -118,5 +117,7 @@ def test_a_senseless_size_is_one_sentence_and_status_2(arguments, capsys, monkey
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_cpu_has_no_rung_for_bfloat16():
-    assert jnp.zeros(()).device.platform != "cpu" or not ablation.has_bfloat16()
+@pytest.mark.parametrize("units", [False, True])
+def test_a_cpu_has_a_rung_for_bfloat16_if_it_has_units_for_it(monkeypatch, units):
+    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda: units)
+    assert ablation.has_bfloat16() == units

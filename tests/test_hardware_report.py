@@ -307,8 +307,9 @@ def test_a_report_holds_every_chapter_plot_and_a_conclusion(tmp_path, monkeypatc
 def test_throughput_memory_and_utilisation_by_hand():
     memory = SimpleNamespace(argument_size_in_bytes=1024, output_size_in_bytes=2048, temp_size_in_bytes=0)
     samples = {ONE: Sample(2.0, 1.0, 4.0), ALL: Sample(0.5, 0.4, 0.6), NETWORK_ALONE: Sample(1.0, 1.0, 1.0)}
-    searched = Measured(CONFIG, size=8, units=8 * 4, times=samples, memory=memory)
-    learned = Measured(CONFIG, size=8, units=2, times={ONE: samples[ONE]}, memory=memory)
+    config = replace(CONFIG, network=replace(CONFIG.network, compute_dtype="float32"))
+    searched = Measured(config, size=8, units=8 * 4, times=samples, memory=memory)
+    learned = Measured(config, size=8, units=2, times={ONE: samples[ONE]}, memory=memory)
     section = throughput_section([searched], [learned])
     assert section.tables[0].rows[0][4:] == ("16 (8 to 32)", "64 (53.3 to 80)", "50%")  # 32 simulations in 2 s
     assert section.tables[1].rows[0][3:] == ("1 (0.5 to 2) s", "1 (0.5 to 2)", "-")
@@ -319,8 +320,9 @@ def test_throughput_memory_and_utilisation_by_hand():
     product = {"float32": 2e-3, "bfloat16": 2.5e-4, "float16": 1.0}  # 1, 8 and 0.002 MFLOP/s
     product = InDtypes("product", 2000.0, {dtype: Sample(t, t, t) for dtype, t in product.items()}, {})
     half = replace(CONFIG, network=replace(CONFIG.network, compute_dtype="bfloat16"))
+    run = RUN._replace(config=config)
     searches = [searched, searched._replace(config=half, size=16)]
-    used = utilisation_section(found, matrices, product, {}, searches, [learned], RUN)
+    used = utilisation_section(found, matrices, product, {}, searches, [learned], run)
     work = Work(CONFIG)
     flops = 8 * (work.initial + 4 * work.recurrent) / 2.0
     assert used.tables[0].rows[0][1::2] == ("float32", f"{flops / 2e6:.0%}")

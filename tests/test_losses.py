@@ -5,6 +5,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from muzero_jax import losses, networks, targets
@@ -228,3 +229,15 @@ def test_policy_loss_is_0_for_the_target_itself_and_ln_of_the_odds_for_a_uniform
 def test_policy_loss_is_taken_in_float32():
     loss = losses.policy_loss(jnp.zeros((1, 4), jnp.bfloat16), jnp.full((1, 4), 0.25), jnp.ones(1))
     assert loss.dtype == jnp.float32
+
+
+# --- the reconstruction's part ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bit", [0.0, 1.0])
+def test_binary_cross_entropy_and_its_gradient_are_those_of_the_sigmoid_however_large_the_logit(bit):
+    logits = jnp.array([-1e4, -100.0, -20.0, -1.0, 0.0, 0.5, 3.0, 20.0, 100.0, 1e4])
+    bits = jnp.full(logits.shape, bit)
+    loss, pullback = jax.vjp(losses.binary_cross_entropy, logits, bits)
+    np.testing.assert_allclose(loss, optax.losses.sigmoid_binary_cross_entropy(logits, bits), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(pullback(jnp.ones_like(logits))[0], jax.nn.sigmoid(logits) - bits, atol=1e-7)
