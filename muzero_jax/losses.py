@@ -43,9 +43,8 @@ def binary_cross_entropy(logits: Float[Array, "*n"], bits: Float[Array, "*n"]) -
     One logarithm, and not XLA's log1p, which on a CPU is a call for every number: optax's two took a tenth of an update
     of Hex 5x5.
     """
-    size = jnp.abs(
-        logits
-    )  # of one sign everywhere, so that the derivatives at 0 add up to 1/2 whatever that of `size` is
+    size = jnp.abs(logits)
+    # Half of x + |x|, not the larger of x and 0: at 0 it has the derivative 1/2 together with the rest, whatever |x|'s.
     return (logits + size) / 2 - logits * bits + jnp.log(1.0 + jnp.exp(-size))
 
 
