@@ -53,8 +53,8 @@ class BoardConvolution(nn.Module):
 
 
 def dense(features: int, *, dtype: jnp.dtype, product_dtype: jnp.dtype | None) -> nn.Dense:
-    """Flax's layer for rows [N, C], whose factors may be rounded to bfloat16."""
-    rounds = product_dtype == jnp.bfloat16 and dtype != jnp.bfloat16
+    """Flax's layer for rows [N, C]. A `product_dtype` of bfloat16 rounds the factors of wider arithmetic to it."""
+    rounds = product_dtype == jnp.bfloat16 != dtype
     return nn.Dense(features, dtype=dtype, dot_general=bfloat16_products.dot_general if rounds else None)
 
 
@@ -90,7 +90,7 @@ class Residual(nn.Module):
         layer = partial(self.layer, s.width, dtype=s.dtype, product_dtype=s.product_dtype)
         self.first = layer()
         self.layers = [layer() for _ in range(2 * s.num_blocks)]
-        self.norms = [nn.LayerNorm(dtype=self.sizes.dtype) for _ in range(2 * self.sizes.num_blocks)]
+        self.norms = [nn.LayerNorm(dtype=s.dtype) for _ in range(2 * s.num_blocks)]
 
     def __call__(self, inputs, bias: Array | float = 0.0):
         x = self.first(inputs.astype(self.sizes.dtype)) + bias

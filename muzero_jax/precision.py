@@ -17,7 +17,6 @@ from muzero_jax.devices import multiplies_bfloat16, target_device
 BFLOAT16_CAPABILITY = 8.0
 """The CUDA compute capability from which on GPUs have units for bfloat16; a T4 has 7.5."""
 
-
 BFLOAT16_PRODUCTS = "bfloat16_products"
 """The compute dtype that is float32 but for the factors in the trunks' layers, which are rounded to bfloat16."""
 
