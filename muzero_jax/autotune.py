@@ -21,7 +21,7 @@ from typing import NamedTuple
 import jax
 from jax.sharding import Mesh
 
-from muzero_jax import devices
+from muzero_jax import devices, precision
 from muzero_jax.assembly import assemble
 from muzero_jax.config import Config, ReplayConfig, validate
 from muzero_jax.files import write_whole
@@ -252,6 +252,7 @@ def _key(config: Config, mesh: Mesh) -> str:
     """Names the device and all that speed depends on."""
     groups = ("env", "board_size", "network", "search", "self_play", "replay", "targets", "optimiser")
     fields = {name: value for name, value in dataclasses.asdict(config).items() if name in groups}
+    fields["network"]["compute_dtype"] = precision.resolve(config.network.compute_dtype).compute_dtype
     text = json.dumps([devices.describe_device(mesh.size), jax.__version__, fields])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -28,8 +28,9 @@ class NetworkConfig:
     activation: Literal["relu", "silu", "gelu"] = "relu"
     compute_dtype: Literal["auto", "float32", "bfloat16", "bfloat16_products", "float16"] = "auto"
     """arithmetic of the networks; auto: bfloat16 on TPUs and on GPUs from compute capability 8 on, bfloat16_products
-    on CPUs with AMX, else float32. bfloat16_products: float32, but what the layers of trunks multiply is rounded to
-    bfloat16. float16, with a scaled loss, is for a T4. Parameters are float32 always"""
+    on CPUs with AMX, else float32. bfloat16_products, for such CPUs: float32, but what the trunks multiply (of towers:
+    convolutions of 32 channels and more) is rounded to bfloat16. float16, with a scaled loss, is for a T4. Parameters
+    are float32 always"""
     num_bins: int = 21
     """bins of the categorical value and reward over [-1, 1]; 1 makes the heads scalar"""
 

@@ -93,8 +93,11 @@ def target_device() -> Any:
     return jax.devices(device)[0] if isinstance(device, str) else device
 
 
-def multiplies_bfloat16() -> bool:
-    """Whether the CPU has units for products of bfloat16 matrices (AMX) and XLA uses them (from jaxlib 0.9 on)."""
+def has_amx() -> bool:
+    """Whether the CPU has units for products of bfloat16 matrices (AMX) and this jaxlib uses them, as from 0.9 on.
+
+    Not whether the process may: a sandbox can show the flag and deny its use. Such products are slow then, not wrong.
+    """
     return tuple(map(int, version("jaxlib").split(".")[:2])) >= (0, 9) and "amx_bf16" in _cpu_flags().split()
 
 

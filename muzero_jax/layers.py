@@ -53,9 +53,9 @@ class BoardConvolution(nn.Module):
 
 
 def dense(features: int, *, dtype: jnp.dtype, product_dtype: jnp.dtype | None) -> nn.Dense:
-    """Flax's layer for rows [N, C]. A `product_dtype` of bfloat16 rounds the factors of wider arithmetic to it."""
-    rounds = product_dtype == jnp.bfloat16 != dtype
-    return nn.Dense(features, dtype=dtype, dot_general=bfloat16_products.dot_general if rounds else None)
+    """Flax's layer for rows [N, C], whose factors are rounded to bfloat16 if that is the `product_dtype`."""
+    dot_general = bfloat16_products.dot_general if product_dtype == jnp.bfloat16 else None
+    return nn.Dense(features, dtype=dtype, dot_general=dot_general)
 
 
 class Sizes(NamedTuple):

@@ -38,10 +38,10 @@ def policy_loss(logits: Float[Array, "N A"], target: Float[Array, "N A"], mask: 
 
 
 def binary_cross_entropy(logits: Float[Array, "*n"], bits: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """-bits log(sigmoid(logits)) - (1 - bits) log(sigmoid(-logits)), to 1e-7 of 1.
+    """-bits log(sigmoid(logits)) - (1 - bits) log(sigmoid(-logits)).
 
-    One logarithm, and not XLA's log1p, which on a CPU is a call for every number: optax's two took a tenth of an update
-    of Hex 5x5.
+    To 1e-7 of the loss or of 1, whichever is larger: a bit that is known better than that costs nothing. One logarithm,
+    and not XLA's log1p, which on a CPU is a call for every number: optax's two took a tenth of an update of Hex 5x5.
     """
     size = jnp.abs(logits)
     # Half of x + |x|, not the larger of x and 0: at 0 it has the derivative 1/2 together with the rest, whatever |x|'s.

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from muzero_jax import precision, value_transform
+from muzero_jax import bfloat16_products, value_transform
 from muzero_jax.layers import (
     ACTIVATIONS,
     ActionPlanes,
@@ -158,7 +158,7 @@ def make_model(
       ValueError: "observation" for a game whose observation is not made of bits.
     """
     shape, act = environment.observation_shape, ACTIVATIONS[activation]
-    dtypes = precision.dtypes(compute_dtype)
+    dtypes = bfloat16_products.dtypes(compute_dtype)
     sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, act, *dtypes)
     if kind == "mlp":
         network = MuZeroNetwork(sizes)

@@ -4,21 +4,17 @@ bfloat16 has float32's range, so a run goes on in it as it is; it is chosen wher
 overflows at 65,504 and loses gradients below 6e-8, so it is never chosen unasked: it is for GPUs with half-precision
 units but none for bfloat16 (a T4), and the learner then scales its loss. Parameters are float32 always.
 
-CPUs with AMX multiply bfloat16 matrices several times as fast as float32, but have no bfloat16 arithmetic besides. For
-them there is `BFLOAT16_PRODUCTS`: float32 throughout, only what the layers of trunks multiply is rounded.
+CPUs with AMX multiply bfloat16 matrices several times as fast as float32, and are faster in float32 in all else. For
+them there is `bfloat16_products`: float32 throughout, only what the layers of trunks multiply is rounded.
 """
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
-
-from muzero_jax.devices import multiplies_bfloat16, target_device
+from muzero_jax import bfloat16_products
+from muzero_jax.devices import has_amx, target_device
 
 BFLOAT16_CAPABILITY = 8.0
 """The CUDA compute capability from which on GPUs have units for bfloat16; a T4 has 7.5."""
-
-BFLOAT16_PRODUCTS = "bfloat16_products"
-"""The compute dtype that is float32 but for the factors in the trunks' layers, which are rounded to bfloat16."""
 
 
 class Precision(NamedTuple):
@@ -33,27 +29,20 @@ class Precision(NamedTuple):
         return self.compute_dtype == "float16"
 
 
-def dtypes(compute_dtype: str) -> tuple[jnp.dtype, jnp.dtype]:
-    """What networks compute in, and what their trunks multiply. Raises TypeError for what is no dtype."""
-    if compute_dtype == BFLOAT16_PRODUCTS:
-        return jnp.dtype(jnp.float32), jnp.dtype(jnp.bfloat16)
-    return jnp.dtype(compute_dtype), jnp.dtype(compute_dtype)
-
-
-def choose(platform: str, compute_capability: str | None, *, multiplies_bfloat16: bool = False) -> Precision:
+def choose(platform: str, compute_capability: str | None, *, has_amx: bool = False) -> Precision:
     """What `auto` means on a device.
 
     Args:
       platform: as JAX names it: "cpu", "gpu", "tpu" or another.
       compute_capability: of a CUDA GPU, "7.5" for example; other devices have none, or another kind of text.
-      multiplies_bfloat16: whether a CPU has units for it.
+      has_amx: whether a CPU has units for products of bfloat16 matrices that XLA uses.
     """
     if platform == "tpu":
         return Precision("bfloat16", "what a TPU multiplies")
-    if platform == "cpu" and multiplies_bfloat16:
-        return Precision(BFLOAT16_PRODUCTS, "this CPU has units for bfloat16 matrices, AMX, and for nothing else in it")
+    if platform == "cpu" and has_amx:
+        return Precision(bfloat16_products.COMPUTE_DTYPE, "AMX multiplies bfloat16; all else is faster in float32")
     if platform == "cpu":
-        return Precision("float32", "half precision is no faster on a CPU without AMX")
+        return Precision("float32", "half precision is no faster on a CPU without AMX or with jaxlib before 0.9")
     capability = _number(compute_capability)
     if platform != "gpu" or capability is None:
         return Precision("float32", "this device is not known to have bfloat16 units")
@@ -71,7 +60,7 @@ def resolve(compute_dtype: str) -> Precision:
         return Precision(compute_dtype, "as network.compute_dtype says")
     device = target_device()
     capability = getattr(device, "compute_capability", None)
-    return choose(device.platform, capability, multiplies_bfloat16=multiplies_bfloat16())
+    return choose(device.platform, capability, has_amx=has_amx())
 
 
 def _number(text: object) -> float | None:

@@ -25,7 +25,7 @@ def row_windows(inputs: Float[Array, "N H W C"], kernel: Float[Array, "3 3 C D"]
     """Correlates every board with the kernel, zeros around the board. C and D must be even.
 
     Inputs and kernel, and on the way back the cotangent, are rounded to bfloat16; sums are taken in float32. The result
-    has the dtype of `inputs`.
+    has the dtype of `inputs`. Reverse-mode differentiable.
     """
     return _correlate(_windows(inputs), kernel).astype(inputs.dtype)
 
@@ -65,8 +65,8 @@ def _correlate(
     """What one row of the kernel makes of every window, for its three rows, each a line further down."""
     height = windows.shape[1] - 2
     rows = kernel.astype(jnp.bfloat16).reshape(3, windows.shape[-1], -1)
-    products = [product(windows.reshape(-1, windows.shape[-1]), row).reshape(*windows.shape[:3], -1) for row in rows]
-    return functools.reduce(operator.add, [product[:, i : i + height] for i, product in enumerate(products)])
+    convolved = [product(windows.reshape(-1, windows.shape[-1]), row).reshape(*windows.shape[:3], -1) for row in rows]
+    return functools.reduce(operator.add, [lines[:, i : i + height] for i, lines in enumerate(convolved)])
 
 
 def _lines(inputs: Float[Array, "N H W C"]) -> BFloat16[Array, "3*C N*(H+2)*W"]:

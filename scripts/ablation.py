@@ -1,8 +1,8 @@
 """What each step away from a plain MuZero pipeline gave: python scripts/ablation.py
 
 The same game, network and search budget throughout (Hex 5x5, MLP of width 64, PUCT), each rung measured in turn with
-all others: a Python tree and one game; our search; many games; one program; every device; half precision where the
-hardware has it. Beside it, what a frame costs in the replay.
+all others: a Python tree and one game; our search; many games; one program; every device; bfloat16 where the
+hardware has units for it (with AMX, for products alone). Beside it, what a frame costs in the replay.
 """
 
 import argparse
@@ -41,8 +41,8 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
 
 
 def has_bfloat16() -> bool:
-    """Whether the hardware has units for bfloat16."""
-    return precision.dtypes(precision.resolve("auto").compute_dtype)[1] == "bfloat16"
+    """Whether the hardware has units for bfloat16, of whatever kind."""
+    return "bfloat16" in precision.resolve("auto").compute_dtype
 
 
 def rungs(config: Any) -> tuple[dict[str, Any], Any]:
@@ -63,8 +63,8 @@ def rungs(config: Any) -> tuple[dict[str, Any], Any]:
     if jax.device_count() > 1:
         ladder[ALL_DEVICES] = ours.self_play(config, num_devices=jax.device_count())
     if has_bfloat16():
-        halved = replace(config, network=replace(config.network, compute_dtype="auto"))
-        ladder[BFLOAT16] = ours.self_play(halved, num_devices=jax.device_count())
+        automatic = replace(config, network=replace(config.network, compute_dtype="auto"))
+        ladder[BFLOAT16] = ours.self_play(automatic, num_devices=jax.device_count())
     return ladder, game
 
 

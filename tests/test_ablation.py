@@ -119,5 +119,5 @@ def test_a_senseless_size_is_one_sentence_and_status_2(arguments, capsys, monkey
 
 @pytest.mark.parametrize("units", [False, True])
 def test_a_cpu_has_a_rung_for_bfloat16_if_it_has_units_for_it(monkeypatch, units):
-    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda: units)
+    monkeypatch.setattr(precision, "has_amx", lambda: units)
     assert ablation.has_bfloat16() == units

@@ -243,23 +243,30 @@ def nothing_compiles(monkeypatch):
             monkeypatch.setattr(module, name, variant)
 
 
+@pytest.mark.parametrize("amx", [False, True])
 @pytest.mark.parametrize("suite", suites.SUITES)
 @pytest.mark.parametrize("quick", [True, False])
-def test_every_ratio_of_a_case_asks_about_two_of_its_variants(suite, quick, nothing_compiles):
+def test_every_ratio_of_a_case_asks_about_two_of_its_variants(suite, quick, amx, nothing_compiles, monkeypatch):
+    monkeypatch.setattr(suites.precision, "has_amx", lambda: amx)
     cases = list(suites.SUITES[suite](quick))
     assert cases and len({case.name for case in cases}) == len(cases)
     for case in cases:
         variants = set(case.make())
         asked = {name for ratio in case.ratios for name in (ratio.numerator, ratio.denominator)}
         assert case.suite == suite and asked == variants
+        assert (suites.AUTO in variants) == (amx and suites.ALL in variants)
 
 
 @pytest.mark.parametrize("suite", suites.SUITES)
-def test_judged_are_ratios_of_ours_to_anything_but_the_bare_network_and_rates_of_ours(suite, nothing_compiles):
+def test_judged_are_ratios_of_ours_to_anything_but_the_bare_network_and_rates_of_ours(
+    suite, nothing_compiles, monkeypatch
+):
+    monkeypatch.setattr(suites.precision, "has_amx", lambda: True)
     for case in suites.SUITES[suite](False):
         judged = {ratio for ratio in case.ratios if ratio.judged}
-        no_blame = suites.NETWORK, suites.OWN  # may become faster alone
-        assert judged == {r for r in case.ratios if r.numerator in case.ours and r.denominator not in no_blame}
+        no_blame = {suites.NETWORK, suites.OWN}  # may become faster alone, as may float32
+        expected = {r for r in case.ratios if r.numerator in case.ours and r.denominator not in no_blame}
+        assert judged == expected - {r for r in expected if (r.numerator, r.denominator) == (suites.AUTO, suites.ALL)}
         assert set(case.make()) - case.ours <= {suites.MCTX, suites.NETWORK, suites.PLAIN}
         assert case.ours.isdisjoint({suites.MCTX, suites.NETWORK, suites.PLAIN})
 

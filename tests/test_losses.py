@@ -241,3 +241,5 @@ def test_binary_cross_entropy_and_its_gradient_are_those_of_the_sigmoid_however_
     loss, pullback = jax.vjp(losses.binary_cross_entropy, logits, bits)
     np.testing.assert_allclose(loss, optax.losses.sigmoid_binary_cross_entropy(logits, bits), rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(pullback(jnp.ones_like(logits))[0], jax.nn.sigmoid(logits) - bits, atol=1e-7)
+    known = losses.binary_cross_entropy(20.0 * (2 * bits - 1), bits)
+    np.testing.assert_array_equal(known, 0)

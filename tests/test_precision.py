@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import jax
-import jax.numpy as jnp
 import pytest
 
 from muzero_jax import devices, precision
@@ -36,22 +35,17 @@ def test_a_gpu_without_bfloat16_units_is_told_of_float16():
     assert "--network.compute-dtype float16" in precision.choose("gpu", "7.5").reason
 
 
-def test_only_a_cpu_with_units_multiplies_bfloat16_and_computes_float32():
-    assert precision.choose("cpu", None, multiplies_bfloat16=True).compute_dtype == "bfloat16_products"
-    assert precision.choose("METAL", None, multiplies_bfloat16=True).compute_dtype == "float32"
-    assert precision.choose("gpu", "9.0", multiplies_bfloat16=True).compute_dtype == "bfloat16"
-
-
-def test_only_what_is_multiplied_differs_from_what_is_computed_in():
-    assert precision.dtypes("bfloat16_products") == (jnp.float32, jnp.bfloat16)
-    assert precision.dtypes("float16") == (jnp.float16, jnp.float16)
+def test_only_a_cpu_with_units_has_amx_and_computes_float32():
+    assert precision.choose("cpu", None, has_amx=True).compute_dtype == "bfloat16_products"
+    assert precision.choose("METAL", None, has_amx=True).compute_dtype == "float32"
+    assert precision.choose("gpu", "9.0", has_amx=True).compute_dtype == "bfloat16"
 
 
 @pytest.mark.parametrize("units", [False, True])
 def test_auto_asks_the_first_device(monkeypatch, units):
     assert jax.devices()[0].platform == "cpu"
-    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda: units)
-    assert precision.resolve("auto") == precision.choose("cpu", None, multiplies_bfloat16=units)
+    monkeypatch.setattr(precision, "has_amx", lambda: units)
+    assert precision.resolve("auto") == precision.choose("cpu", None, has_amx=units)
 
 
 @pytest.mark.parametrize(
@@ -67,15 +61,17 @@ def test_auto_asks_the_first_device(monkeypatch, units):
 def test_amx_is_known_by_its_flag_and_used_from_jaxlib_0_9_on(monkeypatch, flags, jaxlib, units):
     monkeypatch.setattr(devices, "_cpu_flags", lambda: flags)
     monkeypatch.setattr(devices, "version", lambda package: jaxlib)
-    assert devices.multiplies_bfloat16() == units
+    assert devices.has_amx() == units
 
 
-def test_auto_asks_the_cpu_beside_an_accelerator_where_programs_are_made_for_it(monkeypatch):
+@pytest.mark.parametrize("amx, chosen", [(True, "bfloat16_products"), (False, "float32")])
+def test_auto_asks_the_cpu_beside_an_accelerator_where_programs_are_made_for_it(monkeypatch, amx, chosen):
+    monkeypatch.setattr(precision, "has_amx", lambda: amx)
     cpu = jax.devices()[1]
     monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="gpu", compute_capability="9.0")])
     assert precision.resolve("auto").compute_dtype == "bfloat16"
     with jax.default_device(cpu):
-        assert precision.resolve("auto").compute_dtype in ("float32", "bfloat16_products")
+        assert precision.resolve("auto").compute_dtype == chosen
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bfloat16_products", "float16"])

@@ -102,8 +102,8 @@ PROGRAMS = {"self-play": "self_play", "learner": "learning", "iteration": "itera
 def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> Case:
     """A case of the variants that its ratios ask about; and of runs' own arithmetic where that is not the config's."""
     automatic = replace(config, network=replace(config.network, compute_dtype="auto"))
-    if precision.resolve("auto").compute_dtype != config.network.compute_dtype:
-        ratios += (Ratio(AUTO, PLAIN, ratios[0].aim), Ratio(AUTO, ratios[0].numerator))
+    if ratios[0].numerator == ALL and precision.resolve("auto").compute_dtype != config.network.compute_dtype:
+        ratios += (Ratio(AUTO, PLAIN, ratios[0].aim), Ratio(AUTO, ALL, judged=False))
     theirs, own = (getattr(module, PROGRAMS[suite]) for module in (straightforward, ours))
     makers: dict[str, Callable[[], Variant]] = {
         PLAIN: lambda: theirs(config),

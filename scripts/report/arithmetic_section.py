@@ -16,7 +16,7 @@ from scripts.report.records import LinePlot, Section
 from scripts.report.timing import Candidate, On, Times, rates, sweep
 
 Say = Callable[[str], None]
-_PRODUCT = jax.jit(jnp.matmul)
+PRODUCT = jax.jit(jnp.matmul)
 
 
 def product_flops(size: int) -> float:
@@ -44,7 +44,7 @@ def matrix_times(machine: Machine, plan: Plan, say: Say) -> Times:
 
 def _products(machine: Machine, size: int) -> dict[str, Candidate]:
     x, y = np.random.default_rng(0).normal(size=(2, size, size)).astype(np.float32)
-    candidates = on_jax(machine, _PRODUCT, x, y)
+    candidates = on_jax(machine, PRODUCT, x, y)
     candidates["NumPy"] = partial(np.matmul, x, y)
     if machine.torch:
         candidates["PyTorch"] = on_torch(machine, machine.torch.matmul, x, y)

@@ -1,4 +1,4 @@
-"""float32, bfloat16 and float16: what each costs and how far its results lie from float32's."""
+"""float32, bfloat16 (for products alone too) and float16: what each costs, and how far it lies from float32."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muzero_jax.precision import BFLOAT16_PRODUCTS
+from muzero_jax import bfloat16_products
 from scripts.benchmarks.workloads import noisy_params
 from scripts.report import network_section as networks
 from scripts.report.arithmetic_section import Say, product_flops
@@ -20,7 +20,7 @@ from scripts.report.records import Section, Table
 from scripts.report.timing import Sample, in_time, measure_in_turn
 
 DTYPES = ("float32", "bfloat16", "float16")
-_PRODUCT = jax.jit(partial(jnp.matmul, preferred_element_type=jnp.float32))  # as units for half precision sum it up
+_PRODUCT_SUMMED_IN_FLOAT32 = jax.jit(partial(jnp.matmul, preferred_element_type=jnp.float32))
 
 
 class InDtypes(NamedTuple):
@@ -46,8 +46,8 @@ def _product(machine: Machine, size: int, say: Say) -> InDtypes:
     say(name)
     x, y = np.random.default_rng(0).normal(size=(2, size, size)).astype(np.float32)
     inputs = {d: jax.device_put((jnp.asarray(x, d), jnp.asarray(y, d)), machine.device) for d in DTYPES}
-    results = {dtype: np.asarray(_PRODUCT(*pair)) for dtype, pair in inputs.items()}
-    times = measure_in_turn({dtype: partial(_PRODUCT, *pair) for dtype, pair in inputs.items()})
+    results = {dtype: np.asarray(_PRODUCT_SUMMED_IN_FLOAT32(*pair)) for dtype, pair in inputs.items()}
+    times = measure_in_turn({dtype: partial(_PRODUCT_SUMMED_IN_FLOAT32, *pair) for dtype, pair in inputs.items()})
     return InDtypes(name, product_flops(size), times, _errors(results))
 
 
@@ -56,7 +56,7 @@ def _inference(machine: Machine, network: Network, batch: int, say: Say) -> InDt
     say(name)
     params = noisy_params(networks.build(network))
     inputs = jax.device_put((params, *networks.make_inputs(network, batch)), machine.device)
-    dtypes = (*DTYPES, BFLOAT16_PRODUCTS)
+    dtypes = (*DTYPES, bfloat16_products.COMPUTE_DTYPE)
     programs = {dtype: networks.make_inference(networks.build(network, dtype)) for dtype in dtypes}
     results = {dtype: np.asarray(program(*inputs)[1].policy_logits) for dtype, program in programs.items()}
     times = measure_in_turn({dtype: partial(program, *inputs) for dtype, program in programs.items()})

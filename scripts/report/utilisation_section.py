@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import jax
 
-from muzero_jax import precision, training
+from muzero_jax import bfloat16_products, precision, training
 from muzero_jax.config import Config
 from muzero_jax.devices import format_bytes
 from scripts.report.arithmetic_section import labels, product_flops
@@ -107,7 +107,8 @@ def utilisation_section(
 
 def _dtype(config: Config) -> str:
     """Of what the config's networks multiply on this machine."""
-    return precision.dtypes(precision.resolve(config.network.compute_dtype).compute_dtype)[1].name
+    dtype, product_dtype = bfloat16_products.dtypes(precision.resolve(config.network.compute_dtype).compute_dtype)
+    return (product_dtype or dtype).name
 
 
 def _network_row(network: Network, times: Times, label: str) -> Program:
