@@ -12,6 +12,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import BFloat16, Float
 
+from muzero_jax.devices import has_amx, target_device
+
 COMPUTE_DTYPE = "bfloat16_products"
 """As configs name it: float32, but the factors in the layers of trunks are rounded to bfloat16."""
 
@@ -23,8 +25,20 @@ def dtypes(compute_dtype: str) -> tuple[jnp.dtype, jnp.dtype | None]:
     return jnp.dtype(compute_dtype), None
 
 
+def _has_units() -> bool:
+    """Whether to multiply bfloat16 itself: elsewhere that is slow, and not to be had on a CPU before jaxlib 0.9."""
+    return target_device().platform != "cpu" or has_amx()
+
+
+def _rounded(factor: Array) -> Array:
+    """What bfloat16 holds of it, in float32; XLA would leave out a conversion to bfloat16 and back."""
+    return lax.reduce_precision(factor.astype(jnp.float32), exponent_bits=8, mantissa_bits=7)
+
+
 def product(left: Float[Array, "M K"], right: Float[Array, "K N"]) -> Float[Array, "M N"]:
     """Both factors rounded to bfloat16, summed and returned in float32. For its gradient take `multiply`."""
+    if not _has_units():
+        return _rounded(left) @ _rounded(right)
     result = jnp.dot(left.astype(jnp.bfloat16), right.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
     # Were it transposed next, XLA would exchange the factors, and then find that it cannot compute what that makes.
     return lax.optimization_barrier(result)
@@ -36,6 +50,8 @@ def transposed(matrix: Float[Array, "M N"]) -> BFloat16[Array, "N M"]:
     Made by a product with the identity, exact for finite numbers, which XLA cannot take back into the product that
     follows: 1,872 rows of 64 take 80 us, where XLA's transposition took 400.
     """
+    if not _has_units():
+        return matrix.astype(jnp.bfloat16).T
     identity = jnp.eye(matrix.shape[1], dtype=jnp.bfloat16)
     rows = lax.dot_general(
         identity, matrix.astype(jnp.bfloat16), (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32

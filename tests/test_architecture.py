@@ -17,7 +17,7 @@ KNOWS = {
     "types": set(),
     "files": set(),
     "validation": set(),
-    "bfloat16_products": set(),
+    "bfloat16_products": {"devices"},
     "precision": {"bfloat16_products", "devices"},
     "config": {"files", "validation"},
     "value_transform": {"types"},

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import bfloat16_products, training
+from muzero_jax import bfloat16_products, devices, training
 from tests.reference import tiny_run
 
 
@@ -23,11 +23,18 @@ def random_factors(rows, inner, columns):
     return [jnp.asarray(generator.normal(size=shape), jnp.float32) for shape in shapes]
 
 
+@pytest.fixture(params=[True, False], ids=["units", "no units"])
+def units(request, monkeypatch):
+    """On a CPU with units for such products, and on one without, where rounded factors are multiplied in float32."""
+    monkeypatch.setattr(bfloat16_products, "has_amx", lambda: request.param and devices.has_amx())
+
+
 def test_the_name_of_the_dtype_stands_for_two():
     assert bfloat16_products.dtypes("bfloat16_products") == (jnp.float32, jnp.bfloat16)
     assert bfloat16_products.dtypes("bfloat16") == (jnp.bfloat16, None)
 
 
+@pytest.mark.usefixtures("units")
 @pytest.mark.parametrize("sizes", [(7, 5, 3), (7, 3, 5), (1, 4, 4), (6, 1, 2), (1, 1, 1), (64, 96, 32)])
 def test_a_product_and_its_cotangents_are_of_rounded_factors_summed_exactly(sizes):
     factors = random_factors(*sizes)
@@ -46,6 +53,7 @@ def test_a_product_and_its_cotangents_are_of_rounded_factors_summed_exactly(size
     assert (found[0] != np.asarray(inputs) @ np.asarray(kernel)).any()
 
 
+@pytest.mark.usefixtures("units")
 def test_a_transposed_product_is_one_that_can_be_computed():
     """Without its barrier XLA (jaxlib 0.10) exchanges the factors and then has no program for what that makes."""
     inputs, kernel, _ = random_factors(64, 96, 32)
@@ -54,6 +62,7 @@ def test_a_transposed_product_is_one_that_can_be_computed():
     np.testing.assert_allclose(found, rounded(inputs) @ rounded(kernel), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.usefixtures("units")
 def test_kernels_side_by_side_have_each_its_own_gradient():
     inputs, kernel, cotangent = random_factors(5, 9, 4)
     kernels = jnp.stack([kernel, -2 * kernel])
@@ -67,6 +76,7 @@ def test_kernels_side_by_side_have_each_its_own_gradient():
             np.testing.assert_allclose(one[i], other, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.usefixtures("units")
 def test_a_sum_of_more_than_bfloat16_can_count_is_exact():
     """256 + 1 is 256 in bfloat16."""
     ones = jnp.ones((1, 1000))
@@ -75,6 +85,7 @@ def test_a_sum_of_more_than_bfloat16_can_count_is_exact():
     assert gradient[0, 0] == 1000
 
 
+@pytest.mark.usefixtures("units")
 def test_the_transpose_is_exact():
     numbers = random_factors(7, 5, 1)[0] * 1e30  # squares would overflow
     np.testing.assert_array_equal(jax.jit(bfloat16_products.transposed)(numbers), numbers.astype(jnp.bfloat16).T)

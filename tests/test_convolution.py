@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from jax import lax
 
+from muzero_jax import bfloat16_products
 from muzero_jax.convolution import (
     convolve,
     cpu_formulation,
     im2col,
     native,
 )
+from muzero_jax.devices import has_amx
 from muzero_jax.row_windows import row_windows
 from muzero_jax.winograd import tile_side, winograd
 
@@ -145,8 +147,9 @@ def rounded(array):
 
 
 @pytest.mark.parametrize("board", [(1, 9), (2, 3), (6, 7), (9, 9)])
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
-def test_row_windows_round_nothing_but_the_factors_forwards_and_backwards(board, dtype):
+@pytest.mark.parametrize("dtype, units", [(jnp.float32, True), (jnp.bfloat16, True), (jnp.float32, False)])
+def test_row_windows_round_nothing_but_the_factors_forwards_and_backwards(board, dtype, units, monkeypatch):
+    monkeypatch.setattr(bfloat16_products, "has_amx", lambda: units and has_amx())
     inputs, kernel, cotangent = arrays((3, *board, 32), (3, 3, 32, 34), (3, *board, 34))
     primals = inputs.astype(dtype), kernel
     outputs, *ours = jax.jit(lambda *primals: with_cotangents(row_windows, cotangent.astype(dtype), *primals))(*primals)
