@@ -14,7 +14,7 @@ import pytest
 
 from experiments import evaluate, presets, train
 from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
-from muzero_jax import autotune, devices, environment, run_directory, runner
+from muzero_jax import autotune, devices, environment, precision, run_directory, runner
 from muzero_jax import config as configs
 from muzero_jax.runner import Result
 from tests.reference import tiny_run
@@ -164,7 +164,8 @@ def test_an_interrupted_run_prints_the_command_that_resumes_it(run, tmp_path, mo
     monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
     status, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run")
     assert status == EXIT_INTERRUPTED == 130
-    assert re.search(r"^device: .*\nprecision: float32 \(.*\)$", output, re.MULTILINE)
+    chosen = precision.resolve("auto").compute_dtype
+    assert re.search(rf"^device: .*\nprecision: {chosen} \(.*\)$", output, re.MULTILINE)
     assert f"{sys.executable} experiments/train.py --run-dir {tmp_path / 'run'} --resume" in output
 
 
