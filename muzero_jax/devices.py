@@ -6,6 +6,7 @@ to be said before JAX starts a backend, so importing this module starts none. Sa
 is found, so nobody has to guess whether there is one: JAX is told first and asked after.
 """
 
+import functools
 import hashlib
 import math
 import os
@@ -267,6 +268,7 @@ def _mem_available() -> int | None:
     return None
 
 
+@functools.cache  # asked whenever a product is traced
 def _cpu_field(name: str) -> str:
     for line in _read(Path("/proc/cpuinfo")).splitlines():
         key, _, value = line.partition(":")

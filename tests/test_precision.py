@@ -35,7 +35,7 @@ def test_a_gpu_without_bfloat16_units_is_told_of_float16():
     assert "--network.compute-dtype float16" in precision.choose("gpu", "7.5").reason
 
 
-def test_only_a_cpu_with_units_has_amx_and_computes_float32():
+def test_only_a_cpu_with_amx_multiplies_bfloat16_and_computes_float32():
     assert precision.choose("cpu", None, has_amx=True).compute_dtype == "bfloat16_products"
     assert precision.choose("METAL", None, has_amx=True).compute_dtype == "float32"
     assert precision.choose("gpu", "9.0", has_amx=True).compute_dtype == "bfloat16"
