@@ -114,6 +114,7 @@ def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = (), op
     return Config(
         env=env,
         minutes=60.0,
+        iterations_per_chunk=1,  # it lasts seconds, and each second leaves 25 MiB of tasks in XLA's queue on a CPU
         network=NetworkConfig(kind="tower", width=64, num_blocks=2, num_bins=num_bins),
         search=SearchConfig(num_simulations=16, max_num_considered_actions=8, value_scale=0.4),
         self_play=SelfPlayConfig(num_envs=128, rollout_length=8, exploration=0.02),

@@ -1,7 +1,6 @@
 """Who plays whom: players by name, trained runs as agents, matches shared among the devices."""
 
 import functools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +18,6 @@ from muzero_jax.types import Params, Player
 
 Summary = dict[str, Any]
 """`evaluation.summarise`'s dict: wins, draws, losses, games, score, ci95, ..."""
-ShardedMatch = Callable[[Params, Params, Array], Summary]
 
 OPPONENT_SPECS = (
     "random, greedy (the run's own policy head), rules:N (the run's network, searching with the true rules), mcts:N "
@@ -112,10 +110,39 @@ def make_opponent(spec: str, parts: Parts) -> Player:
     raise ValueError(f"unknown opponent {spec!r}: choose {OPPONENT_SPECS}")
 
 
+class ShardedMatch:
+    """A match shared among a mesh's devices; called, it returns `evaluation.summarise`'s dict, for player A.
+
+    It is compiled when it is first called, or before, by `compile`; always for params of the same shapes.
+    """
+
+    def __init__(self, match: evaluation.Match, mesh: Mesh):
+        def play(params_a, params_b, key):
+            return match(params_a, params_b, jax.random.fold_in(key, jax.lax.axis_index(AXIS)))
+
+        everywhere, games = PartitionSpec(), PartitionSpec(None, AXIS)
+        self._program = jax.jit(shard_map(play, mesh, (everywhere,) * 3, games))
+        self._replicated = NamedSharding(mesh, everywhere)
+        self._compiled: Any = None
+
+    def compile(self, params_a: Params, params_b: Params) -> None:
+        """Compiles the match, if it is not yet, from params or their `jax.ShapeDtypeStruct`s."""
+        if self._compiled is None:
+            inputs = params_a, params_b, jax.eval_shape(jax.random.key, 0)
+            shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=self._replicated), inputs)
+            self._compiled = self._program.lower(*shapes).compile()
+
+    def __call__(self, params_a: Params, params_b: Params, key: Array) -> Summary:
+        """Plays the match."""
+        self.compile(params_a, params_b)
+        inputs = jax.device_put((params_a, params_b, key), self._replicated)
+        return evaluation.summarise(jax.device_get(self._compiled(*inputs)))
+
+
 def sharded_match(
     parts: Parts, player_a: Player, player_b: Player, mesh: Mesh, *, num_games: int, opening_plies: int
 ) -> ShardedMatch:
-    """A compiled match shared among the mesh's devices; returns `evaluation.summarise`'s dict, for player A.
+    """A match of two players on the mesh's devices.
 
     The number of games is rounded up to a multiple of two a device: every opening is played with both colours.
     """
@@ -123,33 +150,25 @@ def sharded_match(
     match = evaluation.play_match(
         parts.environment, player_a, player_b, num_games=per_device, opening_plies=opening_plies
     )
-
-    def play(params_a, params_b, key):
-        return match(params_a, params_b, jax.random.fold_in(key, jax.lax.axis_index(AXIS)))
-
-    everywhere, games = PartitionSpec(), PartitionSpec(None, AXIS)
-    compiled = jax.jit(shard_map(play, mesh, (everywhere,) * 3, games))
-    replicated = NamedSharding(mesh, everywhere)
-
-    def summarised(params_a, params_b, key):
-        inputs = jax.device_put((params_a, params_b, key), replicated)
-        return evaluation.summarise(jax.device_get(compiled(*inputs)))
-
-    return summarised
+    return ShardedMatch(match, mesh)
 
 
 class Arena:
-    """The matches of one run; each is compiled when it is first asked for."""
+    """The matches of one run; each is compiled when it is first played, or before."""
 
     def __init__(self, config: Config, parts: Parts, mesh: Mesh):
         self._config, self._parts, self._mesh = config, parts, mesh
-        self._match = functools.cache(self._compile)
+        self._match = functools.cache(self._make_match)
 
-    def _compile(self, opponent: str, num_games: int) -> ShardedMatch:
+    def _make_match(self, opponent: str, num_games: int) -> ShardedMatch:
         e = self._config.evaluation
         agent = make_agent(self._config, self._parts, e.num_simulations)
         rival = agent if opponent == "self" else make_opponent(opponent, self._parts)
         return sharded_match(self._parts, agent, rival, self._mesh, num_games=num_games, opening_plies=e.opening_plies)
+
+    def compile(self, opponent: str, params: Params, *, num_games: int) -> None:
+        """Compiles what `play` plays, from the shapes of the agent's params."""
+        self._match(opponent, num_games).compile(params, params)
 
     def play(self, opponent: str, params: Params, key: Array, *, num_games: int, rival: Params = None) -> Summary:
         """The agent with `params` against an opponent's spec, or against "self" with the params of `rival`."""

@@ -40,6 +40,6 @@ def assemble(config: Config, mesh: Mesh, say: Callable[[str], None]) -> Assembly
     memory.refuse_hopeless(estimate, mesh, say)
     say("compiling")
     program = training.make_chunk(config, parts, mesh).lower(abstract).compile()
-    plan = memory.exact(estimate, program)
+    plan = memory.exact(estimate, program, mesh)
     memory.check(plan, mesh, say)
     return Assembly(parts, init, abstract, program, estimate, plan)

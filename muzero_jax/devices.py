@@ -28,9 +28,14 @@ _BACKEND_ERRORS = (RuntimeError, AssertionError)
 """The latter, without a word, where JAX_PLATFORMS is cuda and no NVIDIA device is visible."""
 
 
+def schedulable_cores() -> int:
+    """Cores that this process's threads may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def usable_cores() -> int:
     """Cores this process may use: its affinity, and no more than its cgroup's CPU quota; at least 1."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = schedulable_cores()
     quota = _cgroup_cpu_quota(Path("/sys/fs/cgroup"))
     return max(1, cores if quota is None else min(cores, int(quota)))
 

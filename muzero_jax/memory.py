@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import Mesh
 
-from muzero_jax import devices, memory_parts, training
+from muzero_jax import devices, library_tasks, memory_parts, training
 from muzero_jax.config import Config
 from muzero_jax.memory_parts import tree_bytes
 from muzero_jax.training import Parts
@@ -21,13 +21,10 @@ from muzero_jax.types import TrainState
 
 MARGIN = 1.25
 """An estimate refuses a run only if it is this many times what is available."""
-RUNTIME_BYTES, RUNTIME_SHARE, RUNTIME_SHARE_BYTES = 40 * 2**20, 0.4, 64 * 2**20
-"""On a CPU, fitted to runs of five games on one and two devices of two machines that hold 20 to 170 MiB a device: heap
-that a device's threads leave unused, scratch of XLA's kernels and of saves; and where there are several devices, a
-share of all else once more. That is small pieces, which large runs have no more of, so there is a most to it."""
-EVALUATION_BYTES = 140 * 2**20
-"""On a CPU, what the process holds on to after it was evaluated: the compiled programs of three matches, and what
-tracing and compiling them left behind."""
+RUNTIME_BYTES, RUNTIME_SHARE, RUNTIME_SHARE_BYTES = 60 * 2**20, 0.5, 128 * 2**20
+"""On a CPU, fitted to runs (docs/performance.md): scratch of the process, which its devices share; and where there are
+several, a share of all else, which their threads leave unused as free heap between them. That is small pieces, which
+large runs have no more of, so there is a most to it."""
 
 _STATE = ("replay", "games", "parameters", "optimiser")
 _FLAGS = {
@@ -36,6 +33,7 @@ _FLAGS = {
     "games": "--self-play.num-envs",
     "parameters": "--network.width",
     "optimiser": "--network.width",
+    "tasks for helpers": "--devices or --iterations-per-chunk",
     "self-play": "--self-play.num-envs or --search.num-simulations",
     "Reanalyze": "--replay.reanalyze-fraction or --optimiser.batch-size",
     "learning": "--optimiser.batch-size or --optimiser.micro-batch-size",
@@ -80,9 +78,7 @@ def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Pla
     if mesh.devices.flat[0].platform == "cpu":
         # A save in the background holds on to the state, so the next chunk copies it instead of changing it in place.
         held |= {"checkpoint being saved": sum(held.values())}
-        runtime, share = RUNTIME_BYTES, RUNTIME_SHARE if mesh.size > 1 else 0.0
-        if config.evaluation.interval_minutes > 0:
-            runtime += EVALUATION_BYTES // mesh.size
+        runtime, share = RUNTIME_BYTES // mesh.size, RUNTIME_SHARE if mesh.size > 1 else 0.0
     frame = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), state.replay.transitions)
     node = memory_parts.node_bytes(config, parts, params)
     windows = mesh.size * training.micro_batch(config, parts.model, config.optimiser.batch_size // mesh.size)
@@ -97,11 +93,12 @@ def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Pla
     return Plan(held, {name: size // mesh.size for name, size in turns.items()}, runtime, share)
 
 
-def exact(plan: Plan, program: Any) -> Plan:
+def exact(plan: Plan, program: Any, mesh: Mesh) -> Plan:
     """An estimated plan with what the compiled program needs in place of the parts of it that take turns.
 
     The program's row bears the name of the part that is estimated to be its largest. XLA counts a device's share:
-    results that take no argument's place, temporaries and, on an accelerator, code.
+    results that take no argument's place, temporaries and, on an accelerator, code; what its library takes on a CPU is
+    added.
     """
     analysis = program.memory_analysis()
     if analysis is None:  # a backend that doesn't tell
@@ -110,7 +107,11 @@ def exact(plan: Plan, program: Any) -> Plan:
     needed = results + analysis.temp_size_in_bytes + analysis.generated_code_size_in_bytes
     matches = {"matches": plan.turns["matches"]}
     in_program = [name for name in plan.turns if name not in matches]
-    return plan._replace(turns={max(in_program, key=plan.turns.__getitem__): needed} | matches)
+    plan = plan._replace(turns={max(in_program, key=plan.turns.__getitem__): needed} | matches)
+    if mesh.devices.flat[0].platform != "cpu":
+        return plan
+    waiting = library_tasks.waiting_bytes(library_tasks.count(program.as_text() or ""), mesh)
+    return plan._replace(held=plan.held | ({"tasks for helpers": waiting} if waiting else {}))
 
 
 def refuse_hopeless(estimate: Plan, mesh: Mesh, say: Callable[[str], None]) -> None:

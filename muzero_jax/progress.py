@@ -74,11 +74,16 @@ class Versions:
         self._abstract_params = abstract_params
         self.ladder = Ladder(run_dir / "elo.json")
 
+    def compile(self) -> None:
+        """Compiles every match that `measure` plays."""
+        e = self._config.evaluation
+        games = {spec: e.games for spec in _specs(self._quick)} | {"self": e.games // 2}
+        for spec, num_games in games.items():
+            self._arena.compile(spec, self._abstract_params, num_games=num_games)
+
     def measure(self, params: Params, iteration: int) -> dict[str, float]:
         """Scores against the quick opponents, and the Elo among the run's own versions; saves the version."""
-        e = self._config.evaluation
-        quick = [n for n in e.mcts_simulations if n <= QUICK_SIMULATIONS]
-        summaries = self._meet_all(quick, params, iteration, e.games)
+        summaries = self._meet_all(self._quick, params, iteration, self._config.evaluation.games)
         record = {f"eval/{spec}": summary["score"] for spec, summary in summaries.items()}
         if iteration not in self.ladder.iterations:
             rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
@@ -94,11 +99,14 @@ class Versions:
         e = self._config.evaluation
         return self._meet_all(e.mcts_simulations, params, iteration, e.final_games)
 
+    @property
+    def _quick(self) -> list[int]:
+        return [n for n in self._config.evaluation.mcts_simulations if n <= QUICK_SIMULATIONS]
+
     def _meet_all(
         self, mcts_simulations: Sequence[int], params: Params, iteration: int, num_games: int
     ) -> dict[str, Summary]:
-        specs = ["random", *(f"mcts:{n}" for n in mcts_simulations)]
-        return {spec: self._play(spec, params, iteration, num_games) for spec in specs}
+        return {spec: self._play(spec, params, iteration, num_games) for spec in _specs(mcts_simulations)}
 
     def _meet(self, rival: int, params: Params, iteration: int) -> Summary:
         _, rival_params = restore_params(self._directory, self._abstract_params, step=rival)
@@ -107,3 +115,7 @@ class Versions:
     def _play(self, spec: str, params: Params, iteration: int, num_games: int, rival: Params = None) -> Summary:
         key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self._config.seed), _EVALUATION), iteration)
         return self._arena.play(spec, params, key, num_games=num_games, rival=rival)
+
+
+def _specs(mcts_simulations: Sequence[int]) -> list[str]:
+    return ["random", *(f"mcts:{n}" for n in mcts_simulations)]

@@ -63,10 +63,12 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
     """
     start = time.perf_counter()
     parts, init, abstract, program, estimate, plan = assemble(config, mesh, say)
-    meter = MemoryMeter(mesh)
-    seconds_to_compile = time.perf_counter() - start
     run_directory.make_room(config, run_dir)
     versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
+    if config.evaluation.interval_minutes > 0:
+        versions.compile()  # before the meter, so that what it sees are a run's arrays and not its programs
+    meter = MemoryMeter(mesh)
+    seconds_to_compile = time.perf_counter() - start
     with Checkpointer(run_dir / run_directory.CHECKPOINTS) as checkpoints:
         restored = checkpoints.restore_latest(abstract) if config.resume else None
         if config.resume and restored is None and last_record(run_dir, up_to_iteration=sys.maxsize):
@@ -82,6 +84,7 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
         with MetricsWriter(run_dir, resume_from=iteration, tensorboard=config.tensorboard, others=others) as writer:
             with clock.measure("compile"):
                 state = restored[1] if restored else init()
+                give_back()
             begun = f"going on from iteration {iteration}" if restored else "training"
             say(f"{begun}; Ctrl-C saves and stops")
             profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if config.profile else None)

@@ -51,10 +51,17 @@ def test_an_unknown_opponent_is_refused_with_the_names_there_are(spec):
 
 @pytest.fixture(scope="module")
 def nim_match():
-    """Perfect play at nim against random play: 6 games asked for, on two devices."""
-    return arena.sharded_match(
+    """Perfect play at nim against random play: 6 games asked for, on two devices. It is compiled from shapes."""
+    match = arena.sharded_match(
         NIM, PERFECT, opponents.random_player(NIM.environment), tiny_run.mesh(), num_games=6, opening_plies=0
     )
+    match.compile(jax.ShapeDtypeStruct(BEST.shape, BEST.dtype), None)
+    return match
+
+
+def test_a_match_compiled_beforehand_is_not_compiled_when_it_is_played(nim_match, monkeypatch):
+    monkeypatch.delattr(nim_match, "_program")
+    nim_match(BEST, None, jax.random.key(1))
 
 
 def test_a_match_is_rounded_up_to_every_opening_from_both_sides_on_every_device(nim_match):
@@ -76,9 +83,16 @@ def test_a_match_with_the_same_key_is_the_same_match(nim_match):
 def test_an_arena_compiles_each_match_once_and_seats_a_rival_with_its_own_weights(monkeypatch):
     made = []
 
+    class FakeMatch(arena.ShardedMatch):
+        def __init__(self):
+            pass
+
+        def __call__(self, params_a, params_b, key):
+            return {"a": params_a, "b": params_b}
+
     def fake_match(parts, player_a, player_b, mesh, *, num_games, opening_plies):
         made.append((player_b.name, num_games))
-        return lambda params_a, params_b, key: {"a": params_a, "b": params_b}
+        return FakeMatch()
 
     monkeypatch.setattr(arena, "sharded_match", fake_match)
     matches = arena.Arena(tiny_run.CONFIG, tiny_run.parts(), tiny_run.mesh())

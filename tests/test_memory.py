@@ -8,11 +8,26 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import devices, memory, memory_meter, memory_parts
+from muzero_jax import devices, library_tasks, memory, memory_meter, memory_parts
 from muzero_jax.memory import Plan
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG
 
+THREE_TASKS = """\
+%product (a: f32[512,128], b: f32[128,128]) -> f32[512,128] {
+  %a = f32[512,128]{1,0} parameter(0)
+  %b = f32[128,128]{1,0} parameter(1)
+  ROOT %dot = f32[512,128]{1,0} dot(%a, %b)
+}
+
+%body (p: f32[2]) -> f32[2] {
+  ROOT %large = f32[512,128]{1,0} fusion(%p, %p), calls=%product, backend_config={"kind":"__ynn_fusion"}
+}
+
+ENTRY %main (x: f32[2]) -> f32[2] {
+  ROOT %loop = f32[2] while(%x), body=%body, backend_config={"known_trip_count":{"n":"3"}}
+}
+"""
 FRAME = 18 + 9 + 4 * 4 + 9 * 4 + 1  # of tic-tac-toe: 18 + 9 bools, 3 floats and an int, 9 floats, a bool
 NODE = 16 * 4 + 7 * 4 + 9 * 4 * 4  # the embedding, a node's numbers, four numbers of each edge
 
@@ -101,12 +116,21 @@ def test_a_node_has_room_for_the_children_that_are_kept():
 
 def test_the_exact_plan_is_the_state_and_what_xla_says_that_the_program_needs_beside_it(estimate):
     analysis = tiny_run.program().memory_analysis()
-    exact = memory.exact(estimate, tiny_run.program())
+    exact = memory.exact(estimate, tiny_run.program(), tiny_run.mesh())
     state = sum(exact.held[part] for part in ("replay", "games", "parameters", "optimiser"))
     assert abs(state - analysis.argument_size_in_bytes) < 64  # a few counters and the key
     needed = analysis.temp_size_in_bytes + analysis.output_size_in_bytes - analysis.alias_size_in_bytes
     assert exact.turns["learning"] == needed
-    assert exact.held == estimate.held
+
+    assert {name: exact.held[name] for name in estimate.held} == estimate.held
+
+
+def test_the_exact_plan_counts_the_tasks_that_the_programs_text_tells_of(estimate, monkeypatch):
+    """Three turns of one product."""
+    monkeypatch.setattr(devices, "schedulable_cores", lambda: 2)
+    program = SimpleNamespace(memory_analysis=tiny_run.program().memory_analysis, as_text=lambda: THREE_TASKS)
+    exact = memory.exact(estimate, program, tiny_run.mesh())
+    assert exact.held == estimate.held | {"tasks for helpers": 3 * library_tasks.TASK_BYTES}
 
 
 def test_a_backend_that_tells_nothing_leaves_the_estimate(estimate):
@@ -114,7 +138,7 @@ def test_a_backend_that_tells_nothing_leaves_the_estimate(estimate):
         def memory_analysis(self):
             return None
 
-    assert memory.exact(estimate, Silent()) == estimate
+    assert memory.exact(estimate, Silent(), tiny_run.mesh()) == estimate
 
 
 def test_of_what_takes_turns_only_the_largest_counts():
@@ -129,16 +153,6 @@ def test_on_a_cpu_the_runtime_takes_its_own_and_a_share_of_the_rest():
     assert plan.total == 256
 
 
-def test_on_a_cpu_the_devices_share_what_evaluations_leave_in_the_process():
-    def runtime(num_devices, minutes):
-        config = replace(CONFIG, evaluation=replace(CONFIG.evaluation, interval_minutes=minutes))
-        mesh = devices.make_mesh(num_devices)
-        return memory.estimate(config, tiny_run.parts(), tiny_run.abstract_state(), mesh).runtime
-
-    assert runtime(1, 0.0) == runtime(2, 0.0) == memory.RUNTIME_BYTES
-    assert runtime(1, 1.0) - memory.RUNTIME_BYTES == 2 * (runtime(2, 1.0) - memory.RUNTIME_BYTES) > 0
-
-
 @pytest.mark.parametrize(
     "held, turns, flag",
     [
@@ -147,6 +161,7 @@ def test_on_a_cpu_the_devices_share_what_evaluations_leave_in_the_process():
         ({"replay": 9}, {"self-play": 12, "matches": 3}, "--search.num-simulations"),
         ({"replay": 9}, {"self-play": 12, "matches": 30}, "--evaluation.final-games"),
         ({"replay": 1, "parameters": 9}, {"self-play": 8}, "--network.width"),
+        ({"replay": 1, "tasks for helpers": 9}, {"self-play": 8}, "--devices"),
     ],
 )
 def test_the_largest_part_decides_which_flag_to_lower(held, turns, flag):

@@ -1,0 +1,98 @@
+"""Tasks that XLA's CPU library leaves on the heap, which XLA's own account of a program's memory leaves out.
+
+Every larger matrix product or sum (YNNPACK) leaves a task in a queue, for a helper thread to share in. Where each
+thread of XLA's pool runs a device's program, no thread comes to help: the caller does all the work, and the tasks,
+which nobody needs any more, wait in the queue until the program ends. An iteration of a convolution tower leaves
+hundreds of MiB of them.
+
+They are counted in the compiled program's text, loop by loop. Constants are of jaxlib 0.10, found by counting
+allocations (docs/performance.md); a program without these operations leaves nothing.
+"""
+
+import math
+import re
+
+from jax.sharding import Mesh
+
+from muzero_jax import devices
+
+TASK_BYTES = 2512
+"""One task, with its place in the queue, up to 32 threads."""
+
+_SHARED_PRODUCT, _SHARED_SUM = 2**22, 2**15
+"""More multiplications than this, or more numbers to add up, are offered to helpers."""
+
+_BEGIN = re.compile(r"(ENTRY )?%?([\w.-]+) .*\{$")
+_INSTRUCTION = re.compile(r" +(?:ROOT )?%?([\w.-]+) = (\(.*?\)|\S+) ([\w-]+)\(([^)]*)\)")
+_SHAPE = re.compile(r"\w+\[([\d,]*)\]")
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+_CALLED = re.compile(r"(?:calls|body|to_apply|true_computation|false_computation)=(%?[\w.-]+)|branch_\w+=\{([^}]*)\}")
+
+
+def waiting_bytes(tasks: int, mesh: Mesh) -> int:
+    """Bytes per device at the end of a program that leaves so many tasks, if the devices leave no thread to help.
+
+    XLA's pool has a thread for each core, and no fewer than devices.
+    """
+    return tasks * TASK_BYTES if 1 < mesh.size >= devices.schedulable_cores() else 0
+
+
+def count(hlo: str) -> int:
+    """Tasks that one run of a program leaves on each device at most, by its text (`jax.stages.Compiled.as_text`).
+
+    Loops without a known end count once, and what is not understood not at all.
+    """
+    computations = _computations(hlo)
+    tasks: dict[str, int] = {}
+
+    def count_in(name: str) -> int:
+        if name not in tasks:
+            tasks[name] = sum(map(count_instruction, computations.get(name, [])))
+        return tasks[name]
+
+    def count_instruction(line: str) -> int:
+        instruction = _INSTRUCTION.match(line)
+        operation = instruction[3] if instruction else None
+        if operation == "fusion":
+            return "__ynn_fusion" in line and any(_is_shared(computations.get(name, [])) for name in _called(line))
+        if operation not in ("while", "call", "conditional"):
+            return 0
+        trips = _TRIPS.search(line)
+        return (int(trips[1]) if trips else 1) * max(map(count_in, _called(line)), default=0)
+
+    return count_in("ENTRY")
+
+
+def _computations(hlo: str) -> dict[str, list[str]]:
+    """The lines of each computation by its name, which is ENTRY for the program itself."""
+    computations: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in hlo.splitlines():
+        if begin := _BEGIN.match(line):
+            lines = computations.setdefault("ENTRY" if begin[1] else begin[2], [])
+        elif line.startswith(" "):
+            lines.append(line)
+    return computations
+
+
+def _called(line: str) -> list[str]:
+    """The computations that an instruction calls; of a loop its body."""
+    listed = (one or several for one, several in _CALLED.findall(line))
+    return [name.strip().lstrip("%") for names in listed for name in names.split(",")]
+
+
+def _is_shared(fused: list[str]) -> bool:
+    """Whether an operation is large enough to be shared, by the shapes in it."""
+    sizes: dict[str, int] = {}
+    for instruction in filter(None, map(_INSTRUCTION.match, fused)):
+        name, shape, operation, inputs = instruction.groups()
+        sizes[name] = _size(shape)
+        if operation == "dot":  # of [M, K] and [K, N]: MK KN MN is the square of the multiplications
+            factors = (sizes.get(factor.strip().lstrip("%"), 0) for factor in inputs.split(","))
+            return math.isqrt(math.prod(factors) * sizes[name]) > _SHARED_PRODUCT
+    return max(sizes.values(), default=0) > _SHARED_SUM
+
+
+def _size(shape: str) -> int:
+    dimensions = _SHAPE.match(shape)
+    return math.prod(int(n) for n in dimensions[1].split(",") if n) if dimensions else 0
