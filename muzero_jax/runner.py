@@ -66,6 +66,7 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
     run_directory.make_room(config, run_dir)
     versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
     if config.evaluation.interval_minutes > 0:
+        say("compiling the matches")
         versions.compile()  # before the meter, so that what it sees are a run's arrays and not its programs
     meter = MemoryMeter(mesh)
     seconds_to_compile = time.perf_counter() - start

@@ -22,7 +22,6 @@ from experiments import presets
 from experiments.command_line import report_errors
 from muzero_jax import devices, run_directory, runner
 from muzero_jax.config import Config
-from scripts.benchmarks import workloads
 
 ESTIMATE, PLANNED, MEASURED = "estimated before compiling", "planned", "measured"
 NAMES = {"estimated": ESTIMATE, "planned": PLANNED, "peak": MEASURED}
@@ -36,7 +35,7 @@ CASES: dict[str, Callable[[], Config]] = {
     "tic-tac-toe preset": presets.tic_tac_toe,
     "Hex 5x5 preset": lambda: presets.hex_any(5),
     "Connect Four preset": presets.connect_four,
-    "Hex 9x9, tower 64x4": workloads.hex_tower,
+    "Hex 7x7 preset, a tower": lambda: presets.hex_any(7),
 }
 
 
