@@ -114,7 +114,7 @@ def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = (), op
     return Config(
         env=env,
         minutes=60.0,
-        iterations_per_chunk=1,  # it lasts seconds, and each second leaves 25 MiB of tasks in XLA's queue on a CPU
+        iterations_per_chunk=chunk_of_tower(),
         network=NetworkConfig(kind="tower", width=64, num_blocks=2, num_bins=num_bins),
         search=SearchConfig(num_simulations=16, max_num_considered_actions=8, value_scale=0.4),
         self_play=SelfPlayConfig(num_envs=128, rollout_length=8, exploration=0.02),
@@ -132,6 +132,13 @@ def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = (), op
             mcts_simulations=mcts_simulations,
         ),
     )
+
+
+def chunk_of_tower() -> int:
+    """One iteration on CPUs: it lasts seconds, each of which leaves 25 MiB of tasks in XLA's queue."""
+    import jax
+
+    return 1 if jax.default_backend() == "cpu" else Config(env="hex").iterations_per_chunk
 
 
 def othello() -> Config:

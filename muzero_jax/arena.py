@@ -1,6 +1,7 @@
 """Who plays whom: players by name, trained runs as agents, matches shared among the devices."""
 
 import functools
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,33 +111,54 @@ def make_opponent(spec: str, parts: Parts) -> Player:
     raise ValueError(f"unknown opponent {spec!r}: choose {OPPONENT_SPECS}")
 
 
+MOVES_PER_CALL = 8
+"""A search's tasks for helpers wait until a program ends (`library_tasks`): a whole match of a tower left 380 MiB."""
+
+
 class ShardedMatch:
     """A match shared among a mesh's devices; called, it returns `evaluation.summarise`'s dict, for player A.
 
-    It is compiled when it is first called, or before, by `compile`; always for params of the same shapes.
+    It is compiled when it is first called with params of such shapes, or before, by `compile`.
     """
 
-    def __init__(self, match: evaluation.Match, mesh: Mesh):
-        def play(params_a, params_b, key):
-            return match(params_a, params_b, jax.random.fold_in(key, jax.lax.axis_index(AXIS)))
+    def __init__(self, match: evaluation.Pieces, mesh: Mesh):
+        def begin(key):
+            return match.begin(own(key))
+
+        def advance(params_a, params_b, key, games):
+            return match.advance(params_a, params_b, own(key), games, MOVES_PER_CALL)
+
+        def own(key):
+            return jax.random.fold_in(key, jax.lax.axis_index(AXIS))
 
         everywhere, games = PartitionSpec(), PartitionSpec(None, AXIS)
-        self._program = jax.jit(shard_map(play, mesh, (everywhere,) * 3, games))
-        self._replicated = NamedSharding(mesh, everywhere)
-        self._compiled: Any = None
+        self._begin = jax.jit(shard_map(begin, mesh, (everywhere,), games))
+        self._advance = jax.jit(shard_map(advance, mesh, (everywhere,) * 3 + (games,), games), donate_argnums=3)
+        self._replicated, self._shared = NamedSharding(mesh, everywhere), NamedSharding(mesh, games)
+        self._compiled: dict[Hashable, tuple[jax.stages.Compiled, jax.stages.Compiled]] = {}
 
-    def compile(self, params_a: Params, params_b: Params) -> None:
-        """Compiles the match, if it is not yet, from params or their `jax.ShapeDtypeStruct`s."""
-        if self._compiled is None:
-            inputs = params_a, params_b, jax.eval_shape(jax.random.key, 0)
-            shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=self._replicated), inputs)
-            self._compiled = self._program.lower(*shapes).compile()
+    def compile(
+        self, params_a: Params, params_b: Params, key: Any = None
+    ) -> tuple[jax.stages.Compiled, jax.stages.Compiled]:
+        """The programs that begin and advance a match of arrays, or `jax.ShapeDtypeStruct`s, of such shapes."""
+        key = jax.eval_shape(jax.random.key, 0) if key is None else key
+        inputs = _shapes((params_a, params_b, key), self._replicated)
+        leaves, structure = jax.tree.flatten(inputs)
+        signature = structure, tuple(leaves)
+        if signature not in self._compiled:
+            games = _shapes(jax.eval_shape(self._begin, inputs[2]), self._shared)
+            begin, advance = self._begin.lower(inputs[2]), self._advance.lower(*inputs, games)
+            self._compiled[signature] = begin.compile(), advance.compile()
+        return self._compiled[signature]
 
     def __call__(self, params_a: Params, params_b: Params, key: Array) -> Summary:
         """Plays the match."""
-        self.compile(params_a, params_b)
         inputs = jax.device_put((params_a, params_b, key), self._replicated)
-        return evaluation.summarise(jax.device_get(self._compiled(*inputs)))
+        begin, advance = self.compile(*inputs)
+        games = begin(inputs[2])
+        while not jax.device_get(games.states.terminated).all():
+            games = advance(*inputs, games)
+        return evaluation.summarise(jax.device_get(games.result))
 
 
 def sharded_match(
@@ -147,7 +169,7 @@ def sharded_match(
     The number of games is rounded up to a multiple of two a device: every opening is played with both colours.
     """
     per_device = 2 * -(-num_games // (2 * mesh.size))
-    match = evaluation.play_match(
+    match = evaluation.match_in_pieces(
         parts.environment, player_a, player_b, num_games=per_device, opening_plies=opening_plies
     )
     return ShardedMatch(match, mesh)
@@ -167,10 +189,14 @@ class Arena:
         return sharded_match(self._parts, agent, rival, self._mesh, num_games=num_games, opening_plies=e.opening_plies)
 
     def compile(self, opponent: str, params: Params, *, num_games: int) -> None:
-        """Compiles what `play` plays, from the shapes of the agent's params."""
+        """Compiles what `play` plays, from the agent's params or their shapes, which its rivals' have too."""
         self._match(opponent, num_games).compile(params, params)
 
     def play(self, opponent: str, params: Params, key: Array, *, num_games: int, rival: Params = None) -> Summary:
         """The agent with `params` against an opponent's spec, or against "self" with the params of `rival`."""
         other = rival if opponent == "self" else params
         return self._match(opponent, num_games)(params, other, key)
+
+
+def _shapes(tree: Any, sharding: NamedSharding) -> Any:
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), tree)

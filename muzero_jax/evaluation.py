@@ -31,12 +31,20 @@ Match = Callable[[Params, Params, Array], MatchResult]
 """(params of A, params of B, key) -> MatchResult."""
 
 
-class _Game(NamedTuple):
-    """B games in progress."""
+class Games(NamedTuple):
+    """A match in progress: both seatings of P openings. While it is A's seating alone, leaves lack the first axis."""
 
-    states: EnvState  # leaves [B, ...]
-    result: MatchResult  # leaves [B], so far
-    num_moves: Array  # [] int32, moves since the opening
+    states: EnvState  # leaves [2, P, ...]
+    a_id: Array  # [2, P] int32, which player A is
+    result: MatchResult  # so far
+    num_moves: Array  # [2, 1] int32, moves since the opening
+
+
+class Pieces(NamedTuple):
+    """A match that can be played some moves at a time."""
+
+    begin: Callable[[Array], Games]  # from a key
+    advance: Callable[[Params, Params, Array, Games, int], Games]  # by at most so many moves; the key is the same
 
 
 def play_match(
@@ -50,22 +58,43 @@ def play_match(
     Raises:
         ValueError: an odd number of games or none, a negative opening, or a game that is not for two players.
     """
-    _check_match(environment, num_games, opening_plies)
+    begin, advance = match_in_pieces(environment, player_a, player_b, num_games=num_games, opening_plies=opening_plies)
 
     def match(params_a: Params, params_b: Params, key: Array) -> MatchResult:
-        opening_key, game_key = jax.random.split(key)
-        start_key, move_key = jax.random.split(opening_key)
-        starts = jax.vmap(environment.init)(jax.random.split(start_key, num_games // 2))
-        openings = _play_opening(environment, starts, move_key, opening_plies)
-        turn = _make_turn(environment, player_a, player_b, params_a, params_b)
-
-        def play_seating(_, seating):
-            a_id = jnp.where(seating == 0, starts.current_player, 1 - starts.current_player)
-            return None, _play_out(turn, openings, a_id, jax.random.fold_in(game_key, seating))
-
-        return lax.scan(play_seating, None, jnp.arange(2))[1]
+        return advance(params_a, params_b, key, begin(key), jnp.iinfo(jnp.int32).max).result
 
     return match
+
+
+def match_in_pieces(
+    environment: Environment, player_a: Player, player_b: Player, *, num_games: int, opening_plies: int
+) -> Pieces:
+    """The same match, for a caller who goes on until every game has terminated."""
+    _check_match(environment, num_games, opening_plies)
+
+    def begin(key: Array) -> Games:
+        start_key, move_key = jax.random.split(jax.random.split(key)[0])
+        starts = jax.vmap(environment.init)(jax.random.split(start_key, num_games // 2))
+        openings = _play_opening(environment, starts, move_key, opening_plies)
+        zeros = jnp.zeros((2, num_games // 2), jnp.int32)
+        return Games(
+            states=jax.tree.map(lambda x: jnp.stack([x, x]), openings),
+            a_id=jnp.stack([starts.current_player, 1 - starts.current_player]),
+            result=MatchResult(zeros, zeros, zeros, zeros),
+            num_moves=jnp.zeros((2, 1), jnp.int32),
+        )
+
+    def advance(params_a: Params, params_b: Params, key: Array, games: Games, num_moves: int) -> Games:
+        game_key = jax.random.split(key)[1]
+        turn = _make_turn(environment, player_a, player_b, params_a, params_b)
+
+        def advance_seating(_, seating_and_games):
+            seating, games = seating_and_games
+            return None, _play_on(turn, games, jax.random.fold_in(game_key, seating), num_moves)
+
+        return lax.scan(advance_seating, None, (jnp.arange(2), games))[1]
+
+    return Pieces(begin, advance)
 
 
 def summarise(result: MatchResult) -> dict[str, float | int | list[float]]:
@@ -108,16 +137,16 @@ def _play_opening(environment: Environment, states: EnvState, key: Array, plies:
 
 def _make_turn(
     environment: Environment, player_a: Player, player_b: Player, params_a: Params, params_b: Params
-) -> Callable[[_Game, Array, Array], _Game]:
-    """`turn(game, a_id [B], key)`: one move in every game that goes on."""
+) -> Callable[[Games, Array], Games]:
+    """`turn(games, key)`: one move in every game of a seating that goes on."""
 
     def choose(player, params, key, states, is_on_move):
         no_move = jnp.zeros(is_on_move.shape, jnp.int32)
         return lax.cond(is_on_move.any(), lambda: player.act(params, key, states), lambda: no_move)
 
-    def turn(game, a_id, key):
-        states, result = game.states, game.result
-        active, mover_is_a = ~states.terminated, states.current_player == a_id
+    def turn(games, key):
+        states, result = games.states, games.result
+        active, mover_is_a = ~states.terminated, states.current_player == games.a_id
         key_a, key_b = jax.random.split(key)
         action_a = choose(player_a, params_a, key_a, states, active & mover_is_a)
         action_b = choose(player_b, params_b, key_b, states, active & ~mover_is_a)
@@ -129,23 +158,22 @@ def _make_turn(
             illegal_actions_a=result.illegal_actions_a + (active & mover_is_a & ~is_legal),
             illegal_actions_b=result.illegal_actions_b + (active & ~mover_is_a & ~is_legal),
         )
-        return _Game(states, result, game.num_moves + 1)
+        return games._replace(states=states, result=result, num_moves=games.num_moves + 1)
 
     return turn
 
 
-def _play_out(turn: Callable[[_Game, Array, Array], _Game], openings: EnvState, a_id: Array, key: Array) -> MatchResult:
-    """Play every opening to its end with A as player `a_id` [B]."""
+def _play_on(turn: Callable[[Games, Array], Games], games: Games, key: Array, num_moves: int) -> Games:
+    """Plays the games of a seating on, by at most `num_moves` moves."""
+    stop = games.num_moves + num_moves
 
-    def any_active(game):
-        return ~game.states.terminated.all()
+    def goes_on(games):
+        return ~games.states.terminated.all() & (games.num_moves < stop).all()
 
-    def play(game):
-        return turn(game, a_id, jax.random.fold_in(key, game.num_moves))
+    def play(games):
+        return turn(games, jax.random.fold_in(key, games.num_moves[0]))
 
-    zeros = jnp.zeros(a_id.shape, jnp.int32)
-    start = _Game(openings, MatchResult(zeros, zeros, zeros, zeros), jnp.int32(0))
-    return lax.while_loop(any_active, play, start).result
+    return lax.while_loop(goes_on, play, games)
 
 
 def _legal(action: Array, legal_action_mask: Array) -> tuple[Array, Array]:

@@ -25,6 +25,7 @@ _SHARED_PRODUCT, _SHARED_SUM = 2**22, 2**15
 _BEGIN = re.compile(r"(ENTRY )?%?([\w.-]+) .*\{$")
 _INSTRUCTION = re.compile(r" +(?:ROOT )?%?([\w.-]+) = (\(.*?\)|\S+) ([\w-]+)\(([^)]*)\)")
 _SHAPE = re.compile(r"\w+\[([\d,]*)\]")
+_SUMMED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _CALLED = re.compile(r"(?:calls|body|to_apply|true_computation|false_computation)=(%?[\w.-]+)|branch_\w+=\{([^}]*)\}")
 
@@ -38,9 +39,10 @@ def waiting_bytes(tasks: int, mesh: Mesh) -> int:
 
 
 def count(hlo: str) -> int:
-    """Tasks that one run of a program leaves on each device at most, by its text (`jax.stages.Compiled.as_text`).
+    """About how many tasks one run of a program leaves on each device, by its text (`jax.stages.Compiled.as_text`).
 
-    Loops without a known end count once, and what is not understood not at all.
+    Of branches the one that leaves most counts. Loops without a known end count once, and what is not understood not
+    at all.
     """
     computations = _computations(hlo)
     tasks: dict[str, int] = {}
@@ -54,7 +56,7 @@ def count(hlo: str) -> int:
         instruction = _INSTRUCTION.match(line)
         operation = instruction[3] if instruction else None
         if operation == "fusion":
-            return "__ynn_fusion" in line and any(_is_shared(computations.get(name, [])) for name in _called(line))
+            return "__ynn_fusion" in line and any(_is_large(computations.get(name, [])) for name in _called(line))
         if operation not in ("while", "call", "conditional"):
             return 0
         trips = _TRIPS.search(line)
@@ -81,18 +83,21 @@ def _called(line: str) -> list[str]:
     return [name.strip().lstrip("%") for names in listed for name in names.split(",")]
 
 
-def _is_shared(fused: list[str]) -> bool:
+def _is_large(fused: list[str]) -> bool:
     """Whether an operation is large enough to be shared, by the shapes in it."""
-    sizes: dict[str, int] = {}
-    for instruction in filter(None, map(_INSTRUCTION.match, fused)):
-        name, shape, operation, inputs = instruction.groups()
-        sizes[name] = _size(shape)
-        if operation == "dot":  # of [M, K] and [K, N]: MK KN MN is the square of the multiplications
-            factors = (sizes.get(factor.strip().lstrip("%"), 0) for factor in inputs.split(","))
-            return math.isqrt(math.prod(factors) * sizes[name]) > _SHARED_PRODUCT
-    return max(sizes.values(), default=0) > _SHARED_SUM
+    shapes: dict[str, list[int]] = {}
+    for line in fused:
+        if not (instruction := _INSTRUCTION.match(line)):
+            continue
+        name, text, operation, inputs = instruction.groups()
+        dimensions = _SHAPE.match(text)
+        shapes[name] = _integers(dimensions[1]) if dimensions else [0]
+        if operation == "dot" and (summed := _SUMMED.search(line)):
+            factor = shapes.get(inputs.partition(",")[0].strip().lstrip("%"), [])
+            terms = math.prod(factor[axis] for axis in _integers(summed[1]) if axis < len(factor))
+            return terms * math.prod(shapes[name]) > _SHARED_PRODUCT
+    return max(map(math.prod, shapes.values()), default=0) > _SHARED_SUM
 
 
-def _size(shape: str) -> int:
-    dimensions = _SHAPE.match(shape)
-    return math.prod(int(n) for n in dimensions[1].split(",") if n) if dimensions else 0
+def _integers(text: str) -> list[int]:
+    return [int(n) for n in text.split(",") if n]

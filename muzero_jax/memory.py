@@ -26,6 +26,7 @@ RUNTIME_BYTES, RUNTIME_SHARE, RUNTIME_SHARE_BYTES = 60 * 2**20, 0.5, 128 * 2**20
 several, a share of all else, which their threads leave unused as free heap between them. That is small pieces, which
 large runs have no more of, so there is a most to it."""
 
+QUEUE = "XLA's task queue"
 _STATE = ("replay", "games", "parameters", "optimiser")
 _FLAGS = {
     "replay": "--replay.replay-length or --self-play.num-envs",
@@ -33,7 +34,7 @@ _FLAGS = {
     "games": "--self-play.num-envs",
     "parameters": "--network.width",
     "optimiser": "--network.width",
-    "tasks for helpers": "--devices or --iterations-per-chunk",
+    QUEUE: "--iterations-per-chunk, --optimiser.updates-per-iteration or --devices",
     "self-play": "--self-play.num-envs or --search.num-simulations",
     "Reanalyze": "--replay.reanalyze-fraction or --optimiser.batch-size",
     "learning": "--optimiser.batch-size or --optimiser.micro-batch-size",
@@ -44,7 +45,7 @@ _FLAGS = {
 class Plan(NamedTuple):
     """Bytes per device, by purpose."""
 
-    held: dict[str, int]  # from the beginning to the end
+    held: dict[str, int]  # whatever runs
     turns: dict[str, int]  # while each runs, one after the other
     runtime: int = 0  # what the host's libraries take beside
     runtime_share: float = 0.0  # and for each byte of the above
@@ -111,7 +112,7 @@ def exact(plan: Plan, program: Any, mesh: Mesh) -> Plan:
     if mesh.devices.flat[0].platform != "cpu":
         return plan
     waiting = library_tasks.waiting_bytes(library_tasks.count(program.as_text() or ""), mesh)
-    return plan._replace(held=plan.held | ({"tasks for helpers": waiting} if waiting else {}))
+    return plan._replace(held=plan.held | ({QUEUE: waiting} if waiting else {}))
 
 
 def refuse_hopeless(estimate: Plan, mesh: Mesh, say: Callable[[str], None]) -> None:
@@ -126,3 +127,8 @@ def check(plan: Plan, mesh: Mesh, say: Callable[[str], None]) -> None:
     available = devices.available_memory_bytes(mesh.size)
     say(devices.format_plan(devices.plan_memory(plan.rows), available))
     devices.check_plan(plan.total, available, plan.flags)
+
+
+def refuse(plan: Plan, mesh: Mesh) -> None:
+    """Raises ValueError, naming the flags to lower, if a plan that was told will not fit any more."""
+    devices.check_plan(plan.total, devices.available_memory_bytes(mesh.size), plan.flags)

@@ -33,7 +33,7 @@ class MemoryMeter:
         self._peak: int | None = None
         self._is_cpu = self._devices[0].platform == "cpu"
         if self._is_cpu:
-            gc.collect()  # what was traced to be compiled, and would be given back while the run grows
+            gc.collect()  # what was only traced; given back later, it would hide what the run grows by
             give_back()
             self._before = set_back()
 

@@ -17,7 +17,7 @@ import jax
 from jax.sharding import Mesh
 
 from muzero_jax import config as configs
-from muzero_jax import profiling, run_directory
+from muzero_jax import memory, profiling, run_directory
 from muzero_jax.accounting import Clock, Interrupt, Totals
 from muzero_jax.arena import Arena
 from muzero_jax.assembly import assemble
@@ -63,13 +63,14 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
     """
     start = time.perf_counter()
     parts, init, abstract, program, estimate, plan = assemble(config, mesh, say)
-    run_directory.make_room(config, run_dir)
     versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
     if config.evaluation.interval_minutes > 0:
         say("compiling the matches")
         versions.compile()  # before the meter, so that what it sees are a run's arrays and not its programs
+        memory.refuse(plan, mesh)  # now that the programs have taken theirs
     meter = MemoryMeter(mesh)
     seconds_to_compile = time.perf_counter() - start
+    run_directory.make_room(config, run_dir)
     with Checkpointer(run_dir / run_directory.CHECKPOINTS) as checkpoints:
         restored = checkpoints.restore_latest(abstract) if config.resume else None
         if config.resume and restored is None and last_record(run_dir, up_to_iteration=sys.maxsize):

@@ -123,6 +123,7 @@ KNOWS = {
         "assembly",
         "checkpoint",
         "display",
+        "memory",
         "memory_meter",
         "metrics",
         "profiling",

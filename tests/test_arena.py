@@ -60,7 +60,7 @@ def nim_match():
 
 
 def test_a_match_compiled_beforehand_is_not_compiled_when_it_is_played(nim_match, monkeypatch):
-    monkeypatch.delattr(nim_match, "_program")
+    monkeypatch.delattr(nim_match, "_begin")
     nim_match(BEST, None, jax.random.key(1))
 
 

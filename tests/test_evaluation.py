@@ -1,5 +1,7 @@
 """Matches are fair, legal and counted right; intervals are the textbook's."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -171,3 +173,15 @@ def test_summary_of_a_hand_worked_match():
 )
 def test_wilson_interval_of_known_cases(score, num_games, low, high):
     np.testing.assert_allclose(evaluation.wilson_interval(score, num_games), (low, high), atol=1e-4)
+
+
+def test_a_match_played_move_by_move_is_the_match_played_at_once(random_against_random):
+    """1,024 games between players who draw lots, two moves at a time."""
+    player, key = opponents.random_player(TIC_TAC_TOE), jax.random.key(1)
+    begin, advance = evaluation.match_in_pieces(TIC_TAC_TOE, player, player, num_games=1024, opening_plies=2)
+    advance = jax.jit(functools.partial(advance, None, None, key, num_moves=2))
+    games, num_calls = jax.jit(begin)(key), 0
+    while not games.states.terminated.all():
+        games, num_calls = advance(games), num_calls + 1
+    assert num_calls == 4  # seven moves after the opening
+    jax.tree.map(np.testing.assert_array_equal, games.result, random_against_random)

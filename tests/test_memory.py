@@ -17,7 +17,7 @@ THREE_TASKS = """\
 %product (a: f32[512,128], b: f32[128,128]) -> f32[512,128] {
   %a = f32[512,128]{1,0} parameter(0)
   %b = f32[128,128]{1,0} parameter(1)
-  ROOT %dot = f32[512,128]{1,0} dot(%a, %b)
+  ROOT %dot = f32[512,128]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 }
 
 %body (p: f32[2]) -> f32[2] {
@@ -114,7 +114,8 @@ def test_a_node_has_room_for_the_children_that_are_kept():
 # --- the exact plan ---------------------------------------------------------------------------------------------------
 
 
-def test_the_exact_plan_is_the_state_and_what_xla_says_that_the_program_needs_beside_it(estimate):
+def test_the_exact_plan_is_the_state_and_what_xla_says_that_the_program_needs_beside_it(estimate, monkeypatch):
+    monkeypatch.setattr(devices, "schedulable_cores", lambda: 3)  # one for helpers
     analysis = tiny_run.program().memory_analysis()
     exact = memory.exact(estimate, tiny_run.program(), tiny_run.mesh())
     state = sum(exact.held[part] for part in ("replay", "games", "parameters", "optimiser"))
@@ -122,7 +123,7 @@ def test_the_exact_plan_is_the_state_and_what_xla_says_that_the_program_needs_be
     needed = analysis.temp_size_in_bytes + analysis.output_size_in_bytes - analysis.alias_size_in_bytes
     assert exact.turns["learning"] == needed
 
-    assert {name: exact.held[name] for name in estimate.held} == estimate.held
+    assert exact.held == estimate.held
 
 
 def test_the_exact_plan_counts_the_tasks_that_the_programs_text_tells_of(estimate, monkeypatch):
@@ -130,7 +131,7 @@ def test_the_exact_plan_counts_the_tasks_that_the_programs_text_tells_of(estimat
     monkeypatch.setattr(devices, "schedulable_cores", lambda: 2)
     program = SimpleNamespace(memory_analysis=tiny_run.program().memory_analysis, as_text=lambda: THREE_TASKS)
     exact = memory.exact(estimate, program, tiny_run.mesh())
-    assert exact.held == estimate.held | {"tasks for helpers": 3 * library_tasks.TASK_BYTES}
+    assert exact.held == estimate.held | {memory.QUEUE: 3 * library_tasks.TASK_BYTES}
 
 
 def test_a_backend_that_tells_nothing_leaves_the_estimate(estimate):
@@ -161,7 +162,7 @@ def test_on_a_cpu_the_runtime_takes_its_own_and_a_share_of_the_rest():
         ({"replay": 9}, {"self-play": 12, "matches": 3}, "--search.num-simulations"),
         ({"replay": 9}, {"self-play": 12, "matches": 30}, "--evaluation.final-games"),
         ({"replay": 1, "parameters": 9}, {"self-play": 8}, "--network.width"),
-        ({"replay": 1, "tasks for helpers": 9}, {"self-play": 8}, "--devices"),
+        ({"replay": 1, memory.QUEUE: 9}, {"self-play": 8}, "--iterations-per-chunk"),
     ],
 )
 def test_the_largest_part_decides_which_flag_to_lower(held, turns, flag):
@@ -177,6 +178,8 @@ def test_an_exact_plan_is_refused_at_the_last_byte_and_an_estimate_only_far_beyo
     with pytest.raises(ValueError, match="lower --replay.replay-length or --self-play.num-envs"):
         memory.check(plan, mesh, told.append)
     assert len(told) == 2 and "available" in told[0]
+    with pytest.raises(ValueError, match="lower --replay.replay-length or --self-play.num-envs"):
+        memory.refuse(plan, mesh)
     memory.refuse_hopeless(plan, mesh, told.append)
     assert len(told) == 2
     available[0] = 700

@@ -31,6 +31,7 @@ class Replaced:
     def __init__(self, call):
         self._call = call
         self.memory_analysis = tiny_run.program().memory_analysis
+        self.as_text = tiny_run.program().as_text
 
     def __call__(self, state):
         return self._call(state)
