@@ -32,7 +32,7 @@ Match = Callable[[Params, Params, Array], MatchResult]
 
 
 class Games(NamedTuple):
-    """A match in progress: both seatings of P openings. While it is A's seating alone, leaves lack the first axis."""
+    """A match in progress: both seatings of P openings. Of one seating, leaves lack the first axis."""
 
     states: EnvState  # leaves [2, P, ...]
     a_id: Array  # [2, P] int32, which player A is
@@ -69,7 +69,10 @@ def play_match(
 def match_in_pieces(
     environment: Environment, player_a: Player, player_b: Player, *, num_games: int, opening_plies: int
 ) -> Pieces:
-    """The same match, for a caller who goes on until every game has terminated."""
+    """The same match for a caller who calls `advance` until every game has terminated.
+
+    On a CPU whole matches of a large network are better played so: what XLA's library leaves waits until a call ends.
+    """
     _check_match(environment, num_games, opening_plies)
 
     def begin(key: Array) -> Games:
