@@ -138,7 +138,7 @@ def chunk_of_tower() -> int:
     """One iteration on CPUs: it lasts seconds, each of which leaves 25 MiB of tasks in XLA's queue."""
     import jax
 
-    return 1 if jax.default_backend() == "cpu" else Config(env="hex").iterations_per_chunk
+    return 1 if jax.default_backend() == "cpu" else Config.iterations_per_chunk
 
 
 def othello() -> Config:

@@ -11,6 +11,7 @@ allocations (docs/performance.md); a program without these operations leaves not
 
 import math
 import re
+from typing import Any
 
 from jax.sharding import Mesh
 
@@ -30,12 +31,14 @@ _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _CALLED = re.compile(r"(?:calls|body|to_apply|true_computation|false_computation)=(%?[\w.-]+)|branch_\w+=\{([^}]*)\}")
 
 
-def waiting_bytes(tasks: int, mesh: Mesh) -> int:
-    """Bytes per device at the end of a program that leaves so many tasks, if the devices leave no thread to help.
+def waiting_bytes(program: Any, mesh: Mesh) -> int:
+    """Bytes per device of the tasks that wait when a compiled program ends; 0 if the devices leave a thread to help.
 
     XLA's pool has a thread for each core, and no fewer than devices.
     """
-    return tasks * TASK_BYTES if 1 < mesh.size >= devices.schedulable_cores() else 0
+    if mesh.devices.flat[0].platform != "cpu" or not 1 < mesh.size >= devices.schedulable_cores():
+        return 0
+    return count(program.as_text() or "") * TASK_BYTES
 
 
 def count(hlo: str) -> int:

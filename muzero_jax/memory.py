@@ -108,11 +108,9 @@ def exact(plan: Plan, program: Any, mesh: Mesh) -> Plan:
     needed = results + analysis.temp_size_in_bytes + analysis.generated_code_size_in_bytes
     matches = {"matches": plan.turns["matches"]}
     in_program = [name for name in plan.turns if name not in matches]
-    plan = plan._replace(turns={max(in_program, key=plan.turns.__getitem__): needed} | matches)
-    if mesh.devices.flat[0].platform != "cpu":
-        return plan
-    waiting = library_tasks.waiting_bytes(library_tasks.count(program.as_text() or ""), mesh)
-    return plan._replace(held=plan.held | ({QUEUE: waiting} if waiting else {}))
+    turns = {max(in_program, key=plan.turns.__getitem__): needed} | matches
+    waiting = library_tasks.waiting_bytes(program, mesh)
+    return plan._replace(held=plan.held | ({QUEUE: waiting} if waiting else {}), turns=turns)
 
 
 def refuse_hopeless(estimate: Plan, mesh: Mesh, say: Callable[[str], None]) -> None:
@@ -124,9 +122,8 @@ def refuse_hopeless(estimate: Plan, mesh: Mesh, say: Callable[[str], None]) -> N
 
 def check(plan: Plan, mesh: Mesh, say: Callable[[str], None]) -> None:
     """Tells a plan; raises ValueError, naming the flags to lower, if it will not fit."""
-    available = devices.available_memory_bytes(mesh.size)
-    say(devices.format_plan(devices.plan_memory(plan.rows), available))
-    devices.check_plan(plan.total, available, plan.flags)
+    say(devices.format_plan(devices.plan_memory(plan.rows), devices.available_memory_bytes(mesh.size)))
+    refuse(plan, mesh)
 
 
 def refuse(plan: Plan, mesh: Mesh) -> None:
