@@ -26,6 +26,9 @@ from muzero_jax.types import Params, TrainState
 
 MANIFEST = "manifest"  # its own CRC-32 on the first line, then JSON
 
+_WHOLE_ARRAYS = ocp.options.ArrayOptions(saving=ocp.options.ArrayOptions.Saving(use_replica_parallel=False))
+"""Or Orbax has each device write its part of what all hold, and compiles a program a shape and device to cut it."""
+
 
 class Checkpointer:
     """Keeps the newest `keep` checkpoints (None: all) in `directory`, one folder per step, named by its number.
@@ -72,7 +75,7 @@ class Checkpointer:
         try:
             _check_writable(self.directory)
             _remove_unfinished(self.directory)
-            with _quiet_absl():
+            with _quiet_absl(), ocp.Context(array_options=_WHOLE_ARRAYS):
                 response = ocp.save_checkpointables_async(saving, parts, overwrite=True)
         except Exception as error:
             raise _explain_write_error(self.directory, error) from error

@@ -4,8 +4,9 @@ An accelerator counts for itself, from the start of the process. For a CPU, Linu
 it be set back: what the process has grown by since before the state was made is read off while chunks run. Compiled
 programs, the chunk's and those of matches, 50 to 400 MiB of the process, are there before and stay out of it.
 
-Up to half of what a process grows by is free heap that the C library keeps: what the first chunks and every save of a
-checkpoint leave behind, in pieces that later chunks do not fit into. So it is given back from time to time.
+Up to half of what a process grew by was free heap that the C library keeps: what the first chunks, matches and every
+save of a checkpoint leave behind, in pieces that later chunks do not fit into. So it is given back from time to time,
+and large blocks stay out of the heap.
 """
 
 import ctypes
@@ -20,6 +21,7 @@ from jax.sharding import Mesh
 
 from muzero_jax.devices import memory_stats
 
+_M_MMAP_THRESHOLD = -3  # in glibc's malloc.h
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -84,7 +86,21 @@ def give_back() -> None:
 
     Without it a run would grow into that heap unseen.
     """
+    _call_glibc("malloc_trim", 0)
+
+
+def keep_large_blocks_apart() -> None:
+    """Has the C library never grow its heap for a block of a MiB or more: such are mapped, and gone when freed.
+
+    Left alone, glibc raises that limit with what is freed, up to 32 MiB. Then a chunk's temporaries leave holes among
+    what matches and saves keep, and a run grows with every evaluation. Chunks take as long (docs/performance.md).
+    """
+    _call_glibc("mallopt", _M_MMAP_THRESHOLD, 2**20)
+
+
+def _call_glibc(function: str, *arguments: int) -> None:
+    """Calls a function that other C libraries may lack; then nothing happens."""
     if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
-        if trim is not None:
-            trim(0)
+        found = getattr(ctypes.CDLL(None), function, None)
+        if found is not None:
+            found(*arguments)

@@ -29,17 +29,17 @@ class Precision(NamedTuple):
         return self.compute_dtype == "float16"
 
 
-def choose(platform: str, compute_capability: str | None, *, has_amx: bool = False) -> Precision:
+def choose(platform: str, compute_capability: str | None, *, amx: bool = False) -> Precision:
     """What `auto` means on a device.
 
     Args:
       platform: as JAX names it: "cpu", "gpu", "tpu" or another.
       compute_capability: of a CUDA GPU, "7.5" for example; other devices have none, or another kind of text.
-      has_amx: whether a CPU has units for products of bfloat16 matrices that XLA uses.
+      amx: whether a CPU has units for products of bfloat16 matrices that XLA uses.
     """
     if platform == "tpu":
         return Precision("bfloat16", "what a TPU multiplies")
-    if platform == "cpu" and has_amx:
+    if platform == "cpu" and amx:
         return Precision(bfloat16_products.COMPUTE_DTYPE, "AMX multiplies bfloat16; all else is faster in float32")
     if platform == "cpu":
         return Precision("float32", "half precision is no faster on a CPU without AMX or with jaxlib before 0.9")
@@ -60,7 +60,7 @@ def resolve(compute_dtype: str) -> Precision:
         return Precision(compute_dtype, "as network.compute_dtype says")
     device = target_device()
     capability = getattr(device, "compute_capability", None)
-    return choose(device.platform, capability, has_amx=has_amx())
+    return choose(device.platform, capability, amx=has_amx())
 
 
 def _number(text: object) -> float | None:

@@ -342,6 +342,13 @@ def test_a_memory_run_that_fails_is_one_sentence_with_its_last_word(child, reaso
     assert str(caught.value) == f"the run that measures memory failed (Hex 5x5 preset, 2 devices): {reason}"
 
 
+@pytest.mark.slow
+def test_a_memory_run_in_a_process_of_its_own_is_planned_and_measured():
+    found = memory.run_apart("tic-tac-toe preset", 2)
+    assert 2 / 3 < found[memory.PLANNED] / found[memory.MEASURED] < 3 / 2
+    assert found[memory.ESTIMATE] > 0
+
+
 def test_the_memory_suite_sets_the_plan_beside_what_was_held_where_that_can_be_measured():
     found = {memory.ESTIMATE: 8 * 2**20, memory.PLANNED: 6 * 2**20}
     ratios = memory.record("a run", found | {memory.MEASURED: 4 * 2**20})["ratios"]

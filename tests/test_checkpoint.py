@@ -105,6 +105,16 @@ def largest_file(folder):
     return max((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
 
 
+def test_saving_what_every_device_holds_compiles_nothing(tmp_path, caplog):
+    """Orbax would cut it, to have each device write a part: with a program a shape and device, which stay in memory."""
+    state = make_state(num_devices=2, width=34)  # of shapes that no other test has
+    with jax.log_compiles(), caplog.at_level("WARNING"), Checkpointer(tmp_path) as checkpoints:
+        jax.jit(lambda x: x - 34)(state.learner.params["scale"])  # what the log looks like
+        checkpoints.save(1, state)
+    compiled = [record.getMessage() for record in caplog.records if record.getMessage().startswith("Compiling")]
+    assert len(compiled) == 1 and "34" in compiled[0]
+
+
 def test_whole_state_comes_back_bit_for_bit_on_the_shardings_asked_for(saved, state):
     step, restored = Checkpointer(saved).restore_latest(abstract(state))
     assert step == 2

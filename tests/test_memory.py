@@ -1,5 +1,6 @@
 """The memory plan against sums worked by hand, and the meter against memory taken on purpose."""
 
+import ctypes
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -219,3 +220,27 @@ def test_free_heap_is_given_back_between_chunks_in_a_hundredth_of_the_time(monke
         with meter.chunk():
             now += 1
     assert given_back == pytest.approx([1, 5.035, 9.07])
+
+
+def test_large_blocks_stay_out_of_the_heap_and_are_gone_when_freed():
+    class MallInfo(ctypes.Structure):
+        names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+        _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
+
+    glibc = ctypes.CDLL(None)
+    if not hasattr(glibc, "mallinfo2"):
+        pytest.skip("only glibc since 2.33 tells how many blocks are mapped apart")
+    glibc.mallinfo2.restype = MallInfo
+
+    def mapped(megabytes):
+        """Of blocks so many that free heap has no room for all."""
+        before = glibc.mallinfo2().hblks
+        blocks = [np.empty(megabytes * 2**20, np.uint8) for _ in range(256 // megabytes)]
+        return glibc.mallinfo2().hblks - before if blocks else 0
+
+    glibc.mallopt(-3, 32 * 2**20)  # as glibc itself would have it once so large a block was freed
+    assert mapped(16) == 0
+    memory_meter.keep_large_blocks_apart()
+    before = glibc.mallinfo2().hblks
+    assert mapped(16) > 0
+    assert glibc.mallinfo2().hblks == before

@@ -36,16 +36,16 @@ def test_a_gpu_without_bfloat16_units_is_told_of_float16():
 
 
 def test_only_a_cpu_with_amx_multiplies_bfloat16_and_computes_float32():
-    assert precision.choose("cpu", None, has_amx=True).compute_dtype == "bfloat16_products"
-    assert precision.choose("METAL", None, has_amx=True).compute_dtype == "float32"
-    assert precision.choose("gpu", "9.0", has_amx=True).compute_dtype == "bfloat16"
+    assert precision.choose("cpu", None, amx=True).compute_dtype == "bfloat16_products"
+    assert precision.choose("METAL", None, amx=True).compute_dtype == "float32"
+    assert precision.choose("gpu", "9.0", amx=True).compute_dtype == "bfloat16"
 
 
 @pytest.mark.parametrize("units", [False, True])
 def test_auto_asks_the_first_device(monkeypatch, units):
     assert jax.devices()[0].platform == "cpu"
     monkeypatch.setattr(precision, "has_amx", lambda: units)
-    assert precision.resolve("auto") == precision.choose("cpu", None, has_amx=units)
+    assert precision.resolve("auto") == precision.choose("cpu", None, amx=units)
 
 
 @pytest.mark.parametrize(
