@@ -71,8 +71,9 @@ def main(arguments: list[str]) -> int:
         raise ValueError(f"the run to resume was made with --seed {default.seed}; leave --seed out")
     if config.wandb:
         metrics.check_wandb()
-    from muzero_jax import autotune, runner
+    from muzero_jax import autotune, memory_meter, runner
 
+    memory_meter.keep_large_blocks_apart()
     run_directory.check(config)
     num_devices = share_out(config, num_devices)
     if config.compilation_cache:

@@ -26,9 +26,6 @@ from muzero_jax.types import Params, TrainState
 
 MANIFEST = "manifest"  # its own CRC-32 on the first line, then JSON
 
-_WHOLE_ARRAYS = ocp.options.ArrayOptions(saving=ocp.options.ArrayOptions.Saving(use_replica_parallel=False))
-"""Or Orbax has each device write its part of what all hold, and compiles a program a shape and device to cut it."""
-
 
 class Checkpointer:
     """Keeps the newest `keep` checkpoints (None: all) in `directory`, one folder per step, named by its number.
@@ -71,11 +68,13 @@ class Checkpointer:
 
     def _save(self, step: int, parts: dict[str, Any]) -> None:
         self.wait()
-        saving = self.directory / f".saving-{step}"
+        saving, context = self.directory / f".saving-{step}", ocp.Context()
         try:
             _check_writable(self.directory)
             _remove_unfinished(self.directory)
-            with _quiet_absl(), ocp.Context(array_options=_WHOLE_ARRAYS):
+            # Else Orbax has each device write a part of what all hold, with a program a shape and device to cut it.
+            context.array.saving.use_replica_parallel = False
+            with _quiet_absl(), context:
                 response = ocp.save_checkpointables_async(saving, parts, overwrite=True)
         except Exception as error:
             raise _explain_write_error(self.directory, error) from error

@@ -4,13 +4,14 @@ An accelerator counts for itself, from the start of the process. For a CPU, Linu
 it be set back: what the process has grown by since before the state was made is read off while chunks run. Compiled
 programs, the chunk's and those of matches, 50 to 400 MiB of the process, are there before and stay out of it.
 
-Up to half of what a process grew by was free heap that the C library keeps: what the first chunks, matches and every
-save of a checkpoint leave behind, in pieces that later chunks do not fit into. So it is given back from time to time,
-and large blocks stay out of the heap.
+Without care up to half of that is free heap that the C library keeps: what the first chunks, matches and every save of
+a checkpoint leave behind, in pieces that later chunks do not fit into. So it is given back from time to time, and
+commands that train keep large blocks out of it.
 """
 
 import ctypes
 import gc
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -90,12 +91,14 @@ def give_back() -> None:
 
 
 def keep_large_blocks_apart() -> None:
-    """Has the C library never grow its heap for a block of a MiB or more: such are mapped, and gone when freed.
+    """Has glibc not grow its heap for a block of a MiB or more: it is mapped, and gone when freed. For a whole process.
 
     Left alone, glibc raises that limit with what is freed, up to 32 MiB. Then a chunk's temporaries leave holes among
     what matches and saves keep, and a run grows with every evaluation. Chunks take as long (docs/performance.md).
+    A user's own setting of that limit stands.
     """
-    _call_glibc("mallopt", _M_MMAP_THRESHOLD, 2**20)
+    if "MALLOC_MMAP_THRESHOLD_" not in os.environ and "mmap_threshold" not in os.environ.get("GLIBC_TUNABLES", ""):
+        _call_glibc("mallopt", _M_MMAP_THRESHOLD, 2**20)
 
 
 def _call_glibc(function: str, *arguments: int) -> None:

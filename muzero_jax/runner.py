@@ -25,7 +25,7 @@ from muzero_jax.checkpoint import Checkpointer
 from muzero_jax.config import Config
 from muzero_jax.display import ProgressDisplay
 from muzero_jax.files import write_whole
-from muzero_jax.memory_meter import MemoryMeter, give_back, keep_large_blocks_apart
+from muzero_jax.memory_meter import MemoryMeter, give_back
 from muzero_jax.metrics import MetricsWriter, Record, last_record, wandb_writer
 from muzero_jax.profiling import ChunkProfiler
 from muzero_jax.progress import Versions
@@ -62,7 +62,6 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
     disk that is full, a checkpoint of another configuration. The last good checkpoint is kept.
     """
     start = time.perf_counter()
-    keep_large_blocks_apart()
     parts, init, abstract, program, estimate, plan = assemble(config, mesh, say)
     versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
     if config.evaluation.interval_minutes > 0:
@@ -87,7 +86,7 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
         with MetricsWriter(run_dir, resume_from=iteration, tensorboard=config.tensorboard, others=others) as writer:
             with clock.measure("compile"):
                 state = restored[1] if restored else init()
-                del init  # and with it its program, 20 MiB and more that nobody needs again
+                del init  # and with it the program, if there was need of one: 20 MiB and more
                 give_back()
             begun = f"going on from iteration {iteration}" if restored else "training"
             say(f"{begun}; Ctrl-C saves and stops")

@@ -1,6 +1,7 @@
 """Checkpoints: whole states come back as they were, and no accident costs more than the newest one."""
 
 import functools
+import gc
 import resource
 import shutil
 import subprocess
@@ -105,14 +106,15 @@ def largest_file(folder):
     return max((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
 
 
-def test_saving_what_every_device_holds_compiles_nothing(tmp_path, caplog):
+def test_saving_what_every_device_holds_compiles_nothing(tmp_path):
     """Orbax would cut it, to have each device write a part: with a program a shape and device, which stay in memory."""
     state = make_state(num_devices=2, width=34)  # of shapes that no other test has
-    with jax.log_compiles(), caplog.at_level("WARNING"), Checkpointer(tmp_path) as checkpoints:
-        jax.jit(lambda x: x - 34)(state.learner.params["scale"])  # what the log looks like
+    gc.collect()
+    programs = jax.devices()[0].client.live_executables
+    before = len(programs())
+    with Checkpointer(tmp_path) as checkpoints:
         checkpoints.save(1, state)
-    compiled = [record.getMessage() for record in caplog.records if record.getMessage().startswith("Compiling")]
-    assert len(compiled) == 1 and "34" in compiled[0]
+    assert len(programs()) <= before  # fewer, if some are collected meanwhile
 
 
 def test_whole_state_comes_back_bit_for_bit_on_the_shardings_asked_for(saved, state):

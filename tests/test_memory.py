@@ -1,6 +1,10 @@
 """The memory plan against sums worked by hand, and the meter against memory taken on purpose."""
 
+import ast
 import ctypes
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -222,25 +226,44 @@ def test_free_heap_is_given_back_between_chunks_in_a_hundredth_of_the_time(monke
     assert given_back == pytest.approx([1, 5.035, 9.07])
 
 
-def test_large_blocks_stay_out_of_the_heap_and_are_gone_when_freed():
-    class MallInfo(ctypes.Structure):
-        names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
-        _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
+MAPPED_BLOCKS = """
+import ctypes
+from muzero_jax import memory_meter
 
-    glibc = ctypes.CDLL(None)
-    if not hasattr(glibc, "mallinfo2"):
-        pytest.skip("only glibc since 2.33 tells how many blocks are mapped apart")
-    glibc.mallinfo2.restype = MallInfo
+class MallInfo(ctypes.Structure):
+    names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
 
-    def mapped(megabytes):
-        """Of blocks so many that free heap has no room for all."""
-        before = glibc.mallinfo2().hblks
-        blocks = [np.empty(megabytes * 2**20, np.uint8) for _ in range(256 // megabytes)]
-        return glibc.mallinfo2().hblks - before if blocks else 0
+glibc = ctypes.CDLL(None)
+glibc.mallinfo2.restype = MallInfo
+glibc.malloc.restype, glibc.malloc.argtypes, glibc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
 
-    glibc.mallopt(-3, 32 * 2**20)  # as glibc itself would have it once so large a block was freed
-    assert mapped(16) == 0
-    memory_meter.keep_large_blocks_apart()
+def mapped(number):
     before = glibc.mallinfo2().hblks
-    assert mapped(16) > 0
-    assert glibc.mallinfo2().hblks == before
+    blocks = [glibc.malloc(16 * 2**20) for _ in range(number)]
+    taken = glibc.mallinfo2().hblks - before
+    for block in blocks:
+        glibc.free(block)
+    return taken, glibc.mallinfo2().hblks - before
+
+glibc.mallopt(-3, 32 * 2**20)  # as glibc itself would have it once so large a block was freed
+print(mapped(4))
+memory_meter.keep_large_blocks_apart()
+print(mapped(12))
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="glibc since 2.33 tells what is mapped apart")
+@pytest.mark.parametrize("own_setting", [False, True])
+def test_large_blocks_stay_out_of_the_heap_and_are_gone_when_freed(own_setting):
+    tunables = {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=33554432"} if own_setting else {}
+    child = [sys.executable, "-c", MAPPED_BLOCKS]
+    left_alone, (taken, kept) = map(
+        ast.literal_eval,
+        subprocess.run(
+            child, env=os.environ | tunables, capture_output=True, text=True, check=True
+        ).stdout.splitlines(),
+    )
+    assert left_alone == (0, 0)
+    assert kept == 0
+    assert taken == 0 if own_setting else taken >= 8  # what was freed before may hold the first four

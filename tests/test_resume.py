@@ -6,6 +6,7 @@ no state depends on.
 
 import json
 import signal
+import weakref
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -125,6 +126,32 @@ def test_the_summary_sets_the_memory_held_beside_the_plan(session):
     state = sum(size for _, size in devices.plan_memory({"state": tiny_run.abstract_state()}))
     assert memory["estimated"] > state and memory["planned"] > state
     assert memory["peak"] is None or memory["peak"] >= 0
+
+
+def test_what_made_the_first_state_is_gone_when_chunks_run(session, monkeypatch):
+    """Its program would stay in memory as long as it does."""
+
+    class Init:
+        def __call__(self):
+            return tiny_run.make_init()()
+
+        def eval_shape(self):
+            return tiny_run.make_init().eval_shape()
+
+    made, alive = [], []
+
+    def make_init(*arguments):
+        init = Init()
+        made.append(weakref.ref(init))
+        return init
+
+    def program(state):
+        alive.append(made[0]() is not None)
+        return tiny_run.program()(state)
+
+    monkeypatch.setattr(training, "make_init", make_init)
+    session(program, max_iterations=2)
+    assert len(made) == 1 and alive == [False]
 
 
 def test_a_run_that_does_not_fit_deletes_nothing_and_blocks_nothing(session, monkeypatch):

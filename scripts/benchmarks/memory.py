@@ -20,7 +20,7 @@ import jax
 
 from experiments import presets
 from experiments.command_line import report_errors
-from muzero_jax import devices, run_directory, runner
+from muzero_jax import devices, memory_meter, run_directory, runner
 from muzero_jax.config import Config
 
 ESTIMATE, PLANNED, MEASURED = "estimated before compiling", "planned", "measured"
@@ -112,6 +112,7 @@ def _exact(value: float) -> dict[str, float]:
 def main(arguments: list[str]) -> int:
     """`measure` of a case, by its name, on a number of devices; what it found as the last line on stdout."""
     case, num_devices = arguments
+    memory_meter.keep_large_blocks_apart()
     with contextlib.redirect_stdout(sys.stderr):  # the run's own progress
         found = measure(CASES[case](), int(num_devices))
     print(json.dumps(found))
