@@ -22,9 +22,9 @@ from muzero_jax.types import TrainState
 MARGIN = 1.25
 """An estimate refuses a run only if it is this many times what is available."""
 RUNTIME_BYTES, RUNTIME_SHARE, RUNTIME_SHARE_BYTES = 50 * 2**20, 0.15, 64 * 2**20
-"""On a CPU, fitted to `train.py`'s runs on Linux with glibc (docs/performance.md): scratch of the process, which its devices share; and where there are
-several, a share of all else, which their threads leave unused as free heap between them. That is small pieces, which
-large runs have no more of, so there is a most to it."""
+"""On a CPU, fitted to `train.py`'s runs on Linux with glibc (docs/performance.md): scratch of the process, which its
+devices share; and where there are several, a share of all else, which their threads leave unused as free heap between
+them. That is small pieces, which large runs have no more of, so there is a most to it."""
 
 QUEUE = "XLA's task queue"
 _STATE = ("replay", "games", "parameters", "optimiser")
