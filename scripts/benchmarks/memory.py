@@ -29,7 +29,7 @@ NAMES = {"estimated": ESTIMATE, "planned": PLANNED, "peak": MEASURED}
 MIB = 2**20
 ROOT = Path(__file__).resolve().parent.parent.parent
 ITERATIONS = 60
-"""That learn. What takes memory has happened more than once by then, evaluations and saves among it."""
+"""That learn, at most. What takes memory has happened more than once by then, evaluations and saves among it."""
 
 CASES: dict[str, Callable[[], Config]] = {
     "tic-tac-toe preset": presets.tic_tac_toe,
@@ -99,10 +99,10 @@ def measure(config: Config, num_devices: int) -> dict[str, int]:
 
 
 def short_run(config: Config, run_dir: Path) -> Config:
-    """`config` with its sizes, but over after a while, and evaluated and saved every 15 seconds."""
+    """`config` with its sizes, but over in five minutes at most, and evaluated and saved every 15 seconds."""
     evaluation = replace(config.evaluation, interval_minutes=0.25)
     iterations = config.iterations_to_learn + ITERATIONS
-    return replace(config, run_dir=str(run_dir), minutes=60.0, max_iterations=iterations, evaluation=evaluation)
+    return replace(config, run_dir=str(run_dir), minutes=5.0, max_iterations=iterations, evaluation=evaluation)
 
 
 def _exact(value: float) -> dict[str, float]:
