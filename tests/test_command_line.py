@@ -14,7 +14,7 @@ import pytest
 
 from experiments import evaluate, presets, train
 from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
-from muzero_jax import autotune, devices, environment, precision, run_directory, runner
+from muzero_jax import autotune, devices, environment, memory_meter, precision, run_directory, runner
 from muzero_jax import config as configs
 from muzero_jax.runner import Result
 from tests.reference import tiny_run
@@ -167,6 +167,15 @@ def test_an_interrupted_run_prints_the_command_that_resumes_it(run, tmp_path, mo
     assert status == EXIT_INTERRUPTED == 130
     assert re.search(r"^device: .*\nprecision: float32 \(.*\)$", output, re.MULTILINE)
     assert f"{sys.executable} experiments/train.py --run-dir {tmp_path / 'run'} --resume" in output
+
+
+def test_large_blocks_are_kept_apart_before_anything_takes_memory(run, tmp_path, monkeypatch):
+    steps = []
+    monkeypatch.setattr(memory_meter, "keep_large_blocks_apart", lambda: steps.append("kept apart"))
+    monkeypatch.setattr(autotune, "tune", lambda config, *others, **keywords: steps.append("tuned") or config)
+    monkeypatch.setattr(runner, "train", lambda *others: steps.append("trained") or Result({}, interrupted=True))
+    run(train, *TINY, "--autotune", "--run-dir", tmp_path / "run")
+    assert steps == ["kept apart", "tuned", "trained"]
 
 
 def test_resuming_takes_everything_from_the_saved_config(run, saved_run, monkeypatch):
