@@ -170,6 +170,23 @@ def test_candidates_run_in_turn_and_the_first_call_is_not_counted(monkeypatch):
     assert samples == {"a": Sample(1.0, 1.0, 1.0), "b": Sample(1.0, 1.0, 1.0)}
 
 
+def test_short_calls_are_timed_once_threads_are_awake(monkeypatch):
+    """The first two calls after a pause take twice as long as the rest."""
+    now, asleep = 0.0, 0
+
+    def sleep(seconds):
+        nonlocal asleep
+        asleep = 2
+
+    def call():
+        nonlocal now, asleep
+        now += 0.012 if asleep else 0.006
+        asleep = max(0, asleep - 1)
+
+    monkeypatch.setattr(timing, "time", SimpleNamespace(sleep=sleep, perf_counter=lambda: now))
+    assert measure_in_turn({"a": call})["a"] == pytest.approx((0.006, 0.006, 0.006))
+
+
 def test_a_fresh_input_is_made_for_every_call():
     made, used = itertools.count(), []
     measure_in_turn({"fresh": Fresh(lambda x: used.append(int(x)), lambda: np.array(next(made)))}, repeats=5)

@@ -16,8 +16,11 @@ import jax
 
 Row = TypeVar("Row")
 
-SHORTEST_SECONDS = 0.005
-"""A sample that would last less is made of several calls, after one that is not counted."""
+SHORTEST_SECONDS = 0.02
+"""A sample that would last less is made of several calls, after as many that are not counted: threads wake up slowly.
+
+With 5 ms after one call, two devices seemed to overtake one between batches of 256 and 1,024; warm, they do at 64.
+"""
 
 PAUSE_SECONDS = 0.03
 """OpenBLAS lets its threads spin for 2^26 cycles, up to 27 ms."""
@@ -149,9 +152,9 @@ def expected_seconds(known: Mapping[int, Sample], size: int, work: Callable[[int
 
 
 def _seconds(candidate: Candidate, calls: int) -> float:
-    """Of one call, the mean of `calls`; each call's result is waited for. Short calls are preceded by one more."""
+    """Of one call, the mean of `calls`; each call's result is waited for. Several are preceded by as many."""
     time.sleep(PAUSE_SECONDS)
-    if calls > 1:
+    for _ in range(calls if calls > 1 else 0):
         _time_one(candidate)
     return sum(_time_one(candidate) for _ in range(calls)) / calls
 
