@@ -19,7 +19,7 @@ Row = TypeVar("Row")
 SHORTEST_SECONDS = 0.02
 """A sample that would last less is made of several calls, after as many that are not counted: threads wake up slowly.
 
-With 5 ms after one call two devices seemed to overtake one at batch 344, with this at 210, in an unbroken loop below 64.
+With 5 ms after one call two devices seemed to overtake one at batch 344, so at 210; in an unbroken loop below 64.
 """
 
 PAUSE_SECONDS = 0.03
