@@ -19,7 +19,8 @@ Row = TypeVar("Row")
 SHORTEST_SECONDS = 0.02
 """A sample that would last less is made of several calls, after as many that are not counted: threads wake up slowly.
 
-With 5 ms after one call two devices seemed to overtake one at batch 344, so at 210; in an unbroken loop below 64.
+With 5 ms after one call two devices seemed to overtake one at batch 344, like this at 210: still too large, because in
+a loop without pauses they do below 64.
 """
 
 PAUSE_SECONDS = 0.03
