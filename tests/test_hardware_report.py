@@ -166,25 +166,66 @@ def test_candidates_run_in_turn_and_the_first_call_is_not_counted(monkeypatch):
     monkeypatch.setattr(timing, "PAUSE_SECONDS", 0)
     monkeypatch.setattr(timing.time, "perf_counter", lambda: float(next(now)))  # every call takes one second
     samples = measure_in_turn({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, repeats=5)
-    assert calls == ["a", "b", "a", "b"] + ["a", "b"] * 5  # warm-up, the number of calls per sample, repeats
+    assert calls == ["a", "b"] + ["a", "b"] * 5  # warm-up, repeats
     assert samples == {"a": Sample(1.0, 1.0, 1.0), "b": Sample(1.0, 1.0, 1.0)}
 
 
+class FakeTime:
+    """A clock that calls and pauses move on; threads spin until `rest_at`, and use up the process's time till then."""
+
+    def __init__(self):
+        self.now, self.rest_at = 0.0, 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    def process_time(self):
+        return min(self.now, self.rest_at)
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
 def test_short_calls_are_timed_once_threads_are_awake(monkeypatch):
-    """The first two calls after a pause take twice as long as the rest."""
-    now, asleep = 0.0, 0
+    """The first calls after a pause take twice as long as the rest."""
+    clock, asleep = FakeTime(), 0
 
     def sleep(seconds):
         nonlocal asleep
-        asleep = 2
+        clock.now, asleep = clock.now + seconds, 4
 
     def call():
-        nonlocal now, asleep
-        now += 0.012 if asleep else 0.006
+        nonlocal asleep
+        clock.now += 0.012 if asleep else 0.006
         asleep = max(0, asleep - 1)
 
-    monkeypatch.setattr(timing, "time", SimpleNamespace(sleep=sleep, perf_counter=lambda: now))
+    monkeypatch.setattr(timing, "time", clock)
+    monkeypatch.setattr(clock, "sleep", sleep)
     assert measure_in_turn({"a": call})["a"] == pytest.approx((0.006, 0.006, 0.006))
+
+
+def test_a_candidate_waits_until_the_threads_of_the_one_before_rest(monkeypatch):
+    clock = FakeTime()
+
+    def spins():
+        clock.now += 0.01
+        clock.rest_at = clock.now + 0.105
+
+    def suffers():
+        clock.now += 0.2 if clock.now < clock.rest_at else 0.1
+
+    monkeypatch.setattr(timing, "time", clock)
+    samples = measure_in_turn({"spins": spins, "suffers": suffers})
+    assert samples["suffers"] == pytest.approx((0.1, 0.1, 0.1))
+    assert samples["spins"] == pytest.approx((0.01, 0.01, 0.01))
+
+
+def test_threads_that_never_rest_are_not_waited_for_long(monkeypatch):
+    clock = FakeTime()
+    clock.rest_at = float("inf")
+    monkeypatch.setattr(timing, "time", clock)
+    measure_in_turn({"a": lambda: clock.sleep(0.1)}, repeats=5)
+    assert clock.now == pytest.approx(0.1 + 5 * (timing.MAX_PAUSES * timing.PAUSE_SECONDS + 0.1))
 
 
 def test_a_fresh_input_is_made_for_every_call():

@@ -1,30 +1,31 @@
 """How everything in the report is timed: candidates in turn, warm, until the result is there, at least five times.
 
 Measuring in turn (A, B, A, B, ...) spreads a noisy neighbour over all candidates, so that ratios survive what absolute
-times do not. Calls too short for the clock are repeated within one sample. Before each sample there is a pause: the
-threads of NumPy, PyTorch and XLA go on spinning for a while after a call, and would take the cores from the next one.
-The spread is the interquartile range, which one interrupted repeat does not widen.
+times do not. The threads of NumPy, PyTorch and XLA go on spinning for a while after a call and would take the cores
+from the next candidate, so each sample waits until they rest; and then, because resting threads wake up slowly, short
+calls are made for a while before they count. The spread is the interquartile range, which one interrupted repeat does
+not widen.
 """
 
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from statistics import quantiles
+from statistics import fmean, quantiles
 from typing import Any, NamedTuple, TypeVar
 
 import jax
 
 Row = TypeVar("Row")
 
-SHORTEST_SECONDS = 0.02
-"""A sample that would last less is made of several calls, after as many that are not counted: threads wake up slowly.
-
-With 5 ms after one call two devices seemed to overtake one at batch 344, like this at 210: still too large, because in
-a loop without pauses they do below 64.
-"""
+SHORTEST_SECONDS = 0.05
+"""A sample that would last less is made of several calls, after as long a time of calls that are not counted."""
 
 PAUSE_SECONDS = 0.03
-"""OpenBLAS lets its threads spin for 2^26 cycles, up to 27 ms."""
+"""At a time, until the process uses less than a quarter of a core: longer than the ticks that its time is counted in.
+
+After its last product OpenBLAS was seen to spin for 105 ms, in which a program of XLA took twice its time.
+"""
+
+MAX_PAUSES = 10
 
 REPEATS = 7
 MIN_REPEATS = 5
@@ -90,15 +91,13 @@ def measure_in_turn(candidates: Mapping[str, Candidate], *, repeats: int = REPEA
     if repeats < MIN_REPEATS:
         raise ValueError(f"{repeats} repeats are too few to tell a spread; use at least {MIN_REPEATS}")
     for candidate in candidates.values():
-        _seconds(candidate, 1)
-    known = {name: _seconds(candidate, 1) for name, candidate in candidates.items()}
-    counts = {name: max(1, math.ceil(SHORTEST_SECONDS / max(once, 1e-7))) for name, once in known.items()}
-    if max(known.values(), default=0.0) > LONG_SECONDS:
-        repeats = MIN_REPEATS
+        _time_one(candidate)
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
-    for _ in range(repeats):
+    for done in range(repeats):
+        if done >= MIN_REPEATS and any(max(values) > LONG_SECONDS for values in seconds.values()):
+            break
         for name, candidate in candidates.items():
-            seconds[name].append(_seconds(candidate, counts[name]))
+            seconds[name].append(_seconds(candidate))
     return {name: summarise(values) for name, values in seconds.items()}
 
 
@@ -152,12 +151,32 @@ def expected_seconds(known: Mapping[int, Sample], size: int, work: Callable[[int
     return known[largest].low * work(size) / work(largest)
 
 
-def _seconds(candidate: Candidate, calls: int) -> float:
-    """Of one call, the mean of `calls`; each call's result is waited for. Several are preceded by as many."""
-    time.sleep(PAUSE_SECONDS)
-    for _ in range(calls if calls > 1 else 0):
-        _time_one(candidate)
-    return sum(_time_one(candidate) for _ in range(calls)) / calls
+def _seconds(candidate: Candidate) -> float:
+    """Of one call, each call's result waited for: of a long one the first, of short ones the mean once warm."""
+    _wait_until_idle()
+    first = _time_one(candidate)
+    if first >= SHORTEST_SECONDS:
+        return first
+    _times_for(SHORTEST_SECONDS - first, candidate)
+    return fmean(_times_for(SHORTEST_SECONDS, candidate))
+
+
+def _wait_until_idle() -> None:
+    for _ in range(MAX_PAUSES):
+        used = time.process_time()
+        time.sleep(PAUSE_SECONDS)
+        if time.process_time() - used < PAUSE_SECONDS / 4:
+            return
+
+
+def _times_for(seconds: float, candidate: Candidate) -> list[float]:
+    """Of as many calls as this takes; at least one."""
+    times = [_time_one(candidate)]
+    left = seconds - times[0]
+    while left > 0:
+        times.append(_time_one(candidate))
+        left -= times[-1]
+    return times
 
 
 def _time_one(candidate: Candidate) -> float:
