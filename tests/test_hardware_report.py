@@ -234,6 +234,22 @@ def test_a_fresh_input_is_made_for_every_call():
     assert used == list(range(len(used))) and len(used) >= 6
 
 
+def test_inputs_that_take_long_to_make_are_made_a_few_times(monkeypatch):
+    clock, made = FakeTime(), []
+
+    def prepare():
+        clock.now += 0.02
+        made.append(1)
+        return 0
+
+    def run(_):
+        clock.now += 0.0001
+
+    monkeypatch.setattr(timing, "time", clock)
+    assert measure_in_turn({"fresh": Fresh(run, prepare)}, repeats=5)["fresh"].median == pytest.approx(0.0001)
+    assert len(made) == 1 + 5 * (1 + 3 + 3)  # not counted at all; and of each sample the first, warm-up and sample
+
+
 def test_fewer_than_five_repeats_are_refused():
     with pytest.raises(ValueError, match="at least 5"):
         measure_in_turn({}, repeats=4)

@@ -170,12 +170,11 @@ def _wait_until_idle() -> None:
 
 
 def _times_for(seconds: float, candidate: Candidate) -> list[float]:
-    """Of as many calls as this takes; at least one."""
+    """Of the calls that are begun in this time, making their inputs included; at least one."""
+    end = time.perf_counter() + seconds
     times = [_time_one(candidate)]
-    left = seconds - times[0]
-    while left > 0:
+    while time.perf_counter() < end:
         times.append(_time_one(candidate))
-        left -= times[-1]
     return times
 
 
