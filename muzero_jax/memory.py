@@ -21,10 +21,10 @@ from muzero_jax.types import TrainState
 
 MARGIN = 1.25
 """An estimate refuses a run only if it is this many times what is available."""
-RUNTIME_BYTES, RUNTIME_SHARE, RUNTIME_SHARE_BYTES = 50 * 2**20, 0.15, 64 * 2**20
+RUNTIME_BYTES, SAVING_BYTES, RUNTIME_SHARE, RUNTIME_SHARE_BYTES = 37 * 2**20, 13 * 2**20, 0.15, 64 * 2**20
 """On a CPU, fitted to `train.py`'s runs on Linux with glibc (docs/performance.md): scratch of the process, which its
-devices share; and where there are several, a share of all else, which their threads leave unused as free heap between
-them. That is small pieces, which large runs have no more of, so there is a most to it."""
+devices share, and what saves leave there; and where there are several, a share of all else, which their threads leave
+unused as free heap between them. That is small pieces, which large runs have no more of, so there is a most to it."""
 
 QUEUE = "XLA's task queue"
 _STATE = ("replay", "games", "parameters", "optimiser")
@@ -77,9 +77,11 @@ def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Pla
     held = dict(devices.plan_memory(dict(zip(_STATE, leaves, strict=True))))
     runtime, share = 0, 0.0
     if mesh.devices.flat[0].platform == "cpu":
-        # A save in the background holds on to the state, so the next chunk copies it instead of changing it in place.
-        held |= {"checkpoint being saved": sum(held.values())}
         runtime, share = RUNTIME_BYTES // mesh.size, RUNTIME_SHARE if mesh.size > 1 else 0.0
+        if _saves_on_the_way(config):
+            # In the background a save holds on to the state, so the next chunk copies it and changes the copy.
+            held |= {"checkpoint being saved": sum(held.values())}
+            runtime += SAVING_BYTES // mesh.size
     frame = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), state.replay.transitions)
     node = memory_parts.node_bytes(config, parts, params)
     windows = mesh.size * training.micro_batch(config, parts.model, config.optimiser.batch_size // mesh.size)
@@ -92,6 +94,12 @@ def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Pla
         "matches": memory_parts.match_bytes(config, parts, node),
     }
     return Plan(held, {name: size // mesh.size for name, size in turns.items()}, runtime, share)
+
+
+def _saves_on_the_way(config: Config) -> bool:
+    """Whether there may be a save before the last chunk: by itself or after an evaluation."""
+    intervals = config.checkpoint_minutes, config.evaluation.interval_minutes
+    return any(0 < minutes < config.minutes for minutes in intervals)
 
 
 def exact(plan: Plan, program: Any, mesh: Mesh) -> Plan:

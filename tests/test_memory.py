@@ -58,6 +58,20 @@ def test_the_ring_and_the_trees_are_counted_as_by_hand(estimate):
     assert estimate.turns["Reanalyze"] == 0
 
 
+def test_a_checkpoint_being_saved_counts_where_a_chunk_may_follow_a_save():
+    def estimate(minutes, save_every, evaluate_every):
+        evaluation = replace(CONFIG.evaluation, interval_minutes=evaluate_every)
+        config = replace(CONFIG, minutes=minutes, checkpoint_minutes=save_every, evaluation=evaluation)
+        return memory.estimate(config, tiny_run.parts(), tiny_run.abstract_state(), tiny_run.mesh())
+
+    at_the_end_only = estimate(5.0, save_every=0.0, evaluate_every=5.0)
+    state = sum(at_the_end_only.held.values())
+    for config in ({"save_every": 2.0, "evaluate_every": 0.0}, {"save_every": 0.0, "evaluate_every": 1.0}):
+        plan = estimate(5.0, **config)
+        assert plan.held == at_the_end_only.held | {"checkpoint being saved": state}
+        assert plan.runtime == at_the_end_only.runtime + memory.SAVING_BYTES // 2
+
+
 def test_a_batch_counts_only_the_observations_that_are_gathered():
     """8 windows of 7 frames, whose first frame alone brings its 18 bools."""
     assert memory_parts.batch_bytes(CONFIG, one_frame()) == 8 * (18 + 7 * (FRAME - 18))
