@@ -17,7 +17,7 @@ import jax
 from jax.sharding import Mesh
 
 from muzero_jax import config as configs
-from muzero_jax import memory, profiling, run_directory
+from muzero_jax import devices, memory, precision, profiling, run_directory
 from muzero_jax.accounting import Clock, Interrupt, Totals
 from muzero_jax.arena import Arena
 from muzero_jax.assembly import assemble
@@ -106,6 +106,8 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
             scores = {f"eval/{spec}": summary["score"] for spec, summary in strength.items()}
             writer.write({"iteration": iteration} | totals.record() | clock.record() | scores)
     summary = {"iteration": iteration, "strength": strength, "elo": versions.ladder.by_iteration()}
+    summary["device"] = devices.describe_device(mesh.size)
+    summary["precision"] = precision.resolve(config.network.compute_dtype).compute_dtype  # what "auto" meant there
     # Bytes per device; the estimate is the plan from before compiling.
     summary["memory"] = {"estimated": estimate.total, "planned": plan.total, "peak": meter.peak}
     seconds = split_time(clock, totals, iteration) | {"final matches": final_seconds}

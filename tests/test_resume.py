@@ -121,6 +121,12 @@ def test_metrics_and_totals_of_a_resumed_run_go_on(session):
     assert json.loads((session.directory / "summary.json").read_text()) == summary
 
 
+def test_the_summary_says_where_a_run_was_made(session):
+    summary = session(max_iterations=2).summary
+    assert summary["device"] == devices.describe_device(2)
+    assert summary["precision"] == CONFIG.network.compute_dtype == "float32"
+
+
 def test_the_summary_sets_the_memory_held_beside_the_plan(session):
     memory = session(max_iterations=4).summary["memory"]
     state = sum(size for _, size in devices.plan_memory({"state": tiny_run.abstract_state()}))
