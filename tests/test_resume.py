@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import accounting, devices, elo, metrics, run_directory, runner, training
+from muzero_jax import accounting, devices, elo, metrics, precision, run_directory, runner, training
 from muzero_jax import config as configs
 from muzero_jax.arena import Arena
 from muzero_jax.checkpoint import Checkpointer, checkpoint_steps
@@ -121,10 +121,11 @@ def test_metrics_and_totals_of_a_resumed_run_go_on(session):
     assert json.loads((session.directory / "summary.json").read_text()) == summary
 
 
-def test_the_summary_says_where_a_run_was_made(session):
+def test_the_summary_says_where_a_run_was_made_and_what_auto_meant_there(session, monkeypatch):
+    monkeypatch.setattr(precision, "has_amx", lambda: True)
     summary = session(max_iterations=2).summary
-    assert summary["device"] == devices.describe_device(2)
-    assert summary["precision"] == CONFIG.network.compute_dtype == "float32"
+    assert CONFIG.network.compute_dtype == "auto"
+    assert (summary["device"], summary["precision"]) == (devices.describe_device(2), "bfloat16_products")
 
 
 def test_the_summary_sets_the_memory_held_beside_the_plan(session):
