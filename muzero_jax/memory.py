@@ -21,10 +21,14 @@ from muzero_jax.types import TrainState
 
 MARGIN = 1.25
 """An estimate refuses a run only if it is this many times what is available."""
-RUNTIME_BYTES, SAVING_BYTES, RUNTIME_SHARE, RUNTIME_SHARE_BYTES = 37 * 2**20, 13 * 2**20, 0.15, 64 * 2**20
-"""On a CPU, fitted to `train.py`'s runs on Linux with glibc (docs/performance.md): scratch of the process, which its
-devices share, and what saves leave there; and where there are several, a share of all else, which their threads leave
-unused as free heap between them. That is small pieces, which large runs have no more of, so there is a most to it."""
+RUNTIME_BYTES = 37 * 2**20
+"""Scratch of the process, which its devices share. This and the next three are of a CPU, fitted to `train.py`'s runs on
+Linux with glibc (docs/performance.md)."""
+SAVING_BYTES = 13 * 2**20
+"""What saves leave there beside."""
+RUNTIME_SHARE, RUNTIME_SHARE_BYTES = 0.15, 64 * 2**20
+"""With several devices, the share of all else that their threads leave unused as free heap between them. That is small
+pieces, which large runs have no more of, so there is a most to it."""
 
 QUEUE = "XLA's task queue"
 _STATE = ("replay", "games", "parameters", "optimiser")
@@ -79,7 +83,7 @@ def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Pla
     if mesh.devices.flat[0].platform == "cpu":
         runtime, share = RUNTIME_BYTES // mesh.size, RUNTIME_SHARE if mesh.size > 1 else 0.0
         if _saves_on_the_way(config):
-            # In the background a save holds on to the state, so the next chunk copies it and changes the copy.
+            # A save in the background holds on to the state, so the next chunk copies it: it cannot change it in place.
             held |= {"checkpoint being saved": sum(held.values())}
             runtime += SAVING_BYTES // mesh.size
     frame = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), state.replay.transitions)
@@ -97,7 +101,10 @@ def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Pla
 
 
 def _saves_on_the_way(config: Config) -> bool:
-    """Whether there may be a save before the last chunk: by itself or after an evaluation."""
+    """Whether the clock may order a save before the last chunk (`runner.Loop`): by itself or after an evaluation.
+
+    Whether it will depends on what else takes the time: compiling, `max_iterations`, the session that is resumed.
+    """
     intervals = config.checkpoint_minutes, config.evaluation.interval_minutes
     return any(0 < minutes < config.minutes for minutes in intervals)
 

@@ -166,7 +166,7 @@ def test_candidates_run_in_turn_and_the_first_call_is_not_counted(monkeypatch):
     monkeypatch.setattr(timing, "PAUSE_SECONDS", 0)
     monkeypatch.setattr(timing.time, "perf_counter", lambda: float(next(now)))  # every call takes one second
     samples = measure_in_turn({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, repeats=5)
-    assert calls == ["a", "b"] + ["a", "b"] * 5  # warm-up, repeats
+    assert calls == ["a", "b"] + ["a", "b"] * 5
     assert samples == {"a": Sample(1.0, 1.0, 1.0), "b": Sample(1.0, 1.0, 1.0)}
 
 
@@ -187,7 +187,7 @@ class FakeTime:
 
 
 def test_short_calls_are_timed_once_threads_are_awake(monkeypatch):
-    """The first calls after a pause take twice as long as the rest."""
+    """The first four calls after a pause take twice as long as the rest."""
     clock, asleep = FakeTime(), 0
 
     def sleep(seconds):
@@ -224,13 +224,51 @@ def test_threads_that_never_rest_are_not_waited_for_long(monkeypatch):
     clock = FakeTime()
     clock.rest_at = float("inf")
     monkeypatch.setattr(timing, "time", clock)
-    measure_in_turn({"a": lambda: clock.sleep(0.1)}, repeats=5)
-    assert clock.now == pytest.approx(0.1 + 5 * (timing.MAX_PAUSES * timing.PAUSE_SECONDS + 0.1))
+    measure_in_turn({"a": lambda: clock.sleep(1.0)}, repeats=5)
+    assert clock.now == pytest.approx(1.0 + 5 * (timing.MAX_PAUSES * timing.PAUSE_SECONDS + 1.0))
 
 
-def test_a_fresh_input_is_made_for_every_call():
-    made, used = itertools.count(), []
-    measure_in_turn({"fresh": Fresh(lambda x: used.append(int(x)), lambda: np.array(next(made)))}, repeats=5)
+@pytest.mark.parametrize(("call_seconds", "samples"), [(0.2, 7), (0.3, 5)])
+def test_long_calls_are_repeated_less(monkeypatch, call_seconds, samples):
+    clock, calls = FakeTime(), []
+
+    def call():
+        clock.now += call_seconds
+        calls.append(1)
+
+    monkeypatch.setattr(timing, "time", clock)
+    assert measure_in_turn({"a": call})["a"].median == pytest.approx(call_seconds)
+    calls_per_sample = 2 if call_seconds < timing.LONG_SECONDS else 1  # the first only wakes the threads up
+    assert len(calls) == 1 + samples * calls_per_sample
+
+
+def test_calls_of_middling_length_are_timed_warm_too(monkeypatch):
+    """The first call after a pause takes longer than a short sample, the others do not."""
+    clock, asleep = FakeTime(), False
+
+    def sleep(seconds):
+        nonlocal asleep
+        asleep = True
+
+    def call():
+        nonlocal asleep
+        clock.now += 0.061 if asleep else 0.038
+        asleep = False
+
+    monkeypatch.setattr(timing, "time", clock)
+    monkeypatch.setattr(clock, "sleep", sleep)
+    assert measure_in_turn({"a": call})["a"] == pytest.approx((0.038, 0.038, 0.038))
+
+
+def test_a_fresh_input_is_made_for_every_call(monkeypatch):
+    clock, made, used = FakeTime(), itertools.count(), []
+
+    def run(value):
+        clock.now += 0.01
+        used.append(int(value))
+
+    monkeypatch.setattr(timing, "time", clock)
+    measure_in_turn({"fresh": Fresh(run, lambda: np.array(next(made)))}, repeats=5)
     assert used == list(range(len(used))) and len(used) >= 6
 
 
@@ -247,7 +285,7 @@ def test_inputs_that_take_long_to_make_are_made_a_few_times(monkeypatch):
 
     monkeypatch.setattr(timing, "time", clock)
     assert measure_in_turn({"fresh": Fresh(run, prepare)}, repeats=5)["fresh"].median == pytest.approx(0.0001)
-    assert len(made) == 1 + 5 * (1 + 3 + 3)  # not counted at all; and of each sample the first, warm-up and sample
+    assert len(made) == 1 + 5 * (1 + 3 + 3)  # one before all; in each sample the first, three to warm up, three counted
 
 
 def test_fewer_than_five_repeats_are_refused():
@@ -533,6 +571,7 @@ def test_every_candidate_is_traced_for_the_device_that_it_runs_on(monkeypatch):
     stand_in = machine.Machine(device=other, host=host, accelerator=other, devices=[other], torch=None)
     monkeypatch.setattr(arithmetic_section, "labels", lambda found: {"JAX GPU": other, "JAX CPU": host})
     monkeypatch.setattr(timing, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(timing, "SHORTEST_SECONDS", 0)
     asked, traced_for = [], {}
     target_device, measure = convolution.target_device, timing.measure_in_turn
 

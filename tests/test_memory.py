@@ -59,17 +59,17 @@ def test_the_ring_and_the_trees_are_counted_as_by_hand(estimate):
 
 
 def test_a_checkpoint_being_saved_counts_where_a_chunk_may_follow_a_save():
-    def estimate(minutes, save_every, evaluate_every):
+    def five_minutes(save_every, evaluate_every):
         evaluation = replace(CONFIG.evaluation, interval_minutes=evaluate_every)
-        config = replace(CONFIG, minutes=minutes, checkpoint_minutes=save_every, evaluation=evaluation)
+        config = replace(CONFIG, minutes=5.0, checkpoint_minutes=save_every, evaluation=evaluation)
         return memory.estimate(config, tiny_run.parts(), tiny_run.abstract_state(), tiny_run.mesh())
 
-    at_the_end_only = estimate(5.0, save_every=0.0, evaluate_every=5.0)
-    state = sum(at_the_end_only.held.values())
-    for config in ({"save_every": 2.0, "evaluate_every": 0.0}, {"save_every": 0.0, "evaluate_every": 1.0}):
-        plan = estimate(5.0, **config)
-        assert plan.held == at_the_end_only.held | {"checkpoint being saved": state}
-        assert plan.runtime == at_the_end_only.runtime + memory.SAVING_BYTES // 2
+    never = five_minutes(save_every=0.0, evaluate_every=0.0)
+    assert never == five_minutes(save_every=5.0, evaluate_every=60.0)  # at the end only
+    state = sum(never.held.values())
+    for plan in (five_minutes(save_every=2.0, evaluate_every=0.0), five_minutes(save_every=5.0, evaluate_every=4.9)):
+        assert plan.held == never.held | {"checkpoint being saved": state}
+        assert plan.runtime == never.runtime + memory.SAVING_BYTES // 2  # two devices
 
 
 def test_a_batch_counts_only_the_observations_that_are_gathered():

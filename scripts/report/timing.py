@@ -2,14 +2,14 @@
 
 Measuring in turn (A, B, A, B, ...) spreads a noisy neighbour over all candidates, so that ratios survive what absolute
 times do not. The threads of NumPy, PyTorch and XLA go on spinning for a while after a call and would take the cores
-from the next candidate, so each sample waits until they rest; and then, because resting threads wake up slowly, short
-calls are made for a while before they count. The spread is the interquartile range, which one interrupted repeat does
-not widen.
+from the next candidate, so each sample waits until they rest (what makes a `Fresh` one's inputs runs after that); and
+then, because resting threads wake up slowly, short calls are made for a while before they count. The spread is the
+interquartile range, which one interrupted repeat does not widen.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from statistics import fmean, quantiles
+from statistics import fmean, median, quantiles
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -20,18 +20,21 @@ SHORTEST_SECONDS = 0.05
 """A sample that would last less is made of several calls, after as long a time of calls that are not counted."""
 
 PAUSE_SECONDS = 0.03
-"""At a time, until the process uses less than a quarter of a core: longer than the ticks that its time is counted in.
+"""One pause before a sample, longer than the ticks in which a process's time is counted (up to 10 ms).
 
-After its last product OpenBLAS was seen to spin for 105 ms, in which a program of XLA took twice its time.
+There is another as long as the process used a quarter of a core or more during the last: NumPy's OpenBLAS was seen to
+spin for 105 ms after its last product (2.4.6 on two Intel cores), and a program of XLA beside it took twice its time.
 """
 
 MAX_PAUSES = 10
+"""Then the sample is taken all the same."""
 
 REPEATS = 7
 MIN_REPEATS = 5
-"""Of calls that last more than `LONG_SECONDS`, and the fewest from which a spread can be told."""
+"""Where a candidate takes more than `LONG_SECONDS`, and the fewest from which a spread can be told."""
 
 LONG_SECONDS = 0.25
+"""Of one call, which then needs no warm-up: threads wake up in a few hundredths."""
 
 
 class Sample(NamedTuple):
@@ -94,7 +97,7 @@ def measure_in_turn(candidates: Mapping[str, Candidate], *, repeats: int = REPEA
         _time_one(candidate)
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for done in range(repeats):
-        if done >= MIN_REPEATS and any(max(values) > LONG_SECONDS for values in seconds.values()):
+        if done == MIN_REPEATS and any(median(values) > LONG_SECONDS for values in seconds.values()):
             break
         for name, candidate in candidates.items():
             seconds[name].append(_seconds(candidate))
@@ -152,12 +155,13 @@ def expected_seconds(known: Mapping[int, Sample], size: int, work: Callable[[int
 
 
 def _seconds(candidate: Candidate) -> float:
-    """Of one call, each call's result waited for: of a long one the first, of short ones the mean once warm."""
+    """Of one call, each call's result waited for: of a long one the first, of others the mean once warm."""
     _wait_until_idle()
     first = _time_one(candidate)
-    if first >= SHORTEST_SECONDS:
+    if first > LONG_SECONDS:
         return first
-    _times_for(SHORTEST_SECONDS - first, candidate)
+    if first < SHORTEST_SECONDS:
+        _times_for(SHORTEST_SECONDS - first, candidate)
     return fmean(_times_for(SHORTEST_SECONDS, candidate))
 
 
@@ -165,7 +169,7 @@ def _wait_until_idle() -> None:
     for _ in range(MAX_PAUSES):
         used = time.process_time()
         time.sleep(PAUSE_SECONDS)
-        if time.process_time() - used < PAUSE_SECONDS / 4:
+        if time.process_time() - used <= PAUSE_SECONDS / 4:
             return
 
 
