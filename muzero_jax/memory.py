@@ -22,13 +22,15 @@ from muzero_jax.types import TrainState
 MARGIN = 1.25
 """An estimate refuses a run only if it is this many times what is available."""
 RUNTIME_BYTES = 37 * 2**20
-"""Scratch of the process, which its devices share. This and the next three are of a CPU, fitted to `train.py`'s runs on
+"""Scratch of the process, which its devices share. This and the next four are of a CPU, fitted to `train.py`'s runs on
 Linux with glibc (docs/performance.md)."""
 SAVING_BYTES = 13 * 2**20
 """What saves leave there beside."""
 RUNTIME_SHARE, RUNTIME_SHARE_BYTES = 0.15, 64 * 2**20
 """With several devices, the share of all else that their threads leave unused as free heap between them. That is small
 pieces, which large runs have no more of, so there is a most to it."""
+HOLES_SHARE = 0.25
+"""Of the tasks in XLA's queue, what small pieces among them keep from being filled again when the tasks are gone."""
 
 QUEUE = "XLA's task queue"
 _STATE = ("replay", "games", "parameters", "optimiser")
@@ -125,7 +127,8 @@ def exact(plan: Plan, program: Any, mesh: Mesh) -> Plan:
     in_program = [name for name in plan.turns if name not in matches]
     turns = {max(in_program, key=plan.turns.__getitem__): needed} | matches
     waiting = library_tasks.waiting_bytes(program, mesh)
-    return plan._replace(held=plan.held | ({QUEUE: waiting} if waiting else {}), turns=turns)
+    runtime = plan.runtime + int(HOLES_SHARE * waiting)
+    return plan._replace(held=plan.held | ({QUEUE: waiting} if waiting else {}), turns=turns, runtime=runtime)
 
 
 def refuse_hopeless(estimate: Plan, mesh: Mesh, say: Callable[[str], None]) -> None:

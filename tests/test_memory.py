@@ -150,7 +150,9 @@ def test_the_exact_plan_counts_the_tasks_that_the_programs_text_tells_of(estimat
     monkeypatch.setattr(devices, "schedulable_cores", lambda: 2)
     program = SimpleNamespace(memory_analysis=tiny_run.program().memory_analysis, as_text=lambda: THREE_TASKS)
     exact = memory.exact(estimate, program, tiny_run.mesh())
-    assert exact.held == estimate.held | {memory.QUEUE: 3 * library_tasks.TASK_BYTES}
+    waiting = 3 * library_tasks.TASK_BYTES
+    assert exact.held == estimate.held | {memory.QUEUE: waiting}
+    assert exact.runtime == estimate.runtime + waiting // 4  # the holes that they leave
 
 
 def test_a_backend_that_tells_nothing_leaves_the_estimate(estimate):
