@@ -1,7 +1,7 @@
 """Measures this machine and writes a report with plots: python scripts/hardware_report.py
 
 Matrix products, vectors, the MuZero network by batch size, precision, CPU against accelerator, search, gradient steps,
-a short run, memory, transfers, and a particle pipeline: at most ten minutes on two cores, about one with --quick.
+a short run, memory, transfers, and a particle pipeline: at most ten minutes on two cores, about two with --quick.
 PyTorch is compared with if it is installed.
 """
 
