@@ -10,10 +10,9 @@ On a CPU XLA's account is not all: what stands beside it was measured (docs/perf
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 from jax.sharding import Mesh
 
-from muzero_jax import devices, library_tasks, memory_parts, training
+from muzero_jax import devices, library_tasks, memory_parts, replay, training
 from muzero_jax.config import Config
 from muzero_jax.memory_parts import tree_bytes
 from muzero_jax.training import Parts
@@ -88,7 +87,7 @@ def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Pla
             # A save in the background holds on to the state, so the next chunk copies it: it cannot change it in place.
             held |= {"checkpoint being saved": sum(held.values())}
             runtime += SAVING_BYTES // mesh.size
-    frame = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), state.replay.transitions)
+    frame = replay.frame_shapes(state.replay, parts.environment.observation_shape)
     node = memory_parts.node_bytes(config, parts, params)
     windows = mesh.size * training.micro_batch(config, parts.model, config.optimiser.batch_size // mesh.size)
     gradients = 2 if windows < config.optimiser.batch_size else 1  # of one part, and the sum of those before

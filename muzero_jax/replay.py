@@ -3,12 +3,16 @@
 Time-major because a rollout arrives as [T, B, ...] and goes in by one contiguous write; batch-major rings were 11-15
 times slower to add to. All draws of an iteration are made at once, so the weights over the ring are summed once an
 iteration, not once an update. Weights are integers: their cumulative sum is exact (`config` keeps it below 2^31).
+Boards and legal moves lie in the ring as bits (`pack`), which is most of what a frame takes.
 """
+
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from muzero_jax import bits
 from muzero_jax.types import ReplayState, Transition
 
 
@@ -18,10 +22,28 @@ def init(transition: Transition, *, num_envs: int, replay_length: int) -> Replay
     Args:
       transition: one transition (or its abstract shapes), without leading axes.
     """
+    stored = jax.eval_shape(pack, transition)
     return ReplayState(
-        transitions=jax.tree.map(lambda x: jnp.zeros((replay_length, num_envs, *x.shape), x.dtype), transition),
+        transitions=jax.tree.map(lambda x: jnp.zeros((replay_length, num_envs, *x.shape), x.dtype), stored),
         insert_index=jnp.int32(0),
         num_stored=jnp.int32(0),
+    )
+
+
+def pack(transition: Transition) -> Transition:
+    """Transitions as the ring keeps them: bool observations and legal moves eight to a byte, all else as it is."""
+    leading = transition.action.ndim
+    return transition._replace(
+        observation=bits.pack(transition.observation, leading),
+        legal_action_mask=bits.pack(transition.legal_action_mask, leading),
+    )
+
+
+def unpack(stored: Transition, observation_shape: tuple[int, ...]) -> Transition:
+    """The inverse of `pack`."""
+    return stored._replace(
+        observation=bits.unpack(stored.observation, observation_shape),
+        legal_action_mask=bits.unpack(stored.legal_action_mask, stored.search_policy.shape[-1:]),
     )
 
 
@@ -37,7 +59,7 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
             ring, new.astype(ring.dtype), replay.insert_index, axis=0
         ),
         replay.transitions,
-        trajectory,
+        pack(trajectory),
     )
     return ReplayState(
         transitions=transitions,
@@ -78,7 +100,13 @@ def draw_starts(key: Array, weights: Int[Array, "C B"], shape: tuple[int, ...]) 
 
 @jax.named_scope("replay")
 def gather(
-    replay: ReplayState, slot: Int[Array, "N"], game: Int[Array, "N"], *, window_length: int, observation_length: int
+    replay: ReplayState,
+    slot: Int[Array, "N"],
+    game: Int[Array, "N"],
+    *,
+    observation_shape: tuple[int, ...],
+    window_length: int,
+    observation_length: int,
 ) -> Transition:
     """Windows of L consecutive frames, batch-major (leaves [N, L, ...]).
 
@@ -88,4 +116,12 @@ def gather(
     replay_length = replay.transitions.action.shape[0]
     time = (slot[:, None] + jnp.arange(window_length)) % replay_length
     rest = jax.tree.map(lambda x: x[time, game[:, None]], replay.transitions._replace(observation=None))
-    return rest._replace(observation=replay.transitions.observation[time[:, :observation_length], game[:, None]])
+    observation = replay.transitions.observation[time[:, :observation_length], game[:, None]]
+    return unpack(rest._replace(observation=observation), observation_shape)
+
+
+def frame_shapes(replay: ReplayState, observation_shape: tuple[int, ...]) -> Transition:
+    """The abstract shapes of one transition as it was before it came into the ring (abstract or not)."""
+    one = partial(gather, observation_shape=observation_shape, window_length=1, observation_length=1)
+    index = jax.ShapeDtypeStruct((1,), jnp.int32)
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), jax.eval_shape(one, replay, index, index))

@@ -177,12 +177,13 @@ def learn_from(
     )
     batch_size = o.batch_size // jax.lax.axis_size(AXIS)
     slots, games = replay.draw_starts(start_key, weights, (o.updates_per_iteration, batch_size))
+    shape, observed = parts.environment.observation_shape, observation_length(config)
 
     def update(learner_state, step):
         slot, game, key = step
         symmetry_key, reanalyze_key, action_key = jax.random.split(key, 3)
         window = replay.gather(
-            memory, slot, game, window_length=config.window_length, observation_length=observation_length(config)
+            memory, slot, game, observation_shape=shape, window_length=config.window_length, observation_length=observed
         )
         staleness = {}
         if r.reanalyze_fraction:

@@ -145,7 +145,7 @@ class Batch(NamedTuple):
 class ReplayState(NamedTuple):
     """A time-major ring: frame t of game b lies at [t mod C, b], so a slot's successor in time is the next one."""
 
-    transitions: Transition  # leaves [C, B, ...]
+    transitions: Transition  # leaves [C, B, ...], as `replay.pack` has them
     insert_index: Array  # [] int32, the slot that the next frame is written to
     num_stored: Array  # [] int32, frames stored, at most C
 

@@ -7,14 +7,17 @@ import subprocess
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import devices, library_tasks, memory, memory_meter, memory_parts
+from muzero_jax import devices, library_tasks, memory, memory_meter, memory_parts, replay
+from muzero_jax.accounting import Clock, Interrupt
 from muzero_jax.memory import Plan
+from muzero_jax.runner import Loop
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG
 
@@ -34,6 +37,7 @@ ENTRY %main (x: f32[2]) -> f32[2] {
 }
 """
 FRAME = 18 + 9 + 4 * 4 + 9 * 4 + 1  # of tic-tac-toe: 18 + 9 bools, 3 floats and an int, 9 floats, a bool
+STORED = 3 + 2 + 4 * 4 + 9 * 4 + 1  # in the ring, where 18 bools are 3 bytes, and 9 are 2
 NODE = 16 * 4 + 7 * 4 + 9 * 4 * 4  # the embedding, a node's numbers, four numbers of each edge
 
 
@@ -44,8 +48,7 @@ def estimate():
 
 def one_frame():
     """One transition's abstract shapes."""
-    ring = tiny_run.abstract_state().replay.transitions
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), ring)
+    return replay.frame_shapes(tiny_run.abstract_state().replay, tiny_run.parts().environment.observation_shape)
 
 
 # --- the estimate -----------------------------------------------------------------------------------------------------
@@ -53,7 +56,7 @@ def one_frame():
 
 def test_the_ring_and_the_trees_are_counted_as_by_hand(estimate):
     """Two devices share 8 games of 32 frames, rollouts of 4 moves and trees of 5 nodes."""
-    assert estimate.held["replay"] == 32 * 4 * FRAME + 2 * 4  # and two counters
+    assert estimate.held["replay"] == 32 * 4 * STORED + 2 * 4  # and two counters
     assert estimate.turns["self-play"] == 8 * (5 * NODE + 4 * FRAME) // 2
     assert estimate.turns["Reanalyze"] == 0
 
@@ -70,6 +73,34 @@ def test_a_checkpoint_being_saved_counts_where_a_chunk_may_follow_a_save():
     for plan in (five_minutes(save_every=2.0, evaluate_every=0.0), five_minutes(save_every=5.0, evaluate_every=4.9)):
         assert plan.held == never.held | {"checkpoint being saved": state}
         assert plan.runtime == never.runtime + memory.SAVING_BYTES // 2  # two devices
+
+
+@pytest.mark.parametrize("save_every, evaluate_every", [(0.0, 0.0), (5.0, 60.0), (2.0, 0.0), (5.0, 4.0), (0.0, 5.0)])
+def test_the_loop_saves_before_its_last_chunk_just_where_the_plan_counts_it(save_every, evaluate_every):
+    """Five chunks of a minute each, by a clock that only they move."""
+    evaluation = replace(CONFIG.evaluation, interval_minutes=evaluate_every)
+    config = replace(
+        CONFIG,
+        minutes=5.0,
+        max_iterations=None,
+        iterations_per_chunk=1,
+        checkpoint_minutes=save_every,
+        evaluation=evaluation,
+    )
+    clock, checkpoints = Clock({}), MagicMock()
+    others = {name: MagicMock() for name in ("versions", "totals", "profiler", "meter")}
+    others["versions"].measure.return_value = others["totals"].add.return_value = {}
+
+    def program(state):
+        clock.seconds["train"] += 60.0
+        return state, {}
+
+    loop = Loop(config=config, program=program, checkpoints=checkpoints, reporter=MagicMock(clock=clock), **others)
+    _, last = loop.run(tiny_run.abstract_state(), 0, Interrupt())
+    saved = [call.args[0] for call in checkpoints.save.call_args_list]
+    assert saved[-1] == last == 5
+    plan = memory.estimate(config, tiny_run.parts(), tiny_run.abstract_state(), tiny_run.mesh())
+    assert (len(saved) > 1) == ("checkpoint being saved" in plan.held)
 
 
 def test_a_batch_counts_only_the_observations_that_are_gathered():

@@ -19,7 +19,8 @@ add = jax.jit(replay.add)
 start_weights = jax.jit(replay.start_weights, static_argnames=("window_length", "unroll_steps", "end_weight"))
 weights_of = partial(start_weights, window_length=L, unroll_steps=K, end_weight=END_WEIGHT)
 draw_starts = jax.jit(replay.draw_starts, static_argnames="shape")
-gather = jax.jit(replay.gather, static_argnames=("window_length", "observation_length"))
+gather_of = jax.jit(replay.gather, static_argnames=("observation_shape", "window_length", "observation_length"))
+gather = partial(gather_of, observation_shape=(2,))
 
 TRANSITION = Transition(
     observation=jax.ShapeDtypeStruct((2,), jnp.float32),
@@ -75,7 +76,31 @@ def test_frame_t_of_game_b_lies_at_t_mod_c(histories):
 def test_a_ring_keeps_the_dtypes_it_was_made_with():
     transition = TRANSITION._replace(search_policy=jax.ShapeDtypeStruct((3,), jnp.bfloat16))
     ring = replay.add(replay.init(transition, num_envs=B, replay_length=T), rollout(0))
-    assert jax.tree.map(lambda x: x.dtype, ring.transitions) == jax.tree.map(lambda x: x.dtype, transition)
+    packed = jax.eval_shape(replay.pack, transition)
+    assert packed.search_policy.dtype == jnp.bfloat16
+    assert jax.tree.map(lambda x: x.dtype, ring.transitions) == jax.tree.map(lambda x: x.dtype, packed)
+
+
+def test_bools_lie_in_the_ring_eight_to_a_byte_and_come_back_as_they_were():
+    """2 x 3 x 3 cells in three bytes, 9 legal actions in two, first bit first."""
+    generator = np.random.default_rng(0)
+    boards, legal = (generator.random((T, B, *shape)) < 0.5 for shape in ((2, 3, 3), (9,)))
+    trajectory = rollout(0)._replace(
+        observation=boards, legal_action_mask=legal, search_policy=np.zeros((T, B, 9), np.float32)
+    )
+    trajectory = jax.tree.map(jnp.asarray, trajectory)
+    frame = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), trajectory)
+    ring = replay.add(replay.init(frame, num_envs=B, replay_length=T), trajectory)
+    assert (ring.transitions.observation.shape, ring.transitions.legal_action_mask.shape) == ((T, B, 3), (T, B, 2))
+    byte = int("".join(str(int(legal[0, 0, bit])) for bit in range(8)), 2)
+    assert int(ring.transitions.legal_action_mask[0, 0, 0]) == byte
+    slots, games = np.zeros(B, np.int32), np.arange(B, dtype=np.int32)
+    window = gather_of(ring, slots, games, observation_shape=(2, 3, 3), window_length=T, observation_length=T)
+    assert window.observation.dtype == window.legal_action_mask.dtype == bool
+    np.testing.assert_array_equal(window.observation, boards.swapaxes(0, 1))
+    np.testing.assert_array_equal(window.legal_action_mask, legal.swapaxes(0, 1))
+    shapes = replay.frame_shapes(ring, (2, 3, 3))
+    assert jax.tree.map(lambda x, y: (x.shape, x.dtype) == (y.shape, y.dtype), shapes, frame) == (True,) * len(frame)
 
 
 def test_a_ring_that_is_no_multiple_of_the_rollout_is_refused():

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import training
+from muzero_jax import replay, training
 from muzero_jax.environment import augment, make_environment
 from tests.reference import tiny_run
 from tests.reference.programs import primitives
@@ -106,11 +106,12 @@ def test_a_rollout_lies_in_the_ring_where_its_time_says(run):
     first, second, third = (state.replay.transitions for state in run.states[1:])
     jax.tree.map(lambda x, y: np.testing.assert_array_equal(x[:8], y[:8]), first, second)
     jax.tree.map(lambda x, y: np.testing.assert_array_equal(x[:16], y[:16]), second, third)
-    assert third.observation.dtype == bool and third.observation[16:24].any() and not third.observation[24:].any()
+    assert third.observation.dtype == np.uint8 and third.observation[16:24].any() and not third.observation[24:].any()
 
 
 def test_policies_in_the_ring_are_legal_distributions(run):
-    stored = jax.tree.map(lambda x: x[:24], run.states[-1].replay.transitions)
+    kept = jax.tree.map(lambda x: jnp.asarray(x[:24]), run.states[-1].replay.transitions)
+    stored = on_host(replay.unpack(kept, tiny_run.parts().environment.observation_shape))
     np.testing.assert_allclose(stored.search_policy.sum(-1), 1, rtol=1e-4)
     assert (stored.search_policy[~stored.legal_action_mask] == 0).all()
     assert np.take_along_axis(stored.legal_action_mask, stored.action[..., None], -1).all()

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax import devices, learner, micro_batches, training
+from muzero_jax import devices, learner, micro_batches, replay, training
 from muzero_jax.config import Config
 from muzero_jax.devices import AXIS, shard_map
 from muzero_jax.self_play import rollout
@@ -136,7 +136,7 @@ def filled_state(config: Config, parts: Parts) -> TrainState:
     params = workloads.noisy_params(parts.model)
     learner_state = learner.init(parts.model, parts.optimiser, jax.random.key(0))
     learner_state = learner_state._replace(params=params)
-    ring = ReplayState(moves, jnp.int32(0), jnp.int32(length))
+    ring = ReplayState(replay.pack(moves), jnp.int32(0), jnp.int32(length))
     return TrainState(actor, learner_state, ring, jnp.int32(0), jax.random.key(5))
 
 

@@ -1,0 +1,21 @@
+"""Bools eight to a byte, as they lie in the replay ring: boards and legal moves are by far the most of a frame."""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+
+def pack(array: Array, num_leading: int) -> Array:
+    """[*leading, *shape] bool -> [*leading, bytes] uint8, the last bits 0; an array of another dtype stays as it is."""
+    if array.dtype != jnp.bool_:
+        return array
+    return jnp.packbits(array.reshape(*array.shape[:num_leading], -1), axis=-1)
+
+
+def unpack(packed: Array, shape: tuple[int, ...]) -> Array:
+    """The inverse of `pack`: [*leading, *shape]. What is not uint8 was not packed."""
+    if packed.dtype != jnp.uint8:
+        return packed
+    bits = jnp.unpackbits(packed, axis=-1, count=math.prod(shape))
+    return bits.astype(bool).reshape(*packed.shape[:-1], *shape)
