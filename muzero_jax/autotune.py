@@ -228,10 +228,10 @@ def _rate(config: Config, sizes: Sizes, frames: int, mesh: Mesh) -> tuple[float,
 
 def _measure(config: Config, mesh: Mesh) -> float:
     """Frames a second of iterations that learn; raises ValueError if the run does not fit in memory."""
-    config = replace(config, iterations_per_chunk=1)
     run = assemble(config, mesh, lambda text: None)
     state, chunk = run.init(), run.program
-    for _ in range(config.iterations_to_learn + 1):  # one that learns already: the first is slower
+    iterations = config.iterations_to_learn + 1  # one that learns already: the first is slower
+    for _ in range(-(-iterations // config.iterations_per_chunk)):
         state, _ = chunk(state)
     jax.block_until_ready(state)
     start = time.perf_counter()
@@ -240,7 +240,8 @@ def _measure(config: Config, mesh: Mesh) -> float:
         jax.block_until_ready(state)
         seconds = time.perf_counter() - start
         if seconds > TIMED_SECONDS:
-            return count * config.self_play.num_envs * config.self_play.rollout_length / seconds
+            frames = config.self_play.num_envs * config.self_play.rollout_length * config.iterations_per_chunk
+            return count * frames / seconds
     raise AssertionError
 
 
@@ -250,8 +251,9 @@ def _words(sizes: Sizes) -> str:
 
 def _key(config: Config, mesh: Mesh) -> str:
     """Names the device and all that speed depends on."""
-    groups = ("env", "board_size", "network", "search", "self_play", "replay", "targets", "optimiser")
-    fields = {name: value for name, value in dataclasses.asdict(config).items() if name in groups}
+    game, chunk = ("env", "board_size"), ("iterations_per_chunk",)
+    matters = (*game, "network", "search", "self_play", "replay", "targets", "optimiser", *chunk)
+    fields = {name: value for name, value in dataclasses.asdict(config).items() if name in matters}
     fields["network"]["compute_dtype"] = precision.resolve(config.network.compute_dtype).compute_dtype
     text = json.dumps([devices.describe_device(mesh.size), jax.__version__, fields])
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -81,7 +81,8 @@ def _start_backend(kind: str) -> None:
             raise ValueError(f"JAX cannot start, not even on the CPU: {_reason(second)}") from second
         print(f"JAX could not start an accelerator, so the {found.upper()} is used: {reason}", file=sys.stderr)
         return
-    if kind not in ("auto", found):
+    found_kind = found if found in ("cpu", "tpu") else "gpu"  # whatever a plugin calls itself
+    if kind not in ("auto", found_kind):
         print(f"JAX finds no {kind.upper()} on this machine; the {found.upper()} is used instead", file=sys.stderr)
 
 

@@ -48,6 +48,7 @@ class ChunkProfiler:
     def __init__(self, directory: Path | None):
         self._directory, self._chunks_left = directory, MAX_CHUNKS if directory else 0
         self._is_warm = False
+        self._has_traced = False
         self._is_tracing, self._ends = False, 0.0
 
     def __enter__(self) -> "ChunkProfiler":
@@ -86,16 +87,23 @@ class ChunkProfiler:
         if self._is_tracing:
             self._is_tracing, self._chunks_left = False, 0
             jax.profiler.stop_trace()
+            self._has_traced = True
 
+    def report(self, program_text: str | None) -> str:
+        """What was traced and where its time went, for the terminal; the table is also written to `scopes.md` there.
 
-def report(directory: Path, program_text: str) -> str:
-    """What was traced and where its time went, for the terminal; the table is also written to `scopes.md` there."""
-    traces = sorted(directory.glob("plugins/profile/*/perfetto_trace.json.gz"))
-    if not traces:
-        return "nothing was profiled: the run ended before a whole chunk had learned; give it more --minutes"
-    table = scope_table(seconds_by_scope(_events(traces[-1]), program_text))
-    (directory / "scopes.md").write_text(table + "\n", encoding="utf-8")
-    return f"profile: {traces[-1]} opens in https://ui.perfetto.dev\n{table}"
+        Of this session alone: a trace that an earlier one left in the folder is of another program. Without the
+        program's text, which some backends do not tell, there is a trace and no table.
+        """
+        if not (self._directory and self._has_traced):
+            return "nothing was profiled: the run ended before a whole chunk had learned; give it more --minutes"
+        newest = max(self._directory.glob("plugins/profile/*/perfetto_trace.json.gz"))  # folders are named by time
+        told = f"profile: {newest} opens in https://ui.perfetto.dev"
+        if not program_text:
+            return f"{told}; this backend does not tell its program, so its scopes cannot be told apart here"
+        table = scope_table(seconds_by_scope(_events(newest), program_text))
+        (self._directory / "scopes.md").write_text(table + "\n", encoding="utf-8")
+        return f"{told}\n{table}"
 
 
 def _events(file: Path) -> list[dict]:

@@ -96,7 +96,7 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
                 loop = Loop(config, program, versions, checkpoints, reporter, totals, profiler, meter)
                 state, iteration = loop.run(state, iteration, interrupt)
             if config.profile:
-                say(profiling.report(run_dir / profiling.DIRECTORY, program.as_text() or ""))
+                say(profiler.report(program.as_text()))
             if interrupt.requested:
                 return Result({}, interrupted=True)
             say("training is over and saved; now the final matches")

@@ -1,5 +1,6 @@
 """The board convolution equals its definition, whatever the formulation, and stays fast inside loops."""
 
+import re
 import time
 from types import SimpleNamespace
 
@@ -216,6 +217,25 @@ def test_a_loop_finds_the_kernel_transformed_already():
     made = [line for part in bodies for line in part.splitlines() if f"= {transformed}" in line]
     assert made
     assert all("get-tuple-element" in line or "bitcast" in line or "parameter" in line for line in made), made
+
+
+def test_an_update_transforms_each_kernel_once():
+    """For every step of the unroll, forwards and backwards, and for all parts of the batch."""
+    parts, kernel = arrays((2, 2, 5, 5, 32), (3, 3, 32, 32))
+
+    def loss(kernel, boards):
+        for _ in range(2):
+            boards = jax.nn.relu(winograd(boards, kernel))
+        return (boards**2).sum()
+
+    def update(kernel, _):
+        total, _ = lax.scan(
+            lambda sum_, part: (sum_ + jax.grad(loss)(kernel, part), None), jnp.zeros_like(kernel), parts
+        )
+        return kernel - 1e-3 * total, None
+
+    text = jax.jit(lambda kernel: lax.scan(update, kernel, length=2)[0]).lower(kernel).compile().as_text()
+    assert len(re.findall(r"= f32\[49,1024\]\S* dot\(", text)) == 1  # 7 x 7 points, 32 x 32 channels
 
 
 def test_the_formulation_follows_the_kernel_shape():

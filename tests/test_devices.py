@@ -132,6 +132,16 @@ def test_a_long_reason_is_cut_and_a_machine_where_nothing_starts_is_one_sentence
 
 
 @pytest.mark.parametrize(
+    ("backend", "kind", "word"), [("METAL", "gpu", None), ("METAL", "tpu", "TPU"), ("gpu", "tpu", "TPU")]
+)
+def test_an_accelerator_by_a_plugins_own_name_is_a_gpu(backend, kind, word, monkeypatch, capsys):
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    assert devices.configure_devices(2, kind) == 2
+    said = f"JAX finds no {word} on this machine; the {backend.upper()} is used instead\n" if word else ""
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(
     ("platform", "platform_version", "words"),
     [
         ("gpu", "PJRT C API\ncuda 12090", "2 x Some device (cuda)"),

@@ -154,7 +154,7 @@ def test_a_real_trace_opens_and_its_operations_are_those_of_the_program(tmp_path
         for _ in range(2):
             with profiler.chunk():
                 compiled(jnp.ones((64, 64))).block_until_ready()
-    text = profiling.report(tmp_path, compiled.as_text())
+    text = profiler.report(compiled.as_text())
     (trace,) = tmp_path.glob("plugins/profile/*/perfetto_trace.json.gz")
     assert str(trace) in text
     with gzip.open(trace) as stream:
@@ -162,6 +162,14 @@ def test_a_real_trace_opens_and_its_operations_are_those_of_the_program(tmp_path
     table = (tmp_path / "scopes.md").read_text()
     assert "| rollout |" in table and "| update |" in table
 
+    assert "opens in" in profiler.report(None) and "|" not in profiler.report("")
 
-def test_a_run_that_ended_too_soon_says_so(tmp_path):
-    assert profiling.report(tmp_path, PROGRAM).endswith("give it more --minutes")
+
+def test_a_run_that_ended_too_soon_says_so_though_an_earlier_trace_is_there(tmp_path):
+    earlier = tmp_path / "plugins/profile/2026_01_01/perfetto_trace.json.gz"
+    earlier.parent.mkdir(parents=True)
+    earlier.write_bytes(gzip.compress(b'{"traceEvents": []}'))
+    with ChunkProfiler(tmp_path) as profiler, profiler.chunk():
+        pass
+    assert profiler.report(PROGRAM).endswith("give it more --minutes")
+    assert not (tmp_path / "scopes.md").exists()
