@@ -55,10 +55,9 @@ def optional_int(text: str) -> int | None:
 
 def share_out(config: Config, num_devices: int) -> int:
     """How many devices share the games and the batch: as many as divide them, or what `--devices` says."""
-    sizes = {"--self-play.num-envs": config.self_play.num_envs, "--optimiser.batch-size": config.optimiser.batch_size}
     if config.devices is None:
-        return devices.largest_divisor(num_devices, *sizes.values())
-    for flag, size in sizes.items():
+        return devices.largest_divisor(num_devices, *config.shared_sizes)
+    for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):
         devices.check_divisible(flag, size, num_devices)
     return num_devices
 

@@ -218,6 +218,11 @@ class Config:
         """The iteration that makes the first update, counted from 1."""
         return -(-self.frames_to_learn // self.self_play.rollout_length)
 
+    @property
+    def shared_sizes(self) -> tuple[int, int]:
+        """What the devices share evenly: games, and windows of a batch."""
+        return self.self_play.num_envs, self.optimiser.batch_size
+
 
 FILE = "config.json"
 """In a run's folder; its presence says that the folder holds a run."""

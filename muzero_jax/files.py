@@ -1,5 +1,6 @@
 """Small files that are whole or absent: a full disk or a kill never leaves half of one."""
 
+import tempfile
 from pathlib import Path
 
 
@@ -12,3 +13,15 @@ def write_whole(path: Path, text: str) -> None:
     except OSError:
         partial.unlink(missing_ok=True)
         raise
+
+
+def check_writable(file: Path, flag: str) -> None:
+    """Raises ValueError, before hours go into what is to be written, if `file`, which `flag` named, can be none."""
+    if file.exists() and not file.is_file():
+        raise ValueError(f"{flag} {file} exists but is not a file; name another")
+    try:
+        with tempfile.TemporaryFile(dir=file.parent):
+            return
+    except OSError as error:
+        reason = error.strerror or error
+        raise ValueError(f"{flag} {file} cannot be written ({reason}); name a file in a folder that can be") from error

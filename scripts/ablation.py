@@ -60,11 +60,13 @@ def rungs(config: Any) -> tuple[dict[str, Any], Any]:
         MANY_GAMES: ours.host_driven_self_play(config),
         FUSED: ours.self_play(config, num_devices=1),
     }
-    if jax.device_count() > 1:
-        ladder[ALL_DEVICES] = ours.self_play(config, num_devices=jax.device_count())
+    count = devices.largest_divisor(jax.device_count(), config.self_play.num_envs)
+    if count > 1:
+        every = ALL_DEVICES if count == jax.device_count() else f"+ {count} of {jax.device_count()} devices"
+        ladder[every] = ours.self_play(config, num_devices=count)
     if has_bfloat16():
         automatic = replace(config, network=replace(config.network, compute_dtype="auto"))
-        ladder[BFLOAT16] = ours.self_play(automatic, num_devices=jax.device_count())
+        ladder[BFLOAT16] = ours.self_play(automatic, num_devices=count)
     return ladder, game
 
 
@@ -125,8 +127,7 @@ def tables(report: dict[str, Any]) -> str:
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     options = read_arguments(arguments)
-    count = devices.configure_devices()
-    devices.check_divisible("--games", options.games, count)
+    devices.configure_devices()
     from scripts.benchmarks import measuring, workloads
     from scripts.benchmarks.report import machine
 

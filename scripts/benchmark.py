@@ -1,13 +1,12 @@
 """How fast it is, as ratios of things measured in turn: python scripts/benchmark.py --suite search
 
 Suites: search (ours against mctx), self-play, learner and iteration (ours against the straightforward program, one
-device against all, one program against Python's loop), memory (the plan against the compiled program).
+device against all, one program against Python's loop), memory (the plan against whole runs).
 """
 
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -16,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.command_line import report_errors
 from muzero_jax import devices
-from muzero_jax.files import write_whole
+from muzero_jax.files import check_writable, write_whole
+from scripts.benchmarks import report
 
 EXIT_REGRESSION = 1
 SUITES = ("search", "self-play", "learner", "iteration", "memory")
@@ -27,7 +27,9 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", choices=(*SUITES, "all"), default="all")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.add_argument("--quick", action="store_true", help="fewer cases and rounds: half a minute a suite")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer cases and rounds: half a minute a suite, memory three"
+    )
     parser.add_argument("--out", type=Path, help="also write the JSON to this file, after every case")
     parser.add_argument(
         "--compare", type=Path, help="an older report; what is 10%% slower beyond the spread is named, with status 1"
@@ -36,29 +38,16 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
 
 
 def read_report(file: Path) -> dict[str, Any]:
-    """An older report; ValueError if the file is none."""
+    """An older report; ValueError if the file is none, which is found out before anything is measured."""
     try:
-        report = json.loads(file.read_text(encoding="utf-8"))
+        old = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ValueError(f"{file} does not exist; write one with --out") from None
     except ValueError as error:
         raise ValueError(f"{file} is not JSON ({error}); write a report with --out") from error
-    if not isinstance(report, dict) or not {"machine", "results"} <= set(report):
-        raise ValueError(f"{file} is no report of this script; write one with --out")
-    return report
-
-
-def writable(file: Path) -> Path:
-    """The file that `--out` names, links followed; ValueError, before minutes go into measuring, if it can be none."""
-    file = file.resolve()
-    if file.exists() and not file.is_file():
-        raise ValueError(f"--out {file} exists but is not a file; name another")
-    try:
-        with tempfile.TemporaryFile(dir=file.parent):
-            return file
-    except OSError as error:
-        reason = error.strerror or error
-        raise ValueError(f"--out {file} cannot be written ({reason}); name a file in a folder that can be") from error
+    if not report.is_whole(old):
+        raise ValueError(f"{file} is no report of this script, or a damaged one; write one with --out")
+    return old
 
 
 def results(suites: tuple[str, ...], quick: bool) -> Iterator[dict[str, Any]]:
@@ -77,8 +66,6 @@ def results(suites: tuple[str, ...], quick: bool) -> Iterator[dict[str, Any]]:
 
 def measure(suites: tuple[str, ...], quick: bool, out: Path | None, tables: TextIO) -> dict[str, Any]:
     """The report; shows each case in `tables` and keeps all so far in `out`, so that what stops it costs one case."""
-    from scripts.benchmarks import report
-
     new = {"machine": report.machine(), "quick": quick, "results": []}
     num_kept = 0
     try:
@@ -99,17 +86,22 @@ def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     options = read_arguments(arguments)
     old = read_report(options.compare) if options.compare else None
-    out = writable(options.out) if options.out else None
+    out = options.out.resolve() if options.out else None  # links followed: the rename would replace one
+    if out:
+        check_writable(out, "--out")
     devices.configure_devices()
-    from scripts.benchmarks import report
-
     suites = SUITES if options.suite == "all" else (options.suite,)
     new = measure(suites, options.quick, out, sys.stderr if options.json else sys.stdout)
     if options.json:
         print(json.dumps(new, indent=2))
-    slower = report.regressions(new, old) if old else []
+    if not old:
+        return 0
+    compared, slower = report.compare(new, old)
     for sentence in slower:
         print(f"regression: {sentence}", file=sys.stderr)
+    if not compared:
+        raise ValueError(f"{options.compare} has none of these figures, so nothing was compared; name a report of them")
+    print(f"compared with {options.compare}: {compared} figures, {len(slower)} of them worse", file=sys.stderr)
     return EXIT_REGRESSION if slower else 0
 
 

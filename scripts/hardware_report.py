@@ -29,7 +29,7 @@ class Arguments:
     out: Path | None = None
     """folder of the report, or its file if it ends in .md; default: reports/<device>-<date>"""
     quick: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """fewer and smaller sizes: about a minute"""
+    """fewer and smaller sizes: about two minutes"""
     overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """replace a report that is there already"""
 
@@ -39,17 +39,26 @@ def main(arguments: list[str]) -> int:
     a = tyro.cli(Arguments, args=arguments, description=__doc__)
     devices.configure_devices()
     from scripts.report import chapters, machine, markdown, plan
+    from scripts.report.interference import Interference
 
     out = a.out or Path("reports") / machine.folder_name(datetime.date.today())
     file = out if out.suffix == ".md" else out / "report.md"
-    markdown.check_free(file, a.overwrite)
+    markdown.prepare(file, a.overwrite)
     command = shlex.join(["python", "scripts/hardware_report.py", *arguments])
-    start = time.perf_counter()
+    begun, start = datetime.datetime.now(), time.perf_counter()
     found = machine.find_machine()
     sizes = plan.choose(quick_look=a.quick, accelerator=found.accelerator is not None)
-    sections = chapters.measure(found, sizes, command, partial(print, flush=True))
-    markdown.write(sections, file, (time.perf_counter() - start) / 60)
-    print(f"report: {file}")
+    others, sections, done = Interference(), [], False
+    try:
+        for section in chapters.measure(found, sizes, others, partial(print, flush=True)):
+            sections.append(section)
+        done = True
+    finally:  # Ctrl-C, or a chapter that failed, costs no chapter before it
+        if sections:
+            sections.insert(0, machine.hardware_section(found, command, begun, others))
+            end = "Measured in" if done else "Stopped before its end, after"
+            markdown.write(sections, file, f"{end} {(time.perf_counter() - start) / 60:.1f} minutes.")
+            print(f"report: {file}")
     return 0
 
 

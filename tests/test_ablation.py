@@ -10,7 +10,7 @@ from experiments.command_line import report_errors
 from muzero_jax import precision, training
 from muzero_jax.config import NetworkConfig
 from scripts import ablation
-from scripts.benchmarks import measuring, plain_pipeline, workloads
+from scripts.benchmarks import measuring, ours, plain_pipeline, workloads
 from scripts.benchmarks.measuring import Effort, Variant
 
 NUM_SIMULATIONS = 24
@@ -94,9 +94,9 @@ def test_bytes_of_a_plain_frame_are_those_of_its_arrays_and_four_for_each_number
     assert objects > payload
 
 
-def test_a_frame_of_our_ring_is_bool_planes_and_the_policy():
-    """Tic-tac-toe: 18 bool cells, 9 legal actions, 9 float32 of policy, four numbers of 4 bytes and one bool."""
-    assert ablation.ring_bytes(CONFIG) == 18 + 9 + 36 + 4 * 4 + 1
+def test_a_frame_of_our_ring_is_bits_and_the_policy():
+    """Tic-tac-toe: 18 cells and 9 legal actions in 3 and 2 bytes, 9 float32 of policy, 4 numbers of 4 bytes, a bool."""
+    assert ablation.ring_bytes(CONFIG) == 3 + 2 + 36 + 4 * 4 + 1
 
 
 def test_each_step_is_told_against_the_one_before_and_against_the_first(monkeypatch, game):
@@ -110,7 +110,35 @@ def test_each_step_is_told_against_the_one_before_and_against_the_first(monkeypa
     assert "| program | 45 | 10.00x | **30.0x** |" in table and "no units" in table
 
 
-@pytest.mark.parametrize("arguments", [["--games", "0"], ["--num-simulations", "-1"], ["--games", "3"]])
+def test_every_rung_plays_the_moves_that_it_counts(monkeypatch):
+    monkeypatch.setattr(precision, "has_amx", lambda: True)
+    ladder, game = ablation.rungs(CONFIG)
+    names = ["PLAIN", "ONE_GAME", "MANY_GAMES", "FUSED", "ALL_DEVICES", "BFLOAT16"]
+    assert list(ladder) == [getattr(ablation, name) for name in names]
+    plain = ladder.pop(ablation.PLAIN)
+    plain.run()
+    assert len(game.replay) == plain.work == 4
+    for name, rung in ladder.items():
+        moves = rung.run()
+        assert moves.action.shape == (3, 1 if name == ablation.ONE_GAME else 6) and moves.action.size == rung.work
+        assert np.take_along_axis(moves.legal_action_mask, moves.action[..., None], axis=-1).all()
+        sharding = getattr(moves.action, "sharding", None)  # what was driven from Python is on the host
+        used = len(sharding.device_set) if sharding else 0
+        assert used == {ablation.FUSED: 1, ablation.ALL_DEVICES: 2, ablation.BFLOAT16: 2}.get(name, 0)
+
+
+def test_devices_that_do_not_divide_the_games_are_left_out(monkeypatch):
+    monkeypatch.setattr(plain_pipeline, "self_play", lambda *arguments, **keywords: (Variant(lambda: None, 1.0), None))
+    asked = []
+    for program in ("self_play", "host_driven_self_play"):
+        monkeypatch.setattr(ours, program, lambda config, num_devices=0: asked.append(num_devices))
+    monkeypatch.setattr(precision, "has_amx", lambda: True)
+    monkeypatch.setattr(jax, "device_count", lambda: 4)
+    assert "+ 3 of 4 devices" in ablation.rungs(CONFIG)[0]
+    assert asked == [0, 0, 1, 3, 3]
+
+
+@pytest.mark.parametrize("arguments", [["--games", "0"], ["--num-simulations", "-1"]])
 def test_a_senseless_size_is_one_sentence_and_status_2(arguments, capsys, monkeypatch):
     monkeypatch.setattr(ablation.devices, "configure_devices", lambda: 2)
     assert report_errors(ablation.main, arguments) == 2

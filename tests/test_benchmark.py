@@ -1,6 +1,7 @@
 """The benchmark measures in turn, says what has become slower, and its baseline does the same work as ours."""
 
 import json
+import subprocess
 from dataclasses import replace
 
 import jax
@@ -89,16 +90,21 @@ def test_the_spread_is_half_the_interquartile_range_over_the_median():
 # --- comparing --------------------------------------------------------------------------------------------------------
 
 
+def worsened(new, old):
+    """What a comparison names."""
+    return report.compare(new, old)[1]
+
+
 def test_what_fell_by_more_than_a_tenth_is_named():
-    (sentence,) = report.regressions(as_report(record(80.0)), as_report(record(100.0)))
+    (sentence,) = worsened(as_report(record(80.0)), as_report(record(100.0)))
     assert sentence == "search: a case: ours: from 100 to 80, 20% worse (10% allowed)"
 
 
 def test_a_yardstick_that_became_slower_or_faster_is_no_regression_of_ours():
     new, old = (as_report(measured_case(own, mctx, network)) for own, mctx, network in ((2, 1, 4), (2, 3, 2)))
-    assert report.regressions(new, old) == []  # own / mctx rose, own / network and mctx / network fell
+    assert worsened(new, old) == []  # own / mctx rose, own / network and mctx / network fell
     worse = as_report(measured_case(own=1, mctx=1, network=4))
-    assert [sentence.split(": ")[2] for sentence in report.regressions(worse, new)] == [
+    assert [sentence.split(": ")[2] for sentence in worsened(worse, new)] == [
         f"{suites.OWN} / {suites.MCTX}",
         suites.OWN,
     ]
@@ -108,7 +114,7 @@ def test_an_older_report_that_does_not_say_what_is_judged_is_compared_with():
     old = as_report(record(100.0))
     for figure in (*old["results"][0]["rates"].values(), *old["results"][0]["ratios"]):
         del figure["judged"]
-    assert len(report.regressions(as_report(record(80.0)), old)) == 1
+    assert len(worsened(as_report(record(80.0)), old)) == 1
 
 
 def measured_case(own, mctx, network):
@@ -122,23 +128,25 @@ def measured_case(own, mctx, network):
 
 def test_what_fell_within_the_spread_of_both_reports_is_no_regression():
     new, old = as_report(record(80.0, spread=0.06)), as_report(record(100.0, spread=0.06))
-    assert report.regressions(new, old) == []
+    assert worsened(new, old) == []
 
 
 def test_between_machines_ratios_are_compared_and_rates_are_not():
     new, old = as_report(record(1.0, ratio=1.0)), as_report(record(100.0, ratio=2.0), hardware="another machine")
-    (sentence,) = report.regressions(new, old)
+    (sentence,) = worsened(new, old)
     assert "ours / theirs: from 2 to 1" in sentence
 
 
 def test_memory_that_grew_is_a_regression_and_memory_that_shrank_is_none():
     small, large = (as_report(record(size, higher_is_better=False)) for size in (100.0, 150.0))
-    assert len(report.regressions(large, small)) == 1
-    assert report.regressions(small, large) == []
+    assert len(worsened(large, small)) == 1
+    assert worsened(small, large) == []
 
 
 def test_a_case_that_only_one_report_has_is_not_compared():
-    assert report.regressions(as_report(record(1.0)), as_report()) == []
+    assert report.compare(as_report(record(1.0)), as_report()) == (0, [])
+    assert report.compare(as_report(record(1.0)), as_report(record(1.0) | {"case": "another"})) == (0, [])
+    assert report.compare(as_report(record(1.0)), as_report(record(1.0))) == (2, [])  # a rate of ours and a ratio
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -199,17 +207,44 @@ def test_the_report_names_machine_and_versions_and_is_one_json_object(measured, 
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads((tmp_path / "new.json").read_text())
     assert "CPU" in printed["machine"]["hardware"]
+    assert printed["machine"]["commit"] == report.commit()
     assert {"jax", "mctx"} <= set(printed["machine"]["versions"])
+
+
+def test_the_commit_is_that_of_the_clone_and_none_outside_of_one(monkeypatch, tmp_path):
+    head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=report.ROOT)
+    assert head.returncode or head.stdout.startswith(str(report.commit()).removesuffix("-dirty"))
+    monkeypatch.setattr(report, "ROOT", tmp_path)
+    assert report.commit() is None
+
+
+def test_the_command_is_told_without_the_folders_of_its_owner(monkeypatch):
+    monkeypatch.setattr(report.sys, "argv", ["/home/me/scripts/benchmark.py", "--out", "/home/me/new.json", "--quick"])
+    assert report.machine()["command"] == "python benchmark.py --out new.json --quick"
 
 
 def test_a_regression_is_named_and_the_exit_status_says_so(measured, capsys, tmp_path):
     old = as_report(record(100.0)) | {"machine": report.machine()}
     (tmp_path / "old.json").write_text(json.dumps(old))
     assert benchmark.main(["--suite", "search", "--compare", str(tmp_path / "old.json")]) == benchmark.EXIT_REGRESSION
-    assert "regression: search: a case: ours: from 100 to 80" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "regression: search: a case: ours: from 100 to 80" in shown and "2 figures, 1 of them worse" in shown
 
 
-@pytest.mark.parametrize("content", [None, "no JSON", "[]", '{"results": []}'])
+def test_a_report_of_other_cases_is_one_sentence_and_status_2(measured, capsys, tmp_path):
+    old = as_report(record(80.0) | {"suite": "learner"}) | {"machine": report.machine()}
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    assert report_errors(benchmark.main, ["--json", "--compare", str(tmp_path / "old.json")]) == 2
+    assert "nothing was compared" in capsys.readouterr().err
+
+
+NO_MEDIAN = json.dumps(as_report(record(1.0))).replace("median", "mean")
+NO_HARDWARE = json.dumps(as_report(record(1.0)) | {"machine": {}})
+
+
+@pytest.mark.parametrize(
+    "content", [None, "no JSON", "[]", '{"results": []}', '{"machine": {}, "results": [{}]}', NO_MEDIAN, NO_HARDWARE]
+)
 def test_a_file_that_is_no_report_is_one_sentence_and_status_2(content, capsys, tmp_path):
     file = tmp_path / "old.json"
     if content is not None:
@@ -255,6 +290,19 @@ def test_every_ratio_of_a_case_asks_about_two_of_its_variants(suite, quick, amx,
         asked = {name for ratio in case.ratios for name in (ratio.numerator, ratio.denominator)}
         assert case.suite == suite and asked == variants
         assert (suites.AUTO in variants) == (amx and suites.ALL in variants)
+
+
+def test_all_devices_are_as_many_as_divide_games_and_batch(nothing_compiles, monkeypatch):
+    asked = []
+    monkeypatch.setattr(ours, "iteration", lambda config, num_devices: asked.append(num_devices))
+    monkeypatch.setattr(jax, "device_count", lambda: 6)
+    for case in suites.iteration(False):
+        assert case.name.endswith(", 4 of 6 devices")
+        case.make()
+    assert set(asked) == {1, 4}
+    monkeypatch.setattr(memory, "run_apart", lambda case, num_devices: {memory.ESTIMATE: 1, memory.PLANNED: 1})
+    names = [record["case"] for record in memory.records(quick=False)]
+    assert names[:2] == ["tic-tac-toe preset, 1 device", "tic-tac-toe preset, 4 devices"]
 
 
 @pytest.mark.parametrize("suite", suites.SUITES)
@@ -309,6 +357,37 @@ def test_self_play_driven_from_python_brings_every_move_to_the_host():
     assert moves.legal_action_mask[np.indices((2, 4))[0], np.indices((2, 4))[1], moves.action].all()
 
 
+@pytest.mark.parametrize("policy", ["gumbel", "puct"])
+def test_the_straightforward_programs_self_play_makes_legal_moves(policy):
+    run, moves = straightforward.self_play(workloads.with_engine(TINY, "mctx", policy))
+    first, second = run(), run()
+    assert first.action.size == moves == 8
+    for played in (first, second):
+        assert np.take_along_axis(played.legal_action_mask, played.action[..., None], axis=-1).all()
+    assert (first.observation != second.observation).any()  # it goes on from where it was
+
+
+def test_a_search_call_searches_every_position_and_the_bare_network_is_asked_once_a_simulation():
+    positions = ours.Positions(workloads.parts_of(TINY), 4, 2)
+    found = ours.search_call(workloads.with_engine(TINY, "own", "gumbel"), positions).run()
+    assert found.action.shape == (4,) and found.tree is None
+    assert np.take_along_axis(positions.legal_action_mask, found.action[:, None], axis=-1).all()
+    _, scalars = ours.bare_network(TINY, positions).run()
+    assert scalars.shape == (2, 4)  # simulations, games
+
+
+def test_gradient_steps_of_both_programs_change_their_parameters():
+    updates = replace(TINY, optimiser=replace(TINY.optimiser, updates_per_iteration=2))
+    run, count = ours.learning(updates, 2)
+    (first, second), work = [jax.device_get(run()) for _ in range(2)], count
+    assert work == 2
+    assert first["train/parameter_norm"] != second["train/parameter_norm"]
+    run, work = straightforward.learning(TINY)
+    (before, *_), (after, *_) = run(), run()
+    assert work == 1
+    assert any((x != y).any() for x, y in zip(*map(jax.tree.leaves, (before, after)), strict=True))
+
+
 def test_our_iteration_goes_on_from_where_it_was():
     run, frames = ours.iteration(TINY, 2)
     metrics = [run(), run()]
@@ -346,7 +425,7 @@ def test_a_memory_run_that_fails_is_one_sentence_with_its_last_word(child, reaso
 @pytest.mark.skipif(memory_meter.set_back() is None, reason="only Linux lets a process set its peak back")
 def test_a_memory_run_in_a_process_of_its_own_is_planned_and_measured():
     found = memory.run_apart("tic-tac-toe preset", 2)
-    assert 2 / 3 < found[memory.PLANNED] / found[memory.MEASURED] < 3 / 2
+    assert 0.8 < found[memory.PLANNED] / found[memory.MEASURED] < 1.25  # measured: 1.04 to 1.08
     assert found[memory.ESTIMATE] > 0
 
 

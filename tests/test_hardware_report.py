@@ -1,5 +1,6 @@
 """The hardware report: crossovers by hand, equal results before times are compared, and a whole tiny report."""
 
+import datetime
 import itertools
 import os
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from experiments.command_line import report_errors
 from muzero_jax import convolution
 from scripts import hardware_report
 from scripts.benchmarks.workloads import noisy_params
@@ -39,6 +41,7 @@ from scripts.report.crossover import (
 from scripts.report.interference import Interference, taken_share
 from scripts.report.plain_network import initial_then_recurrent
 from scripts.report.precision_section import InDtypes
+from scripts.report.records import Section
 from scripts.report.run_section import GpuReadings, Phases, Reading, Run, short_run, told_apart
 from scripts.report.throughput import ALL, NETWORK_ALONE, ONE, Measured, measure_learner, measure_search
 from scripts.report.throughput_section import throughput_section
@@ -84,7 +87,7 @@ def test_crossover_of_a_time_that_grows_and_one_that_does_not():
     accelerator = {1: 4.0, 10: 4.0, 100: 4.0}
     found = crossover(host, accelerator)  # host(b) = b meets 4 at b = 4
     assert found == Crossover(pytest.approx(4.0), 1, 10)
-    assert describe_crossover(found) == "4 (between 1 and 10)"
+    assert describe_crossover(found) == "between 1 and 10, near 4"
 
 
 def test_crossover_between_two_growing_times():
@@ -379,16 +382,42 @@ def test_scipys_density_is_measured_at_the_smallest_size_and_then_as_long_as_it_
 
 
 def test_a_report_is_never_overwritten_unasked(tmp_path):
-    markdown.check_free(tmp_path / "report.md", overwrite=False)
+    markdown.prepare(tmp_path / "report.md", overwrite=False)
     (tmp_path / "report-particles.png").touch()
     with pytest.raises(ValueError, match="--overwrite"):
-        markdown.check_free(tmp_path / "report.md", overwrite=False)
-    markdown.check_free(tmp_path / "report.md", overwrite=True)
-    markdown.check_free(tmp_path / "other.md", overwrite=False)
+        markdown.prepare(tmp_path / "report.md", overwrite=False)
+    markdown.prepare(tmp_path / "report.md", overwrite=True)
+    markdown.prepare(tmp_path / "other.md", overwrite=False)
     (tmp_path / "report.md").write_text("mine")
     with pytest.raises(ValueError, match="report.md exists already"):
         hardware_report.main(["--out", str(tmp_path)])
     assert (tmp_path / "report.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize("out", ["file", "file/folder", "folder/report.md"])
+def test_a_report_that_cannot_be_written_is_one_sentence_before_anything_is_measured(
+    out, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder/report.md").mkdir(parents=True)
+    monkeypatch.setattr(chapters, "measure", lambda *arguments: pytest.fail("too late"))
+    assert report_errors(hardware_report.main, ["--overwrite", "--out", str(tmp_path / out)]) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert sentence.startswith(f"error: --out {tmp_path / out} ")
+
+
+@pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt(), 130), (ValueError("a chapter failed"), 2)])
+def test_what_stops_a_report_costs_no_chapter_before_it(error, status, tmp_path, monkeypatch, capsys):
+    def measure(*arguments):
+        yield Section("The first chapter", "", [], headlines=["Something was found."])
+        raise error
+
+    monkeypatch.setattr(chapters, "measure", measure)
+    assert report_errors(hardware_report.main, ["--out", str(tmp_path)]) == status
+    text = (tmp_path / "report.md").read_text()
+    assert "## 1. Hardware and versions" in text and "## 2. The first chapter" in text and "- Something was" in text
+    assert text.splitlines()[-1].startswith("Stopped before its end, after 0.0 minutes")
+    assert f"report: {tmp_path / 'report.md'}" in capsys.readouterr().out
 
 
 def test_a_report_holds_every_chapter_plot_and_a_conclusion(tmp_path, monkeypatch):
@@ -396,8 +425,10 @@ def test_a_report_holds_every_chapter_plot_and_a_conclusion(tmp_path, monkeypatc
     monkeypatch.setattr(timing, "SHORTEST_SECONDS", 0)
     monkeypatch.setitem(sys.modules, "torch", None)  # not installed
     said = []
-    sections = chapters.measure(machine.find_machine(), TINY, "command", said.append, run=lambda plan, say: RUN)
-    markdown.write(sections, tmp_path / "report.md", minutes=1.0)
+    found, others = machine.find_machine(), Interference()
+    sections = list(chapters.measure(found, TINY, others, said.append, run=lambda plan, say: RUN))
+    sections.insert(0, machine.hardware_section(found, "command", datetime.datetime.now(), others))
+    markdown.write(sections, tmp_path / "report.md", end="Measured.")
     text = (tmp_path / "report.md").read_text()
     for word in (
         *("Matrix product", "Vector operations", "MuZero network", "Precision", "Crossover", "throughput"),
@@ -559,8 +590,8 @@ def test_with_an_accelerator_the_crossover_is_between_it_and_the_cpu():
     }
     section = chapters.crossover_section(pretended, {}, {"standard": times})
     assert [row[1:4] for row in section.tables[0].rows] == [
-        ("JAX CPU", "JAX GPU", "4 (between 1 and 100)"),
-        ("JAX CPU", networks.COPIES, "10 (between 1 and 100)"),
+        ("JAX CPU", "JAX GPU", "between 1 and 100, near 4"),
+        ("JAX CPU", networks.COPIES, "between 1 and 100, near 10"),
     ]
     assert "no accelerator" not in section.text
 

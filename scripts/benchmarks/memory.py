@@ -40,9 +40,9 @@ CASES: dict[str, Callable[[], Config]] = {
 
 
 def records(quick: bool) -> Iterator[dict[str, Any]]:
-    """One record a run: MiB per device, of one device and of all."""
-    counts = sorted({1, jax.device_count()})
+    """One record a run: MiB per device, of one device and of as many as `train.py` would use."""
     for case in list(CASES)[: 1 if quick else None]:
+        counts = sorted({1, devices.largest_divisor(jax.device_count(), *CASES[case]().shared_sizes)})
         for count in counts[-1:] if quick else counts:
             yield record(run_name(case, count), run_apart(case, count))
 

@@ -2,15 +2,18 @@
 
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import date
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from muzero_jax import devices
 
 Record = dict[str, Any]
+ROOT = Path(__file__).resolve().parent
 TOLERANCE = 0.1
 """A figure that has fallen by more than this, beyond the spread of both reports, is a regression."""
 
@@ -24,8 +27,18 @@ def machine() -> Record:
         "load_average": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,  # before anything was measured
         "python": platform.python_version(),
         "versions": {package: version(package) for package in packages},
-        "command": " ".join(["python", *sys.argv]),
+        "commit": commit(),
+        "command": " ".join(["python", *(Path(x).name if Path(x).is_absolute() else x for x in sys.argv)]),
     }
+
+
+def commit() -> str | None:
+    """What git calls the code that is measured, "-dirty" if it was changed since; None outside of a clone."""
+    try:
+        asked = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+        return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    except (subprocess.SubprocessError, OSError):
+        return None
 
 
 def table(records: list[Record]) -> str:
@@ -67,20 +80,30 @@ def figures(report: Record, *, same_machine: bool) -> Iterator[tuple[str, Record
             yield from ((prefix + name, rate, faster) for name, rate in record["rates"].items())
 
 
-def regressions(new: Record, old: Record) -> list[str]:
-    """A sentence for each judged figure of both reports that has worsened by more than TOLERANCE beyond their spreads.
+def is_whole(report: Any) -> bool:
+    """Whether what was read as JSON has all that `compare` asks of an older report."""
+    try:
+        medians = [figure["median"] + figure["spread"] for _, figure, _ in figures(report, same_machine=True)]
+        return isinstance(report["machine"]["hardware"], str) and all(median > 0 for median in medians)
+    except (KeyError, TypeError):
+        return False
+
+
+def compare(new: Record, old: Record) -> tuple[int, list[str]]:
+    """How many judged figures two reports share, and a sentence for each that worsened beyond TOLERANCE and spreads.
 
     Which are judged, the new report says; an older one need not.
     """
     same_machine = new["machine"]["hardware"] == old["machine"]["hardware"]
     before = {name: figure for name, figure, _ in figures(old, same_machine=same_machine)}
-    found = []
+    compared, found = 0, []
     for name, figure, higher_is_better in figures(new, same_machine=same_machine):
         if name not in before or not figure["judged"]:
             continue
+        compared += 1
         was, now = before[name]["median"], figure["median"]
         allowed = TOLERANCE + figure["spread"] + before[name]["spread"]
         worsened = 1 - (now / was if higher_is_better else was / now)
         if worsened > allowed:
             found.append(f"{name}: from {was:,.3g} to {now:,.3g}, {worsened:.0%} worse ({allowed:.0%} allowed)")
-    return found
+    return compared, found

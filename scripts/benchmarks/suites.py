@@ -6,7 +6,7 @@ from functools import partial
 
 import jax
 
-from muzero_jax import precision
+from muzero_jax import devices, precision
 from muzero_jax.config import Config
 from scripts.benchmarks import ours, straightforward, workloads
 from scripts.benchmarks.measuring import Case, Ratio, Variant
@@ -100,7 +100,13 @@ PROGRAMS = {"self-play": "self_play", "learner": "learning", "iteration": "itera
 
 
 def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> Case:
-    """A case of the variants that its ratios ask about; and of runs' own arithmetic where that is not the config's."""
+    """A case of the variants that its ratios ask about; and of runs' own arithmetic where that is not the config's.
+
+    "All devices" are as many as divide the sizes, as in a run; where that is not all, the case is called so.
+    """
+    available = jax.device_count()
+    count = devices.largest_divisor(available, *config.shared_sizes)
+    name += f", {count} of {available} devices" if count < available else ""
     automatic = replace(config, network=replace(config.network, compute_dtype="auto"))
     if ratios[0].numerator == ALL and precision.resolve("auto").compute_dtype != config.network.compute_dtype:
         ratios += (Ratio(AUTO, PLAIN, ratios[0].aim), Ratio(AUTO, ALL, judged=False))
@@ -109,8 +115,8 @@ def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> C
         PLAIN: lambda: theirs(config),
         HOST: lambda: ours.host_driven_self_play(config),
         ONE: lambda: own(config, num_devices=1),
-        ALL: lambda: own(config, num_devices=jax.device_count()),
-        AUTO: lambda: own(automatic, num_devices=jax.device_count()),
+        ALL: lambda: own(config, num_devices=count),
+        AUTO: lambda: own(automatic, num_devices=count),
     }
     asked = {variant for ratio in ratios for variant in (ratio.numerator, ratio.denominator)}
     return Case(

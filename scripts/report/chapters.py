@@ -1,13 +1,12 @@
 """All chapters of the report, in the order in which they are measured and told."""
 
-import datetime
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from scripts.report.arithmetic_section import matrix_section, matrix_times, vector_section
 from scripts.report.crossover_section import crossover_section
 from scripts.report.interference import Interference
-from scripts.report.machine import Machine, hardware_section
+from scripts.report.machine import Machine
 from scripts.report.network_section import network_section, network_times
 from scripts.report.particles_section import particles_section
 from scripts.report.plan import Network, Plan
@@ -36,49 +35,47 @@ def progress(write: Callable[[str], None]) -> Callable[[str], Say]:
 def measure(
     machine: Machine,
     plan: Plan,
-    command: str,
+    others: Interference,
     write: Callable[[str], None],
     run: Callable[[Plan, Say], Run] = lambda plan, say: short_run(plan.run, say),
-) -> list[Section]:
-    """Measures everything; `write` gets a line now and then, `run` makes the short run."""
+) -> Iterator[Section]:
+    """Each chapter after the one on the machine, as soon as what it tells is measured.
+
+    `others` watches every stage, `write` gets a line now and then, `run` makes the short run.
+    """
     say = progress(write)
-    others = Interference()
-    started = datetime.datetime.now()
     count = len(machine.devices) if plan.all_devices else 1
     networks: dict[Network, Times] = {}
     with others.stage("matrix products"):
         matrices = matrix_times(machine, plan, say("matrix product"))
+    yield matrix_section(matrices)
     with others.stage("vector operations"):
         vectors = vector_section(machine, plan, say("vector operations"))
+    yield vectors
     for network in plan.networks:
         with others.stage(f"{network.name} network"):
             networks[network] = network_times(machine, plan, network, say(f"{network.name} network, batch"))
+    by_name = {network.name: times for network, times in networks.items()}
+    yield network_section(plan, by_name)
     with others.stage("precision"):
         precisions = precision_works(machine, plan, say("precision"))
+    yield precision_section(machine, precisions)
+    yield crossover_section(machine, matrices, by_name)
     tell = say("search")
     with others.stage("search"):
         searches = [measure_search(*row, count, tell) for row in in_time(plan.searches, plan.limits, tell)]
     tell = say("gradient steps")
     with others.stage("gradient steps"):
         learners = [measure_learner(row, count, tell) for row in in_time(plan.learners, plan.limits, tell)]
+    yield throughput_section(searches, learners)
     with others.stage("short run"):
         trained = run(plan, say("short run"))
+    yield run_section(machine, trained)
+    yield utilisation_section(machine, matrices, precisions[0], networks, searches, learners, trained)
+    yield memory_section(machine, searches, learners)
     with others.stage("transfers"):
         transfers = transfers_section(machine, plan, say("transfers"))
+    yield transfers
     with others.stage("particles"):
         particles = particles_section(machine, plan, say("particles"))
-    by_name = {network.name: times for network, times in networks.items()}
-    return [
-        hardware_section(machine, command, started, others),
-        matrix_section(matrices),
-        vectors,
-        network_section(plan, by_name),
-        precision_section(machine, precisions),
-        crossover_section(machine, matrices, by_name),
-        throughput_section(searches, learners),
-        run_section(machine, trained),
-        utilisation_section(machine, matrices, precisions[0], networks, searches, learners, trained),
-        memory_section(machine, searches, learners),
-        transfers,
-        particles,
-    ]
+    yield particles

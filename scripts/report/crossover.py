@@ -48,7 +48,7 @@ def describe_crossover(found: Crossover) -> str:
         return f"never, up to {found.last_behind:,}"
     if found.last_behind is None:
         return f"ahead from the smallest, {found.first_ahead:,}"
-    return f"{three_digits(found.at)} (between {found.last_behind:,} and {found.first_ahead:,})"
+    return f"between {found.last_behind:,} and {found.first_ahead:,}, near {three_digits(float(f'{found.at:.2g}'))}"
 
 
 class Comparison(NamedTuple):

@@ -41,7 +41,8 @@ def crossover_section(machine: Machine, matrices: Times, networks: Mapping[str, 
             rows.append((what, first, second, describe_crossover(found), *bracket))
     text = (
         "The size from which the second stays ahead of the first at all larger sizes measured, from the medians of the "
-        "chapters before; between two sizes it is interpolated on logarithmic axes."
+        "chapters before. The number between two sizes is interpolated on logarithmic axes; where the two times lie "
+        "close together it moves by a factor of two from run to run."
     )
     if machine.accelerator is None:
         text = f"{NO_ACCELERATOR} {text}"

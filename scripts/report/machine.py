@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 
 from muzero_jax import devices, precision
+from scripts.benchmarks.report import commit
 from scripts.report.interference import Interference
 from scripts.report.records import Section, Table
 
@@ -70,6 +71,7 @@ def hardware_section(machine: Machine, command: str, now: datetime.datetime, oth
         ("system", f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"),
         ("versions", ", ".join(f"{name} {_version(name)}" for name in PACKAGES)),
         ("PyTorch", f"{machine.torch.__version__}, on {torch_device(machine)}" if machine.torch else "not installed"),
+        ("commit", commit() or "unknown"),
         ("date", now.strftime("%Y-%m-%d %H:%M")),
         ("command", f"`{command}`"),
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from muzero_jax.files import write_whole
+from muzero_jax.files import check_writable, write_whole
 from scripts.report.plots import draw
 from scripts.report.records import Section, Table
 
@@ -40,24 +40,27 @@ def conclusion(sections: Sequence[Section]) -> str:
     return f"## Conclusion\n\n{text}\n\n{headlines}"
 
 
-def document(sections: Sequence[Section], image_prefix: str, minutes: float) -> str:
-    """The whole report."""
+def document(sections: Sequence[Section], image_prefix: str, end: str) -> str:
+    """The whole report, whose last line is `end`."""
     chapters = [section(content, number, image_prefix) for number, content in enumerate(sections, start=1)]
-    end = f"Measured in {minutes:.1f} minutes."
     return "\n\n".join(["# Hardware report", METHOD, *chapters, conclusion(sections), end]) + "\n"
 
 
-def check_free(file: Path, overwrite: bool) -> None:
-    """Raises ValueError if writing `file` would replace a report or its plots, unless `overwrite`."""
+def prepare(file: Path, overwrite: bool) -> None:
+    """Makes the folder of `file`; ValueError if that cannot be written, or would replace a report unasked."""
     existing = [path for path in [file, *file.parent.glob(f"{file.stem}-*.png")] if path.exists()]
     if existing and not overwrite:
         raise ValueError(f"{existing[0]} exists already; choose another --out, or --overwrite replaces it")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"--out {file.parent} cannot be made ({error.strerror}); name another folder") from error
+    check_writable(file, "--out")
 
 
-def write(sections: Sequence[Section], file: Path, minutes: float) -> None:
-    """Writes `file`, and each plot as <stem>-<name>.png beside it."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+def write(sections: Sequence[Section], file: Path, end: str) -> None:
+    """Writes `file`, whose last line is `end`, and each plot as <stem>-<name>.png beside it."""
     for content in sections:
         for plot in content.plots:
             draw(plot, file.with_name(f"{file.stem}-{plot.name}.png"))
-    write_whole(file, document(sections, file.stem, minutes))
+    write_whole(file, document(sections, file.stem, end))

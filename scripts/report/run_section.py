@@ -51,7 +51,7 @@ READING_SECONDS = 1.0
 
 def short_run(config: Config, say: Say) -> Run:
     """Trains in a temporary folder, which is deleted afterwards, on as many devices as divide its games."""
-    count = devices.largest_divisor(len(jax.devices()), config.self_play.num_envs, config.optimiser.batch_size)
+    count = devices.largest_divisor(len(jax.devices()), *config.shared_sizes)
     phases = Phases(say)
     readings = GpuReadings()
     watching = readings if jax.default_backend() == "gpu" else nullcontext()  # else a GPU may idle beside
