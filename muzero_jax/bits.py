@@ -1,4 +1,4 @@
-"""Bools eight to a byte, as they lie in the replay ring: boards and legal moves are by far the most of a frame."""
+"""Bools eight to a byte, as boards and legal moves lie in the replay ring."""
 
 import math
 
@@ -7,7 +7,12 @@ from jaxtyping import Array
 
 
 def pack(array: Array, num_leading: int) -> Array:
-    """[*leading, *shape] bool -> [*leading, bytes] uint8, the last bits 0; an array of another dtype stays as it is."""
+    """[*leading, *shape] bool -> [*leading, bytes] uint8, the last bits 0; an array of another dtype stays as it is.
+
+    Raises ValueError for uint8, which `unpack` could not tell from packed bits.
+    """
+    if array.dtype == jnp.uint8:
+        raise ValueError("an array of uint8 cannot be told from packed bits; give it another dtype")
     if array.dtype != jnp.bool_:
         return array
     return jnp.packbits(array.reshape(*array.shape[:num_leading], -1), axis=-1)

@@ -199,7 +199,8 @@ def _check_shapes(folder: Path, saved: dict[str, str], wanted: dict[str, str]) -
         if saved.get(name) != wanted.get(name):
             raise ValueError(
                 f"checkpoint {folder} is of another configuration: it holds {name} as {saved.get(name, 'nothing')}, not"
-                f" {wanted.get(name, 'nothing')}; use that run's own settings or choose another --run-dir"
+                f" {wanted.get(name, 'nothing')}; use that run's own settings (and the version of this program that it "
+                "was made with) or choose another --run-dir"
             )
 
 

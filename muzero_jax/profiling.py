@@ -99,6 +99,7 @@ class ChunkProfiler:
             return "nothing was profiled: the run ended before a whole chunk had learned; give it more --minutes"
         newest = max(self._directory.glob("plugins/profile/*/perfetto_trace.json.gz"))  # folders are named by time
         told = f"profile: {newest} opens in https://ui.perfetto.dev"
+        (self._directory / "scopes.md").unlink(missing_ok=True)
         if not program_text:
             return f"{told}; this backend does not tell its program, so its scopes cannot be told apart here"
         table = scope_table(seconds_by_scope(_events(newest), program_text))

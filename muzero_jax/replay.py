@@ -3,7 +3,7 @@
 Time-major because a rollout arrives as [T, B, ...] and goes in by one contiguous write; batch-major rings were 11-15
 times slower to add to. All draws of an iteration are made at once, so the weights over the ring are summed once an
 iteration, not once an update. Weights are integers: their cumulative sum is exact (`config` keeps it below 2^31).
-Boards and legal moves lie in the ring as bits (`pack`), which is most of what a frame takes.
+Boards and legal moves lie in the ring as bits (`pack`): as bools they would be most of it.
 """
 
 from functools import partial
@@ -110,8 +110,8 @@ def gather(
 ) -> Transition:
     """Windows of L consecutive frames, batch-major (leaves [N, L, ...]).
 
-    Observations are by far the largest leaf and mostly only the first is encoded, so only the first
-    `observation_length` frames of them are read: that leaf is [N, observation_length, *obs].
+    Mostly only the first observation is encoded, so only the first `observation_length` frames of them are read: that
+    leaf is [N, observation_length, *obs].
     """
     replay_length = replay.transitions.action.shape[0]
     time = (slot[:, None] + jnp.arange(window_length)) % replay_length
@@ -121,7 +121,7 @@ def gather(
 
 
 def frame_shapes(replay: ReplayState, observation_shape: tuple[int, ...]) -> Transition:
-    """The abstract shapes of one transition as it was before it came into the ring (abstract or not)."""
+    """The abstract shapes of one transition as it was before it came into `replay`, which may be abstract too."""
     one = partial(gather, observation_shape=observation_shape, window_length=1, observation_length=1)
     index = jax.ShapeDtypeStruct((1,), jnp.int32)
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), jax.eval_shape(one, replay, index, index))

@@ -60,9 +60,10 @@ def rungs(config: Any) -> tuple[dict[str, Any], Any]:
         MANY_GAMES: ours.host_driven_self_play(config),
         FUSED: ours.self_play(config, num_devices=1),
     }
-    count = devices.largest_divisor(jax.device_count(), config.self_play.num_envs)
+    available = jax.device_count()
+    count = devices.largest_divisor(available, config.self_play.num_envs)
     if count > 1:
-        every = ALL_DEVICES if count == jax.device_count() else f"+ {count} of {jax.device_count()} devices"
+        every = ALL_DEVICES if count == available else f"+ {count} of {available} devices"
         ladder[every] = ours.self_play(config, num_devices=count)
     if has_bfloat16():
         automatic = replace(config, network=replace(config.network, compute_dtype="auto"))
@@ -111,6 +112,8 @@ def tables(report: dict[str, Any]) -> str:
         before, plain = step["to_step_before"], step["to_plain"]
         rate = step["moves_per_second"]["median"]
         lines.append(f"| {step['step']} | {rate:,.0f} | {before['median']:.2f}x | **{plain['median']:,.1f}x** |")
+    if report["devices"] > 1 and not any("device" in step["step"] for step in report["steps"]):
+        lines += ["", f"No rung for several of the {report['devices']} devices: --games splits over none of them."]
     if not report["has_bfloat16"]:
         lines += ["", "No rung for bfloat16: this hardware has no units for it."]
     memory = report["replay_bytes_per_frame"]
@@ -127,7 +130,7 @@ def tables(report: dict[str, Any]) -> str:
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     options = read_arguments(arguments)
-    devices.configure_devices()
+    count = devices.configure_devices()
     from scripts.benchmarks import measuring, workloads
     from scripts.benchmarks.report import machine
 
@@ -140,7 +143,7 @@ def main(arguments: list[str]) -> int:
         rollout_length=4,
     )
     config = replace(config, search=replace(config.search, policy="puct"))
-    report = {"machine": machine(), "aim": AIM, "has_bfloat16": has_bfloat16()}
+    report = {"machine": machine(), "aim": AIM, "has_bfloat16": has_bfloat16(), "devices": count}
     report |= ladder(config, measuring.Effort.full())
     print(json.dumps(report, indent=2) if options.json else tables(report))
     return 0

@@ -86,11 +86,13 @@ def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     options = read_arguments(arguments)
     old = read_report(options.compare) if options.compare else None
+    suites = SUITES if options.suite == "all" else (options.suite,)
+    if old and {record["suite"] for record in old["results"]}.isdisjoint(suites):
+        raise ValueError(f"{options.compare} has no figure of --suite {options.suite}; name a report that has some")
     out = options.out.resolve() if options.out else None  # links followed: the rename would replace one
     if out:
         check_writable(out, "--out")
     devices.configure_devices()
-    suites = SUITES if options.suite == "all" else (options.suite,)
     new = measure(suites, options.quick, out, sys.stderr if options.json else sys.stdout)
     if options.json:
         print(json.dumps(new, indent=2))
@@ -100,7 +102,10 @@ def main(arguments: list[str]) -> int:
     for sentence in slower:
         print(f"regression: {sentence}", file=sys.stderr)
     if not compared:
-        raise ValueError(f"{options.compare} has none of these figures, so nothing was compared; name a report of them")
+        raise ValueError(
+            f"nothing was compared: {options.compare} holds none of these cases, or is of other hardware, for which "
+            "rates and memory are not compared; name another report"
+        )
     print(f"compared with {options.compare}: {compared} figures, {len(slower)} of them worse", file=sys.stderr)
     return EXIT_REGRESSION if slower else 0
 

@@ -6,7 +6,6 @@ PyTorch is compared with if it is installed.
 """
 
 import datetime
-import shlex
 import sys
 import time
 from dataclasses import dataclass
@@ -38,27 +37,32 @@ def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     a = tyro.cli(Arguments, args=arguments, description=__doc__)
     devices.configure_devices()
+    from scripts.benchmarks.report import command as told
     from scripts.report import chapters, machine, markdown, plan
     from scripts.report.interference import Interference
 
     out = a.out or Path("reports") / machine.folder_name(datetime.date.today())
     file = out if out.suffix == ".md" else out / "report.md"
     markdown.prepare(file, a.overwrite)
-    command = shlex.join(["python", "scripts/hardware_report.py", *arguments])
+    command = told(["scripts/hardware_report.py", *arguments])
     begun, start = datetime.datetime.now(), time.perf_counter()
     found = machine.find_machine()
     sizes = plan.choose(quick_look=a.quick, accelerator=found.accelerator is not None)
-    others, sections, done = Interference(), [], False
+    others, sections = Interference(), []
+
+    def write(file: Path, end: str) -> None:
+        machine_section = machine.hardware_section(found, command, begun, others)
+        markdown.write([machine_section, *sections], file, f"{end} {(time.perf_counter() - start) / 60:.1f} minutes.")
+        print(f"report: {file}")
+
     try:
         for section in chapters.measure(found, sizes, others, partial(print, flush=True)):
             sections.append(section)
-        done = True
-    finally:  # Ctrl-C, or a chapter that failed, costs no chapter before it
+    except BaseException:  # Ctrl-C, or a chapter that failed: it costs no chapter before it, and no older report
         if sections:
-            sections.insert(0, machine.hardware_section(found, command, begun, others))
-            end = "Measured in" if done else "Stopped before its end, after"
-            markdown.write(sections, file, f"{end} {(time.perf_counter() - start) / 60:.1f} minutes.")
-            print(f"report: {file}")
+            write(file.with_name(f"stopped-{file.name}"), "Stopped before its end, after")
+        raise
+    write(file, "Measured in")
     return 0
 
 

@@ -106,8 +106,9 @@ def test_each_step_is_told_against_the_one_before_and_against_the_first(monkeypa
     report = ablation.ladder(CONFIG, Effort.quick())
     ratios = [(s["step"], s["to_step_before"]["median"], s["to_plain"]["median"]) for s in report["steps"]]
     assert ratios == [("plain", 1.0, 1.0), ("search", 3.0, 3.0), ("program", 10.0, 30.0)]
-    table = ablation.tables(report | {"has_bfloat16": False})
-    assert "| program | 45 | 10.00x | **30.0x** |" in table and "no units" in table
+    table = ablation.tables(report | {"has_bfloat16": False, "devices": 2})
+    assert "| program | 45 | 10.00x | **30.0x** |" in table and "no units" in table and "of the 2 devices" in table
+    assert "No rung" not in ablation.tables(report | {"has_bfloat16": True, "devices": 1})
 
 
 def test_every_rung_plays_the_moves_that_it_counts(monkeypatch):

@@ -3,6 +3,7 @@
 import functools
 import weakref
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import tyro
@@ -235,6 +236,27 @@ def test_a_spoilt_cache_is_no_cache(tmp_path, monkeypatch, spoilt):
     cache.write_text(spoilt)
     tuned = autotune.tune(CONFIG, devices.make_mesh(2), minutes=1.0, cache=cache, say=lambda line: None)
     assert autotune.sizes_of(tuned) == autotune.sizes_of(CONFIG)
+
+
+def test_a_rate_is_of_chunks_as_the_run_makes_them_after_one_that_learns(monkeypatch):
+    """Tiny: 8 games, rollouts of 4, two iterations a chunk; the clock goes on by a second a chunk, eight in all."""
+    calls = []
+    run = SimpleNamespace(init=lambda: 0, program=lambda state: (state + 1, calls.append(state)))
+    asked = []
+    monkeypatch.setattr(autotune, "assemble", lambda config, mesh, say: asked.append(config) or run)
+    monkeypatch.setattr(autotune.time, "perf_counter", lambda: float(len(calls)))
+    monkeypatch.setattr(autotune, "TIMED_SECONDS", 7.5)
+    warm_up = -(-(CONFIG.iterations_to_learn + 1) // 2)
+    assert autotune._measure(CONFIG, devices.make_mesh(2)) == 8 * 4 * 2  # frames a chunk, one chunk a second
+    assert asked == [CONFIG] and CONFIG.iterations_per_chunk == 2
+    assert len(calls) == warm_up + 8 and 2 * warm_up > CONFIG.iterations_to_learn
+
+
+def test_what_is_kept_is_of_one_length_of_chunks():
+    mesh = devices.make_mesh(2)
+    longer = replace(CONFIG, iterations_per_chunk=3)
+    assert autotune._key(CONFIG, mesh) == autotune._key(replace(CONFIG, minutes=5.0), mesh)
+    assert autotune._key(CONFIG, mesh) != autotune._key(longer, mesh)
 
 
 def test_frames_per_second_are_measured_on_the_real_program(monkeypatch):

@@ -219,8 +219,10 @@ def test_the_commit_is_that_of_the_clone_and_none_outside_of_one(monkeypatch, tm
 
 
 def test_the_command_is_told_without_the_folders_of_its_owner(monkeypatch):
-    monkeypatch.setattr(report.sys, "argv", ["/home/me/scripts/benchmark.py", "--out", "/home/me/new.json", "--quick"])
-    assert report.machine()["command"] == "python benchmark.py --out new.json --quick"
+    monkeypatch.setattr(
+        report.sys, "argv", ["scripts/benchmark.py", "--out", "/home/me/new.json", "--compare=/me/a.json"]
+    )
+    assert report.machine()["command"] == "python scripts/benchmark.py --out new.json --compare=a.json"
 
 
 def test_a_regression_is_named_and_the_exit_status_says_so(measured, capsys, tmp_path):
@@ -231,20 +233,31 @@ def test_a_regression_is_named_and_the_exit_status_says_so(measured, capsys, tmp
     assert "regression: search: a case: ours: from 100 to 80" in shown and "2 figures, 1 of them worse" in shown
 
 
-def test_a_report_of_other_cases_is_one_sentence_and_status_2(measured, capsys, tmp_path):
-    old = as_report(record(80.0) | {"suite": "learner"}) | {"machine": report.machine()}
+@pytest.mark.parametrize(
+    ("other", "suite", "sentence"),
+    [
+        ({"suite": "learner"}, "all", "nothing was compared"),
+        ({"case": "another"}, "search", "nothing was compared"),
+        ({"suite": "learner"}, "search", "has no figure of --suite search"),
+    ],
+)
+def test_a_report_of_other_cases_is_one_sentence_and_status_2(other, suite, sentence, measured, capsys, tmp_path):
+    old = as_report(record(80.0) | other) | {"machine": report.machine()}
     (tmp_path / "old.json").write_text(json.dumps(old))
-    assert report_errors(benchmark.main, ["--json", "--compare", str(tmp_path / "old.json")]) == 2
-    assert "nothing was compared" in capsys.readouterr().err
+    assert report_errors(benchmark.main, ["--suite", suite, "--json", "--compare", str(tmp_path / "old.json")]) == 2
+    assert sentence in capsys.readouterr().err
 
 
 NO_MEDIAN = json.dumps(as_report(record(1.0))).replace("median", "mean")
 NO_HARDWARE = json.dumps(as_report(record(1.0)) | {"machine": {}})
 
 
-@pytest.mark.parametrize(
-    "content", [None, "no JSON", "[]", '{"results": []}', '{"machine": {}, "results": [{}]}', NO_MEDIAN, NO_HARDWARE]
-)
+NO_RATES = json.dumps(as_report(record(1.0) | {"rates": []}))
+ZERO = json.dumps(as_report(record(0.0, spread=0.1)))
+DAMAGED = ["no JSON", "[]", '{"results": []}', '{"machine": {}, "results": [{}]}']
+
+
+@pytest.mark.parametrize("content", [None, *DAMAGED, NO_MEDIAN, NO_HARDWARE, NO_RATES, ZERO])
 def test_a_file_that_is_no_report_is_one_sentence_and_status_2(content, capsys, tmp_path):
     file = tmp_path / "old.json"
     if content is not None:
@@ -297,7 +310,7 @@ def test_all_devices_are_as_many_as_divide_games_and_batch(nothing_compiles, mon
     monkeypatch.setattr(ours, "iteration", lambda config, num_devices: asked.append(num_devices))
     monkeypatch.setattr(jax, "device_count", lambda: 6)
     for case in suites.iteration(False):
-        assert case.name.endswith(", 4 of 6 devices")
+        assert "4 of 6" in case.note and "4 of 6" not in case.name  # by which reports are compared
         case.make()
     assert set(asked) == {1, 4}
     monkeypatch.setattr(memory, "run_apart", lambda case, num_devices: {memory.ESTIMATE: 1, memory.PLANNED: 1})

@@ -413,11 +413,14 @@ def test_what_stops_a_report_costs_no_chapter_before_it(error, status, tmp_path,
         raise error
 
     monkeypatch.setattr(chapters, "measure", measure)
-    assert report_errors(hardware_report.main, ["--out", str(tmp_path)]) == status
-    text = (tmp_path / "report.md").read_text()
+    (tmp_path / "report.md").write_text("older")
+    assert report_errors(hardware_report.main, ["--overwrite", "--out", str(tmp_path)]) == status
+    assert (tmp_path / "report.md").read_text() == "older"
+    stopped = tmp_path / "stopped-report.md"
+    text = stopped.read_text()
     assert "## 1. Hardware and versions" in text and "## 2. The first chapter" in text and "- Something was" in text
     assert text.splitlines()[-1].startswith("Stopped before its end, after 0.0 minutes")
-    assert f"report: {tmp_path / 'report.md'}" in capsys.readouterr().out
+    assert f"report: {stopped}" in capsys.readouterr().out
 
 
 def test_a_report_holds_every_chapter_plot_and_a_conclusion(tmp_path, monkeypatch):

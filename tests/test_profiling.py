@@ -162,13 +162,20 @@ def test_a_real_trace_opens_and_its_operations_are_those_of_the_program(tmp_path
     table = (tmp_path / "scopes.md").read_text()
     assert "| rollout |" in table and "| update |" in table
 
-    assert "opens in" in profiler.report(None) and "|" not in profiler.report("")
+    leave_an_earlier_trace(tmp_path)
+    assert str(trace) in profiler.report(None) and "|" not in profiler.report("")
+    assert not (tmp_path / "scopes.md").exists()  # of another program than this trace's, for all that is known
+
+
+def leave_an_earlier_trace(directory):
+    """As an earlier session of the run did."""
+    earlier = directory / "plugins/profile/2026_01_01/perfetto_trace.json.gz"
+    earlier.parent.mkdir(parents=True)
+    earlier.write_bytes(gzip.compress(b'{"traceEvents": []}'))
 
 
 def test_a_run_that_ended_too_soon_says_so_though_an_earlier_trace_is_there(tmp_path):
-    earlier = tmp_path / "plugins/profile/2026_01_01/perfetto_trace.json.gz"
-    earlier.parent.mkdir(parents=True)
-    earlier.write_bytes(gzip.compress(b'{"traceEvents": []}'))
+    leave_an_earlier_trace(tmp_path)
     with ChunkProfiler(tmp_path) as profiler, profiler.chunk():
         pass
     assert profiler.report(PROGRAM).endswith("give it more --minutes")

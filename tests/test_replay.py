@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import replay
+from muzero_jax import bits, replay
 from muzero_jax.types import Transition
 from tests.reference.replay import Replay
 from tests.reference.windows import make_window
@@ -101,6 +101,13 @@ def test_bools_lie_in_the_ring_eight_to_a_byte_and_come_back_as_they_were():
     np.testing.assert_array_equal(window.legal_action_mask, legal.swapaxes(0, 1))
     shapes = replay.frame_shapes(ring, (2, 3, 3))
     assert jax.tree.map(lambda x, y: (x.shape, x.dtype) == (y.shape, y.dtype), shapes, frame) == (True,) * len(frame)
+
+
+def test_what_is_no_bool_is_not_packed_and_uint8_which_looks_packed_is_refused():
+    floats = jnp.ones((T, B, 2))
+    assert bits.unpack(bits.pack(floats, 2), (2,)) is floats
+    with pytest.raises(ValueError, match="uint8"):
+        bits.pack(floats.astype(jnp.uint8), 2)
 
 
 def test_a_ring_that_is_no_multiple_of_the_rollout_is_refused():

@@ -38,6 +38,7 @@ class Case(NamedTuple):
     make: Callable[[], dict[str, Variant]]  # builds and compiles; called when the case's turn has come
     ratios: tuple[Ratio, ...] = ()
     ours: frozenset[str] = frozenset()  # the variants whose rates `--compare` judges
+    note: str = ""  # what a reader should know of it
 
 
 class Effort(NamedTuple):
@@ -102,6 +103,7 @@ def measure(case: Case, effort: Effort) -> dict[str, Any]:
     return {
         "suite": case.suite,
         "case": case.name,
+        "note": case.note,
         "unit": case.unit,
         "higher_is_better": True,
         "rates": {

@@ -2,9 +2,11 @@
 
 import os
 import platform
+import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +15,8 @@ from typing import Any
 from muzero_jax import devices
 
 Record = dict[str, Any]
-ROOT = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parent.parent.parent
+CODE = ("muzero_jax", "experiments", "scripts")
 TOLERANCE = 0.1
 """A figure that has fallen by more than this, beyond the spread of both reports, is a regression."""
 
@@ -28,17 +31,26 @@ def machine() -> Record:
         "python": platform.python_version(),
         "versions": {package: version(package) for package in packages},
         "commit": commit(),
-        "command": " ".join(["python", *(Path(x).name if Path(x).is_absolute() else x for x in sys.argv)]),
+        "command": command(sys.argv),
     }
 
 
+def command(arguments: Sequence[str]) -> str:
+    """What was called, without the folders of who called it."""
+    return shlex.join(["python", *(re.sub(r"(^|=)/.*/", r"\1", argument) for argument in arguments)])
+
+
 def commit() -> str | None:
-    """What git calls the code that is measured, "-dirty" if it was changed since; None outside of a clone."""
+    """The commit whose code is measured, with "-dirty" if the code was changed since; None outside of a clone."""
+
+    def git(*asked: str) -> subprocess.CompletedProcess:
+        return subprocess.run(["git", *asked], cwd=ROOT, capture_output=True, text=True)
+
     try:
-        asked = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-        return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    except (subprocess.SubprocessError, OSError):
+        head, changed = git("rev-parse", "--short", "HEAD"), git("diff", "--quiet", "HEAD", "--", *CODE)
+    except OSError:  # no git
         return None
+    return None if head.returncode else head.stdout.strip() + ("-dirty" if changed.returncode else "")
 
 
 def table(records: list[Record]) -> str:
@@ -47,7 +59,8 @@ def table(records: list[Record]) -> str:
 
 
 def _case_table(record: Record) -> str:
-    lines = [f"**{record['suite']}**: {record['case']}", "", f"| | {record['unit']} | spread |", "|---|---|---|"]
+    note = f" ({record['note']})" if record.get("note") else ""
+    lines = [f"**{record['suite']}**: {record['case']}{note}", "", f"| | {record['unit']} | spread |", "|---|---|---|"]
     lines += [
         f"| {name} | {rate['median']:,.{_digits(rate['median'])}f} | {rate['spread']:.0%} |"
         for name, rate in record["rates"].items()
@@ -83,9 +96,11 @@ def figures(report: Record, *, same_machine: bool) -> Iterator[tuple[str, Record
 def is_whole(report: Any) -> bool:
     """Whether what was read as JSON has all that `compare` asks of an older report."""
     try:
-        medians = [figure["median"] + figure["spread"] for _, figure, _ in figures(report, same_machine=True)]
-        return isinstance(report["machine"]["hardware"], str) and all(median > 0 for median in medians)
-    except (KeyError, TypeError):
+        found = [(figure["median"], figure["spread"]) for _, figure, _ in figures(report, same_machine=True)]
+        suites = [record["suite"] for record in report["results"]]
+        texts = [report["machine"]["hardware"], *suites]
+        return all(isinstance(x, str) for x in texts) and all(median > 0 and spread >= 0 for median, spread in found)
+    except (KeyError, TypeError, AttributeError):
         return False
 
 

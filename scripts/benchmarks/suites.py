@@ -102,11 +102,11 @@ PROGRAMS = {"self-play": "self_play", "learner": "learning", "iteration": "itera
 def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> Case:
     """A case of the variants that its ratios ask about; and of runs' own arithmetic where that is not the config's.
 
-    "All devices" are as many as divide the sizes, as in a run; where that is not all, the case is called so.
+    "All devices" are as many as divide the sizes, as in a run.
     """
     available = jax.device_count()
     count = devices.largest_divisor(available, *config.shared_sizes)
-    name += f", {count} of {available} devices" if count < available else ""
+    note = f"all devices: {count} of {available}, as no more divide the sizes" if count < available else ""
     automatic = replace(config, network=replace(config.network, compute_dtype="auto"))
     if ratios[0].numerator == ALL and precision.resolve("auto").compute_dtype != config.network.compute_dtype:
         ratios += (Ratio(AUTO, PLAIN, ratios[0].aim), Ratio(AUTO, ALL, judged=False))
@@ -120,7 +120,7 @@ def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> C
     }
     asked = {variant for ratio in ratios for variant in (ratio.numerator, ratio.denominator)}
     return Case(
-        suite, name, UNITS[suite], lambda: {v: make() for v, make in makers.items() if v in asked}, ratios, OURS
+        suite, name, UNITS[suite], lambda: {v: make() for v, make in makers.items() if v in asked}, ratios, OURS, note
     )
 
 

@@ -60,7 +60,7 @@ def prepare(file: Path, overwrite: bool) -> None:
 
 def write(sections: Sequence[Section], file: Path, end: str) -> None:
     """Writes `file`, whose last line is `end`, and each plot as <stem>-<name>.png beside it."""
+    write_whole(file, document(sections, file.stem, end))
     for content in sections:
         for plot in content.plots:
             draw(plot, file.with_name(f"{file.stem}-{plot.name}.png"))
-    write_whole(file, document(sections, file.stem, end))

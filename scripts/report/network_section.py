@@ -98,15 +98,16 @@ def _candidates(
     candidates = on_jax(machine, infer, params, *inputs)
     if machine.accelerator is not None:
         candidates[COPIES] = _with_copies(machine.accelerator, infer, params, inputs)
-    if len(machine.devices) > 1 and batch % len(machine.devices) == 0:
-        candidates[ALL_DEVICES] = _over_all(machine, infer, params, inputs)
+    count = devices.largest_divisor(len(machine.devices), batch)
+    if count > 1:
+        candidates[ALL_DEVICES] = _split(machine, count, infer, params, inputs)
     if network.kind == "mlp":
         candidates |= _plain(machine, params, inputs)
     return candidates
 
 
-def _over_all(machine: Machine, infer: Inference, params: Params, inputs: tuple) -> Candidate:
-    mesh = devices.make_mesh(len(machine.devices))
+def _split(machine: Machine, count: int, infer: Inference, params: Params, inputs: tuple) -> Candidate:
+    mesh = devices.make_mesh(count)
     split = NamedSharding(mesh, PartitionSpec(devices.AXIS))
     arguments = jax.device_put(params, NamedSharding(mesh, PartitionSpec())), *jax.device_put(inputs, split)
     return On(machine.device, partial(infer, *arguments))
@@ -158,7 +159,8 @@ def network_section(plan: Plan, times: Mapping[str, Times]) -> Section:
     text = (
         "Time of one call: one initial and one recurrent inference of the whole batch as one program, float32, inputs "
         "and parameters on the device. NumPy and PyTorch (eager) compute the MLP from the same parameters; a test "
-        "holds NumPy to the same numbers. Where the machine has several devices, the batch is also split over all."
+        "holds NumPy to the same numbers. Where the machine has several devices, the batch is also split over all "
+        "that divide it."
     )
     return Section("The MuZero network by batch size", text, tables, plots, findings, headlines)
 

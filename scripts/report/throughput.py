@@ -44,7 +44,7 @@ ONE, ALL, NETWORK_ALONE = "one device", "all devices", "network alone"
 
 
 def measure_search(config: Config, games: int, num_devices: int, say: Say) -> Measured:
-    """The search of fresh games on one device and on all, and the network's part of it on one."""
+    """The search of fresh games on one device and on all that divide them, and the network's part of it on one."""
     say(f"{describe(config)}, {games} games")
     parts = training.make_parts(config)
     params = noisy_params(parts.model)
@@ -52,8 +52,9 @@ def measure_search(config: Config, games: int, num_devices: int, say: Say) -> Me
     positions = jax.vmap(parts.environment.observe)(states), states.legal_action_mask
     simulations = config.search.num_simulations
     programs = {ONE: _compiled_search(parts, params, positions, 1)}
-    if num_devices > 1 and games % num_devices == 0:
-        programs[ALL] = _compiled_search(parts, params, positions, num_devices)
+    count = devices.largest_divisor(num_devices, games)
+    if count > 1:
+        programs[ALL] = _compiled_search(parts, params, positions, count)
     candidates: dict[str, Candidate] = {name: partial(program, *inputs) for name, (program, inputs) in programs.items()}
     candidates[NETWORK_ALONE] = partial(network_calls(parts, simulations), params, positions[0])
     memory = programs[ONE][0].memory_analysis()
@@ -74,12 +75,14 @@ def measure_learner(config: Config, num_devices: int, say: Say) -> Measured:
     parts = training.make_parts(config)
     state = filled_state(config, parts)
     programs = {ONE: _compiled_learner(config, parts, state, devices.make_mesh(1))}
-    batch, games = config.optimiser.batch_size, config.self_play.num_envs
-    if num_devices > 1 and batch % num_devices == 0 and games % num_devices == 0:
-        programs[ALL] = _compiled_learner(config, parts, state, devices.make_mesh(num_devices))
+    count = devices.largest_divisor(num_devices, *config.shared_sizes)
+    if count > 1:
+        programs[ALL] = _compiled_learner(config, parts, state, devices.make_mesh(count))
     candidates: dict[str, Candidate] = {name: partial(program, *inputs) for name, (program, inputs) in programs.items()}
     memory = programs[ONE][0].memory_analysis()
-    return Measured(config, batch, config.optimiser.updates_per_iteration, measure_in_turn(candidates), memory)
+    return Measured(
+        config, config.optimiser.batch_size, config.optimiser.updates_per_iteration, measure_in_turn(candidates), memory
+    )
 
 
 def _compiled_learner(config: Config, parts: Parts, state: TrainState, mesh: Mesh):

@@ -14,8 +14,9 @@ def throughput_section(searches: Sequence[Measured], learners: Sequence[Measured
     text = (
         "Search of fresh games in self-play's own configuration, and gradient steps as an iteration makes them "
         "(drawing windows from a filled ring, symmetries, targets, gradient, optimiser). On all devices the same games "
-        "or windows are split over them. The network alone is one initial and as many recurrent inferences as the "
-        "search makes, in a loop on one device: its share of the search's time says how little the tree costs."
+        "or windows are split over as many as divide them. The network alone is one initial and as many recurrent "
+        "inferences as the search makes, in a loop on one device: its share of the search's time says how little the "
+        "tree costs."
     )
     return Section(
         "Search and training-step throughput",
