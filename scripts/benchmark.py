@@ -28,7 +28,7 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--suite", choices=(*SUITES, "all"), default="all")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument(
-        "--quick", action="store_true", help="fewer cases and rounds: half a minute a suite, memory three"
+        "--quick", action="store_true", help="fewer cases and rounds: half a minute a suite, memory a minute"
     )
     parser.add_argument("--out", type=Path, help="also write the JSON to this file, after every case")
     parser.add_argument(
