@@ -20,7 +20,7 @@ from muzero_jax.types import TrainState
 
 MARGIN = 1.25
 """An estimate refuses a run only if it is this many times what is available."""
-RUNTIME_BYTES = 37 * 2**20
+RUNTIME_BYTES = 31 * 2**20
 """Scratch of the process, which its devices share. This and the next four are of a CPU, fitted to `train.py`'s runs on
 Linux with glibc (docs/performance.md)."""
 SAVING_BYTES = 13 * 2**20
