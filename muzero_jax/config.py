@@ -183,7 +183,7 @@ class Config:
     autotune: bool = False
     """first find the num_envs, rollout_length and batch_size with most frames/s here, at the same replay ratio"""
     autotune_minutes: float = 3.0
-    """time for that, on top of minutes; a result is kept and found again"""
+    """time for that, on top of minutes; sizes begun are measured to the end; a result is kept and found again"""
     iterations_per_chunk: int = 2
     """iterations that one compiled call runs; progress is shown and Ctrl-C heeded between chunks. On several CPU
     devices XLA's memory grows with it"""

@@ -97,7 +97,8 @@ class ChunkProfiler:
         """
         if not (self._directory and self._has_traced):
             return "nothing was profiled: the run ended before a whole chunk had learned; give it more --minutes"
-        newest = max(self._directory.glob("plugins/profile/*/perfetto_trace.json.gz"))  # folders are named by time
+        traces = self._directory.glob("plugins/profile/*/perfetto_trace.json.gz")
+        newest = max(traces, key=lambda trace: trace.stat().st_mtime)  # folders' names are local times, which go back
         told = f"profile: {newest} opens in https://ui.perfetto.dev"
         (self._directory / "scopes.md").unlink(missing_ok=True)
         if not program_text:

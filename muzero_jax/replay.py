@@ -3,7 +3,7 @@
 Time-major because a rollout arrives as [T, B, ...] and goes in by one contiguous write; batch-major rings were 11-15
 times slower to add to. All draws of an iteration are made at once, so the weights over the ring are summed once an
 iteration, not once an update. Weights are integers: their cumulative sum is exact (`config` keeps it below 2^31).
-Boards and legal moves lie in the ring as bits (`pack`): as bools they would be most of it.
+Observations of bools and legal moves lie in the ring as bits (`pack`): a byte each, they would be most of it.
 """
 
 from functools import partial

@@ -64,6 +64,18 @@ def results(suites: tuple[str, ...], quick: bool) -> Iterator[dict[str, Any]]:
             yield from (measuring.measure(case, effort) for case in measured[suite](quick))
 
 
+def coming(suites: tuple[str, ...], quick: bool) -> dict[str, Any]:
+    """The outline of the report to come, without a figure; nothing is measured or compiled for it."""
+    from scripts.benchmarks import measuring
+    from scripts.benchmarks import memory as memory_suite
+    from scripts.benchmarks.suites import SUITES as measured
+
+    cases = [case for suite in suites if suite != "memory" for case in measured[suite](quick)]
+    runs = memory_suite.runs(quick) if "memory" in suites else ()
+    outlines = [*map(measuring.outline, cases), *(memory_suite.outline(memory_suite.run_name(*run)) for run in runs)]
+    return {"machine": {"hardware": devices.describe_device()}, "results": outlines}
+
+
 def measure(suites: tuple[str, ...], quick: bool, out: Path | None, tables: TextIO) -> dict[str, Any]:
     """The report; shows each case in `tables` and keeps all so far in `out`, so that what stops it costs one case."""
     new = {"machine": report.machine(), "quick": quick, "results": []}
@@ -87,12 +99,16 @@ def main(arguments: list[str]) -> int:
     options = read_arguments(arguments)
     old = read_report(options.compare) if options.compare else None
     suites = SUITES if options.suite == "all" else (options.suite,)
-    if old and {record["suite"] for record in old["results"]}.isdisjoint(suites):
-        raise ValueError(f"{options.compare} has no figure of --suite {options.suite}; name a report that has some")
     out = options.out.resolve() if options.out else None  # links followed: the rename would replace one
     if out:
         check_writable(out, "--out")
     devices.configure_devices()
+    if old and not report.shared(coming(suites, options.quick), old):
+        raise ValueError(
+            f"nothing of --suite {options.suite}{' --quick' * options.quick} can be compared with {options.compare}: "
+            "it has none of these cases (--quick has some of its own), or is of other hardware, between which only "
+            "ratios are compared, and those on all devices only where they are as many; name another report"
+        )
     new = measure(suites, options.quick, out, sys.stderr if options.json else sys.stdout)
     if options.json:
         print(json.dumps(new, indent=2))
@@ -101,11 +117,8 @@ def main(arguments: list[str]) -> int:
     compared, slower = report.compare(new, old)
     for sentence in slower:
         print(f"regression: {sentence}", file=sys.stderr)
-    if not compared:
-        raise ValueError(
-            f"nothing was compared: {options.compare} holds none of these cases, or is of other hardware, for which "
-            "rates and memory are not compared; name another report"
-        )
+    if not compared:  # memory, that is, where the system does not tell it
+        raise ValueError(f"nothing was compared with {options.compare}: this machine does not tell what a run holds")
     print(f"compared with {options.compare}: {compared} figures, {len(slower)} of them worse", file=sys.stderr)
     return EXIT_REGRESSION if slower else 0
 

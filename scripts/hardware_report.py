@@ -37,30 +37,29 @@ def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     a = tyro.cli(Arguments, args=arguments, description=__doc__)
     devices.configure_devices()
-    from scripts.benchmarks.report import command as told
+    from scripts.benchmarks.report import command
     from scripts.report import chapters, machine, markdown, plan
     from scripts.report.interference import Interference
 
     out = a.out or Path("reports") / machine.folder_name(datetime.date.today())
     file = out if out.suffix == ".md" else out / "report.md"
     markdown.prepare(file, a.overwrite)
-    command = told(["scripts/hardware_report.py", *arguments])
-    begun, start = datetime.datetime.now(), time.perf_counter()
-    found = machine.find_machine()
+    start, found = time.perf_counter(), machine.find_machine()
+    told = machine.hardware_table(found, command([__file__, *arguments]), datetime.datetime.now())
     sizes = plan.choose(quick_look=a.quick, accelerator=found.accelerator is not None)
     others, sections = Interference(), []
 
-    def write(file: Path, end: str) -> None:
-        machine_section = machine.hardware_section(found, command, begun, others)
-        markdown.write([machine_section, *sections], file, f"{end} {(time.perf_counter() - start) / 60:.1f} minutes.")
-        print(f"report: {file}")
+    def write(target: Path, end: str) -> None:
+        first = machine.hardware_section(told, others)
+        markdown.write([first, *sections], target, f"{end} {(time.perf_counter() - start) / 60:.1f} minutes.")
+        print(f"report: {target}")
 
     try:
         for section in chapters.measure(found, sizes, others, partial(print, flush=True)):
             sections.append(section)
     except BaseException:  # Ctrl-C, or a chapter that failed: it costs no chapter before it, and no older report
         if sections:
-            write(file.with_name(f"stopped-{file.name}"), "Stopped before its end, after")
+            write(markdown.free_name(file), "Stopped before its end, after")
         raise
     write(file, "Measured in")
     return 0

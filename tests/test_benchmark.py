@@ -137,6 +137,16 @@ def test_between_machines_ratios_are_compared_and_rates_are_not():
     assert "ours / theirs: from 2 to 1" in sentence
 
 
+def test_figures_on_all_devices_are_compared_only_with_those_on_as_many():
+    def on(count, speedup):
+        ratio = record(1.0, ratio=speedup)["ratios"][0] | {"numerator": suites.ALL, "denominator": suites.ONE}
+        return as_report(record(1.0) | {"num_devices": count, "ratios": [ratio]}, hardware=f"{count} devices")
+
+    assert report.compare(on(1, 1.0), on(2, 2.0)) == (0, [])
+    (sentence,) = worsened(on(2, 1.0), on(2, 2.0))
+    assert sentence.startswith("search: a case: ours, 2 devices / ours, 1 device: from 2 to 1")
+
+
 def test_memory_that_grew_is_a_regression_and_memory_that_shrank_is_none():
     small, large = (as_report(record(size, higher_is_better=False)) for size in (100.0, 150.0))
     assert len(worsened(large, small)) == 1
@@ -155,6 +165,7 @@ def test_a_case_that_only_one_report_has_is_not_compared():
 @pytest.fixture
 def measured(monkeypatch):
     monkeypatch.setattr(benchmark, "results", lambda suites, quick: iter([record(80.0)]))
+    monkeypatch.setattr(benchmark, "coming", lambda suites, quick: as_report(record(80.0)))
 
 
 def stopped_by(error, after=2):
@@ -218,11 +229,16 @@ def test_the_commit_is_that_of_the_clone_and_none_outside_of_one(monkeypatch, tm
     assert report.commit() is None
 
 
+def test_the_commit_of_a_repository_that_holds_a_copy_of_ours_is_not_told(monkeypatch):
+    monkeypatch.setattr(report, "ROOT", report.ROOT / "scripts")
+    assert report.commit() is None
+
+
 def test_the_command_is_told_without_the_folders_of_its_owner(monkeypatch):
-    monkeypatch.setattr(
-        report.sys, "argv", ["scripts/benchmark.py", "--out", "/home/me/new.json", "--compare=/me/a.json"]
-    )
-    assert report.machine()["command"] == "python scripts/benchmark.py --out new.json --compare=a.json"
+    told = ["--out", "/home/me/new/", "--compare=/me/a.json", "../me/b", "~/c", "docs/d.json", "--quick"]
+    monkeypatch.setattr(report.sys, "argv", ["/home/me/scripts/benchmark.py", *told])
+    command = "python scripts/benchmark.py --out new --compare=a.json b c docs/d.json --quick"
+    assert report.machine()["command"] == command
 
 
 def test_a_regression_is_named_and_the_exit_status_says_so(measured, capsys, tmp_path):
@@ -233,19 +249,44 @@ def test_a_regression_is_named_and_the_exit_status_says_so(measured, capsys, tmp
     assert "regression: search: a case: ours: from 100 to 80" in shown and "2 figures, 1 of them worse" in shown
 
 
+BASELINES = report.ROOT / "docs/results/benchmark-two-intel-cores"
+
+
 @pytest.mark.parametrize(
-    ("other", "suite", "sentence"),
+    ("suite", "baseline"),
     [
-        ({"suite": "learner"}, "all", "nothing was compared"),
-        ({"case": "another"}, "search", "nothing was compared"),
-        ({"suite": "learner"}, "search", "has no figure of --suite search"),
+        ("learner", "search.json"),
+        ("memory", "memory.json"),  # of other hardware, so no figure of it travels
+        ("learner --quick", "learner.json"),  # whose cases are not the quick ones
+        ("all", "nobodys.json"),
     ],
 )
-def test_a_report_of_other_cases_is_one_sentence_and_status_2(other, suite, sentence, measured, capsys, tmp_path):
-    old = as_report(record(80.0) | other) | {"machine": report.machine()}
-    (tmp_path / "old.json").write_text(json.dumps(old))
-    assert report_errors(benchmark.main, ["--suite", suite, "--json", "--compare", str(tmp_path / "old.json")]) == 2
-    assert sentence in capsys.readouterr().err
+def test_nothing_in_common_is_one_sentence_and_status_2_before_anything_is_measured(
+    suite, baseline, monkeypatch, capsys, tmp_path
+):
+    (tmp_path / "nobodys.json").write_text(json.dumps(as_report(record(1.0) | {"case": "another"})))
+    monkeypatch.setattr(benchmark, "results", lambda suites, quick: pytest.fail("too late"))
+    monkeypatch.setattr(benchmark.devices, "describe_device", lambda: "another machine")
+    file = (tmp_path if baseline == "nobodys.json" else BASELINES) / baseline
+    assert report_errors(benchmark.main, ["--suite", *suite.split(), "--compare", str(file)]) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert sentence.startswith(f"error: nothing of --suite {suite} can be compared with {file}: ")
+
+
+@pytest.mark.parametrize("suite", benchmark.SUITES)
+def test_our_own_reports_are_compared_with_on_such_a_machine(suite, monkeypatch):
+    old = benchmark.read_report(BASELINES / f"{suite}.json")
+    monkeypatch.setattr(benchmark.devices, "describe_device", lambda: old["machine"]["hardware"])
+    monkeypatch.setattr(suites.precision, "has_amx", lambda: True)
+    coming = benchmark.coming((suite,), False)
+    assert {name for name, *_ in report.shared(coming, old)} == {name for name, *_ in report.shared(old, old)}
+
+
+def test_figures_that_turn_out_to_be_missing_are_no_silent_success(measured, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(benchmark, "results", lambda suites, quick: iter([record(80.0) | {"rates": {}, "ratios": []}]))
+    (tmp_path / "old.json").write_text(json.dumps(as_report(record(80.0))))
+    assert report_errors(benchmark.main, ["--json", "--compare", str(tmp_path / "old.json")]) == 2
+    assert "error: nothing was compared with " in capsys.readouterr().err
 
 
 NO_MEDIAN = json.dumps(as_report(record(1.0))).replace("median", "mean")
@@ -310,7 +351,7 @@ def test_all_devices_are_as_many_as_divide_games_and_batch(nothing_compiles, mon
     monkeypatch.setattr(ours, "iteration", lambda config, num_devices: asked.append(num_devices))
     monkeypatch.setattr(jax, "device_count", lambda: 6)
     for case in suites.iteration(False):
-        assert "4 of 6" in case.note and "4 of 6" not in case.name  # by which reports are compared
+        assert "4 of 6" in case.note and "4 of 6" not in case.name and case.num_devices == 4
         case.make()
     assert set(asked) == {1, 4}
     monkeypatch.setattr(memory, "run_apart", lambda case, num_devices: {memory.ESTIMATE: 1, memory.PLANNED: 1})
@@ -444,9 +485,9 @@ def test_a_memory_run_in_a_process_of_its_own_is_planned_and_measured():
 
 def test_the_memory_suite_sets_the_plan_beside_what_was_held_where_that_can_be_measured():
     found = {memory.ESTIMATE: 8 * 2**20, memory.PLANNED: 6 * 2**20}
-    ratios = memory.record("a run", found | {memory.MEASURED: 4 * 2**20})["ratios"]
+    ratios = memory.figures(found | {memory.MEASURED: 4 * 2**20})["ratios"]
     assert [(r["numerator"], r["median"]) for r in ratios] == [
         (memory.PLANNED, 1.5),
         (memory.ESTIMATE, 2.0),
     ]
-    assert memory.record("a run", found)["ratios"] == []
+    assert memory.figures(found)["ratios"] == []

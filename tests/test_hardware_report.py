@@ -20,6 +20,7 @@ from scripts.benchmarks.workloads import noisy_params
 from scripts.report import (
     arithmetic_section,
     chapters,
+    formatting,
     interference,
     machine,
     markdown,
@@ -421,6 +422,8 @@ def test_what_stops_a_report_costs_no_chapter_before_it(error, status, tmp_path,
     assert "## 1. Hardware and versions" in text and "## 2. The first chapter" in text and "- Something was" in text
     assert text.splitlines()[-1].startswith("Stopped before its end, after 0.0 minutes")
     assert f"report: {stopped}" in capsys.readouterr().out
+    report_errors(hardware_report.main, ["--overwrite", "--out", str(tmp_path)])
+    assert stopped.read_text() == text and (tmp_path / "stopped-2-report.md").exists()
 
 
 def test_a_report_holds_every_chapter_plot_and_a_conclusion(tmp_path, monkeypatch):
@@ -430,7 +433,9 @@ def test_a_report_holds_every_chapter_plot_and_a_conclusion(tmp_path, monkeypatc
     said = []
     found, others = machine.find_machine(), Interference()
     sections = list(chapters.measure(found, TINY, others, said.append, run=lambda plan, say: RUN))
-    sections.insert(0, machine.hardware_section(found, "command", datetime.datetime.now(), others))
+    assert sections[-1].title == "Peak memory"  # of all chapters
+    told = machine.hardware_table(found, "command", datetime.datetime.now())
+    sections.insert(0, machine.hardware_section(told, others))
     markdown.write(sections, tmp_path / "report.md", end="Measured.")
     text = (tmp_path / "report.md").read_text()
     for word in (
@@ -454,11 +459,11 @@ def test_throughput_memory_and_utilisation_by_hand():
     memory = SimpleNamespace(argument_size_in_bytes=1024, output_size_in_bytes=2048, temp_size_in_bytes=0)
     samples = {ONE: Sample(2.0, 1.0, 4.0), ALL: Sample(0.5, 0.4, 0.6), NETWORK_ALONE: Sample(1.0, 1.0, 1.0)}
     config = replace(CONFIG, network=replace(CONFIG.network, compute_dtype="float32"))
-    searched = Measured(config, size=8, units=8 * 4, times=samples, memory=memory)
+    searched = Measured(config, size=8, units=8 * 4, times=samples, memory=memory, num_devices=4)
     learned = Measured(config, size=8, units=2, times={ONE: samples[ONE]}, memory=memory)
     section = throughput_section([searched], [learned])
-    assert section.tables[0].rows[0][4:] == ("16 (8 to 32)", "64 (53.3 to 80)", "50%")  # 32 simulations in 2 s
-    assert section.tables[1].rows[0][3:] == ("1 (0.5 to 2) s", "1 (0.5 to 2)", "-")
+    assert section.tables[0].rows[0][4:] == ("16 (8 to 32)", "64 (53.3 to 80)", "4", "50%")  # 32 simulations in 2 s
+    assert section.tables[1].rows[0][3:] == ("1 (0.5 to 2) s", "1 (0.5 to 2)", "-", "-")
     assert "faster for search (hex 3x3, mlp 16x1, 8 games) (4x)" in section.headlines[0]
 
     found = machine.find_machine()
@@ -476,6 +481,12 @@ def test_throughput_memory_and_utilisation_by_hand():
     assert "float32 0.002 (JAX), bfloat16 0.008 (JAX)" in used.text
     assert work.updates(1) == 8 * 3 * (work.initial + 2 * work.recurrent)
     assert memory_section(found, [searched], []).tables[0].rows[0][1:] == ("1.0 KiB", "2.0 KiB", "0 B")
+
+
+def test_the_devices_that_share_a_size_are_those_that_divide_it():
+    assert formatting.devices_for([1, 4, 64], 2) == "2 of 2 (at 1: 1 of 2)"
+    assert formatting.devices_for([4, 16, 64], 12) == "8 of 12 (at 4: 4 of 12)"
+    assert formatting.devices_for([64, 16], 6) == "4 of 6"
 
 
 def test_an_accelerator_gets_larger_sizes_and_a_cpu_keeps_its_own():

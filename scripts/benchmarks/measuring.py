@@ -38,6 +38,7 @@ class Case(NamedTuple):
     make: Callable[[], dict[str, Variant]]  # builds and compiles; called when the case's turn has come
     ratios: tuple[Ratio, ...] = ()
     ours: frozenset[str] = frozenset()  # the variants whose rates `--compare` judges
+    num_devices: int | None = None  # of the variants on all devices, where there are any
     note: str = ""  # what a reader should know of it
 
 
@@ -93,6 +94,21 @@ def summary(samples: Sequence[float]) -> dict[str, Any]:
     return {"median": middle, "spread": (high - low) / 2 / middle}
 
 
+def outline(case: Case) -> dict[str, Any]:
+    """The case's record without its figures: what it will tell, and what of it `--compare` judges."""
+    asked = {variant for ratio in case.ratios for variant in (ratio.numerator, ratio.denominator)}
+    return {
+        "suite": case.suite,
+        "case": case.name,
+        "note": case.note,
+        "num_devices": case.num_devices,
+        "unit": case.unit,
+        "higher_is_better": True,
+        "rates": {name: {"judged": name in case.ours} for name in asked},
+        "ratios": [question._asdict() for question in case.ratios],
+    }
+
+
 def measure(case: Case, effort: Effort) -> dict[str, Any]:
     """The case's record: rates by variant, and each ratio as the median of the rounds' ratios."""
     rates = in_turn(case.make(), effort)
@@ -100,15 +116,7 @@ def measure(case: Case, effort: Effort) -> dict[str, Any]:
     for question in case.ratios:
         by_round = [a / b for a, b in zip(rates[question.numerator], rates[question.denominator], strict=True)]
         ratios.append(question._asdict() | summary(by_round))
-    return {
-        "suite": case.suite,
-        "case": case.name,
-        "note": case.note,
-        "unit": case.unit,
-        "higher_is_better": True,
-        "rates": {
-            name: summary(samples) | {"judged": name in case.ours, "samples": samples}
-            for name, samples in rates.items()
-        },
-        "ratios": ratios,
+    measured = {
+        name: summary(samples) | {"judged": name in case.ours, "samples": samples} for name, samples in rates.items()
     }
+    return outline(case) | {"rates": measured, "ratios": ratios}

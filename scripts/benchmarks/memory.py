@@ -39,12 +39,18 @@ CASES: dict[str, Callable[[], Config]] = {
 }
 
 
-def records(quick: bool) -> Iterator[dict[str, Any]]:
-    """One record a run: MiB per device, of one device and of as many as `train.py` would use."""
+def runs(quick: bool) -> Iterator[tuple[str, int]]:
+    """Each case on one device and on as many as `train.py` would use."""
     for case in list(CASES)[: 1 if quick else None]:
         counts = sorted({1, devices.largest_divisor(jax.device_count(), *CASES[case]().shared_sizes)})
         for count in counts[-1:] if quick else counts:
-            yield record(run_name(case, count), run_apart(case, count))
+            yield case, count
+
+
+def records(quick: bool) -> Iterator[dict[str, Any]]:
+    """One record a run: MiB per device."""
+    for case, count in runs(quick):
+        yield outline(run_name(case, count)) | figures(run_apart(case, count))
 
 
 def run_name(case: str, num_devices: int) -> str:
@@ -52,13 +58,15 @@ def run_name(case: str, num_devices: int) -> str:
     return f"{case}, {num_devices} device{'s' * (num_devices > 1)}"
 
 
-def record(name: str, found: dict[str, int]) -> dict[str, Any]:
-    """The figures of one run, and how near the plan came."""
+def outline(name: str) -> dict[str, Any]:
+    """The record of a run without its figures, of which `--compare` judges what was measured."""
+    told = {"suite": "memory", "case": name, "unit": "MiB per device", "higher_is_better": False}
+    return told | {"rates": {MEASURED: {"judged": True}}, "ratios": []}
+
+
+def figures(found: dict[str, int]) -> dict[str, Any]:
+    """What one run held, and how near the plan came."""
     return {
-        "suite": "memory",
-        "case": name,
-        "unit": "MiB per device",
-        "higher_is_better": False,
         "rates": {key: _exact(size / MIB) | {"judged": key == MEASURED} for key, size in found.items()},
         "ratios": [
             # A plan is no better for being higher, or lower.

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import re
 import shlex
 import subprocess
 import sys
@@ -36,21 +35,31 @@ def machine() -> Record:
 
 
 def command(arguments: Sequence[str]) -> str:
-    """What was called, without the folders of who called it."""
-    return shlex.join(["python", *(re.sub(r"(^|=)/.*/", r"\1", argument) for argument in arguments)])
+    """What was called, script first, without the folders of who called it."""
+    script, *others = arguments
+    return shlex.join(["python", f"scripts/{Path(script).name}", *map(_without_owner, others)])
+
+
+def _without_owner(argument: str) -> str:
+    flag, equals, value = argument.rpartition("=")
+    leads_outside = value.startswith(("/", "~")) or ".." in Path(value).parts
+    return f"{flag}{equals}{Path(value).name}" if leads_outside else argument
 
 
 def commit() -> str | None:
-    """The commit whose code is measured, with "-dirty" if the code was changed since; None outside of a clone."""
+    """The commit whose code is measured, with "-dirty" if the code was changed since; None outside of our clone."""
 
     def git(*asked: str) -> subprocess.CompletedProcess:
         return subprocess.run(["git", *asked], cwd=ROOT, capture_output=True, text=True)
 
     try:
-        head, changed = git("rev-parse", "--short", "HEAD"), git("diff", "--quiet", "HEAD", "--", *CODE)
+        head, above = git("rev-parse", "--short", "HEAD"), git("rev-parse", "--show-prefix").stdout.strip()
+        changed = git("diff", "--quiet", "HEAD", "--", *CODE).returncode
     except OSError:  # no git
         return None
-    return None if head.returncode else head.stdout.strip() + ("-dirty" if changed.returncode else "")
+    if head.returncode or above:  # no clone, or a folder of somebody else's
+        return None
+    return head.stdout.strip() + ("-dirty" if changed else "")
 
 
 def table(records: list[Record]) -> str:
@@ -83,14 +92,17 @@ def ratio_name(ratio: Record) -> str:
 def figures(report: Record, *, same_machine: bool) -> Iterator[tuple[str, Record, bool]]:
     """(name, figure, whether higher is better) of all that two reports have in common.
 
-    Ratios travel between machines, rates and memory do not.
+    Ratios travel between machines, rates and memory do not. What runs on all devices is named by their number, so
+    that it is compared only with what ran on as many.
     """
     for record in report["results"]:
-        prefix = f"{record['suite']}: {record['case']}: "
-        faster = record["higher_is_better"]
-        yield from ((prefix + ratio_name(ratio), ratio, faster) for ratio in record["ratios"])
+        found = [(ratio_name(ratio), ratio) for ratio in record["ratios"]]
         if same_machine:
-            yield from ((prefix + name, rate, faster) for name, rate in record["rates"].items())
+            found += record["rates"].items()
+        for name, figure in found:
+            number = record.get("num_devices")
+            told = name.replace("all devices", f"{number} devices") if number else name
+            yield f"{record['suite']}: {record['case']}: {told}", figure, record["higher_is_better"]
 
 
 def is_whole(report: Any) -> bool:
@@ -104,21 +116,24 @@ def is_whole(report: Any) -> bool:
         return False
 
 
-def compare(new: Record, old: Record) -> tuple[int, list[str]]:
-    """How many judged figures two reports share, and a sentence for each that worsened beyond TOLERANCE and spreads.
+def shared(new: Record, old: Record) -> list[tuple[str, Record, Record, bool]]:
+    """(name, new figure, older one, whether higher is better) of all that two reports share and that is judged.
 
-    Which are judged, the new report says; an older one need not.
+    Which are judged, the new report says, or the outline of one to come; an older one need not.
     """
     same_machine = new["machine"]["hardware"] == old["machine"]["hardware"]
     before = {name: figure for name, figure, _ in figures(old, same_machine=same_machine)}
-    compared, found = 0, []
-    for name, figure, higher_is_better in figures(new, same_machine=same_machine):
-        if name not in before or not figure["judged"]:
-            continue
-        compared += 1
-        was, now = before[name]["median"], figure["median"]
-        allowed = TOLERANCE + figure["spread"] + before[name]["spread"]
+    found = figures(new, same_machine=same_machine)
+    return [(name, now, before[name], faster) for name, now, faster in found if name in before and now["judged"]]
+
+
+def compare(new: Record, old: Record) -> tuple[int, list[str]]:
+    """How many judged figures two reports share, and a sentence for each that worsened beyond TOLERANCE and spreads."""
+    compared, found = shared(new, old), []
+    for name, figure, before, higher_is_better in compared:
+        was, now = before["median"], figure["median"]
+        allowed = TOLERANCE + figure["spread"] + before["spread"]
         worsened = 1 - (now / was if higher_is_better else was / now)
         if worsened > allowed:
             found.append(f"{name}: from {was:,.3g} to {now:,.3g}, {worsened:.0%} worse ({allowed:.0%} allowed)")
-    return compared, found
+    return len(compared), found

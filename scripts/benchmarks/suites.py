@@ -104,12 +104,14 @@ def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> C
 
     "All devices" are as many as divide the sizes, as in a run.
     """
-    available = jax.device_count()
-    count = devices.largest_divisor(available, *config.shared_sizes)
-    note = f"all devices: {count} of {available}, as no more divide the sizes" if count < available else ""
     automatic = replace(config, network=replace(config.network, compute_dtype="auto"))
     if ratios[0].numerator == ALL and precision.resolve("auto").compute_dtype != config.network.compute_dtype:
         ratios += (Ratio(AUTO, PLAIN, ratios[0].aim), Ratio(AUTO, ALL, judged=False))
+    asked = {variant for ratio in ratios for variant in (ratio.numerator, ratio.denominator)}
+    available = jax.device_count()
+    count = devices.largest_divisor(available, *config.shared_sizes)
+    too_many = ALL in asked and count < available
+    note = f"all devices: {count} of {available}, as no more divide the sizes" if too_many else ""
     theirs, own = (getattr(module, PROGRAMS[suite]) for module in (straightforward, ours))
     makers: dict[str, Callable[[], Variant]] = {
         PLAIN: lambda: theirs(config),
@@ -118,9 +120,15 @@ def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> C
         ALL: lambda: own(config, num_devices=count),
         AUTO: lambda: own(automatic, num_devices=count),
     }
-    asked = {variant for ratio in ratios for variant in (ratio.numerator, ratio.denominator)}
     return Case(
-        suite, name, UNITS[suite], lambda: {v: make() for v, make in makers.items() if v in asked}, ratios, OURS, note
+        suite,
+        name,
+        UNITS[suite],
+        lambda: {variant: make() for variant, make in makers.items() if variant in asked},
+        ratios,
+        OURS,
+        num_devices=count if ALL in asked else None,
+        note=note,
     )
 
 

@@ -56,7 +56,7 @@ def measure(
         with others.stage(f"{network.name} network"):
             networks[network] = network_times(machine, plan, network, say(f"{network.name} network, batch"))
     by_name = {network.name: times for network, times in networks.items()}
-    yield network_section(plan, by_name)
+    yield network_section(plan, by_name, len(machine.devices))
     with others.stage("precision"):
         precisions = precision_works(machine, plan, say("precision"))
     yield precision_section(machine, precisions)
@@ -72,10 +72,10 @@ def measure(
         trained = run(plan, say("short run"))
     yield run_section(machine, trained)
     yield utilisation_section(machine, matrices, precisions[0], networks, searches, learners, trained)
-    yield memory_section(machine, searches, learners)
     with others.stage("transfers"):
         transfers = transfers_section(machine, plan, say("transfers"))
     yield transfers
     with others.stage("particles"):
         particles = particles_section(machine, plan, say("particles"))
     yield particles
+    yield memory_section(machine, searches, learners)  # last: the peak is that of all chapters

@@ -1,7 +1,8 @@
 """Numbers as a person reads them, each with its spread."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from muzero_jax import devices
 from scripts.report.records import Table
 from scripts.report.timing import Sample
 
@@ -29,6 +30,14 @@ def seconds(sample: Sample | None) -> str:
         if sample.median * scale < 1000:
             return f"{spread(sample, scale)} {unit}"
     return f"{spread(sample)} s"
+
+
+def devices_for(sizes: Iterable[int], available: int) -> str:
+    """How many devices share each size, because they divide it: "2 of 2", or "2 of 3 (at 1: 1 of 3)"."""
+    used = {size: devices.largest_divisor(available, size) for size in sorted(set(sizes))}
+    most = max(used.values())
+    fewer = ", ".join(f"at {size:,}: {count} of {available}" for size, count in used.items() if count < most)
+    return f"{most} of {available}" + (f" ({fewer})" if fewer else "")
 
 
 def by_size(

@@ -59,8 +59,8 @@ def folder_name(today: datetime.date) -> str:
     return f"{words}-{today.isoformat()}"
 
 
-def hardware_section(machine: Machine, command: str, now: datetime.datetime, others: Interference) -> Section:
-    """Devices, memory, versions, date and command, and how much of the machine others took."""
+def hardware_table(machine: Machine, command: str, now: datetime.datetime) -> Table:
+    """Devices, memory, versions, commit, date and command, as they are before anything is measured."""
     memory = devices.available_memory_bytes()
     rows = [
         ("device", devices.describe_device()),
@@ -75,8 +75,12 @@ def hardware_section(machine: Machine, command: str, now: datetime.datetime, oth
         ("date", now.strftime("%Y-%m-%d %H:%M")),
         ("command", f"`{command}`"),
     ]
-    tables = [Table(("", ""), rows), others.table()]
-    return Section("Hardware and versions", "", tables, headlines=others.warnings())
+    return Table(("", ""), rows)
+
+
+def hardware_section(found: Table, others: Interference) -> Section:
+    """Chapter from `hardware_table`, and how much of the machine others have taken so far."""
+    return Section("Hardware and versions", "", [found, others.table()], headlines=others.warnings())
 
 
 def torch_device(machine: Machine) -> str:

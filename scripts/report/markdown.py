@@ -1,5 +1,6 @@
 """Sections as Markdown, and their plots as PNG files beside it."""
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,6 +57,12 @@ def prepare(file: Path, overwrite: bool) -> None:
     except OSError as error:
         raise ValueError(f"--out {file.parent} cannot be made ({error.strerror}); name another folder") from error
     check_writable(file, "--out")
+
+
+def free_name(file: Path) -> Path:
+    """Beside `file`, where a report goes that was stopped: stopped-<name>, with a number if there is one already."""
+    names = itertools.chain(["stopped"], (f"stopped-{number}" for number in itertools.count(2)))
+    return next(path for name in names if not (path := file.with_name(f"{name}-{file.name}")).exists())
 
 
 def write(sections: Sequence[Section], file: Path, end: str) -> None:

@@ -17,7 +17,7 @@ from muzero_jax.value_transform import Support
 from scripts.benchmarks.workloads import noisy_params
 from scripts.report.arithmetic_section import Say, against_all, on_jax, on_torch
 from scripts.report.crossover import describe_winners
-from scripts.report.formatting import by_size, seconds, three_digits
+from scripts.report.formatting import by_size, devices_for, seconds, three_digits
 from scripts.report.machine import Device, Machine
 from scripts.report.plain_network import initial_then_recurrent
 from scripts.report.plan import Network, Plan
@@ -136,8 +136,8 @@ def _plain(machine: Machine, params: Params, inputs: tuple[np.ndarray, np.ndarra
     return candidates
 
 
-def network_section(plan: Plan, times: Mapping[str, Times]) -> Section:
-    """Chapter from `network_times` by network name."""
+def network_section(plan: Plan, times: Mapping[str, Times], num_devices: int) -> Section:
+    """Chapter from `network_times` by network name, on a machine with so many devices."""
     tables: list[Table] = []
     plots, findings, headlines = [], [], []
     for network in plan.networks:
@@ -159,9 +159,11 @@ def network_section(plan: Plan, times: Mapping[str, Times]) -> Section:
     text = (
         "Time of one call: one initial and one recurrent inference of the whole batch as one program, float32, inputs "
         "and parameters on the device. NumPy and PyTorch (eager) compute the MLP from the same parameters; a test "
-        "holds NumPy to the same numbers. Where the machine has several devices, the batch is also split over all "
-        "that divide it."
+        "holds NumPy to the same numbers."
     )
+    if num_devices > 1:
+        shared = devices_for((batch for network in plan.networks for batch in network.batches), num_devices)
+        text += f" On all devices the batch is split over as many as divide it: {shared}."
     return Section("The MuZero network by batch size", text, tables, plots, findings, headlines)
 
 

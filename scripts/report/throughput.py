@@ -31,6 +31,7 @@ class Measured(NamedTuple):
     units: int  # simulations, or updates, of one call
     times: dict[str, Sample]
     memory: Any
+    num_devices: int = 1  # that `ALL` is: as many as divide the sizes
 
 
 def describe(config: Config) -> str:
@@ -58,7 +59,7 @@ def measure_search(config: Config, games: int, num_devices: int, say: Say) -> Me
     candidates: dict[str, Candidate] = {name: partial(program, *inputs) for name, (program, inputs) in programs.items()}
     candidates[NETWORK_ALONE] = partial(network_calls(parts, simulations), params, positions[0])
     memory = programs[ONE][0].memory_analysis()
-    return Measured(config, games, simulations * games, measure_in_turn(candidates), memory)
+    return Measured(config, games, simulations * games, measure_in_turn(candidates), memory, count)
 
 
 def _compiled_search(parts: Parts, params: Any, positions: tuple, num_devices: int):
@@ -80,9 +81,8 @@ def measure_learner(config: Config, num_devices: int, say: Say) -> Measured:
         programs[ALL] = _compiled_learner(config, parts, state, devices.make_mesh(count))
     candidates: dict[str, Candidate] = {name: partial(program, *inputs) for name, (program, inputs) in programs.items()}
     memory = programs[ONE][0].memory_analysis()
-    return Measured(
-        config, config.optimiser.batch_size, config.optimiser.updates_per_iteration, measure_in_turn(candidates), memory
-    )
+    windows, updates = config.optimiser.batch_size, config.optimiser.updates_per_iteration
+    return Measured(config, windows, updates, measure_in_turn(candidates), memory, count)
 
 
 def _compiled_learner(config: Config, parts: Parts, state: TrainState, mesh: Mesh):

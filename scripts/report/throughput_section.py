@@ -8,6 +8,8 @@ from scripts.report.records import Section, Table
 from scripts.report.throughput import ALL, NETWORK_ALONE, ONE, Measured, describe
 from scripts.report.timing import Sample, rate
 
+ON_ALL = ("all devices", "of which used")
+
 
 def throughput_section(searches: Sequence[Measured], learners: Sequence[Measured]) -> Section:
     """Chapter from the measurements."""
@@ -27,7 +29,7 @@ def throughput_section(searches: Sequence[Measured], learners: Sequence[Measured
 
 
 def _search_table(searches: Sequence[Measured]) -> Table:
-    header = ("search", "games", "simulations", "time", "simulations/s, one device", "all devices", "network's share")
+    header = ("search", "games", "simulations", "time", "simulations/s, one device", *ON_ALL, "network's share")
     return Table(
         header,
         [
@@ -45,7 +47,7 @@ def _search_table(searches: Sequence[Measured]) -> Table:
 
 
 def _learner_table(learners: Sequence[Measured]) -> Table:
-    header = ("gradient steps", "windows", "unroll steps", "time of one", "updates/s, one device", "all devices")
+    header = ("gradient steps", "windows", "unroll steps", "time of one", "updates/s, one device", *ON_ALL)
     return Table(
         header,
         [
@@ -65,7 +67,7 @@ def _rates(measured: Measured) -> list[str]:
     def cell(name: str) -> str:
         return spread(rate(measured.units, measured.times[name])) if name in measured.times else NOTHING
 
-    return [cell(ONE), cell(ALL)]
+    return [cell(ONE), cell(ALL), str(measured.num_devices) if ALL in measured.times else NOTHING]
 
 
 def _headlines(searches: Sequence[Measured], learners: Sequence[Measured]) -> list[str]:

@@ -97,7 +97,8 @@ def utilisation_section(
         "GFLOP/s over those of the best matrix product measured above in the dtype of what the program multiplies, "
         f"from medians. The best products reach, in GFLOP/s: {best}. Operations are counted directly: two a weight and "
         "use, a gradient as three forward passes; what Winograd's convolutions save is not subtracted, so a share may "
-        "exceed 100%. On a CPU a product uses all cores; the run uses all devices."
+        "exceed 100%. On a CPU a product uses all cores; of all devices the others use as many as divide their sizes: "
+        f"{run.num_devices} in the run."
     )
     tables = [Table(("program", "dtype", "GFLOP/s", "share of the dtype's best product"), cells)]
     highest = max(shares, key=shares.__getitem__)
