@@ -455,7 +455,9 @@ def test_the_memory_suites_runs_are_whole_ones_that_end_once_they_have_learned(t
     assert run_directory.prepare(config) == tmp_path / "run"
     assert config.max_iterations - TINY.iterations_to_learn == memory.ITERATIONS
     assert 0 < config.evaluation.interval_minutes < TINY.evaluation.interval_minutes
-    same = {name: getattr(TINY, name) for name in ("run_dir", "minutes", "max_iterations", "evaluation")}
+    assert 0 < config.checkpoint_minutes < config.evaluation.interval_minutes
+    changed = ("run_dir", "minutes", "max_iterations", "checkpoint_minutes", "evaluation")
+    same = {name: getattr(TINY, name) for name in changed}
     assert replace(config, **same) == TINY
 
 
