@@ -7,7 +7,8 @@ device against all, one program against Python's loop), memory (the plan against
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -50,8 +51,8 @@ def read_report(file: Path) -> dict[str, Any]:
     return old
 
 
-def results(suites: tuple[str, ...], quick: bool) -> Iterator[dict[str, Any]]:
-    """Every record of the suites, measured as it is asked for."""
+def records(suites: tuple[str, ...], quick: bool) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+    """Of every case of the suites the outline of its record, and what measures it and makes the record."""
     from scripts.benchmarks import measuring
     from scripts.benchmarks import memory as memory_suite
     from scripts.benchmarks.suites import SUITES as measured
@@ -61,18 +62,18 @@ def results(suites: tuple[str, ...], quick: bool) -> Iterator[dict[str, Any]]:
         if suite == "memory":
             yield from memory_suite.records(quick)
         else:
-            yield from (measuring.measure(case, effort) for case in measured[suite](quick))
+            cases = measured[suite](quick)
+            yield from ((measuring.outline(case), partial(measuring.measure, case, effort)) for case in cases)
+
+
+def results(suites: tuple[str, ...], quick: bool) -> Iterator[dict[str, Any]]:
+    """Every record of the suites, measured as it is asked for."""
+    return (measure() for _, measure in records(suites, quick))
 
 
 def coming(suites: tuple[str, ...], quick: bool) -> dict[str, Any]:
     """The outline of the report to come, without a figure; nothing is measured or compiled for it."""
-    from scripts.benchmarks import measuring
-    from scripts.benchmarks import memory as memory_suite
-    from scripts.benchmarks.suites import SUITES as measured
-
-    cases = [case for suite in suites if suite != "memory" for case in measured[suite](quick)]
-    runs = memory_suite.runs(quick) if "memory" in suites else ()
-    outlines = [*map(measuring.outline, cases), *(memory_suite.outline(memory_suite.run_name(*run)) for run in runs)]
+    outlines = [outline for outline, _ in records(suites, quick)]
     return {"machine": {"hardware": devices.describe_device()}, "results": outlines}
 
 

@@ -355,7 +355,7 @@ def test_all_devices_are_as_many_as_divide_games_and_batch(nothing_compiles, mon
         case.make()
     assert set(asked) == {1, 4}
     monkeypatch.setattr(memory, "run_apart", lambda case, num_devices: {memory.ESTIMATE: 1, memory.PLANNED: 1})
-    names = [record["case"] for record in memory.records(quick=False)]
+    names = [measure()["case"] for _, measure in memory.records(quick=False)]
     assert names[:2] == ["tic-tac-toe preset, 1 device", "tic-tac-toe preset, 4 devices"]
 
 

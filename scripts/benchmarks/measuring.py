@@ -94,9 +94,13 @@ def summary(samples: Sequence[float]) -> dict[str, Any]:
     return {"median": middle, "spread": (high - low) / 2 / middle}
 
 
+def asked_about(ratios: Sequence[Ratio]) -> set[str]:
+    """The variants that the ratios are of."""
+    return {variant for ratio in ratios for variant in (ratio.numerator, ratio.denominator)}
+
+
 def outline(case: Case) -> dict[str, Any]:
     """The case's record without its figures: what it will tell, and what of it `--compare` judges."""
-    asked = {variant for ratio in case.ratios for variant in (ratio.numerator, ratio.denominator)}
     return {
         "suite": case.suite,
         "case": case.name,
@@ -104,19 +108,16 @@ def outline(case: Case) -> dict[str, Any]:
         "num_devices": case.num_devices,
         "unit": case.unit,
         "higher_is_better": True,
-        "rates": {name: {"judged": name in case.ours} for name in asked},
+        "rates": {name: {"judged": name in case.ours} for name in asked_about(case.ratios)},
         "ratios": [question._asdict() for question in case.ratios],
     }
 
 
 def measure(case: Case, effort: Effort) -> dict[str, Any]:
     """The case's record: rates by variant, and each ratio as the median of the rounds' ratios."""
-    rates = in_turn(case.make(), effort)
-    ratios = []
-    for question in case.ratios:
-        by_round = [a / b for a, b in zip(rates[question.numerator], rates[question.denominator], strict=True)]
-        ratios.append(question._asdict() | summary(by_round))
-    measured = {
-        name: summary(samples) | {"judged": name in case.ours, "samples": samples} for name, samples in rates.items()
-    }
-    return outline(case) | {"rates": measured, "ratios": ratios}
+    record, rates = outline(case), in_turn(case.make(), effort)
+    for ratio in record["ratios"]:
+        by_round = [a / b for a, b in zip(rates[ratio["numerator"]], rates[ratio["denominator"]], strict=True)]
+        ratio.update(summary(by_round))
+    figures = {name: record["rates"][name] | summary(samples) | {"samples": samples} for name, samples in rates.items()}
+    return record | {"rates": figures}

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,18 +40,17 @@ CASES: dict[str, Callable[[], Config]] = {
 }
 
 
-def runs(quick: bool) -> Iterator[tuple[str, int]]:
-    """Each case on one device and on as many as `train.py` would use."""
+def records(quick: bool) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+    """Each run's outline and what makes its record: each case on one device and on as many as `train.py` would use."""
     for case in list(CASES)[: 1 if quick else None]:
         counts = sorted({1, devices.largest_divisor(jax.device_count(), *CASES[case]().shared_sizes)})
         for count in counts[-1:] if quick else counts:
-            yield case, count
+            yield outline(run_name(case, count)), partial(record, case, count)
 
 
-def records(quick: bool) -> Iterator[dict[str, Any]]:
-    """One record a run: MiB per device."""
-    for case, count in runs(quick):
-        yield outline(run_name(case, count)) | figures(run_apart(case, count))
+def record(case: str, num_devices: int) -> dict[str, Any]:
+    """MiB per device of one run."""
+    return outline(run_name(case, num_devices)) | figures(run_apart(case, num_devices))
 
 
 def run_name(case: str, num_devices: int) -> str:

@@ -9,7 +9,7 @@ import jax
 from muzero_jax import devices, precision
 from muzero_jax.config import Config
 from scripts.benchmarks import ours, straightforward, workloads
-from scripts.benchmarks.measuring import Case, Ratio, Variant
+from scripts.benchmarks.measuring import Case, Ratio, Variant, asked_about
 
 OWN, LOOP_FREE, MCTX, NETWORK = "own search", "loop-free search", "mctx", "network calls"
 PLAIN, ONE, ALL, HOST = "straightforward", "ours, 1 device", "ours, all devices", "ours, driven from Python"
@@ -107,7 +107,7 @@ def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> C
     automatic = replace(config, network=replace(config.network, compute_dtype="auto"))
     if ratios[0].numerator == ALL and precision.resolve("auto").compute_dtype != config.network.compute_dtype:
         ratios += (Ratio(AUTO, PLAIN, ratios[0].aim), Ratio(AUTO, ALL, judged=False))
-    asked = {variant for ratio in ratios for variant in (ratio.numerator, ratio.denominator)}
+    asked = asked_about(ratios)
     available = jax.device_count()
     count = devices.largest_divisor(available, *config.shared_sizes)
     too_many = ALL in asked and count < available
