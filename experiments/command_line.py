@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from muzero_jax.devices import is_out_of_memory
+from muzero_jax.arithmetic.devices import is_out_of_memory
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130

@@ -20,7 +20,7 @@ import tyro
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.command_line import report_errors
-from muzero_jax import devices
+from muzero_jax.arithmetic import devices
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
     if a.tournament:
         show(*tournament(a, devices.make_mesh(num_devices)), a)
         return 0
-    from muzero_jax import arena
+    from muzero_jax.evaluation import arena
 
     assert a.run is not None  # `check` saw to it
     agent = arena.load_agent(a.run, a.num_simulations)
@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
         show(*oracle(agent, a, about), a)
         return 0
     if a.opponent == "exhaustive":
-        from muzero_jax import exhaustive
+        from muzero_jax.evaluation import exhaustive
 
         result = exhaustive.examine(agent.parts.environment, agent.player, agent.params)
     else:
@@ -115,15 +115,15 @@ def check(a: Arguments) -> None:
     if a.plot is not None and not (a.tournament or a.fidelity):
         raise ValueError("--plot draws what --tournament or --fidelity find; add one of them")
     if a.plot is not None:
-        from muzero_jax import charts
+        from muzero_jax.evaluation import charts
 
         charts.check_path(a.plot)
 
 
 def tournament(a: Arguments, mesh) -> tuple[dict, str]:
     """Plays the round robin; returns its result and the table to print."""
-    from muzero_jax import charts
-    from muzero_jax import tournament as tournaments
+    from muzero_jax.evaluation import charts
+    from muzero_jax.evaluation import tournament as tournaments
 
     field = tournaments.enter(a.tournament, a.num_simulations)
     plies = field.host.config.evaluation.opening_plies if a.opening_plies is None else a.opening_plies
@@ -143,7 +143,7 @@ def tournament(a: Arguments, mesh) -> tuple[dict, str]:
 
 def fidelity(agent, a: Arguments, about: dict) -> tuple[dict, str]:
     """Compares the run's model with the rules; returns the result and the tables to print."""
-    from muzero_jax import charts, fidelity_evaluation
+    from muzero_jax.evaluation import charts, fidelity_evaluation
 
     result = fidelity_evaluation.examine(
         agent,
@@ -166,7 +166,7 @@ def match_summary(agent, a: Arguments, mesh) -> dict:
     """Plays the match and returns its summary, for the agent."""
     import jax
 
-    from muzero_jax import arena
+    from muzero_jax.evaluation import arena
 
     rival, rival_params = arena.load_opponent(a.opponent, agent, a.num_simulations)
     plies = agent.config.evaluation.opening_plies if a.opening_plies is None else a.opening_plies
@@ -176,8 +176,8 @@ def match_summary(agent, a: Arguments, mesh) -> dict:
 
 def oracle(agent, a: Arguments, about: dict) -> tuple[dict, str]:
     """Judges the agent's moves, or another player's, by exact play; returns the result and the tables to print."""
-    from muzero_jax import oracle_evaluation
-    from muzero_jax.oracles import score
+    from muzero_jax.evaluation import oracle_evaluation
+    from muzero_jax.evaluation.oracles import score
 
     if a.budgets is not None and a.num_simulations is not None:
         raise ValueError("give --budgets or --num-simulations, not both: the second is one budget")

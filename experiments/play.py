@@ -17,7 +17,7 @@ import tyro
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.command_line import report_errors
-from muzero_jax import devices
+from muzero_jax.arithmetic import devices
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def check(a: Arguments) -> None:
 
 def load(a: Arguments):
     """The game, the agent and the notation that the flags ask for."""
-    from muzero_jax import arena
+    from muzero_jax.evaluation import arena
     from muzero_jax.play import notation
 
     agent = arena.load_agent(a.run, a.num_simulations)

@@ -6,7 +6,7 @@ All times were taken on two AMD EPYC cores without an accelerator. A flag overri
 from collections.abc import Callable
 from dataclasses import replace
 
-from muzero_jax.config import (
+from muzero_jax.storage.config import (
     Config,
     EvaluationConfig,
     NetworkConfig,
@@ -162,7 +162,7 @@ def default_hex_size() -> tuple[int, str]:
     """The largest board that this machine learns in a sitting, and the reason in words."""
     import jax
 
-    from muzero_jax import devices
+    from muzero_jax.arithmetic import devices
 
     device = jax.devices()[0]
     if device.platform == "cpu":
@@ -183,7 +183,7 @@ GAMES: dict[str, Callable[[], Config]] = {
 
 def preset(env: str, board_size: int | None) -> Config:
     """The preset of a game; ValueError in one sentence for a game or a size that there is none of."""
-    from muzero_jax.environment import make_environment
+    from muzero_jax.games.environment import make_environment
 
     if env == "hex" and board_size is None:
         board_size, why = default_hex_size()

@@ -17,9 +17,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments import presets
 from experiments.command_line import EXIT_INTERRUPTED, report_errors
-from muzero_jax import config as configs
-from muzero_jax import devices, display, metrics, precision, profiling, run_directory
-from muzero_jax.config import Config
+from muzero_jax.arithmetic import devices, precision
+from muzero_jax.run import display, metrics, profiling
+from muzero_jax.storage import config as configs
+from muzero_jax.storage import run_directory
+from muzero_jax.storage.config import Config
 
 
 def choose_default(arguments: list[str]) -> tuple[Config, int]:
@@ -70,7 +72,7 @@ def main(arguments: list[str]) -> int:
         raise ValueError(f"the run to resume was made with --seed {default.seed}; leave --seed out")
     if config.wandb:
         metrics.check_wandb()
-    from muzero_jax import autotune, memory_meter, runner
+    from muzero_jax.run import autotune, memory_meter, runner
 
     memory_meter.keep_large_blocks_apart()
     run_directory.check(config)

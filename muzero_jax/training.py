@@ -15,23 +15,16 @@ import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
-from muzero_jax import (
-    learner,
-    micro_batches,
-    narrow_search,
-    precision,
-    reanalyze,
-    replay,
-    self_play,
-    simulator,
-    targets,
-)
-from muzero_jax.config import Config
-from muzero_jax.devices import AXIS, shard_map
-from muzero_jax.environment import augment, make_environment
-from muzero_jax.losses import LossWeights, muzero_loss
-from muzero_jax.networks import make_model
-from muzero_jax.search_engines import ENGINES
+from muzero_jax.arithmetic import micro_batches, precision
+from muzero_jax.arithmetic.devices import AXIS, shard_map
+from muzero_jax.games.environment import augment, make_environment
+from muzero_jax.learning import learner, reanalyze, replay, self_play, targets
+from muzero_jax.learning.losses import LossWeights, muzero_loss
+from muzero_jax.networks.model import make_model
+from muzero_jax.networks.value_transform import Support
+from muzero_jax.search import narrow, simulator
+from muzero_jax.search.engines import ENGINES
+from muzero_jax.storage.config import Config
 from muzero_jax.types import (
     ActorState,
     Batch,
@@ -45,7 +38,6 @@ from muzero_jax.types import (
     SearchFn,
     TrainState,
 )
-from muzero_jax.value_transform import Support
 
 _INIT = 2**32 - 1  # folded into the seed for the initial state; iterations fold in 0, 1, 2, ...
 
@@ -101,8 +93,8 @@ def make_search(
             pb_c_base=s.pb_c_base,
             temperature=s.temperature if noise else 0.0,
         )
-    slots = narrow_search.num_slots(s.max_children, environment.num_actions)
-    return make(world) if slots == environment.num_actions else narrow_search.narrow(make, world, slots, noise=noise)
+    slots = narrow.num_slots(s.max_children, environment.num_actions)
+    return make(world) if slots == environment.num_actions else narrow.narrow(make, world, slots, noise=noise)
 
 
 def make_parts(config: Config) -> Parts:

@@ -16,7 +16,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.command_line import report_errors
-from muzero_jax import devices, precision
+from muzero_jax.arithmetic import devices, precision
 
 PLAIN = "Python tree, one game"
 ONE_GAME = "+ our search, one game"

@@ -15,8 +15,8 @@ from typing import Any, TextIO
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.command_line import report_errors
-from muzero_jax import devices
-from muzero_jax.files import check_writable, write_whole
+from muzero_jax.arithmetic import devices
+from muzero_jax.storage.files import check_writable, write_whole
 from scripts.benchmarks import report
 
 EXIT_REGRESSION = 1

@@ -24,12 +24,13 @@ import tyro
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.command_line import report_errors
-from muzero_jax import devices, opponents
-from muzero_jax.batches import in_batches
-from muzero_jax.environment import make_environment, transform_observation
+from muzero_jax.arithmetic import devices
+from muzero_jax.evaluation import opponents
+from muzero_jax.evaluation.batches import in_batches
+from muzero_jax.evaluation.oracles import hex as hex_oracle
+from muzero_jax.evaluation.oracles.common import Oracle, solve
+from muzero_jax.games.environment import make_environment, transform_observation
 from muzero_jax.games.hex import MIN_SIZE
-from muzero_jax.oracles import hex as hex_oracle
-from muzero_jax.oracles.common import Oracle, solve
 from muzero_jax.types import Environment, EnvState
 
 BATCH = 512

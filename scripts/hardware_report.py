@@ -18,7 +18,7 @@ import tyro
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.command_line import report_errors
-from muzero_jax import devices
+from muzero_jax.arithmetic import devices
 
 
 @dataclass(frozen=True)

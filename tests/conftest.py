@@ -13,14 +13,15 @@ jax.config.update("jax_num_cpu_devices", 2)  # one mesh drives everything, so te
 
 PACKAGE = Path(__file__).parent.parent / "muzero_jax"
 UNCHECKED = {
-    "networks",  # Flax rewrites the methods of its modules
-    "hex",  # a state is a pgx dataclass, which JAX also rebuilds around leaves that are no arrays
+    "networks.model",  # Flax rewrites the methods of its modules
+    "games.hex",  # a state is a pgx dataclass, which JAX also rebuilds around leaves that are no arrays
 }
 
 
 def _checked_modules() -> list[str]:
     paths = [path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py") if path.stem != "__init__"]
-    return ["muzero_jax." + ".".join(path.parts) for path in paths if path.stem not in UNCHECKED]
+    names = (".".join(path.parts) for path in paths)
+    return [f"muzero_jax.{name}" for name in names if name not in UNCHECKED]
 
 
 install_import_hook(_checked_modules(), "beartype.beartype")
@@ -36,8 +37,8 @@ def strict_rank_promotion():
 @pytest.fixture(scope="module")
 def saved_run(tmp_path_factory):
     """The directory of a run with one checkpoint."""
-    from muzero_jax import config as configs  # here, because the import hook must come first
-    from muzero_jax.checkpoint import Checkpointer
+    from muzero_jax.storage import config as configs  # here, because the import hook must come first
+    from muzero_jax.storage.checkpoint import Checkpointer
     from tests.reference import tiny_run
 
     run_dir = tmp_path_factory.mktemp("runs") / "tiny"

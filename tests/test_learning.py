@@ -14,10 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import devices, training
-from muzero_jax.arena import load_agent
-from muzero_jax.checkpoint import checkpoint_steps
-from muzero_jax.metrics import read_records
+from muzero_jax import training
+from muzero_jax.arithmetic import devices
+from muzero_jax.evaluation.arena import load_agent
+from muzero_jax.run.metrics import read_records
+from muzero_jax.storage.checkpoint import checkpoint_steps
 from scripts.benchmarks import measuring, ours, workloads
 
 ROOT = Path(__file__).parent.parent

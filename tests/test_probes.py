@@ -11,10 +11,12 @@ import numpy as np
 import optax
 import pytest
 
-from muzero_jax import devices, learner, training
-from muzero_jax.config import Config, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig
-from muzero_jax.networks import make_model
-from muzero_jax.value_transform import Support
+from muzero_jax import training
+from muzero_jax.arithmetic import devices
+from muzero_jax.learning import learner
+from muzero_jax.networks.model import make_model
+from muzero_jax.networks.value_transform import Support
+from muzero_jax.storage.config import Config, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig
 from tests.reference import probes
 from tests.reference.probes import PROBES
 

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import replay, training
-from muzero_jax.environment import augment, make_environment
+from muzero_jax import training
+from muzero_jax.games.environment import augment, make_environment
+from muzero_jax.learning import replay
 from tests.reference import tiny_run
 from tests.reference.programs import primitives
 from tests.reference.tiny_run import CONFIG, assert_same, on_host

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from muzero_jax import arena, training
+from muzero_jax import training
+from muzero_jax.evaluation import arena
 from muzero_jax.play.position import Position
-from muzero_jax.tree_search import Tree
+from muzero_jax.search.tree import Tree
 from muzero_jax.types import EnvState, Params, SearchFn
 
 FIRST_BUDGET = 16  # measured first when a time is to choose: enough simulations to tell their price

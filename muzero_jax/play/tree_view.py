@@ -12,7 +12,7 @@ import numpy as np
 
 from muzero_jax.play.notation import Notation
 from muzero_jax.play.position import Position
-from muzero_jax.tree_search import ROOT, Tree
+from muzero_jax.search.tree import ROOT, Tree
 
 NO_ACTION = -1
 """The action of the root, to which none leads."""

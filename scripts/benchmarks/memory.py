@@ -21,8 +21,10 @@ import jax
 
 from experiments import presets
 from experiments.command_line import report_errors
-from muzero_jax import devices, memory_meter, run_directory, runner
-from muzero_jax.config import Config
+from muzero_jax.arithmetic import devices
+from muzero_jax.run import memory_meter, runner
+from muzero_jax.storage import run_directory
+from muzero_jax.storage.config import Config
 
 ESTIMATE, PLANNED, MEASURED = "estimated before compiling", "planned", "measured"
 NAMES = {"estimated": ESTIMATE, "planned": PLANNED, "peak": MEASURED}

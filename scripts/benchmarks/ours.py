@@ -12,10 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax import devices, learner, micro_batches, replay, training
-from muzero_jax.config import Config
-from muzero_jax.devices import AXIS, shard_map
-from muzero_jax.self_play import rollout
+from muzero_jax import training
+from muzero_jax.arithmetic import devices, micro_batches
+from muzero_jax.arithmetic.devices import AXIS, shard_map
+from muzero_jax.learning import learner, replay
+from muzero_jax.learning.self_play import rollout
+from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import ActorState, Params, ReplayState, SearchFn, TrainState
 from scripts.benchmarks import workloads

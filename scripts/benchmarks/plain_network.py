@@ -6,7 +6,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from muzero_jax.config import NetworkConfig
+from muzero_jax.storage.config import NetworkConfig
 
 
 class Trunk(nn.Module):

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muzero_jax.config import Config, SearchConfig
+from muzero_jax.storage.config import Config, SearchConfig
 from muzero_jax.training import Parts
 from muzero_jax.types import Params
 from scripts.benchmarks.measuring import Variant

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from muzero_jax import devices
+from muzero_jax.arithmetic import devices
 
 Record = dict[str, Any]
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -15,9 +15,9 @@ import mctx
 import numpy as np
 import optax
 
-from muzero_jax import targets
-from muzero_jax.config import Config
-from muzero_jax.environment import make_environment
+from muzero_jax.games.environment import make_environment
+from muzero_jax.learning import targets
+from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Transition
 from scripts.benchmarks import workloads
 from scripts.benchmarks.measuring import Variant

@@ -6,8 +6,8 @@ from functools import partial
 
 import jax
 
-from muzero_jax import devices, precision
-from muzero_jax.config import Config
+from muzero_jax.arithmetic import devices, precision
+from muzero_jax.storage.config import Config
 from scripts.benchmarks import ours, straightforward, workloads
 from scripts.benchmarks.measuring import Case, Ratio, Variant, asked_about
 

@@ -12,10 +12,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from muzero_jax import self_play, training
-from muzero_jax.config import Config, NetworkConfig, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig
-from muzero_jax.config import TargetConfig as Targets
-from muzero_jax.legal_actions import uniform_legal_action
+from muzero_jax import training
+from muzero_jax.games.legal_actions import uniform_legal_action
+from muzero_jax.learning import self_play
+from muzero_jax.storage.config import Config, NetworkConfig, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig
+from muzero_jax.storage.config import TargetConfig as Targets
 from muzero_jax.training import Parts
 from muzero_jax.types import ActorState, Environment, Model, Params, SearchOutput, Transition
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from muzero_jax import devices
+from muzero_jax.arithmetic import devices
 from scripts.report.records import Table
 from scripts.report.timing import Sample
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from muzero_jax import devices, precision
+from muzero_jax.arithmetic import devices, precision
 from scripts.benchmarks.report import commit
 from scripts.report.interference import Interference
 from scripts.report.records import Section, Table

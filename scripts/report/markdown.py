@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-from muzero_jax.files import check_writable, write_whole
+from muzero_jax.storage.files import check_writable, write_whole
 from scripts.report.plots import draw
 from scripts.report.records import Section, Table
 

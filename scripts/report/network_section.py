@@ -9,11 +9,11 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax import devices
-from muzero_jax.environment import make_environment
-from muzero_jax.networks import make_model
+from muzero_jax.arithmetic import devices
+from muzero_jax.games.environment import make_environment
+from muzero_jax.networks.model import make_model
+from muzero_jax.networks.value_transform import Support
 from muzero_jax.types import Model, Params
-from muzero_jax.value_transform import Support
 from scripts.benchmarks.workloads import noisy_params
 from scripts.report.arithmetic_section import Say, against_all, on_jax, on_torch
 from scripts.report.crossover import describe_winners

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from experiments import presets
-from muzero_jax.config import Config, EvaluationConfig
+from muzero_jax.storage.config import Config, EvaluationConfig
 from scripts.report.timing import Limits
 
 

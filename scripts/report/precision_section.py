@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muzero_jax import bfloat16_products
+from muzero_jax.arithmetic import bfloat16_products
 from scripts.benchmarks.workloads import noisy_params
 from scripts.report import network_section as networks
 from scripts.report.arithmetic_section import Say, product_flops

@@ -16,9 +16,11 @@ from typing import NamedTuple
 
 import jax
 
-from muzero_jax import devices, run_directory, runner
-from muzero_jax.config import Config
-from muzero_jax.devices import format_bytes
+from muzero_jax.arithmetic import devices
+from muzero_jax.arithmetic.devices import format_bytes
+from muzero_jax.run import runner
+from muzero_jax.storage import run_directory
+from muzero_jax.storage.config import Config
 from scripts.report.arithmetic_section import Say
 from scripts.report.formatting import NOTHING, three_digits
 from scripts.report.machine import Machine, gpu_busy_percent

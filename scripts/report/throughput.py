@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from muzero_jax import devices, training
-from muzero_jax.config import Config
-from muzero_jax.devices import AXIS, shard_map
+from muzero_jax import training
+from muzero_jax.arithmetic import devices
+from muzero_jax.arithmetic.devices import AXIS, shard_map
+from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import TrainState
 from scripts.benchmarks.ours import filled_state, network_calls, share_out, without_trees

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muzero_jax.devices import format_bytes
+from muzero_jax.arithmetic.devices import format_bytes
 from scripts.report.arithmetic_section import Say
 from scripts.report.crossover import compare, describe_comparison
 from scripts.report.formatting import by_size, seconds, spread, three_digits

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import jax
 
-from muzero_jax import bfloat16_products, precision, training
-from muzero_jax.config import Config
-from muzero_jax.devices import format_bytes
+from muzero_jax import training
+from muzero_jax.arithmetic import bfloat16_products, precision
+from muzero_jax.arithmetic.devices import format_bytes
+from muzero_jax.storage.config import Config
 from scripts.report.arithmetic_section import labels, product_flops
 from scripts.report.formatting import three_digits
 from scripts.report.machine import Machine

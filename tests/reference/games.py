@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import jax
 import jax.numpy as jnp
 
-from muzero_jax.environment import make_environment, transform_observation, transform_policy
+from muzero_jax.games.environment import make_environment, transform_observation, transform_policy
 
 MOVES = {"tic_tac_toe": 9, "connect_four": 42, "othello": 66, "hex": 26, "go_9x9": 50}
 NUM_GAMES = 6

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muzero_jax import value_transform
+from muzero_jax.networks import value_transform
+from muzero_jax.networks.value_transform import Support
 from muzero_jax.types import Environment, Model, NetworkOutput, Symmetries
-from muzero_jax.value_transform import Support
 
 SUPPORT = Support(-1.0, 1.0, 5)
 

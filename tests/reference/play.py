@@ -3,10 +3,11 @@
 import jax
 import jax.numpy as jnp
 
-from muzero_jax import checkpoint, training
-from muzero_jax import config as configs
-from muzero_jax.config import Config, EvaluationConfig, NetworkConfig, SearchConfig
+from muzero_jax import training
 from muzero_jax.play.thinking import Thinker
+from muzero_jax.storage import checkpoint
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.config import Config, EvaluationConfig, NetworkConfig, SearchConfig
 from muzero_jax.types import SearchOutput
 
 

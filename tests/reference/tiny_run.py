@@ -8,8 +8,9 @@ import functools
 import jax
 import numpy as np
 
-from muzero_jax import devices, training
-from muzero_jax.config import (
+from muzero_jax import training
+from muzero_jax.arithmetic import devices
+from muzero_jax.storage.config import (
     Config,
     EvaluationConfig,
     NetworkConfig,

@@ -1,0 +1,1 @@
+"""How numbers are multiplied: convolutions, precision, devices."""

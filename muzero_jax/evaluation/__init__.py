@@ -1,0 +1,1 @@
+"""How strong an agent is: players, matches, ratings, oracles, fidelity."""

@@ -1,0 +1,106 @@
+"""Which positions an agent is examined on: drawn from games, or all there are.
+
+Half are drawn from random games and half from games that a player plays with random moves among its own: the first show
+breadth, the second what the player meets once it is any good. A game gives one position, at a random ply, and
+positions that look the same to their mover count once, so that intervals over positions mean what they say.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from muzero_jax.evaluation.batches import in_batches
+from muzero_jax.games.legal_actions import uniform_legal_action
+from muzero_jax.types import Environment, EnvState, Params, Player
+
+RANDOM_SHARE = 0.25
+"""Of the moves in a player's own games: without them all games of a deterministic player are the same."""
+GAMES_PER_POSITION = 2
+"""Some games end before they may be asked about, and some positions come up twice."""
+BATCH_SIZE = 256
+"""Positions a compiled call of `enumerate_all`; changes speed only."""
+
+
+class Positions(NamedTuple):
+    """N positions, none of them over."""
+
+    states: EnvState  # leaves [N, ...], on the host
+    is_own_play: np.ndarray  # [N] bool, False where it comes from a random game, or from none
+
+
+def sample(
+    environment: Environment, player: Player, params: Params, *, num_positions: int, min_plies: int, seed: int
+) -> Positions:
+    """At most `num_positions` distinct positions after `min_plies` moves or more; fewer where games show no more."""
+    is_own_play = np.arange(num_positions * GAMES_PER_POSITION) % 2 == 1
+    random_share = np.where(is_own_play, RANDOM_SHARE, 1.0)
+    states = _play(environment, player, params, jax.random.key(seed), random_share)
+    ply, game = _one_ply_a_game(~states.terminated, min_plies, np.random.default_rng(seed))
+    first = _first_of_each(states.observation[ply, game])[:num_positions]
+    ply, game = ply[first], game[first]
+    return Positions(jax.tree.map(lambda leaf: leaf[ply, game], states), is_own_play[game])
+
+
+def enumerate_all(environment: Environment) -> Positions:
+    """Every position that is not over and that a game can reach; for games with some thousands of them."""
+
+    @jax.jit
+    def moved(states):
+        actions = jnp.arange(environment.num_actions)
+        return jax.vmap(lambda state: jax.vmap(lambda action: environment.move(state, action)[0])(actions))(states)
+
+    level = jax.device_get(jax.tree.map(lambda leaf: leaf[None], environment.init(jax.random.key(0))))
+    levels = []
+    while level.terminated.size:
+        levels.append(level)
+        after = in_batches(moved, BATCH_SIZE, level)
+        row, action = np.nonzero(level.legal_action_mask & ~after.terminated)
+        first = _first_of_each(after.observation[row, action])
+        row, action = row[first], action[first]
+        level = jax.tree.map(lambda leaf, row=row, action=action: leaf[row, action], after)
+    states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *levels)
+    return Positions(states, np.zeros(states.terminated.shape, bool))
+
+
+def _play(environment: Environment, player: Player, params: Params, key: Array, random_share: np.ndarray) -> EnvState:
+    """The states [plies, games, ...] of games in which the given shares of the moves are random; ended games stay."""
+    num_games = len(random_share)
+    height, width = environment.board_shape
+    start_key, play_key = jax.random.split(key)
+
+    def one_move(states, move_key):
+        random_key, player_key, choice_key = jax.random.split(move_key, 3)
+        random_action = uniform_legal_action(random_key, states.legal_action_mask)
+        is_random = jax.random.uniform(choice_key, (num_games,)) < random_share
+        action = jnp.where(is_random, random_action, player.act(params, player_key, states))
+        return jax.vmap(environment.move)(states, action)[0], states
+
+    @jax.jit
+    def play(start_keys, move_keys):
+        return lax.scan(one_move, jax.vmap(environment.init)(start_keys), move_keys)[1]
+
+    num_plies = height * width + 1  # a stone a cell, and Hex's swap
+    return jax.device_get(play(jax.random.split(start_key, num_games), jax.random.split(play_key, num_plies)))
+
+
+def _one_ply_a_game(
+    is_alive: np.ndarray, min_plies: int, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """(ply, game) of one position of each game, uniform over its plies from `min_plies` on, where it has any.
+
+    `is_alive` is [plies, games], and a game that has ended stays ended.
+    """
+    num_choices = np.maximum(is_alive.sum(axis=0) - min_plies, 0)
+    (game,) = np.nonzero(num_choices)
+    return min_plies + generator.integers(num_choices[game]), game
+
+
+def _first_of_each(observation: np.ndarray) -> np.ndarray:
+    """The indices, in order, of the rows [N, *obs] that no earlier row equals."""
+    if not observation.shape[0]:
+        return np.zeros(0, int)
+    rows = observation.reshape(observation.shape[0], -1)
+    return np.sort(np.unique(rows, axis=0, return_index=True)[1])

@@ -1,0 +1,121 @@
+"""How strong a run has become so far: matches against fixed opponents, and an Elo among its own versions."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+
+from muzero_jax.evaluation import elo
+from muzero_jax.evaluation.arena import Arena, Summary
+from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps, restore_params
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.files import write_whole
+from muzero_jax.storage.run_directory import VERSIONS
+from muzero_jax.types import Params
+
+_EVALUATION = 2**32 - 2  # folded into the seed, so that matches share no random numbers with training
+
+QUICK_SIMULATIONS = 100
+"""Rollout MCTS up to this budget plays while training; stronger ones at the end only, for they take minutes."""
+
+
+class Ladder:
+    """A run's versions and their games among themselves; gives each an Elo, the first version being 0.
+
+    Each new version meets the one before it and the one half-way back: all are connected, and not by one chain.
+    Results are kept in a JSON file, so that a resumed run keeps its scale.
+    """
+
+    def __init__(self, file: Path):
+        self._file = file
+        self.iterations: list[int] = []
+        self._games: list[tuple[int, int, float, float]] = []  # (i, j, points of i, points of j), by index
+
+    def load(self, up_to_iteration: int) -> None:
+        """Reads what an earlier session wrote, without versions newer than the checkpoint resumed from."""
+        if self._file.exists():
+            stored = json.loads(self._file.read_text())
+            self.iterations = [i for i in stored["iterations"] if i <= up_to_iteration]
+            count = len(self.iterations)
+            self._games = [tuple(row) for row in stored["games"] if max(row[:2]) < count]
+
+    def rivals(self) -> list[int]:
+        """Iterations of the versions that the next one should meet."""
+        last = len(self.iterations) - 1
+        return [self.iterations[index] for index in sorted({last, last // 2})] if last >= 0 else []
+
+    def add(self, iteration: int, results: dict[int, Summary]) -> float:
+        """Records a new version and its matches against earlier ones (by iteration); returns its Elo."""
+        index = len(self.iterations)
+        for rival, summary in results.items():
+            points = summary["score"] * summary["games"]
+            self._games.append((index, self.iterations.index(rival), points, summary["games"] - points))
+        self.iterations.append(iteration)
+        write_whole(self._file, json.dumps({"iterations": self.iterations, "games": self._games}))
+        return self.ratings()[-1]
+
+    def by_iteration(self) -> dict[str, float]:
+        """Elo of every version so far, by its iteration."""
+        return {str(iteration): rating for iteration, rating in zip(self.iterations, self.ratings(), strict=True)}
+
+    def ratings(self) -> list[float]:
+        """Elo of every version so far."""
+        wins = elo.win_matrix(len(self.iterations), self._games)
+        return [float(rating) for rating in elo.fit_elo(wins)]
+
+
+class Versions:
+    """Plays a run's present version against its opponents and its own past, whose weights are in `run_dir/versions`."""
+
+    def __init__(self, config: Config, arena: Arena, run_dir: Path, abstract_params: Params):
+        self._config, self._arena = config, arena
+        self._directory = run_dir / VERSIONS
+        self._abstract_params = abstract_params
+        self.ladder = Ladder(run_dir / "elo.json")
+
+    def compile(self) -> None:
+        """Compiles every match that `measure` plays."""
+        e = self._config.evaluation
+        games = {spec: e.games for spec in _specs(self._quick)} | {"self": e.games // 2}
+        for spec, num_games in games.items():
+            self._arena.compile(spec, self._abstract_params, num_games=num_games)
+
+    def measure(self, params: Params, iteration: int) -> dict[str, float]:
+        """Scores against the quick opponents, and the Elo among the run's own versions; saves the version."""
+        summaries = self._meet_all(self._quick, params, iteration, self._config.evaluation.games)
+        record = {f"eval/{spec}": summary["score"] for spec, summary in summaries.items()}
+        if iteration not in self.ladder.iterations:
+            rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
+            results = {rival: self._meet(rival, params, iteration) for rival in rivals}
+            with Checkpointer(self._directory, keep=None) as versions:
+                versions.save_params(iteration, params)
+            if results or not self.ladder.iterations:  # versions that were deleted leave no way to rate this one
+                record["eval/elo"] = self.ladder.add(iteration, results)
+        return record
+
+    def measure_fully(self, params: Params, iteration: int) -> dict[str, Summary]:
+        """The full matches of a run's end, against every opponent of the config."""
+        e = self._config.evaluation
+        return self._meet_all(e.mcts_simulations, params, iteration, e.final_games)
+
+    @property
+    def _quick(self) -> list[int]:
+        return [n for n in self._config.evaluation.mcts_simulations if n <= QUICK_SIMULATIONS]
+
+    def _meet_all(
+        self, mcts_simulations: Sequence[int], params: Params, iteration: int, num_games: int
+    ) -> dict[str, Summary]:
+        return {spec: self._play(spec, params, iteration, num_games) for spec in _specs(mcts_simulations)}
+
+    def _meet(self, rival: int, params: Params, iteration: int) -> Summary:
+        _, rival_params = restore_params(self._directory, self._abstract_params, step=rival)
+        return self._play("self", params, iteration, self._config.evaluation.games // 2, rival_params)
+
+    def _play(self, spec: str, params: Params, iteration: int, num_games: int, rival: Params = None) -> Summary:
+        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self._config.seed), _EVALUATION), iteration)
+        return self._arena.play(spec, params, key, num_games=num_games, rival=rival)
+
+
+def _specs(mcts_simulations: Sequence[int]) -> list[str]:
+    return ["random", *(f"mcts:{n}" for n in mcts_simulations)]

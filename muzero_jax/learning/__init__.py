@@ -1,0 +1,1 @@
+"""What `training.train_iteration` is made of: self-play, replay, targets, losses, gradient steps."""

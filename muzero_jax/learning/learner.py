@@ -1,0 +1,152 @@
+"""The learner: one gradient step on a batch of windows.
+
+AdamW after clipping by global norm, with a linear warm-up and then a constant or cosine learning rate. Under data
+parallelism each device sees its share of the batch and a `pmean` over `axis_name` makes the gradients one.
+
+float16 loses small gradients and overflows with large ones, so its loss is multiplied by a scale that Flax adapts
+(Micikevicius et al. 2018, arXiv 1710.03740, section 3.2): a step whose gradient overflows is skipped and halves the
+scale, on all devices alike because the *mean* gradient decides. The scale is part of the optimiser's state, and there
+only for float16: a learner without one compiles to a program without a trace of all this.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax.training.dynamic_scale import DynamicScale
+from jaxtyping import Array
+
+from muzero_jax.arithmetic import micro_batches
+from muzero_jax.types import Batch, LearnerState, Metrics, Model, Params
+
+LossOf = Callable[[Params, Batch], tuple[Array, Metrics]]
+"""(params, batch) -> the loss, a mean over the batch, and metrics."""
+
+MINIMUM_SCALE = 1.0
+"""A gradient that overflows unscaled is no rounding matter: training has diverged."""
+
+
+class ScaledState(NamedTuple):
+    """An optimiser's state, and the scale of its loss."""
+
+    optimiser_state: Any
+    loss_scale: DynamicScale
+
+
+def make_schedule(
+    *, learning_rate: float, schedule: Literal["constant", "cosine"], warmup_updates: int, decay_updates: int
+) -> optax.Schedule:
+    """Linear warm-up from 0, then constant, or a cosine to a tenth of the peak at `decay_updates`."""
+    if schedule == "cosine":
+        after = optax.cosine_decay_schedule(learning_rate, max(decay_updates - warmup_updates, 1), alpha=0.1)
+    else:
+        after = optax.constant_schedule(learning_rate)
+    warmup = optax.linear_schedule(0.0, learning_rate, max(warmup_updates, 1))
+    return optax.join_schedules([warmup, after], [warmup_updates])
+
+
+def make_optimiser(
+    schedule: optax.Schedule, *, weight_decay: float, max_gradient_norm: float
+) -> optax.GradientTransformation:
+    """AdamW with decay on matrices only: kernels and embedding tables, not biases and LayerNorm scales."""
+
+    def is_matrix(params):
+        return jax.tree.map(lambda x: x.ndim > 1, params)
+
+    return optax.chain(
+        optax.clip_by_global_norm(max_gradient_norm),
+        optax.adamw(schedule, weight_decay=weight_decay, mask=is_matrix),
+    )
+
+
+def init(
+    model: Model, optimiser: optax.GradientTransformation, key: Array, *, scale_loss: bool = False
+) -> LearnerState:
+    """Fresh parameters and optimiser state; with `scale_loss` one that also scales the loss, which float16 needs."""
+    params = model.init(key)
+    optimiser_state = optimiser.init(params)
+    if scale_loss:
+        scale = DynamicScale(fin_steps=jnp.int32(0), scale=jnp.float32(2**16), minimum_scale=MINIMUM_SCALE)  # type: ignore
+        optimiser_state = ScaledState(optimiser_state, scale)
+    return LearnerState(params, optimiser_state, jnp.int32(0))
+
+
+@jax.named_scope("update")
+def update(
+    learner: LearnerState,
+    batch: Batch,
+    *,
+    model: Model,
+    optimiser: optax.GradientTransformation,
+    loss: Callable[..., tuple[Array, Metrics]],
+    micro_batch: int | None = None,
+    axis_name: str | None = None,
+) -> tuple[LearnerState, Metrics]:
+    """One gradient step, or none where the gradient of a scaled loss overflows.
+
+    Args:
+      loss: `losses.muzero_loss` with its hyperparameters.
+      micro_batch: how many of the N windows to compute the gradient of at once, a divisor of N; by default all. A
+        scaled loss takes them all: whether a gradient overflows is asked of the whole batch's.
+      axis_name: of the devices that share the batch, if several do.
+    """
+
+    def loss_of(params: Params, batch: Batch) -> tuple[Array, Metrics]:
+        return loss(params, model, *batch)
+
+    if isinstance(learner.optimiser_state, ScaledState):
+        step = _scaled_step
+    else:
+        step = partial(_step, micro_batch=micro_batch or batch.actions.shape[0])
+    params, optimiser_state, metrics = step(
+        loss_of, learner.params, learner.optimiser_state, batch, optimiser=optimiser, axis_name=axis_name
+    )
+    metrics["train/parameter_norm"] = optax.tree.norm(params)
+    return LearnerState(params, optimiser_state, learner.num_updates + 1), metrics
+
+
+def _step(
+    loss_of: LossOf,
+    params: Params,
+    state: Any,
+    batch: Batch,
+    *,
+    optimiser: optax.GradientTransformation,
+    micro_batch: int,
+    axis_name: str | None,
+) -> tuple[Params, Any, Metrics]:
+    gradient = partial(jax.grad(loss_of, has_aux=True), params)
+    gradients, metrics = _mean(micro_batches.mean(gradient, batch, micro_batch), axis_name)
+    metrics["train/gradient_norm"] = optax.tree.norm(gradients)
+    updates, state = optimiser.update(gradients, state, params)
+    return optax.apply_updates(params, updates), state, metrics
+
+
+def _scaled_step(
+    loss_of: LossOf,
+    params: Params,
+    state: ScaledState,
+    batch: Batch,
+    *,
+    optimiser: optax.GradientTransformation,
+    axis_name: str | None,
+) -> tuple[Params, ScaledState, Metrics]:
+    """As `_step`, of a scaled loss. A skipped step says gradient norm 0, but not where the scale can fall no lower."""
+    scale = state.loss_scale.scale
+    gradient_fn = state.loss_scale.value_and_grad(loss_of, has_aux=True, axis_name=axis_name)
+    loss_scale, is_finite, (_, metrics), gradients = gradient_fn(params, batch)
+    metrics = _mean(metrics, axis_name)
+    may_fail = scale > MINIMUM_SCALE
+    metrics["train/gradient_norm"] = jnp.where(may_fail & ~is_finite, 0.0, optax.tree.norm(gradients))
+    metrics["train/loss_scale"] = scale
+    updates, optimiser_state = optimiser.update(gradients, state.optimiser_state, params)
+    stepped = optax.apply_updates(params, updates), optimiser_state
+    params, optimiser_state = jax.tree.map(partial(jnp.where, is_finite), stepped, (params, state.optimiser_state))
+    return params, ScaledState(optimiser_state, loss_scale), metrics
+
+
+def _mean(tree: Any, axis_name: str | None) -> Any:
+    return tree if axis_name is None else jax.lax.pmean(tree, axis_name)

@@ -1,0 +1,1 @@
+"""The learned model: representation, dynamics and prediction."""

@@ -1,0 +1,197 @@
+"""Representation, dynamics and prediction: a residual MLP, a convolution tower, MLPs that imagine observations.
+
+In the MLP and the tower every embedding is min-max scaled to [0, 1] per sample (MuZero, appendix G), which keeps an
+unroll of any depth in range; where observations are imagined, rounding them does.
+"""
+
+import math
+from functools import partial
+from typing import Any, Literal
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from muzero_jax.arithmetic import bfloat16_products
+from muzero_jax.networks import value_transform
+from muzero_jax.networks.layers import (
+    ACTIVATIONS,
+    ActionPlanes,
+    Board,
+    BoardConvolution,
+    Heads,
+    Residual,
+    Sizes,
+    dense,
+    min_max_scale,
+)
+from muzero_jax.networks.value_transform import Support
+from muzero_jax.types import Environment, Model, NetworkOutput
+
+STEM_CHANNELS = 32
+_CERTAIN = 20.0
+"""The logit of an observation's bit that was seen, not imagined."""
+
+
+class MuZeroNetwork(nn.Module):
+    """h, g and f: with a `board` a convolution tower (embeddings [N, H, W, width]), else an MLP ([N, width])."""
+
+    sizes: Sizes
+    board: Board | None = None
+
+    def setup(self):
+        s = self.sizes
+        residual = partial(Residual, s, dense if self.board is None else BoardConvolution)
+        self.representation, self.dynamics, self.prediction = residual(), residual(), residual()
+        if self.board is None:
+            self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
+        else:
+            self.action_encoder = ActionPlanes(s, self.board)
+        self.reward_head = Heads(s, (s.num_bins,), None if self.board is None else 4)
+        self.decoder = self._decoder()
+        self.prediction_heads = Heads(s, (s.num_actions, s.num_bins), None if self.board is None else 8)
+
+    def initial_inference(self, observation):
+        if self.board is None:
+            observation = observation.reshape(observation.shape[0], -1)
+        embedding = min_max_scale(self.representation(observation))
+        return self._predict(embedding, jnp.zeros((observation.shape[0], self.sizes.num_bins)))
+
+    def recurrent_inference(self, embedding, action):
+        trunk = self.dynamics(embedding, self.action_encoder(action))
+        (reward_logits,) = self.reward_head(trunk)
+        return self._predict(min_max_scale(trunk), reward_logits)
+
+    def reconstruct(self, embedding):
+        """Logits of the observation that the embedding stands for, read out linearly; search never asks for them."""
+        return self.decoder(embedding).astype(jnp.float32).reshape(-1, *self.sizes.observation_shape)
+
+    def _decoder(self):
+        shape, dtype = self.sizes.observation_shape, self.sizes.dtype
+        if self.board is None:
+            return nn.Dense(math.prod(shape), dtype=dtype)
+        return BoardConvolution(shape[-1], size=1, dtype=dtype)
+
+    def _predict(self, embedding, reward_logits):
+        policy_logits, value_logits = self.prediction_heads(self.prediction(embedding))
+        return NetworkOutput(embedding, reward_logits, value_logits, policy_logits)
+
+    def __call__(self, observation, action):
+        """Touches every parameter, for `init`."""
+        output = self.recurrent_inference(self.initial_inference(observation).embedding, action)
+        return output, self.reconstruct(output.embedding)
+
+
+class ObservationNetwork(nn.Module):
+    """h, g and f of an agent that imagines observations: the embedding is the next one, as the logits of its bits.
+
+    Every step starts from the rounded bits, so a small error is mended instead of handed down, and an imagined position
+    is judged by the very network that learned from real ones. No gradient passes the rounding: the dynamics learns from
+    the observation that came and from the reward, which the network that sees the new position foretells with it. A
+    convolution before the prediction sees every cell alike, where an MLP would learn each line of each game anew.
+    """
+
+    sizes: Sizes
+
+    def setup(self):
+        s = self.sizes
+        self.dynamics = Residual(s, dense)
+        self.prediction = Residual(s._replace(num_blocks=2 * s.num_blocks), dense)  # h and f in one
+        self.stem = BoardConvolution(STEM_CHANNELS, dtype=s.dtype)
+        self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
+        self.decoder = nn.Dense(math.prod(s.observation_shape), dtype=s.dtype)
+        self.reward_head = Heads(s, (s.num_bins,), None)
+        self.prediction_heads = Heads(s, (s.num_actions, s.num_bins, s.num_bins), None)
+
+    def initial_inference(self, observation):
+        embedding = _CERTAIN * (2 * observation.astype(self.sizes.dtype) - 1)
+        policy_logits, value_logits, arrival_logits = self._predict(embedding)
+        return NetworkOutput(embedding, jnp.zeros_like(arrival_logits), value_logits, policy_logits)
+
+    def recurrent_inference(self, embedding, action):
+        trunk = self.dynamics(_flat(_bits(embedding)), self.action_encoder(action))
+        embedding = self.decoder(self.sizes.activation(trunk)).reshape(-1, *self.sizes.observation_shape)
+        (reward_logits,) = self.reward_head(trunk)
+        policy_logits, value_logits, arrival_logits = self._predict(embedding)
+        return NetworkOutput(embedding, reward_logits + arrival_logits, value_logits, policy_logits)
+
+    def reconstruct(self, embedding):
+        """Logits of the observation that the embedding stands for: itself."""
+        return embedding.astype(jnp.float32)
+
+    def _predict(self, embedding):
+        bits = _bits(embedding)
+        patterns = self.sizes.activation(self.stem(bits))
+        return self.prediction_heads(self.prediction(jnp.concatenate([_flat(bits), _flat(patterns)], axis=-1)))
+
+    def __call__(self, observation, action):
+        """Touches every parameter, for `init`."""
+        return self.recurrent_inference(self.initial_inference(observation).embedding, action)
+
+
+def _bits(logits):
+    return jnp.where(logits > 0, 1.0, 0.0)
+
+
+def _flat(x):
+    return x.reshape(x.shape[0], -1)
+
+
+def make_model(
+    environment: Environment,
+    support: Support,
+    *,
+    kind: Literal["mlp", "observation", "tower"],
+    width: int,
+    num_blocks: int,
+    activation: str,
+    compute_dtype: str,
+) -> Model:
+    """The model of a game as pure functions; nothing is allocated before `Model.init`.
+
+    Args:
+      support: of value and reward; one bin gives scalar heads.
+      kind: "mlp"; "observation", MLPs that imagine the next observation; or "tower", convolutions throughout.
+      width: units of the MLPs or channels of the tower. num_blocks: residual blocks of h, of g and of f each.
+
+    Raises:
+      ValueError: "observation" for a game whose observation is not made of bits.
+    """
+    shape, act = environment.observation_shape, ACTIVATIONS[activation]
+    dtypes = bfloat16_products.dtypes(compute_dtype)
+    sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, act, *dtypes)
+    if kind == "mlp":
+        network = MuZeroNetwork(sizes)
+    elif kind == "tower":
+        board = Board(environment.board_shape, tuple(int(cell) for cell in environment.action_location))
+        network = MuZeroNetwork(sizes, board)
+    else:
+        _check_bits(environment)
+        network = ObservationNetwork(sizes)
+
+    def init(key: Array):
+        observation = jnp.zeros((1, *environment.observation_shape))
+        return network.init(key, observation, jnp.zeros((1,), jnp.int32))["params"]
+
+    def apply(method: str, params, *inputs) -> Any:
+        return network.apply({"params": params}, *inputs, method=method)
+
+    return Model(
+        init=init,
+        initial_inference=partial(apply, "initial_inference"),
+        recurrent_inference=partial(apply, "recurrent_inference"),
+        reconstruct=partial(apply, "reconstruct"),
+        to_scalar=partial(value_transform.to_scalar, support=support),
+        scalar_loss=partial(value_transform.scalar_loss, support=support),
+        layer_bytes=4 * width * math.prod(environment.board_shape) if kind == "tower" else None,
+    )
+
+
+def _check_bits(environment: Environment) -> None:
+    observation = jax.eval_shape(lambda key: environment.observe(environment.init(key)), jax.random.key(0))
+    if observation.dtype != bool:
+        raise ValueError(
+            f"--network.kind observation foretells bits, but {environment.name} observes numbers; "
+            "choose --network.kind mlp or tower"
+        )

@@ -1,0 +1,1 @@
+"""Tree search over a simulator: Gumbel MuZero and PUCT MuZero."""

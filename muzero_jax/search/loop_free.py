@@ -1,0 +1,176 @@
+"""`tree.grow` without a loop inside a simulation: the same trees, by a number of kernels that no depth changes.
+
+An accelerator pays for starting each kernel and, where a loop asks whether to go on, for waiting. So nothing is walked:
+
+- Each node remembers which action its rule takes and which node following the rules from here ends at. A descent is the
+  root's rule and two look-ups.
+- Each node remembers its path from the root. A backup looks the path up, works on all levels of it side by side, and
+  writes all levels at once.
+- Only on that path have statistics changed. So only its nodes are asked anew for their actions, all in one batch, and
+  where these end is found from the new leaf upwards: off the path, what a child remembers still holds.
+
+Every path has room for `MAX_DEPTH` moves, used or not, and a simulation works on all of it. A simulation that would go
+deeper looks at the last node again, as with mctx's `max_depth`, and puts a new node in its place; where none would, the
+trees are the same. On a CPU, where kernels cost little to start, this costs more than it saves (docs/performance.md).
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from muzero_jax.search import policies
+from muzero_jax.search.simulator import Node
+from muzero_jax.search.tree import ROOT, UNVISITED, Expand, Rule, Rules, Tree, add, plant, row_of, rows_at
+
+MAX_DEPTH = 16
+"""Moves from the root to the deepest node; at least 2."""
+
+
+class _Memory(NamedTuple):
+    """What each of M nodes remembers, of B games; a path of up to D moves has D + 1 nodes."""
+
+    action: Array  # [M, B] int32, that its rule takes; the root's is asked anew in each simulation
+    end: Array  # [M, B] int32, the node where a descent stops: its action was never taken, or leads to depth D
+    depth: Array  # [M, B] int32, 0 at the root
+    path: Array  # [M, B, D + 1] int32, the nodes from the root to this one; past the last, beyond all nodes
+
+
+def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int) -> Tree:
+    """As `tree.grow`. `rules.below` must take any number of rows at once."""
+    num_nodes, num_games = num_simulations + 1, root.value.shape[0]
+    games = jnp.arange(num_games)
+
+    def simulate(simulation: Array, carry: tuple[Tree, _Memory]) -> tuple[Tree, _Memory]:
+        tree, memory = carry
+        with jax.named_scope("descend"):
+            chosen = rules.root(row_of(tree), simulation)
+            child = tree.children[ROOT, games, chosen]
+            parent = jnp.where(child == UNVISITED, ROOT, memory.end[child, games])
+            action = jnp.where(child == UNVISITED, chosen, memory.action[parent, games])
+        with jax.named_scope("expand"):
+            node = expand(action, jax.tree.map(lambda x: x[parent, games], tree.embedding))
+            tree = add(tree, simulation + 1, node, parent, action)
+        with jax.named_scope("backup"):
+            depth = memory.depth[parent, games] + 1
+            path = memory.path[parent, games].at[games, depth].set(simulation + 1)
+            tree = _backup(tree, simulation + 1, path, depth)
+            return tree, _remember(tree, memory, simulation + 1, path, depth, rules.below)
+
+    nowhere = jnp.full((num_nodes, num_games, min(num_simulations, MAX_DEPTH) + 1), num_nodes)
+    zeros = jnp.zeros((num_nodes, num_games), jnp.int32)
+    carry = plant(root, num_nodes), _Memory(zeros, zeros, zeros, nowhere.at[ROOT, :, 0].set(ROOT))
+    first_round, num_done = rules.first_round, 0
+    if first_round is not None:
+        num_done = len(first_round.action)
+        carry = lax.cond(
+            first_round.is_known,
+            lambda carry: _simulate_at_once(carry[0], carry[1], first_round.action, expand, rules.below),
+            lambda carry: lax.fori_loop(0, num_done, simulate, carry),
+            carry,
+        )
+    return lax.fori_loop(num_done, num_simulations, simulate, carry)[0]
+
+
+def _simulate_at_once(tree: Tree, memory: _Memory, action: Array, expand: Expand, rule: Rule) -> tuple[Tree, _Memory]:
+    """The first W simulations, which take these different actions [W, B] of the root: one call, one write."""
+    width, num_games = action.shape
+    nodes = jnp.arange(1, width + 1)[:, None]
+
+    def repeat(x):
+        return jnp.broadcast_to(x[ROOT], (width, *x.shape[1:])).reshape(width * num_games, *x.shape[2:])
+
+    def write(rows, new):
+        return rows.at[1 : width + 1].set(new)
+
+    with jax.named_scope("expand"):
+        node = expand(action.ravel(), jax.tree.map(repeat, tree.embedding))
+        node = jax.tree.map(lambda x: x.reshape(width, num_games, *x.shape[1:]), node)
+    with jax.named_scope("backup"):
+        outcome = node.reward + node.discount * node.value
+        edge = ROOT, jnp.arange(num_games), action
+        value = (tree.value[ROOT] + outcome.sum(0)) / (width + 1)
+        tree = Tree(
+            prior=write(tree.prior, node.prior),
+            visits=tree.visits.at[edge].set(1),
+            q=tree.q.at[edge].set(outcome),
+            children=tree.children.at[edge].set(nodes),
+            raw_value=write(tree.raw_value, node.value),
+            value=write(tree.value, node.value).at[ROOT].set(value),
+            count=write(tree.count, 1).at[ROOT].set(width + 1),
+            reward=write(tree.reward, node.reward),
+            discount=write(tree.discount, node.discount),
+            parent=write(tree.parent, ROOT),
+            action=write(tree.action, action),
+            embedding=jax.tree.map(write, tree.embedding, node.embedding),
+        )
+    return tree, _Memory(
+        action=write(memory.action, _ask(rule, tree, jnp.broadcast_to(nodes, action.shape))),
+        end=write(memory.end, nodes),
+        depth=write(memory.depth, 1),
+        path=memory.path.at[1 : width + 1, :, 0].set(ROOT).at[1 : width + 1, :, 1].set(nodes),
+    )
+
+
+def _backup(tree: Tree, leaf: Array, path: Array, depth: Array) -> Tree:
+    """Adds the value of node `leaf`, where each path [B, D + 1] ends, to all nodes above it, for each one's mover."""
+    rows = jnp.arange(len(path))[:, None]
+    node, above = path[:, 1:], path[:, :-1]  # each edge's child and parent
+    reward, discount, action = (x[node, rows] for x in (tree.reward, tree.discount, tree.action))
+
+    outcome, outcomes = tree.value[leaf], []
+    for level in reversed(range(node.shape[1])):
+        climbed = reward[:, level] + discount[:, level] * outcome
+        outcome = jnp.where(level < depth, climbed, outcome)
+        outcomes.append(outcome)
+    outcomes = jnp.stack(outcomes[::-1], axis=1)
+
+    # Past its path's end a game writes beyond all nodes, where writes are dropped.
+    above = jnp.where(jnp.arange(above.shape[1]) < depth[:, None], above, len(tree.value))
+    count = tree.count[above, rows]
+    value = (tree.value[above, rows] * count + outcomes) / (count + 1)
+    tree = tree._replace(
+        value=tree.value.at[above, rows].set(value, mode="drop"),
+        count=tree.count.at[above, rows].set(count + 1, mode="drop"),
+        visits=tree.visits.at[above, rows, action].add(1, mode="drop"),
+    )
+    q = reward + discount * tree.value[node, rows]
+    return tree._replace(q=tree.q.at[above, rows, action].set(q, mode="drop"))
+
+
+def _remember(tree: Tree, memory: _Memory, leaf: Array, path: Array, depth: Array, rule: Rule) -> _Memory:
+    """What every node on the new leaf's path takes now and where that ends; the root needs neither."""
+    node = path[:, 1:]
+    num_games, room = node.shape
+    rows = jnp.arange(num_games)[:, None]
+    action = _ask(rule, tree, node.T).T
+    child = tree.children[node, rows, action]
+
+    # What the last node but one leads to has no children.
+    is_end = (child == UNVISITED) | (jnp.arange(room) >= room - 2)
+    remembered = memory.end[child, rows]
+
+    below, end_below, ends = jnp.full(num_games, -1), jnp.full(num_games, -1), []
+    for level in reversed(range(room)):
+        end = jnp.where(child[:, level] == below, end_below, remembered[:, level])
+        end = jnp.where(is_end[:, level], node[:, level], end)
+        ends.append(end)
+        below, end_below = node[:, level], end
+    return _Memory(
+        action=memory.action.at[node, rows].set(action, mode="drop"),
+        end=memory.end.at[node, rows].set(jnp.stack(ends[::-1], axis=1), mode="drop"),
+        depth=lax.dynamic_update_index_in_dim(memory.depth, depth, leaf, axis=0),
+        path=lax.dynamic_update_index_in_dim(memory.path, path, leaf, axis=0),
+    )
+
+
+def _ask(rule: Rule, tree: Tree, node: Array) -> Array:
+    """The rule's action at nodes [L, B], L of every tree, in one batch."""
+    game = jnp.broadcast_to(jnp.arange(node.shape[1]), node.shape)
+    return rule(rows_at(tree, (node.ravel(), game.ravel()))).reshape(node.shape)
+
+
+gumbel_search = partial(policies.gumbel_search, grow=grow)
+puct_search = partial(policies.puct_search, grow=grow)

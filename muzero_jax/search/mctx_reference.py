@@ -1,0 +1,116 @@
+"""The reference engine: the searches of `search`, through mctx (`--search.engine mctx`).
+
+`legal_action_mask` is True where legal everywhere in this project; it is inverted once, here, where mctx wants
+`invalid_actions`. The functions' arguments are explained in `search`.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mctx
+from jaxtyping import Array, Bool
+
+from muzero_jax.search.simulator import Simulator
+from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput
+
+
+def _root(simulator: Simulator, params: Params, observation: Any) -> mctx.RootFnOutput:
+    node = simulator.root(params, observation)
+    return mctx.RootFnOutput(prior_logits=_logits(node.prior), value=node.value, embedding=node.embedding)
+
+
+def _logits(prior: Array) -> Array:
+    return jnp.log(jnp.maximum(prior, jnp.finfo(jnp.float32).tiny))
+
+
+def make_recurrent_fn(simulator: Simulator) -> mctx.RecurrentFn:
+    """mctx's recurrent function of a simulator."""
+
+    def recurrent_fn(params, rng_key, action, embedding):
+        del rng_key
+        node = simulator.expand(params, action, embedding)
+        step = mctx.RecurrentFnOutput(
+            reward=node.reward, discount=node.discount, prior_logits=_logits(node.prior), value=node.value
+        )
+        return step, node.embedding
+
+    return recurrent_fn
+
+
+def gumbel_search(
+    simulator: Simulator,
+    *,
+    num_simulations: int,
+    max_num_considered_actions: int,
+    gumbel_scale: float,
+    qtransform: QTransform,
+    improved_value: bool,
+) -> SearchFn:
+    """`search.gumbel_search`, through mctx."""
+    recurrent_fn = make_recurrent_fn(simulator)
+    sigma = partial(mctx.qtransform_completed_by_mix_value, **qtransform._asdict())
+
+    def search(params: Params, key: Array, observation: Any, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
+        output = mctx.gumbel_muzero_policy(
+            params,
+            key,
+            _root(simulator, params, observation),
+            recurrent_fn,
+            num_simulations,
+            invalid_actions=~legal_action_mask,
+            max_num_considered_actions=min(max_num_considered_actions, num_simulations),
+            gumbel_scale=gumbel_scale,
+            qtransform=sigma,
+        )
+        summary = output.search_tree.summary()
+        value = summary.value
+        if improved_value:
+            # mctx tells its completed Q values only as (maxvisit_init + max visits) * value_scale * q.
+            completed_q = partial(
+                mctx.qtransform_completed_by_mix_value, value_scale=1.0, maxvisit_init=0.0, rescale_values=False
+            )
+            root = jnp.zeros(legal_action_mask.shape[0], jnp.int32)
+            q = jax.vmap(completed_q)(output.search_tree, root)
+            q /= summary.visit_counts.max(-1, keepdims=True)
+            value = (output.action_weights * q).sum(-1)
+        return SearchOutput(output.action, output.action_weights, value, output.search_tree)
+
+    return search
+
+
+def puct_search(
+    simulator: Simulator,
+    *,
+    num_simulations: int,
+    dirichlet_fraction: float,
+    dirichlet_alpha: float,
+    pb_c_init: float,
+    pb_c_base: float,
+    temperature: float,
+) -> SearchFn:
+    """`search.puct_search`, through mctx, which breaks ties by chance: without noise by one fixed key."""
+    is_noisy = dirichlet_fraction > 0 or temperature > 0
+    recurrent_fn = make_recurrent_fn(simulator)
+
+    def search(params: Params, key: Array, observation: Any, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
+        output = mctx.muzero_policy(
+            params,
+            key if is_noisy else jax.random.key(0),
+            _root(simulator, params, observation),
+            recurrent_fn,
+            num_simulations,
+            invalid_actions=~legal_action_mask,
+            dirichlet_fraction=dirichlet_fraction,
+            dirichlet_alpha=dirichlet_alpha,
+            pb_c_init=pb_c_init,
+            pb_c_base=pb_c_base,
+            temperature=temperature,
+        )
+        # mctx divides by the temperature; at 0 the most visited action is taken without its detour over noise.
+        most_visited = jnp.argmax(output.action_weights, axis=-1).astype(jnp.int32)
+        action = output.action if temperature else most_visited
+        return SearchOutput(action, output.action_weights, output.search_tree.summary().value, output.search_tree)
+
+    return search

@@ -1,0 +1,232 @@
+"""Tree search: Gumbel MuZero (default) and PUCT MuZero, as rules for `tree.grow`, over any `Simulator`.
+
+`legal_action_mask` is True where legal, and applies at the root only: further down a learned model has no rules to ask.
+Each node's signed discount makes Q = r + d v hold for whoever moves. Both searches of `mctx_reference` have their twin
+here, with the same trees but for two things in PUCT: an exact tie goes to the lowest action, where mctx draws lots, and
+the noise at the root is drawn otherwise (`dirichlet`).
+"""
+
+import math
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from muzero_jax.search import tree as tree_search
+from muzero_jax.search.simulator import Simulator
+from muzero_jax.search.tree import FirstRound, Grow, Row, Rules, first_argmax, over_actions, row_of
+from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput
+
+_TINY = float(jnp.finfo(jnp.float32).tiny)
+
+
+def gumbel_search(
+    simulator: Simulator,
+    *,
+    num_simulations: int,
+    max_num_considered_actions: int,
+    gumbel_scale: float,
+    qtransform: QTransform,
+    improved_value: bool,
+    grow: Grow = tree_search.grow,
+) -> SearchFn:
+    """Gumbel MuZero's search (Danihelka et al. 2022): sequential halving at the root, completed Q values in the policy.
+
+    Args:
+      max_num_considered_actions: m, capped at `num_simulations`: with fewer simulations than m each gets at most one.
+      gumbel_scale: 1 in self-play, 0 in evaluation and play (then the search is deterministic).
+      improved_value: `value` is sum_a pi(a) q(a) over the improved policy and the completed Q. Otherwise it is the mean
+        of all simulations, as in MuZero; sequential halving spends half of them on actions that it then drops.
+    """
+    sigma = partial(scaled_q, qtransform=qtransform)
+    most_considered = min(max_num_considered_actions, num_simulations)
+    table = considered_visits(most_considered, num_simulations)
+
+    def search(params: Params, key: Array, observation: Any, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
+        root = simulator.root(params, observation)
+        logits = masked_logits(root.prior, legal_action_mask)
+        gumbel = gumbel_scale * jax.random.gumbel(jax.random.split(key)[1], logits.shape) if gumbel_scale else 0.0
+        num_considered = jnp.minimum(most_considered, legal_action_mask.sum(-1))
+
+        def choose(row: Row, considered_visit: Array) -> Array:
+            """The legal action with the highest gumbel + logits + sigma(q), of those visited that often."""
+            scores = jnp.maximum(gumbel + logits - logits.max(-1, keepdims=True) + sigma(row), -1e9)
+            is_considered = legal_action_mask & (row.visits == considered_visit[:, None])
+            return first_argmax(jnp.where(is_considered, scores, -jnp.inf))
+
+        tree = grow(
+            root._replace(prior=jax.nn.softmax(logits)),
+            partial(simulator.expand, params),
+            Rules(
+                root=lambda row, simulation: choose(row, jnp.asarray(table)[num_considered, simulation]),
+                below=partial(_improved_policy_rule, sigma),
+                first_round=_first_round(gumbel + logits, num_considered, min(most_considered, logits.shape[-1])),
+            ),
+            num_simulations,
+        )
+        row = row_of(tree)
+        policy = jax.nn.softmax(_mask(logits + sigma(row), legal_action_mask))
+        value = (policy * completed_q(row)).sum(-1) if improved_value else row.value
+        return SearchOutput(choose(row, row.visits.max(-1)), policy, value, tree)
+
+    return search
+
+
+def puct_search(
+    simulator: Simulator,
+    *,
+    num_simulations: int,
+    dirichlet_fraction: float,
+    dirichlet_alpha: float,
+    pb_c_init: float,
+    pb_c_base: float,
+    temperature: float,
+    grow: Grow = tree_search.grow,
+) -> SearchFn:
+    """MuZero's search (Schrittwieser et al. 2020, appendix B): PUCT, Dirichlet noise at the root, visits as policy.
+
+    Args:
+      dirichlet_fraction, temperature: both 0 in evaluation and play: no noise, the most visited action.
+    """
+    score = partial(puct_scores, pb_c_init=pb_c_init, pb_c_base=pb_c_base)
+
+    def search(params: Params, key: Array, observation: Any, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
+        action_key, dirichlet_key, _ = jax.random.split(key, 3)
+        root = simulator.root(params, observation)
+        prior = root.prior
+        if dirichlet_fraction:
+            noise = dirichlet(dirichlet_key, dirichlet_alpha, prior.shape)
+            prior = (1 - dirichlet_fraction) * prior + dirichlet_fraction * noise
+        prior = jax.nn.softmax(masked_logits(prior, legal_action_mask))
+
+        tree = grow(
+            root._replace(prior=prior),
+            partial(simulator.expand, params),
+            Rules(
+                root=lambda row, _: first_argmax(jnp.where(legal_action_mask, score(row), -jnp.inf)),
+                below=lambda row: first_argmax(score(row)),
+            ),
+            num_simulations,
+        )
+        policy = tree.visits[0] / num_simulations
+        action = first_argmax(policy)
+        if temperature:
+            visit_logits = jnp.where(policy > 0, jnp.log(jnp.maximum(policy, _TINY)) / temperature, -jnp.inf)
+            action = jax.random.categorical(action_key, visit_logits).astype(jnp.int32)
+        return SearchOutput(action, policy, tree.value[0], tree)
+
+    return search
+
+
+def _first_round(scores: Float[Array, "B A"], num_considered: Int[Array, " B"], width: int) -> FirstRound:
+    """Gumbel's first round: the actions of the `width` highest gumbel + logits, where every game considers as many.
+
+    Only unvisited actions are chosen from, and sigma(q) is the same for all of them (but for rounding).
+    """
+    return FirstRound((num_considered == width).all(), jax.lax.top_k(scores, width)[1].T)
+
+
+def completed_q(row: Row) -> Float[Array, "B A"]:
+    """Q, where an action never tried counts as the mixed value (Danihelka et al. 2022, equation 10 and appendix D).
+
+    That lies between the network's value and the visited actions' Q, weighted by their prior.
+    """
+    is_visited = row.visits > 0
+    prior = jnp.where(is_visited, jnp.maximum(row.prior, _TINY), 0)
+    known, weighted, total = over_actions((jnp.sum, prior), (jnp.sum, prior * row.q), (jnp.sum, row.visits))
+    mixed_value = (row.raw_value[:, None] + total * (weighted / jnp.maximum(known, _TINY))) / (total + 1)
+    return jnp.where(is_visited, row.q, mixed_value)
+
+
+def scaled_q(row: Row, qtransform: QTransform) -> Float[Array, "B A"]:
+    """sigma of the completed Q values (Danihelka et al. 2022, equation 8)."""
+    q = completed_q(row)
+    low, high, most_visits = over_actions((jnp.min, q), (jnp.max, q), (jnp.max, row.visits))
+    if qtransform.rescale_values:
+        q = (q - low) / jnp.maximum(high - low, 1e-8)
+    return (qtransform.maxvisit_init + most_visits) * qtransform.value_scale * q
+
+
+def _improved_policy_rule(sigma, row: Row) -> Array:
+    """Below the root: the visits follow softmax(logits + sigma(q)) (Danihelka et al. 2022, section 5)."""
+    q = sigma(row)
+    top, total = over_actions((jnp.max, jnp.where(row.prior > 0, q, -jnp.inf)), (jnp.sum, row.visits))
+    weights = row.prior * jnp.exp(jnp.minimum(q - top, 0))
+    return first_argmax(weights / weights.sum(-1, keepdims=True) - row.visits / (1 + total))
+
+
+def puct_scores(row: Row, *, pb_c_init: float, pb_c_base: float) -> Float[Array, "B A"]:
+    """PUCT (Schrittwieser et al. 2020, equations 2 and 5), Q stretched to [0, 1] over the node and its children.
+
+    An action never tried counts as the worst there is.
+    """
+    is_visited = row.visits > 0
+    known_q = jnp.where(is_visited, row.q, row.value[:, None])
+    low, high, total = over_actions((jnp.min, known_q), (jnp.max, known_q), (jnp.sum, row.visits))
+    low, high = jnp.minimum(row.value[:, None], low), jnp.maximum(row.value[:, None], high)
+    q = jnp.where(is_visited, (row.q - low) / jnp.maximum(high - low, 1e-8), 0)
+    count = 1 + total
+    weight = jnp.sqrt(count) * (pb_c_init + jnp.log((count + pb_c_base + 1) / pb_c_base))
+    return q + weight * row.prior / (row.visits + 1)
+
+
+def dirichlet(key: Array, alpha: float, shape: tuple[int, ...]) -> Float[Array, "B A"]:
+    """Rows from the symmetric Dirichlet distribution, as normalised gamma variates (Marsaglia & Tsang 2000).
+
+    `jax.random.dirichlet` gives each element a rejection loop and a chain of keys of its own, which took a fifth of a
+    whole search; here all elements are drawn again until each was accepted once (19 of 20 are at the first attempt).
+    """
+    d = alpha + 1 - 1 / 3
+    boost_key, loop_key = jax.random.split(key)
+
+    def attempt(carry):
+        count, log_gamma, accepted = carry
+        normal_key, uniform_key = jax.random.split(jax.random.fold_in(loop_key, count))
+        x = jax.random.normal(normal_key, shape)
+        log_v = 3 * jnp.log(jnp.maximum(1 + x / math.sqrt(9 * d), _TINY))
+        bound = x**2 / 2 + d * (1 - jnp.exp(log_v) + log_v)
+        fits = jnp.log(jax.random.uniform(uniform_key, shape, minval=_TINY)) < bound
+        return count + 1, jnp.where(accepted, log_gamma, log_v), accepted | fits
+
+    start = jnp.int32(0), jnp.zeros(shape), jnp.zeros(shape, bool)
+    _, log_gamma, _ = jax.lax.while_loop(lambda carry: ~carry[2].all(), attempt, start)
+    # Gamma(alpha) = Gamma(alpha + 1) U^(1 / alpha); in logarithms, because for a small alpha that underflows.
+    boost = jnp.log(jax.random.uniform(boost_key, shape, minval=_TINY)) / alpha
+    return jax.nn.softmax(log_gamma + boost)
+
+
+def considered_visits(max_num_considered_actions: int, num_simulations: int) -> np.ndarray:
+    """Sequential halving (Karnin et al. 2013) as a table [m + 1, num_simulations].
+
+    Row k, for k actions to consider, says how often the action that simulation i takes was visited before: at first all
+    k in turn, then in each phase half of those left, down to two.
+    """
+    rows = [_halving(k, num_simulations) for k in range(max_num_considered_actions + 1)]
+    return np.array(rows, np.float32)
+
+
+def _halving(num_considered: int, num_simulations: int) -> list[int]:
+    if num_considered <= 1:
+        return list(range(num_simulations))
+    num_phases = math.ceil(math.log2(num_considered))
+    sequence, visits = [], 0
+    while len(sequence) < num_simulations:
+        for _ in range(max(1, num_simulations // (num_phases * num_considered))):
+            sequence += [visits] * num_considered
+            visits += 1
+        num_considered = max(2, num_considered // 2)
+    return sequence[:num_simulations]
+
+
+def masked_logits(prior: Array, legal_action_mask: Array) -> Array:
+    """The prior's logits, at most 0 where legal."""
+    logits = jnp.log(jnp.maximum(prior, _TINY))
+    return _mask(logits - logits.max(-1, keepdims=True), legal_action_mask)
+
+
+def _mask(logits: Array, legal_action_mask: Array) -> Array:
+    """The lowest finite logit where illegal: -inf would turn a row without any legal action into NaNs."""
+    return jnp.where(legal_action_mask, logits, jnp.finfo(logits.dtype).min)

@@ -1,0 +1,122 @@
+"""Where runs lie: the folder of a new one, the one to go on with, and which saved version of a run a path names.
+
+    RUN               the newest intact checkpoint
+    RUN/versions/N    the weights after iteration N, saved at an evaluation and kept for ever
+    RUN/checkpoints/N the same of one of the last checkpoints
+
+A version is named by its path, so that a shell completes it and `RUN/versions/*` names them all. Asking starts no JAX
+backend and changes nothing; only `prepare` makes a folder, and only `make_room` deletes what is in one.
+"""
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.checkpoint import checkpoint_steps
+from muzero_jax.storage.config import Config
+
+CHECKPOINTS, VERSIONS = "checkpoints", "versions"
+
+
+class Saved(NamedTuple):
+    """What a path names: a run, one of its folders of versions, or a version in it."""
+
+    run_dir: Path
+    folder: Path | None = None  # of versions; None where the run itself is named
+    name: str = ""  # of a version in `folder`; empty where none is named
+
+
+def find_saved(path: Path) -> Saved | None:
+    """What `path` names, whether or not there is such a version; None if it does not lie in a run."""
+    if holds_run(path):
+        return Saved(path)
+    for folder, name in ((path, ""), (path.parent, path.name)):
+        is_version = name.isdecimal() or not name
+        if is_version and folder.name in (CHECKPOINTS, VERSIONS) and holds_run(folder.parent):
+            return Saved(folder.parent, folder, name)
+    return None
+
+
+def version_of(saved: Saved) -> int | None:
+    """The iteration of the version that is named, None for a run; a ValueError names those that there are."""
+    if saved.folder is None:
+        return None
+    steps = {str(step): step for step in checkpoint_steps(saved.folder)}
+    if saved.name in steps:
+        return steps[saved.name]
+    problem = f"there is no version {saved.name} in {saved.folder}" if saved.name else f"{saved.folder} is no version"
+    raise ValueError(f"{problem}; name one of those in it: {', '.join(steps) or 'there are none'}")
+
+
+def versions_in(path: Path) -> list[Path] | None:
+    """The paths of all versions if `path` is a run's folder of them, oldest first; None if it is anything else."""
+    saved = find_saved(path)
+    if saved is None or saved.folder is None or saved.name:
+        return None
+    return [path / str(step) for step in checkpoint_steps(path)]
+
+
+def holds_run(path: Path) -> bool:
+    """Whether a folder is a run's."""
+    return (path / configs.FILE).exists()
+
+
+def default(config: Config) -> Path:
+    """Where a run goes unless told otherwise: runs/<game>[-<size>]-seed<seed>."""
+    size = f"-{config.board_size}" if config.board_size else ""
+    return Path("runs") / f"{config.env}{size}-seed{config.seed}"
+
+
+def find_default(env: str, board_size: int | None, seed: int) -> Path:
+    """The default folder of the run to go on with; of Hex without a size, the one that there is.
+
+    Raises ValueError if there is none, or one of several sizes.
+    """
+    folder = default(Config(env=env, board_size=board_size, seed=seed))
+    if env != "hex" or board_size is not None:
+        return folder
+    found = [path for path in sorted(folder.parent.glob(f"hex-*-seed{seed}")) if holds_run(path)]
+    if not found:
+        raise ValueError(f"there is no run of hex with seed {seed} to resume in runs; leave out --resume to start one")
+    if len(found) > 1:
+        names = ", ".join(map(str, found))
+        raise ValueError(f"there are several runs to resume, {names}; choose one with --board-size or --run-dir")
+    return found[0]
+
+
+def check(config: Config) -> Path:
+    """The run's folder, neither made nor touched.
+
+    Raises ValueError if it holds a run already and neither `--resume` nor `--overwrite` was given, or if there is
+    nothing to resume.
+    """
+    run_dir = Path(config.run_dir) if config.run_dir else default(config)
+    is_run = holds_run(run_dir)
+    if config.resume and not is_run:
+        raise ValueError(f"there is no run to resume in {run_dir}; leave out --resume to start one")
+    if is_run and not (config.resume or config.overwrite):
+        raise ValueError(f"{run_dir} holds a run already: --resume goes on with it, --overwrite deletes it first")
+    if not is_run and run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
+        raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
+    if is_run and config.overwrite:
+        configs.load(run_dir)  # other programs write a config.json too: what is not ours is refused, not deleted
+    return run_dir
+
+
+def prepare(config: Config) -> Path:
+    """As `check`, and the folder is made if need be."""
+    run_dir = check(config)
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"cannot make {run_dir}: {error.strerror}; choose another --run-dir") from error
+    return run_dir
+
+
+def make_room(config: Config, run_dir: Path) -> None:
+    """Deletes what is in a run's folder, if `--overwrite` says so; called once nothing can refuse the new run."""
+    if config.overwrite and not config.resume and holds_run(run_dir):
+        configs.load(run_dir)  # never what is not ours
+        shutil.rmtree(run_dir)
+        run_dir.mkdir()

@@ -1,0 +1,185 @@
+"""Who plays a tournament, who met whom, and what the table says."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from muzero_jax.evaluation import arena, charts, matches, tournament
+from muzero_jax.evaluation.matches import MatchResult
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.checkpoint import Checkpointer
+from tests.reference import tiny_run
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two run directories of one config, with one checkpoint each."""
+    folder = tmp_path_factory.mktemp("runs")
+    state = tiny_run.make_init()()
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        (folder / name / "config.json").write_text(configs.to_json(tiny_run.CONFIG))
+        with Checkpointer(folder / name / "checkpoints") as checkpoints:
+            checkpoints.save_params(6, state.learner.params)
+    return f"{folder}/a", f"{folder}/b"
+
+
+# --- who plays --------------------------------------------------------------------------------------------------------
+
+
+def test_a_spec_names_a_player_and_its_budget(runs):
+    a, b = runs
+    specs = (a, f"{a}@64", f"{b}:rules", f"{b}:rules@8", f"{b}:greedy", "greedy", "rules:5", "mcts:7", "random")
+    field = tournament.enter(specs)
+    expected = [f"{a}@2", f"{a}@64", f"{b}:rules@2", f"{b}:rules@8", f"{b}:greedy", f"{a}:greedy", f"{a}:rules@5"]
+    assert [entrant.name for entrant in field.entrants] == [*expected, "mcts:7", "random"]
+    players = [entrant.player.name for entrant in field.entrants]
+    assert players[1] == "agent (64 simulations)" and players[3] == "true rules (8 simulations)"
+    assert field.host.iteration == 6
+
+
+def test_num_simulations_is_the_budget_of_runs_that_name_none(runs):
+    a, b = runs
+    names = [entrant.name for entrant in tournament.enter((a, f"{b}@3", f"{b}:rules"), 9).entrants]
+    assert names == [f"{a}@9", f"{b}@3", f"{b}:rules@9"]
+
+
+def test_players_that_differ_in_their_weights_alone_share_a_program(runs):
+    a, b = runs
+    one, other, deeper, rules, random = tournament.enter((a, b, f"{b}@3", f"{b}:rules", "random")).entrants
+    assert one.program == other.program
+    assert len({entrant.program for entrant in (one, deeper, rules, random)}) == 4
+
+
+@pytest.mark.parametrize(
+    "specs, sentence",
+    [
+        (["A"], "two players or more"),
+        (["random", "mcts:5"], "needs a run directory"),
+        (["A", "A@2"], "twice"),
+        (["A", "A/"], "twice"),  # as a shell completes it
+        (["A", "rnadom"], "no player 'rnadom'.*RUN:rules@N.*mcts:N"),
+        (["A", "A@0"], "no player"),
+        (["A", "A@"], "no player"),
+        (["A", "A:greedy@4"], "no player"),
+        (["A", "A:ruels"], "no player"),
+        (["A", "mcts"], "no player"),
+        (["A", "mcts:0"], "no player"),
+    ],
+)
+def test_tournaments_that_cannot_be_are_refused_in_a_sentence(runs, specs, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        tournament.enter(tuple(spec.replace("A", runs[0]) for spec in specs))
+
+
+def test_runs_of_two_games_do_not_meet(runs, tmp_path, monkeypatch):
+    load = arena.load_agent
+    other = replace(tiny_run.CONFIG, env="hex", board_size=3)
+    monkeypatch.setattr(
+        arena, "load_agent", lambda run, n: load(run, n)._replace(config=other) if run.name == "b" else load(run, n)
+    )
+    with pytest.raises(ValueError, match="different games"):
+        tournament.enter(runs)
+
+
+# --- who met whom -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """What was compiled, of matches that `random` loses 1 : 3 and that all others draw."""
+    made = []
+
+    def fake_match(parts, player_a, player_b, mesh, *, num_games, opening_plies):
+        made.append((player_a.name, player_b.name, num_games, opening_plies))
+        outcome = np.array([[1, 1], [1, -1]]) if player_b.name == "random" else np.zeros((2, 2), int)
+        zeros = np.zeros((2, 2), int)
+        return lambda params_a, params_b, key: matches.summarise(MatchResult(outcome, zeros + 5, zeros, zeros))
+
+    monkeypatch.setattr(arena, "sharded_match", fake_match)
+    return made
+
+
+def test_every_pair_meets_once_and_equal_programs_are_compiled_once(runs, made):
+    a, b = runs
+    field = tournament.enter((a, b, "random"))
+    said = []
+    result = tournament.play(
+        field, tiny_run.mesh(), num_games=4, opening_plies=1, seed=0, report=lambda *counts: said.append(counts)
+    )
+    agent = "agent (2 simulations)"
+    assert made == [(agent, agent, 4, 1), (agent, "random", 4, 1)]
+    assert [(match["a"], match["b"]) for match in result["matches"]] == [
+        (f"{a}@2", f"{b}@2"),
+        (f"{a}@2", "random"),
+        (f"{b}@2", "random"),
+    ]
+    assert result["cross_table"] == [[None, 0.5, 0.75], [0.5, None, 0.75], [0.25, 0.25, None]]
+    assert result["anchor"] == "random" and result["players"][2]["elo"] == 0
+    assert result["players"][0]["elo"] == pytest.approx(result["players"][1]["elo"]) and result["players"][0]["elo"] > 0
+    assert said[0] == (0, 3)
+
+
+def test_the_anchor_is_asked_for_by_name(runs, made):
+    field = tournament.enter((*runs, "random"))
+    arguments = {"num_games": 4, "opening_plies": 1, "seed": 0}
+    anchored = tournament.play(field, tiny_run.mesh(), anchor=f"{runs[1]}@2", **arguments)
+    assert anchored["players"][1]["elo_ci95"] == [0, 0]
+    with pytest.raises(ValueError, match="--anchor mcts:5 does not play; the players are .*random"):
+        tournament.play(field, tiny_run.mesh(), anchor="mcts:5", **arguments)
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def result():
+    """x beats y 3 : 1 and z 4 : 0; y and z never met."""
+
+    def match(a, b, score):
+        return {"a": a, "b": b, "score": score, "games": 4, "illegal_actions": 0}
+
+    matches = [match("x", "y", 0.75), match("z", "x", 0.0)]
+    return tournament.summarise(["z", "y", "x"], matches, anchor=0)
+
+
+def test_the_table_is_in_the_order_of_strength_with_scores_of_the_row(result):
+    header, *rows = tournament.format_table(result).splitlines()[:4]
+    assert header.split()[-3:] == ["1", "2", "3"]
+    assert [row.split()[1] for row in rows] == ["x", "y", "z"]
+    assert rows[0].split()[-3:] == ["-", "75.0", "100.0"]
+    assert rows[2].split()[-3:] == ["0.0", "-", "-"]
+    assert "anchor" in rows[2]
+
+
+def test_a_perfect_score_is_remarked_on(result):
+    assert "lower bound" in tournament.format_table(result)
+    drawn = tournament.summarise(["x", "y"], [{"a": "x", "b": "y", "score": 0.5, "games": 4}])
+    assert "lower bound" not in tournament.format_table(drawn)
+
+
+def test_illegal_moves_are_shouted():
+    match = {"a": "x", "b": "y", "score": 0.5, "games": 4, "illegal_actions": 2}
+    assert "ILLEGAL MOVES were chosen 2 times" in tournament.format_table(tournament.summarise(["x", "y"], [match]))
+
+
+def test_a_result_is_drawn_or_refused_in_a_sentence(result, tmp_path):
+    charts.plot_tournament(result, tmp_path / "elo.svg")
+    assert "<svg" in (tmp_path / "elo.svg").read_text()
+    for path in (tmp_path / "nowhere" / "elo.png", tmp_path / "elo.doc"):
+        with pytest.raises(ValueError, match="cannot draw --plot"):
+            charts.plot_tournament(result, path)
+
+
+# --- the true rules as an opponent ------------------------------------------------------------------------------------
+
+
+def test_the_runs_network_with_the_true_rules_is_an_opponent_and_plays_legal_moves(runs):
+    agent = arena.load_agent(arena.Path(runs[0]))
+    player, params = arena.load_opponent("rules:3", agent, None)
+    assert player.name == "true rules (3 simulations)"
+    states = jax.vmap(agent.parts.environment.init)(jax.random.split(jax.random.key(0), 2))
+    states = states.replace(legal_action_mask=states.legal_action_mask.at[:, :8].set(False))
+    np.testing.assert_array_equal(jax.jit(player.act)(params, jax.random.key(0), states), [8, 8])

@@ -1,0 +1,376 @@
+"""What a user types and reads: every mistake is one sentence that says what to do, exit status 2 and no traceback."""
+
+import json
+import os
+import re
+import runpy
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import evaluate, presets, train
+from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
+from muzero_jax.arithmetic import devices, precision
+from muzero_jax.games import environment
+from muzero_jax.run import autotune, memory_meter, runner
+from muzero_jax.run.runner import Result
+from muzero_jax.storage import config as configs
+from muzero_jax.storage import run_directory
+from tests.reference import tiny_run
+
+ROOT = Path(__file__).parent.parent.parent
+TINY = (
+    "--env tic_tac_toe --devices 2 --network.width 16 --search.num-simulations 4 --self-play.num-envs 8 "
+    "--self-play.rollout-length 4 --replay.replay-length 32 --replay.min-frames 12 --targets.unroll-steps 2 "
+    "--targets.td-steps 4 --optimiser.batch-size 8 --optimiser.updates-per-iteration 2"
+).split()
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs a command in this process: (exit status, standard output, standard error)."""
+
+    def call(command, *arguments):
+        try:
+            status = report_errors(command.main, [str(argument) for argument in arguments])
+        except SystemExit as error:  # tyro's and argparse's way out
+            status = error.code
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+def words(text):
+    """The text without the box that tyro draws and the line breaks that it needs."""
+    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
+
+
+def assert_one_sentence(outcome, *parts):
+    status, _, error = outcome
+    assert status == EXIT_ERROR
+    assert error.startswith("error: ") and error.count("\n") == 1, error
+    for part in parts:
+        assert part in error
+
+
+# --- train: mistakes --------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_game_is_answered_with_the_nearest_one(run):
+    assert_one_sentence(run(train, "--env", "tictactoe"), "tictactoe", "did you mean 'tic_tac_toe'", "connect_four")
+
+
+def test_a_game_of_pgx_that_is_not_supported_yet_is_told_apart_from_a_typo(run):
+    assert_one_sentence(run(train, "--env", "2048"), "'2048'", "not supported yet", "choose one of")
+
+
+@pytest.mark.parametrize("size", [-3, 0, 1, 20, 40])
+def test_a_board_that_is_too_small_or_too_large_is_refused(run, size):
+    assert_one_sentence(run(train, "--env", "hex", "--board-size", size), str(size))
+
+
+def test_a_board_size_for_a_game_that_has_one_size_is_refused(run):
+    assert_one_sentence(run(train, "--env", "tic_tac_toe", "--board-size", 4), "board size", "tic_tac_toe")
+
+
+def test_an_unknown_flag_is_answered_with_the_nearest_one(run):
+    status, _, error = run(train, "--env", "tic_tac_toe", "--search.num-simulation", "4")
+    assert status == EXIT_ERROR and "Traceback" not in error
+    assert "--search.num-simulations" in words(error)
+
+
+def test_a_value_of_the_wrong_type_is_refused(run):
+    status, _, error = run(train, "--env", "tic_tac_toe", "--minutes", "soon")
+    assert status == EXIT_ERROR and "Traceback" not in error
+    assert "--minutes" in words(error) and "soon" in words(error)
+
+
+@pytest.mark.parametrize(
+    "flag, value, sentence",
+    [
+        ("--optimiser.batch-size", 7, "batch size 7 isn't divisible by 2 devices; use --optimiser.batch-size 6 or 8"),
+        ("--self-play.num-envs", 9, "num envs 9 isn't divisible by 2 devices; use --self-play.num-envs 8 or 10"),
+        ("--replay.replay-length", 30, "--replay.replay-length 30 must be a multiple of"),
+        ("--search.num-simulations", 0, "--search.num-simulations is 0, but must be positive"),
+        ("--devices", 99, "--devices 99 is too many"),
+        ("--devices", 0, "--devices is 0"),
+    ],
+)
+def test_sizes_that_make_no_run_are_refused_before_anything_is_compiled(run, tmp_path, flag, value, sentence):
+    assert_one_sentence(run(train, *TINY, "--run-dir", tmp_path / "run", flag, value), sentence)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_existing_run_is_not_touched(run, saved_run):
+    before = sorted(path.name for path in saved_run.rglob("*"))
+    outcome = run(train, *TINY, "--run-dir", saved_run)
+    assert_one_sentence(outcome, "holds a run already", "--resume", "--overwrite")
+    assert sorted(path.name for path in saved_run.rglob("*")) == before
+
+
+def test_a_folder_that_cannot_be_used_is_refused_before_minutes_go_into_autotune(run, saved_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(autotune, "tune", lambda *arguments, **keywords: pytest.fail("too early"))
+    assert_one_sentence(run(train, *TINY, "--autotune", "--run-dir", saved_run), "holds a run already")
+
+
+def test_there_must_be_a_run_to_resume(run, tmp_path):
+    assert_one_sentence(run(train, "--resume", "--run-dir", tmp_path / "nothing"), "no run", "nothing")
+
+
+def test_a_folder_that_cannot_be_made_is_refused(run, tmp_path):
+    """Root may write anywhere, so a file stands in for the read-only folder."""
+    (tmp_path / "file").write_text("")
+    assert_one_sentence(run(train, *TINY, "--run-dir", tmp_path / "file" / "run"), "--run-dir")
+
+
+def test_a_read_only_folder_is_refused(run, tmp_path, monkeypatch):
+    def refuse(self, *arguments, **keywords):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(run_directory.Path, "mkdir", refuse)
+    assert_one_sentence(run(train, *TINY, "--run-dir", tmp_path / "run"), "Permission denied", "--run-dir")
+
+
+def test_a_run_that_does_not_fit_in_memory_names_the_flag_to_lower(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(devices, "available_memory_bytes", lambda num_devices=1: 1024)
+    outcome = run(train, *TINY, "--run-dir", tmp_path / "run")
+    assert_one_sentence(outcome, "memory", "lower --")
+    assert "replay" in outcome[1] and "learning" in outcome[1]
+    assert not list((tmp_path / "run").iterdir())  # so that the next try may have the folder
+
+
+# --- train: what it says ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "env, defaults", [("tic_tac_toe", presets.tic_tac_toe()), ("connect_four", presets.connect_four())]
+)
+def test_help_shows_the_presets_own_defaults(run, env, defaults):
+    status, output, _ = run(train, "--env", env, "--help")
+    assert status == 0
+    text = words(output)
+    for flag, value in {
+        "--minutes FLOAT": defaults.minutes,
+        "--network.width INT": defaults.network.width,
+        "--targets.td-steps INT": defaults.targets.td_steps,
+        "--optimiser.reward-weight FLOAT": defaults.optimiser.reward_weight,
+    }.items():
+        assert re.search(re.escape(flag) + r"[^-]*(?:\(default: |.*?\(default: )" + re.escape(str(value)), text), flag
+
+
+def test_an_interrupted_run_prints_the_command_that_resumes_it(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
+    monkeypatch.setattr(precision, "has_amx", lambda: False)
+    status, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run")
+    assert status == EXIT_INTERRUPTED == 130
+    assert re.search(r"^device: .*\nprecision: float32 \(.*\)$", output, re.MULTILINE)
+    assert f"{sys.executable} experiments/train.py --run-dir {tmp_path / 'run'} --resume" in output
+
+
+def test_large_blocks_are_kept_apart_before_anything_takes_memory(run, tmp_path, monkeypatch):
+    steps = []
+    monkeypatch.setattr(memory_meter, "keep_large_blocks_apart", lambda: steps.append("kept apart"))
+    monkeypatch.setattr(autotune, "tune", lambda config, *others, **keywords: steps.append("tuned") or config)
+    monkeypatch.setattr(runner, "train", lambda *others: steps.append("trained") or Result({}, interrupted=True))
+    run(train, *TINY, "--autotune", "--run-dir", tmp_path / "run")
+    assert steps == ["kept apart", "tuned", "trained"]
+
+
+def test_resuming_takes_everything_from_the_saved_config(run, saved_run, monkeypatch):
+    """But for the flags given now."""
+    seen = []
+    monkeypatch.setattr(runner, "train", lambda config, *others: seen.append(config) or Result({}, interrupted=True))
+    run(train, "--resume", "--run-dir", saved_run, "--minutes", 9)
+    assert seen == [replace(tiny_run.CONFIG, run_dir=str(saved_run), resume=True, minutes=9.0)]
+
+
+def test_a_run_that_is_resumed_by_its_game_starts_its_own_number_of_devices(saved_run, tmp_path, monkeypatch):
+    shutil.copytree(saved_run, tmp_path / "runs" / "tic_tac_toe-seed3")
+    monkeypatch.chdir(tmp_path)
+    asked = []
+    monkeypatch.setattr(devices, "configure_devices", lambda *arguments: asked.append(arguments) or 2)
+    config, _ = train.choose_default("--env tic_tac_toe --seed 3 --resume".split())
+    assert config == replace(tiny_run.CONFIG, run_dir="runs/tic_tac_toe-seed3")
+    assert asked == [(tiny_run.CONFIG.devices, "auto")]
+
+
+def test_a_profiled_run_keeps_a_gpus_kernels_apart_before_jax_starts(monkeypatch):
+    seen = []
+    monkeypatch.setattr(devices, "configure_devices", lambda *arguments: seen.append(os.environ["XLA_FLAGS"]) or 2)
+    monkeypatch.setenv("XLA_FLAGS", "")
+    train.choose_default("--env tic_tac_toe".split())
+    train.choose_default("--env tic_tac_toe --profile".split())
+    assert seen == ["", "--xla_gpu_enable_command_buffer="]
+
+
+def test_hex_without_a_size_says_which_it_chose_and_why(capsys):
+    config = presets.preset("hex", None)
+    assert config.board_size == 5
+    assert "5x5" in capsys.readouterr().out
+
+
+def test_every_game_has_a_preset_that_makes_a_run():
+    for env in environment.GAMES:
+        assert configs.validate(presets.preset(env, None)).env == env
+    for size in (2, 3, 5, 11, 19):
+        assert configs.validate(presets.preset("hex", size)).board_size == size
+
+
+# --- evaluate ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_match_as_json_is_one_object(run, saved_run):
+    status, output, _ = run(
+        evaluate, "--run", saved_run, "--opponent", "random", "--games", 8, "--num-simulations", 2, "--json"
+    )
+    assert status == 0
+    (line,) = output.splitlines()
+    result = json.loads(line)
+    assert result["wins"] + result["draws"] + result["losses"] == result["games"] == 8
+    assert result["score"] == (result["wins"] + result["draws"] / 2) / 8
+    low, high = result["ci95"]
+    assert 0 <= low <= result["score"] <= high <= 1
+    assert (result["iteration"], result["opponent"], result["illegal_actions"]) == (6, "random", 0)
+
+
+@pytest.fixture
+def table_instead_of_a_match(monkeypatch):
+    summary = {"wins": 3, "draws": 1, "losses": 0, "games": 4, "score": 0.875, "ci95": [0.4, 1.0]}
+    monkeypatch.setattr(evaluate, "match_summary", lambda *arguments: dict(summary))
+
+
+def test_a_match_is_printed_as_a_table(run, saved_run, table_instead_of_a_match):
+    status, output, _ = run(evaluate, "--run", saved_run)
+    assert status == 0
+    assert re.search(r"^ *wins  3$", output, re.MULTILINE)
+    assert re.search(r"^ *score  0\.875$", output, re.MULTILINE)
+
+
+def test_a_folder_without_a_run_cannot_be_evaluated(run, tmp_path):
+    assert_one_sentence(run(evaluate, "--run", tmp_path), "holds no run", "experiments/train.py")
+
+
+def test_damaged_checkpoints_are_a_sentence_and_stay_on_the_disk(run, saved_run, tmp_path):
+    copy = shutil.copytree(saved_run, tmp_path / "copy")
+    files = [path for path in (copy / "checkpoints" / "6" / "params").rglob("*") if path.is_file()]
+    largest = max(files, key=lambda path: path.stat().st_size)
+    content = np.frombuffer(largest.read_bytes(), np.uint8).copy()
+    content[len(content) // 2] ^= 255
+    largest.write_bytes(content.tobytes())
+    assert_one_sentence(run(evaluate, "--run", copy), "damaged")
+    assert (copy / "checkpoints" / "6").is_dir()
+
+
+def test_a_config_that_was_tampered_with_is_a_sentence(run, saved_run, tmp_path):
+    copy = shutil.copytree(saved_run, tmp_path / "copy")
+    (copy / "config.json").write_text('{"env": "tic_tac_toe", "learning_speed": 3}')
+    assert_one_sentence(run(evaluate, "--run", copy), "learning_speed")
+    (copy / "config.json").write_text('{"env": "tic_')
+    assert_one_sentence(run(evaluate, "--run", copy))
+
+
+@pytest.mark.parametrize(
+    "arguments, parts",
+    [
+        (["--opponent", "rnadom"], ["unknown opponent 'rnadom'", "mcts:N"]),
+        (["--opponent", "RUN/checkpoints/5"], ["no version 5 in", "name one of those in it: 6"]),
+        (["--games", 0], ["--games is 0"]),
+        (["--num-simulations", 0], ["--num-simulations is 0"]),
+        (["--opening-plies", -1], ["-1"]),
+    ],
+)
+def test_matches_that_cannot_be_played_are_refused(run, saved_run, arguments, parts):
+    flags = [str(argument).replace("RUN", str(saved_run)) for argument in arguments]
+    assert_one_sentence(run(evaluate, "--run", saved_run, *flags), *parts)
+
+
+def test_evaluate_needs_a_run(run):
+    status, _, error = run(evaluate, "--games", 4)
+    assert status == EXIT_ERROR and "--run" in words(error) and "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    "arguments, parts",
+    [
+        (["--oracle", "--fidelity"], ["--fidelity and --oracle", "one at a time"]),
+        (["--tournament", "random", "mcts:1"], ["leave --run out"]),
+        (["--anchor", "random"], ["--anchor is for --tournament"]),
+        (["--plot", "x.png"], ["--plot draws what --tournament or --fidelity find"]),
+        (["--fidelity", "--plot", "x.doc"], ["--plot x.doc", ".png, .svg, .pdf"]),
+        (["--fidelity", "--unroll-steps", 0], ["--unroll-steps is 0"]),
+        (["--fidelity", "--positions", 0], ["--positions is 0"]),
+    ],
+)
+def test_questions_that_do_not_go_together_are_refused(run, saved_run, arguments, parts):
+    assert_one_sentence(run(evaluate, "--run", saved_run, *arguments), *parts)
+
+
+def test_a_tournament_takes_its_runs_as_players(run, saved_run):
+    assert_one_sentence(run(evaluate, "--tournament", "random", "mcts:1"), "needs a run directory among its players")
+    assert_one_sentence(run(evaluate, "--tournament", saved_run, "rnadom"), "no player 'rnadom'")
+
+
+def test_fidelity_is_a_table_with_what_it_means_and_a_picture(run, saved_run, tmp_path):
+    picture = tmp_path / "drift.svg"
+    flags = ["--fidelity", "--positions", 4, "--unroll-steps", 1, "--num-simulations", 2, "--plot", picture]
+    status, output, _ = run(evaluate, "--run", saved_run, *flags)
+    assert status == 0
+    assert "Along uniformly random moves" in output and "--opponent rules:2" in output
+    assert "<svg" in picture.read_text()
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_bug_is_not_dressed_up_as_a_mistake():
+    def broken(arguments):
+        raise AssertionError("a bug")
+
+    with pytest.raises(AssertionError):
+        report_errors(broken, [])
+
+
+def test_ctrl_c_outside_of_training_is_no_traceback(capsys):
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    assert report_errors(interrupted, []) == EXIT_INTERRUPTED
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+COMMANDS = {
+    "experiments/train.py": [],
+    "experiments/evaluate.py": [],
+    "experiments/play.py": ["--run", "nothing"],
+    "scripts/ablation.py": [],
+    "scripts/benchmark.py": [],
+    "scripts/best_reply.py": [],
+    "scripts/hardware_report.py": [],
+}
+
+
+@pytest.mark.parametrize("script", COMMANDS)
+def test_a_full_memory_is_answered_with_flags_that_the_command_has(script, monkeypatch, capsys):
+    def enter(*arguments):
+        monkeypatch.setattr(sys, "argv", [script, *arguments])
+        with pytest.raises(SystemExit) as exit_:
+            runpy.run_path(str(ROOT / script), run_name="__main__")
+        return exit_.value.code, capsys.readouterr()
+
+    _, shown = enter("--help")
+
+    def fill(*arguments):
+        raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1073741824 bytes.")
+
+    monkeypatch.setattr(devices, "configure_devices", fill)
+    status, said = enter(*COMMANDS[script])
+    assert_one_sentence((status, said.out, said.err), "the device's memory is full; ")
+    flags = re.findall(r"--[\w.-]+", said.err)
+    assert flags
+    for flag in flags:
+        assert re.search(re.escape(flag) + r"(?![\w.-])", shown.out), flag

@@ -1,0 +1,252 @@
+"""What every game promises: rewards and signs of the mover, resets, where actions lie, and clear refusals."""
+
+from importlib import import_module
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pgx
+import pytest
+
+from muzero_jax.games.environment import GAMES, make_environment, make_move, with_reset
+from tests.reference.games import MOVES, environment_of, moves_of, random_games
+
+BIG_GAMES = [pytest.param(name, marks=pytest.mark.slow) for name in ("chess", "shogi")]
+PIECE_GAMES = ["gardner_chess", "animal_shogi", *BIG_GAMES]
+PLACEMENT_GAMES = ["tic_tac_toe", "othello", "hex", "go_9x9"]
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_discount_is_0_at_the_end_and_else_has_the_sign_of_who_moves_next(name):
+    moves = moves_of(name)
+    expected = np.where(moves.ended, 0.0, np.where(moves.next_player == moves.player, 1.0, -1.0))
+    np.testing.assert_array_equal(moves.discount, expected)
+    assert (moves.reward[~moves.ended] == 0).all()
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "hex"])
+def test_reward_is_the_movers_who_cannot_lose_by_an_own_legal_move(name):
+    moves = moves_of(name)
+    assert set(moves.reward[moves.ended]) <= {0.0, 1.0}
+    assert (moves.reward == 1.0).any()
+    assert {0, 1} == set(moves.player[moves.ended]), (
+        "both players end games, so no player's index is taken for the mover"
+    )
+
+
+def test_reward_in_othello_is_the_movers_majority_even_after_passes():
+    moves = moves_of("othello")
+    assert moves.ended.any()
+    for reward, view_of_the_other in zip(moves.reward[moves.ended], moves.next_observation[moves.ended], strict=True):
+        others, movers = view_of_the_other.sum(axis=(0, 1))
+        assert reward == np.sign(int(movers) - int(others))
+
+
+def test_a_pass_hands_the_move_over():
+    othello, go = moves_of("othello"), random_games("go_9x9")
+    passes = (othello.action == 64) & ~othello.ended
+    assert (othello.discount[passes] == -1.0).all()
+    assert (othello.next_player[passes] != othello.player[passes]).all()
+    assert go.action[0, 0, 0] == 81
+    assert go.discount[0, 0, 0] == -1.0
+
+
+def test_two_passes_end_go_and_white_who_passes_last_wins_the_empty_board_by_komi():
+    games = random_games("go_9x9")
+    assert games.ended[1, 1, 0]
+    assert (games.reward[1, 1, 0], games.discount[1, 1, 0]) == (1.0, 0.0)
+
+
+def test_at_a_terminal_state_every_action_is_legal_which_is_why_steps_never_return_one():
+    games = random_games("tic_tac_toe")
+    assert games.over.any()
+    assert games.mask[games.over].all()
+
+
+class CountingState(NamedTuple):
+    """Of a fake game: players 0 0 1 1 move in this order, and the last to move wins half a point."""
+
+    count: jax.Array
+    rewards: jax.Array
+    terminated: jax.Array
+
+    @property
+    def current_player(self):
+        return self.count // 2 % 2
+
+
+class CountingGame:
+    @staticmethod
+    def init(key):
+        del key
+        return CountingState(jnp.int32(0), jnp.zeros(2), jnp.bool_(False))
+
+    @staticmethod
+    def step(state, action):
+        ended = state.count == 3
+        rewards = jnp.where(ended, jnp.where(jnp.arange(2) == state.current_player, 0.5, -0.5), 0.0)
+        return CountingState(state.count + action, rewards, ended)
+
+
+def test_discount_is_positive_where_the_same_player_moves_again():
+    move, state, rewards, discounts = make_move(CountingGame.step, gamma=0.5), CountingGame.init(None), [], []
+    for _ in range(4):
+        state, reward, discount = move(state, jnp.int32(1))
+        rewards.append(float(reward))
+        discounts.append(float(discount))
+    assert discounts == [0.5, -0.5, 0.5, 0.0]
+    assert rewards == [0.0, 0.0, 0.0, 0.5]
+
+
+def test_reward_and_discount_are_the_ended_games_and_the_state_is_the_next_games():
+    step = with_reset(make_move(CountingGame.step, gamma=1.0), CountingGame.init)
+    state, reward, discount = step(
+        CountingState(jnp.int32(3), jnp.zeros(2), jnp.bool_(False)), jnp.int32(1), jax.random.key(0)
+    )
+    assert (float(reward), float(discount)) == (0.5, 0.0)
+    assert (int(state.count), bool(state.terminated), state.rewards.tolist()) == (0, False, [0.0, 0.0])
+
+
+@pytest.fixture(scope="module")
+def auto_reset_games():
+    """Twelve games of tic-tac-toe at once, always on the first free cell, 40 frames long."""
+    environment = environment_of("tic_tac_toe")
+
+    def frame(state, reset_key):
+        action = jnp.argmax(state.legal_action_mask, axis=1)
+        after, reward, discount = jax.vmap(environment.step)(state, action, jax.random.split(reset_key, 12))
+        return after, (state, jax.vmap(environment.observe)(state), reward, discount)
+
+    @jax.jit
+    def run(key):
+        start = jax.vmap(environment.init)(jax.random.split(key, 12))
+        return jax.lax.scan(frame, start, jax.random.split(key, 40))[1]
+
+    return jax.device_get(run(jax.random.key(0)))
+
+
+def test_a_frame_holds_the_position_before_its_move_and_a_new_game_begins_after_an_end(auto_reset_games):
+    """Cells are filled in order: X 0, O 1, X 2, O 3, X 4, O 5, X 6 wins by the diagonal 2 4 6, every seventh frame."""
+    _, observation, reward, discount = auto_reset_games
+    is_last = np.arange(40) % 7 == 6
+    np.testing.assert_array_equal(observation.sum(axis=(2, 3, 4)), np.tile(np.arange(40)[:, None] % 7, (1, 12)))
+    np.testing.assert_array_equal(reward, np.tile(is_last[:, None] * 1.0, (1, 12)))
+    np.testing.assert_array_equal(discount, np.tile(is_last[:, None] - 1.0, (1, 12)))
+
+
+def test_states_after_a_step_are_never_terminal(auto_reset_games):
+    state, observation, _, _ = auto_reset_games
+    assert not state.terminated.any()
+    np.testing.assert_array_equal(state.legal_action_mask, ~observation.any(axis=-1).reshape(40, 12, 9))
+
+
+def test_the_first_player_is_drawn_anew_for_every_game(auto_reset_games):
+    first_players = auto_reset_games[0].current_player[::7]
+    assert all({0, 1} == set(players) for players in first_players)
+    assert len({tuple(players) for players in first_players}) == len(first_players)
+
+
+@pytest.mark.parametrize("name", PLACEMENT_GAMES)
+def test_the_cell_of_an_action_is_empty_before_it_and_holds_the_movers_stone_after(name):
+    moves = moves_of(name)
+    location = np.asarray(environment_of(name).action_location)[moves.action]
+    before, after = (
+        view.reshape(len(location), -1, view.shape[-1]) for view in (moves.observation, moves.next_observation)
+    )
+    placed = np.flatnonzero(location >= 0)
+    assert not before[placed, location[placed], :2].any()
+    assert after[placed, location[placed], 1].all()
+    num_actions = environment_of(name).num_actions
+    assert (moves.action[location < 0] == num_actions - 1).all()
+
+
+def test_a_column_of_connect_four_lies_at_its_top_cell():
+    moves = moves_of("connect_four")
+    assert environment_of("connect_four").action_location.tolist() == list(range(7))
+    grown = moves.next_observation[..., 1].sum(axis=1) - moves.observation[..., 0].sum(axis=1)
+    np.testing.assert_array_equal(np.argmax(grown, axis=1), moves.action)
+
+
+def lone_pieces(name, num_cells):
+    """Per square in pgx's numbering, a state with one own piece there, and the plane that shows it."""
+    state = jax.jit(environment_of(name).init)(jax.random.key(0))
+    empty, plane = (0, 0) if "chess" in name else (-1, 1)  # a pawn; shogi's piece 1, a bishop or a lance
+    boards = jnp.where(jnp.eye(num_cells, dtype=bool), 1, empty)
+
+    def place(board):
+        if name == "chess":
+            return state.replace(_x=state._x._replace(board_history=state._x.board_history.at[0].set(board)))
+        if name == "shogi":
+            return state.replace(_x=state._x._replace(board=board))
+        return state.replace(_board_history=state._board_history.at[0].set(board))
+
+    return jax.vmap(place)(boards), plane
+
+
+def squares_of_labels(name, num_actions):
+    """The square, in pgx's numbering, that pgx itself decodes from each action."""
+    labels = jnp.arange(num_actions)
+    if "chess" in name:
+        module = "pgx._src.games.chess" if name == "chess" else "pgx.gardner_chess"
+        return jax.jit(jax.vmap(import_module(module).Action._from_label))(labels).from_
+    if name == "animal_shogi":
+        action = jax.jit(jax.vmap(import_module("pgx.animal_shogi").Action._from_label))(labels)
+        return jnp.where(action.is_drop, action.to, action.from_)
+    shogi = import_module("pgx._src.games.shogi")
+    return jax.jit(jax.vmap(lambda label: shogi.Action._from_dlshogi_action(shogi.GameState(), label)))(labels).to
+
+
+@pytest.mark.parametrize("name", PIECE_GAMES)
+def test_the_cell_of_a_piece_move_is_where_the_observation_shows_the_square_of_its_label(name):
+    environment = environment_of(name)
+    height, width = environment.board_shape
+    states, plane = lone_pieces(name, height * width)
+    game = pgx.make(name)
+    observation = jax.jit(jax.vmap(game.observe))(states)
+    cell_of_square = np.argmax(np.asarray(observation)[..., plane].reshape(height * width, -1), axis=1)
+    assert len(set(cell_of_square)) == height * width
+    squares = np.asarray(squares_of_labels(name, environment.num_actions))
+    np.testing.assert_array_equal(environment.action_location, cell_of_square[squares])
+
+
+@pytest.mark.parametrize("name", [name for name in GAMES if name not in ("chess", "shogi")] + BIG_GAMES)
+def test_the_record_of_every_game_fits_its_states(name):
+    environment = environment_of(name)
+    state = jax.eval_shape(environment.init, jax.random.key(0))
+    height, width = environment.board_shape
+    assert state.observation.shape == environment.observation_shape == (height, width, environment.observation_shape[2])
+    assert state.legal_action_mask.shape == (environment.num_actions,) == environment.action_location.shape
+    assert (environment.num_players, environment.discount) == (2, -1.0)
+    assert environment.symmetries.observation_permutation.shape[1] == np.prod(environment.observation_shape)
+    assert -1 <= environment.action_location.min() <= environment.action_location.max() < height * width
+
+
+def test_the_constant_discount_is_minus_gamma():
+    assert make_environment("tic_tac_toe", gamma=0.5).discount == -0.5
+
+
+def test_hex_has_11_cells_a_side_unless_told():
+    assert make_environment("hex").board_shape == (11, 11)
+    assert make_environment("hex", board_size=4).num_actions == 17
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "hexx"}, "'hexx' (did you mean 'hex'?)"),
+        ({"name": "Tic-Tac-Toe"}, "did you mean 'tic_tac_toe'?"),
+        ({"name": "go"}, "'go_9x9'"),
+        ({"name": "backgammon"}, "not supported yet"),
+        ({"name": "minatar-breakout"}, "not supported yet"),
+        ({"name": "chess", "board_size": 8}, "Only hex has a choice of board size"),
+        ({"name": "hex", "board_size": 20}, "size 2 to 19"),
+        ({"name": "hex", "gamma": 0.0}, "gamma"),
+        ({"name": "hex", "gamma": 1.5}, "gamma"),
+    ],
+)
+def test_a_users_mistake_is_told_in_one_sentence(arguments, message):
+    with pytest.raises(ValueError) as error:
+        make_environment(**arguments)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)

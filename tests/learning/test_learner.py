@@ -1,0 +1,193 @@
+"""The optimiser's parts by hand, and that gradient steps learn."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from muzero_jax.learning import learner, targets
+from muzero_jax.learning.losses import LossWeights, muzero_loss
+from muzero_jax.networks import model as networks
+from muzero_jax.networks.value_transform import Support
+from muzero_jax.types import Batch, LearnerState
+from tests.reference.models import BOARD, make_tanh_model
+from tests.reference.windows import random_window
+
+N, K = 8, 2
+MODEL = make_tanh_model()
+OPTIMISER = learner.make_optimiser(optax.constant_schedule(0.01), weight_decay=0.0, max_gradient_norm=5.0)
+DESCENT = optax.sgd(0.1)  # a step in proportion to the gradient shows more than Adam's, and compiles sooner
+LOSS = partial(muzero_loss, weights=LossWeights(reconstruction=0.5))
+update = partial(learner.update, model=MODEL, optimiser=DESCENT, loss=LOSS)
+
+
+def make_batch(num_windows, num_actions=3, observation_shape=(2,)):
+    window = random_window(0, num_windows, K + 3, num_actions, observation_shape)
+    make = jax.jit(partial(targets.make, unroll_steps=K, td_steps=2, td_lambda=1.0, stop_at_exploration=True))
+    return Batch(window.observation, window.legal_action_mask[:, 0], window.action[:, :K], make(window))
+
+
+def assert_trees_close(one, other, **tolerance):
+    jax.tree.map(partial(np.testing.assert_allclose, **tolerance), one, other)
+
+
+# --- the schedule -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "schedule, warmup_updates, by_update",
+    [
+        ("constant", 4, {0: 0.0, 1: 0.25, 2: 0.5, 4: 1.0, 5: 1.0, 10_000: 1.0}),
+        ("constant", 0, {0: 1.0, 1: 1.0, 10_000: 1.0}),
+        # (1 + cos(pi t)) / 2 scaled to [0.1, 1]: at a quarter of the way 0.1 + 0.9 (1 + sqrt(1/2)) / 2
+        ("cosine", 4, {0: 0.0, 2: 0.5, 4: 1.0, 8: 0.868198, 12: 0.55, 20: 0.1, 10_000: 0.1}),
+        ("cosine", 0, {0: 1.0, 10: 0.55, 20: 0.1}),
+    ],
+)
+def test_learning_rate_warms_up_and_then_is_constant_or_falls_to_a_tenth(schedule, warmup_updates, by_update):
+    rate = learner.make_schedule(learning_rate=2.0, schedule=schedule, warmup_updates=warmup_updates, decay_updates=20)
+    found = [float(rate(jnp.int32(count))) for count in by_update]
+    np.testing.assert_allclose(found, [2.0 * share for share in by_update.values()], rtol=1e-5, atol=1e-7)
+
+
+# --- the optimiser ----------------------------------------------------------------------------------------------------
+
+
+def test_weight_decay_shrinks_kernels_and_leaves_biases_and_scales_alone():
+    params = {"kernel": jnp.full((2, 3), 4.0), "convolution": jnp.full((3, 3, 1, 2), -2.0), "bias": jnp.full(3, 4.0)}
+    optimiser = learner.make_optimiser(optax.constant_schedule(0.1), weight_decay=0.5, max_gradient_norm=1.0)
+    no_gradient = jax.tree.map(jnp.zeros_like, params)
+    updates, _ = jax.jit(optimiser.update)(no_gradient, optimiser.init(params), params)
+    np.testing.assert_allclose(updates["kernel"], -0.1 * 0.5 * 4.0, rtol=1e-6)
+    np.testing.assert_allclose(updates["convolution"], 0.1 * 0.5 * 2.0, rtol=1e-6)
+    np.testing.assert_array_equal(updates["bias"], 0)
+
+
+def test_gradients_are_clipped_by_their_global_norm():
+    """An outlier 1000 times too long moves later updates as little as one that has just the allowed norm."""
+    params = {"a": jnp.zeros(1), "b": jnp.zeros(1)}
+    step = jax.jit(OPTIMISER.update)  # its norm is 5
+
+    def after(*gradients):
+        state = OPTIMISER.init(params)
+        for a, b in gradients:
+            updates, state = step({"a": np.float32([a]), "b": np.float32([b])}, state, params)
+        return [float(updates["a"][0]), float(updates["b"][0])]
+
+    np.testing.assert_allclose(after((3000.0, 4000.0), (1.0, -1.0)), after((3.0, 4.0), (1.0, -1.0)), rtol=1e-4)
+    assert not np.allclose(after((1.5, 2.0), (1.0, -1.0)), after((3.0, 4.0), (1.0, -1.0)), rtol=0.05)
+
+
+def test_first_step_of_adamw_moves_every_weight_by_the_learning_rate():
+    params = {"w": jnp.array([1.0, -2.0, 3.0])}
+    updates, _ = jax.jit(OPTIMISER.update)({"w": jnp.array([0.3, -1.0, 0.01])}, OPTIMISER.init(params), params)
+    np.testing.assert_allclose(updates["w"], [-0.01, 0.01, -0.01], rtol=1e-4)
+
+
+# --- updates ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def batch():
+    return make_batch(N)
+
+
+@pytest.fixture(scope="module")
+def state():
+    return learner.init(MODEL, DESCENT, jax.random.key(0))
+
+
+@pytest.fixture(scope="module")
+def updated(state, batch):
+    return jax.jit(update)(state, batch)
+
+
+def test_an_update_counts_itself_and_changes_every_parameter(state, updated):
+    after, metrics = updated
+    assert (int(state.num_updates), int(after.num_updates)) == (0, 1)
+    assert isinstance(after, LearnerState)
+    for old, new in zip(jax.tree.leaves(state.params), jax.tree.leaves(after.params), strict=True):
+        assert old.dtype == new.dtype == jnp.float32 and (old != new).any()
+    assert all(np.isfinite(value) and value.shape == () for value in metrics.values())
+    assert metrics["train/gradient_norm"] > 0
+
+
+def test_shares_of_a_batch_averaged_over_devices_make_the_same_step_as_the_whole(state, batch, updated):
+    halves = jax.tree.map(lambda x: x.reshape(2, N // 2, *x.shape[1:]), batch)
+    share = jax.vmap(lambda half: update(state, half, axis_name="data"), axis_name="data")
+    after, metrics = jax.jit(share)(halves)
+    expected, expected_metrics = updated
+    for row in range(2):
+        assert_trees_close(jax.tree.map(lambda x: x[row], metrics), expected_metrics, rtol=1e-4)  # noqa: B023
+        params = jax.tree.map(lambda x: x[row], after.params)  # noqa: B023
+        assert_trees_close(params, expected.params, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("micro_batch", [1, 2, 4])
+def test_parts_of_a_batch_in_turn_make_the_same_step_as_the_whole(state, batch, updated, micro_batch):
+    found = jax.jit(partial(update, micro_batch=micro_batch))(state, batch)
+    assert_trees_close(found, updated, rtol=1e-4, atol=1e-6)
+
+
+def test_in_parts_an_update_keeps_the_activations_of_one_part_only():
+    """Less than half, where activations are nearly all: of four windows in place of 32."""
+    batch = make_batch(32)
+
+    def bytes_needed(micro_batch):
+        step = jax.jit(partial(update, micro_batch=micro_batch))
+        return step.lower(learner.init(MODEL, DESCENT, jax.random.key(0)), batch).compile().memory_analysis()
+
+    assert bytes_needed(4).temp_size_in_bytes < 0.5 * bytes_needed(32).temp_size_in_bytes
+
+
+def test_only_the_first_frames_observation_is_encoded_and_once(state, batch):
+    encoded = []
+
+    def initial_inference(params, observation):
+        encoded.append(observation.shape)
+        return MODEL.initial_inference(params, observation)
+
+    batch = batch._replace(observation=batch.observation[:, :1])  # what `replay.gather` reads
+    step = partial(
+        update,
+        model=MODEL._replace(initial_inference=initial_inference),
+        loss=partial(muzero_loss, weights=LossWeights()),
+    )
+    jax.eval_shape(step, state, batch)
+    assert set(encoded) == {(N, 2)} and len(encoded) == 1
+
+
+def test_initial_parameters_depend_on_the_key_alone():
+    params = [learner.init(MODEL, DESCENT, jax.random.key(seed)).params["policy"] for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(params[0], params[1])
+    assert (params[0] != params[2]).any()
+
+
+@pytest.fixture(scope="module")
+def overfitted():
+    """Losses of 400 updates on the same four windows, which a small residual MLP can learn by heart."""
+    model = networks.make_model(
+        BOARD, Support(-1.0, 1.0, 5), kind="mlp", width=32, num_blocks=1, activation="relu", compute_dtype="float32"
+    )
+    batch = make_batch(4, BOARD.num_actions, BOARD.observation_shape)
+    batch = batch._replace(observation=batch.observation > 0.5)
+    step = partial(
+        update, model=model, optimiser=OPTIMISER, loss=partial(muzero_loss, weights=LossWeights(reconstruction=1.0))
+    )
+
+    @jax.jit
+    def run(key):
+        state = learner.init(model, OPTIMISER, key)
+        return jax.lax.scan(lambda state, _: step(state, batch), state, None, length=400)[1]
+
+    return jax.device_get(run(jax.random.key(1, impl="rbg")))  # compiles in a quarter of threefry's time
+
+
+@pytest.mark.parametrize("part", ["loss", "value_loss", "reward_loss", "policy_loss", "reconstruction_loss"])
+def test_overfitting_one_tiny_batch_drives_every_loss_to_0(overfitted, part):
+    curve = overfitted[f"train/{part}"]
+    assert curve[-1] < 0.02 * curve[0], (curve[0], curve[-1])
+    assert (curve > -1e-4).all()  # entropies are subtracted: 0 is the floor

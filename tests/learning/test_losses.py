@@ -1,0 +1,246 @@
+"""MuZero's loss: against loops, and its weights and gradients by hand."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from muzero_jax.learning import losses, targets
+from muzero_jax.learning.losses import LossWeights
+from muzero_jax.networks import model as networks
+from muzero_jax.networks.value_transform import Support
+from muzero_jax.types import Model, NetworkOutput, Targets
+from tests.reference import losses as reference
+from tests.reference.models import BOARD, make_tanh_model
+from tests.reference.windows import random_window
+
+N, K, A = 6, 3, 3
+MODEL = make_tanh_model()
+WEIGHTS = LossWeights(reward=3.0, value=0.5, policy=2.0, reconstruction=0.25)
+
+
+@jax.jit
+def loss_and_gradient(params, observation, legal_action_mask, actions, wanted):
+    inputs = (MODEL, observation, legal_action_mask, actions, wanted)
+    return jax.value_and_grad(losses.muzero_loss, has_aux=True)(params, *inputs, weights=WEIGHTS)
+
+
+@pytest.fixture(scope="module")
+def batch():
+    """params, observation, legal_action_mask, actions, targets of six windows, several of which see an end."""
+    window = random_window(0, N, K + 3, end_probability=0.3)
+    wanted = jax.jit(partial(targets.make, unroll_steps=K, td_steps=2, td_lambda=1.0, stop_at_exploration=True))(window)
+    assert 0 < float(wanted.policy_mask.sum()) < wanted.policy_mask.size
+    params = MODEL.init(jax.random.key(0))
+    observation = window.observation[:, : K + 1] > 0.5
+    return params, observation, window.legal_action_mask[:, 0], window.action[:, :K], wanted
+
+
+def line_model():
+    """Embedding p o, dynamics w s, value u s, all numbers: gradients can be worked by hand. Scalar heads."""
+
+    def output(params, embedding):
+        zeros = jnp.zeros_like(embedding)
+        return NetworkOutput(embedding, zeros, params["u"] * embedding, jnp.zeros((len(embedding), A)))
+
+    return Model(
+        init=None,  # type: ignore
+        initial_inference=lambda params, observation: output(params, params["p"] * observation),
+        recurrent_inference=lambda params, embedding, action: output(params, params["w"] * embedding),
+        to_scalar=lambda logits: logits[..., 0],
+        reconstruct=None,  # type: ignore
+        scalar_loss=lambda logits, target: 0.5 * (logits[..., 0] - target) ** 2,
+    )
+
+
+def line_targets(value, reward=None):
+    unroll_steps = len(value) - 1
+    return Targets(
+        reward=jnp.array([reward or [0.0] * unroll_steps]),
+        value=jnp.array([value]),
+        policy=jnp.full((1, unroll_steps + 1, A), 1 / A),
+        policy_mask=jnp.ones((1, unroll_steps + 1)),
+    )
+
+
+@jax.jit
+def line_loss(params, wanted):
+    actions = jnp.zeros(wanted.reward.shape, jnp.int32)
+    inputs = (line_model(), jnp.ones((1, 1, 1)), jnp.ones((1, A), bool), actions, wanted)
+    return losses.muzero_loss(params, *inputs, weights=LossWeights())
+
+
+# --- the whole --------------------------------------------------------------------------------------------------------
+
+
+def test_loss_is_that_of_loops_over_windows_steps_and_bins(batch):
+    params, observation, legal, actions, wanted = jax.tree.map(np.asarray, batch)
+
+    def heads(s):
+        return s @ params["value"], s @ params["policy"] + params["bias"]
+
+    def initial(observation):
+        s = np.tanh(observation @ params["representation"])
+        return s, *heads(s)
+
+    def recurrent(s, action):
+        s = np.tanh(s @ params["dynamics"] + params["action"][action])
+        return s, s @ params["reward"], *heads(s)
+
+    def reconstruct(s):
+        return s @ params["decoder"]
+
+    inputs = (initial, recurrent, reconstruct, observation, legal, actions, wanted)
+    parts = reference.muzero_loss(*inputs, low=-1.0, high=1.0)
+    (total, metrics), _ = loss_and_gradient(*batch)
+    for name, part in parts.items():
+        np.testing.assert_allclose(metrics[f"train/{name}_loss"], part, rtol=1e-4)
+    expected = 3.0 * parts["reward"] + 0.5 * parts["value"] + 2.0 * parts["policy"] + 0.25 * parts["reconstruction"]
+    np.testing.assert_allclose([total, metrics["train/loss"]], expected, rtol=1e-4)
+
+
+@pytest.mark.usefixtures("strict_rank_promotion")
+def test_root_has_weight_1_and_each_unrolled_step_1_over_k():
+    """u p = 1, then 2 and 4 by w = 2; errors 1, 1, 2: 0.5 + (0.5 + 2) / 2."""
+    params = {"p": jnp.float32(1), "w": jnp.float32(2), "u": jnp.float32(1)}
+    total, metrics = line_loss(params, line_targets([0.0, 1.0, 2.0]))
+    np.testing.assert_allclose(total, 1.75)
+    np.testing.assert_allclose(metrics["train/root_value_loss"], 0.5)
+
+
+@pytest.mark.parametrize("unroll_steps", [1, 2, 5])
+def test_the_root_weighs_as_much_as_all_unrolled_steps_together_whatever_k(unroll_steps):
+    params = {"p": jnp.float32(0), "w": jnp.float32(0), "u": jnp.float32(0)}
+    wanted = line_targets([1.0] * (unroll_steps + 1), reward=[1.0] * unroll_steps)
+    _, metrics = line_loss(params, wanted)
+    np.testing.assert_allclose(metrics["train/value_loss"], 0.5 + 0.5, rtol=1e-6)
+    np.testing.assert_allclose(metrics["train/reward_loss"], 0.5, rtol=1e-6)  # a root has no reward
+
+
+# --- gradients --------------------------------------------------------------------------------------------------------
+
+
+def test_gradient_is_halved_at_the_input_of_the_dynamics_and_nowhere_else():
+    """Errors e = 1, 1, 2 of u p, u w p, u w w p with p = u = 1, w = 2; unrolled steps weigh 1/2, each g halves s.
+
+    u (a head): whole. 1 p + (1 w p + 2 w w p) / 2 = 1 + (2 + 8) / 2 = 6.
+    p (h): 1 u + (1 u w / 2 + 2 u w w / 4) / 2 = 1 + (1 + 2) / 2 = 2.5; unscaled it were 6.
+    w (g): (1 u p + 2 (u w p + u w p / 2)) / 2 = (1 + 6) / 2 = 3.5; the last g whole, the one before through one half.
+    """
+    params = {"p": jnp.float32(1), "w": jnp.float32(2), "u": jnp.float32(1)}
+    (gradient, _) = jax.jit(jax.grad(line_loss, has_aux=True))(params, line_targets([0.0, 1.0, 2.0]))
+    np.testing.assert_allclose([gradient["u"], gradient["p"], gradient["w"]], [6.0, 2.5, 3.5], rtol=1e-6)
+
+
+def test_scale_gradient_keeps_the_value():
+    value, gradient = jax.value_and_grad(lambda x: losses.scale_gradient(x, 0.25) ** 2)(jnp.float32(3.0))
+    np.testing.assert_allclose([value, gradient], [9.0, 1.5])
+
+
+def test_every_parameter_gets_a_finite_gradient(batch):
+    _, gradient = loss_and_gradient(*batch)
+    for leaf in jax.tree.leaves(gradient):
+        assert np.isfinite(leaf).all() and np.abs(leaf).max() > 0
+
+
+def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
+    params, *inputs = batch
+    loss = partial(losses.muzero_loss, weights=WEIGHTS, checkpoint_unroll=True)
+    (_, metrics), gradient = jax.jit(jax.value_and_grad(lambda params: loss(params, MODEL, *inputs), has_aux=True))(
+        params
+    )
+    (_, expected_metrics), expected = loss_and_gradient(*batch)
+    for x, y in zip(jax.tree.leaves((metrics, gradient)), jax.tree.leaves((expected_metrics, expected)), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-7)
+
+
+def test_a_checkpointed_unroll_needs_less_memory_for_its_gradient():
+    """Five steps of a tower: kept whole they are most of what the gradient needs."""
+    model = networks.make_model(
+        BOARD, Support(-1.0, 1.0, 3), kind="tower", width=8, num_blocks=1, activation="relu", compute_dtype="float32"
+    )
+    window = random_window(0, 32, 8, BOARD.num_actions, BOARD.observation_shape)
+    wanted = jax.eval_shape(
+        partial(targets.make, unroll_steps=5, td_steps=2, td_lambda=1.0, stop_at_exploration=True), window
+    )
+    inputs = window.observation, window.legal_action_mask[:, 0], window.action[:, :5], wanted
+
+    def bytes_needed(checkpoint_unroll):
+        loss = partial(losses.muzero_loss, weights=LossWeights(), checkpoint_unroll=checkpoint_unroll)
+        gradient = jax.jit(jax.grad(lambda params, *inputs: loss(params, model, *inputs), has_aux=True))
+        lowered = gradient.lower(jax.eval_shape(model.init, jax.random.key(0)), *inputs)
+        program = lowered.compile({"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True})  # type: ignore
+        return program.memory_analysis().temp_size_in_bytes  # type: ignore
+
+    assert bytes_needed(True) < 0.6 * bytes_needed(False)
+
+
+# --- masks ------------------------------------------------------------------------------------------------------------
+
+
+def with_everything_past_the_root_masked(batch):
+    params, observation, _, actions, wanted = batch
+    legal = jnp.ones((N, A), bool).at[:, 1].set(False)
+    policy = wanted.policy.at[:, 0].set(jnp.array([0.75, 0.0, 0.25]))
+    policy_mask = jnp.zeros((N, K + 1)).at[:, 0].set(1.0)
+    return params, observation, legal, actions, wanted._replace(policy=policy, policy_mask=policy_mask)
+
+
+def test_illegal_actions_are_masked_at_the_root(batch):
+    """However large the logit of an illegal action, the loss is the same and no gradient reaches it."""
+    params, *rest = with_everything_past_the_root_masked(batch)
+    (_, one), gradient = loss_and_gradient(params, *rest)
+    (_, other), _ = loss_and_gradient(params | {"bias": params["bias"].at[1].add(50.0)}, *rest)
+    np.testing.assert_allclose(one["train/policy_loss"], other["train/policy_loss"], rtol=1e-6)
+    assert gradient["bias"][1] == 0 and (np.asarray(gradient["policy"])[:, 1] == 0).all()
+    assert gradient["bias"][0] != 0
+
+
+def test_unrolled_policies_must_learn_to_avoid_illegal_actions(batch):
+    params, observation, legal, actions, wanted = with_everything_past_the_root_masked(batch)
+    wanted = wanted._replace(policy_mask=jnp.ones((N, K + 1)), policy=wanted.policy.at[:].set(wanted.policy[0, 0]))
+    _, gradient = loss_and_gradient(params, observation, legal, actions, wanted)
+    assert gradient["bias"][1] > 0  # descent lowers the logit
+
+
+def test_policies_past_the_end_teach_nothing(batch):
+    params, observation, legal, actions, wanted = batch
+    nonsense = jnp.where(wanted.policy_mask[..., None] == 1, wanted.policy, jnp.eye(A)[0])
+    one, other = (
+        loss_and_gradient(params, observation, legal, actions, wanted._replace(policy=policy))
+        for policy in (wanted.policy, nonsense)
+    )
+    for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+# --- the policy's part ------------------------------------------------------------------------------------------------
+
+
+def test_policy_loss_is_0_for_the_target_itself_and_ln_of_the_odds_for_a_uniform_guess():
+    target = jnp.array([[0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    policy_loss = partial(losses.policy_loss, target=target, mask=jnp.ones(2))
+    np.testing.assert_allclose(policy_loss(jnp.log(target)), 0, atol=1e-6)  # logits of -inf included
+    np.testing.assert_allclose(policy_loss(jnp.zeros((2, 4))), np.log([2.0, 4.0]), rtol=1e-6)
+
+
+def test_policy_loss_is_taken_in_float32():
+    loss = losses.policy_loss(jnp.zeros((1, 4), jnp.bfloat16), jnp.full((1, 4), 0.25), jnp.ones(1))
+    assert loss.dtype == jnp.float32
+
+
+# --- the reconstruction's part ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bit", [0.0, 1.0])
+def test_binary_cross_entropy_and_its_gradient_are_those_of_the_sigmoid_however_large_the_logit(bit):
+    logits = jnp.array([-1e4, -100.0, -20.0, -1.0, 0.0, 0.5, 3.0, 20.0, 100.0, 1e4])
+    bits = jnp.full(logits.shape, bit)
+    loss, pullback = jax.vjp(losses.binary_cross_entropy, logits, bits)
+    np.testing.assert_allclose(loss, optax.losses.sigmoid_binary_cross_entropy(logits, bits), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(pullback(jnp.ones_like(logits))[0], jax.nn.sigmoid(logits) - bits, atol=1e-7)
+    known = losses.binary_cross_entropy(20.0 * (2 * bits - 1), bits)
+    np.testing.assert_array_equal(known, 0)

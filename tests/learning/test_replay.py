@@ -1,0 +1,219 @@
+"""The replay ring against a list that forgets nothing, and draws against their weights."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.learning import bits, replay
+from muzero_jax.types import Transition
+from tests.reference.replay import Replay
+from tests.reference.windows import make_window
+
+C, B, T, L, K = 12, 3, 4, 6, 2
+END_WEIGHT = 5
+
+add = jax.jit(replay.add)
+start_weights = jax.jit(replay.start_weights, static_argnames=("window_length", "unroll_steps", "end_weight"))
+weights_of = partial(start_weights, window_length=L, unroll_steps=K, end_weight=END_WEIGHT)
+draw_starts = jax.jit(replay.draw_starts, static_argnames="shape")
+gather_of = jax.jit(replay.gather, static_argnames=("observation_shape", "window_length", "observation_length"))
+gather = partial(gather_of, observation_shape=(2,))
+
+TRANSITION = Transition(
+    observation=jax.ShapeDtypeStruct((2,), jnp.float32),
+    legal_action_mask=jax.ShapeDtypeStruct((3,), jnp.bool_),
+    action=jax.ShapeDtypeStruct((), jnp.int32),
+    reward=jax.ShapeDtypeStruct((), jnp.float32),
+    discount=jax.ShapeDtypeStruct((), jnp.float32),
+    search_policy=jax.ShapeDtypeStruct((3,), jnp.float32),
+    search_value=jax.ShapeDtypeStruct((), jnp.float32),
+    explored=jax.ShapeDtypeStruct((), jnp.bool_),
+)
+
+
+def rollout(index):
+    """The index-th rollout; every frame names its time and its game, and about one in four ends a game."""
+    time = np.arange(index * T, (index + 1) * T)[:, None] + np.zeros(B, np.int32)
+    name = 100 * time + np.arange(B)
+    discount = np.where(np.random.default_rng(index).random((T, B)) < 0.25, 0.0, -1.0)
+    observation = np.stack([time, name], axis=-1)
+    return make_window(name, discount, action=name, observation=observation, search_value=-name)
+
+
+@pytest.fixture(scope="module")
+def histories():
+    """After each of 8 rollouts (the ring holds 3): the ring, and the list that forgets nothing."""
+    ring, history, snapshots = replay.init(TRANSITION, num_envs=B, replay_length=C), Replay(C), []
+    for index in range(8):
+        trajectory = rollout(index)
+        ring = add(ring, trajectory)
+        history.add(trajectory.discount == 0)
+        snapshots.append((ring, len(history.ends), history.start_weights(L, K, END_WEIGHT)))
+    return snapshots
+
+
+# --- the ring ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_ring_has_no_window_to_draw():
+    ring = replay.init(TRANSITION, num_envs=B, replay_length=C)
+    assert (int(ring.num_stored), int(ring.insert_index)) == (0, 0)
+    assert jax.tree.map(jnp.shape, ring.transitions).observation == (C, B, 2)
+    assert not np.asarray(weights_of(ring)).any()
+
+
+def test_frame_t_of_game_b_lies_at_t_mod_c(histories):
+    for ring, total, _ in histories:
+        for time in range(max(0, total - C), total):
+            np.testing.assert_array_equal(ring.transitions.action[time % C], 100 * time + np.arange(B))
+        assert int(ring.num_stored) == min(total, C)
+        assert int(ring.insert_index) == total % C
+
+
+def test_a_ring_keeps_the_dtypes_it_was_made_with():
+    transition = TRANSITION._replace(search_policy=jax.ShapeDtypeStruct((3,), jnp.bfloat16))
+    ring = replay.add(replay.init(transition, num_envs=B, replay_length=T), rollout(0))
+    packed = jax.eval_shape(replay.pack, transition)
+    assert packed.search_policy.dtype == jnp.bfloat16
+    assert jax.tree.map(lambda x: x.dtype, ring.transitions) == jax.tree.map(lambda x: x.dtype, packed)
+
+
+def test_bools_lie_in_the_ring_eight_to_a_byte_and_come_back_as_they_were():
+    """2 x 3 x 3 cells in three bytes, 9 legal actions in two, first bit first."""
+    generator = np.random.default_rng(0)
+    boards, legal = (generator.random((T, B, *shape)) < 0.5 for shape in ((2, 3, 3), (9,)))
+    trajectory = rollout(0)._replace(
+        observation=boards, legal_action_mask=legal, search_policy=np.zeros((T, B, 9), np.float32)
+    )
+    trajectory = jax.tree.map(jnp.asarray, trajectory)
+    frame = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), trajectory)
+    ring = replay.add(replay.init(frame, num_envs=B, replay_length=T), trajectory)
+    assert (ring.transitions.observation.shape, ring.transitions.legal_action_mask.shape) == ((T, B, 3), (T, B, 2))
+    byte = int("".join(str(int(legal[0, 0, bit])) for bit in range(8)), 2)
+    assert int(ring.transitions.legal_action_mask[0, 0, 0]) == byte
+    slots, games = np.zeros(B, np.int32), np.arange(B, dtype=np.int32)
+    window = gather_of(ring, slots, games, observation_shape=(2, 3, 3), window_length=T, observation_length=T)
+    assert window.observation.dtype == window.legal_action_mask.dtype == bool
+    np.testing.assert_array_equal(window.observation, boards.swapaxes(0, 1))
+    np.testing.assert_array_equal(window.legal_action_mask, legal.swapaxes(0, 1))
+    shapes = replay.frame_shapes(ring, (2, 3, 3))
+    assert jax.tree.map(lambda x, y: (x.shape, x.dtype) == (y.shape, y.dtype), shapes, frame) == (True,) * len(frame)
+
+
+def test_what_is_no_bool_is_not_packed_and_uint8_which_looks_packed_is_refused():
+    floats = jnp.ones((T, B, 2))
+    assert bits.unpack(bits.pack(floats, 2), (2,)) is floats
+    with pytest.raises(ValueError, match="uint8"):
+        bits.pack(floats.astype(jnp.uint8), 2)
+
+
+def test_a_ring_that_is_no_multiple_of_the_rollout_is_refused():
+    with pytest.raises(ValueError, match="replay length 10 is not a multiple of the rollout length 4"):
+        replay.add(replay.init(TRANSITION, num_envs=B, replay_length=10), rollout(0))
+
+
+# --- which windows may be drawn ---------------------------------------------------------------------------------------
+
+
+def test_start_weights_are_those_of_every_stored_window_by_brute_force(histories):
+    """Windows with an end among the first K moves count END_WEIGHT times; those out of the stored frames never."""
+    for ring, _, expected in histories:
+        table = np.zeros((C, B), int)
+        for (time, game), weight in expected.items():
+            table[time % C, game] = weight
+        np.testing.assert_array_equal(weights_of(ring), table)
+    assert {0, 1, END_WEIGHT} == set(np.unique(table))
+
+
+def test_windows_past_the_end_of_a_game_are_drawn_too(histories):
+    """They teach absorption: an end anywhere in a window never takes its weight away."""
+    ring, total, _ = histories[-1]
+    weights = np.asarray(weights_of(ring))
+    valid = {time % C for time in range(total - C, total - L + 1)}
+    assert (weights[sorted(valid)] >= 1).all() and np.count_nonzero(weights) == len(valid) * B
+
+
+def test_the_first_window_appears_when_its_last_frame_is_stored(histories):
+    assert not np.asarray(weights_of(histories[0][0])).any()  # T = 4 frames, of L = 6
+    assert np.asarray(weights_of(histories[1][0])).any(axis=1).nonzero()[0].tolist() == [0, 1, 2]
+
+
+# --- windows ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rollouts", [2, 3, 4, 5, 8])
+def test_windows_are_consecutive_frames_of_one_game_across_the_rings_seam_too(histories, rollouts):
+    ring, total, _ = histories[rollouts - 1]
+    slot, game = np.nonzero(np.asarray(weights_of(ring)))
+    padding = C * B - len(slot)  # one shape, one compilation
+    slots, games = (np.pad(x, (0, padding)).astype(np.int32) for x in (slot, game))
+    window = gather(ring, slots, games, window_length=L, observation_length=L)
+    for i in range(len(slot)):
+        name = np.asarray(window.action[i])
+        assert (name % 100 == game[i]).all()
+        time = name // 100
+        np.testing.assert_array_equal(np.diff(time), 1)
+        assert time[0] % C == slot[i] and max(0, total - C) <= time[0] and time[-1] < total
+        np.testing.assert_array_equal(window.observation[i], np.stack([time, name], axis=-1))
+        np.testing.assert_array_equal(window.search_value[i], -name)
+        np.testing.assert_array_equal(window.reward[i], name)
+
+
+def test_some_windows_of_a_full_ring_cross_the_arrays_end(histories):
+    """Or else the test above would not show what it says."""
+    seam_starts = {s for ring, _, _ in histories for s in np.nonzero(np.asarray(weights_of(ring)))[0] if s + L > C}
+    assert seam_starts
+
+
+def test_only_the_first_frames_observation_is_gathered(histories):
+    ring = histories[-1][0]
+    slots, games = jnp.zeros(36, jnp.int32), jnp.ones(36, jnp.int32)
+    whole = gather(ring, slots, games, window_length=L, observation_length=L)
+    first = gather(ring, slots, games, window_length=L, observation_length=1)
+    assert first.observation.shape == (36, 1, 2)
+    assert first.action.shape == (36, L)
+    np.testing.assert_array_equal(first.observation, whole.observation[:, :1])
+
+
+# --- draws ------------------------------------------------------------------------------------------------------------
+
+
+def test_draws_follow_the_weights():
+    weights = np.array([[0, 1, 5], [1, 0, 0], [2, 1, 1], [0, 5, 0]], np.int32)
+    draws = (40, 500)
+    slot, game = draw_starts(jax.random.key(0), weights, draws)
+    assert slot.shape == game.shape == draws and slot.dtype == game.dtype == jnp.int32
+    counts = np.zeros(weights.shape)
+    np.add.at(counts, (np.asarray(slot), np.asarray(game)), 1)
+    assert (counts[weights == 0] == 0).all()
+    expected = counts.sum() * weights / weights.sum()
+    chi_squared = ((counts - expected)[weights > 0] ** 2 / expected[weights > 0]).sum()
+    freedom = np.count_nonzero(weights) - 1
+    assert chi_squared <= freedom + 4 * np.sqrt(2 * freedom)
+
+
+def test_the_only_positive_weight_is_always_drawn():
+    weights = np.zeros((4, 3), np.int32)
+    weights[2, 1] = 7
+    slot, game = draw_starts(jax.random.key(1), weights, (40, 500))
+    assert (np.asarray(slot) == 2).all() and (np.asarray(game) == 1).all()
+
+
+def test_draws_differ_between_keys():
+    weights = np.ones((4, 3), np.int32)
+    draws = [np.asarray(draw_starts(jax.random.key(seed), weights, (40, 500))[0]) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(draws[0], draws[1])
+    assert (draws[0] != draws[2]).any()
+
+
+def test_draws_are_exact_where_float32_could_not_count(monkeypatch):
+    """2^25 + 1 has no float32: a slot of weight 1 behind 2^25 tickets would never be drawn."""
+    big = 2**25
+    tickets = jnp.array([0, big - 1, big, big + 1, big + 2, 2 * big + 1, 2 * big + 2], jnp.int32)
+    monkeypatch.setattr(jax.random, "randint", lambda key, shape, low, high, dtype: tickets.astype(dtype))
+    weights = jnp.array([[big, 1], [0, 1], [big, 9]], jnp.int32)
+    slot, game = replay.draw_starts(jax.random.key(0), weights, tickets.shape)
+    np.testing.assert_array_equal(2 * slot + game, [0, 0, 1, 3, 4, 4, 5])

@@ -1,0 +1,150 @@
+"""What a rollout stores is what its games were: replayed here by the rules in plain Python."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.evaluation.opponents import uniform_legal_action
+from muzero_jax.games.environment import make_environment
+from muzero_jax.learning import self_play
+from muzero_jax.types import SearchOutput
+from tests.reference import tic_tac_toe as rules
+
+TIC_TAC_TOE = make_environment("tic_tac_toe")
+NUM_ENVS, LENGTH = 6, 24
+
+
+def random_search(params, key, observation, legal_action_mask):
+    """Any legal move; the policy and the value say which call it was, to be found again in the trajectory."""
+    action = uniform_legal_action(key, legal_action_mask)
+    policy = jax.nn.one_hot(action, legal_action_mask.shape[-1])
+    return SearchOutput(action, policy, params * jnp.ones(len(observation)))
+
+
+@pytest.fixture(scope="module")
+def rollout():
+    """A compiled rollout of 24 moves, without exploration: every game ends at least twice."""
+    return jax.jit(
+        partial(self_play.rollout, environment=TIC_TAC_TOE, search=random_search, length=LENGTH, exploration=0.0)
+    )
+
+
+@pytest.fixture(scope="module")
+def start():
+    return self_play.init(TIC_TAC_TOE, jax.random.key(0), num_envs=NUM_ENVS)
+
+
+@pytest.fixture(scope="module")
+def trajectory(rollout, start):
+    return jax.device_get(rollout(0.25, start, jax.random.key(1))[1])
+
+
+def replay(trajectory, game, board=rules.EMPTY):
+    """Yields (frame, the board before its move, reward, whether it ended the game) by the rules."""
+    for frame in range(LENGTH):
+        before = board
+        board, reward, over = rules.play(before, int(trajectory.action[frame, game]))
+        yield frame, before, reward, over
+        if over:
+            board = rules.EMPTY
+
+
+def test_leaves_are_time_major_and_keep_the_games_types(trajectory):
+    shapes = {name: (leaf.shape[2:], leaf.dtype) for name, leaf in trajectory._asdict().items()}
+    assert shapes == {
+        "observation": ((3, 3, 2), bool),
+        "legal_action_mask": ((9,), bool),
+        "action": ((), np.int32),
+        "reward": ((), np.float32),
+        "discount": ((), np.float32),
+        "search_policy": ((9,), np.float32),
+        "search_value": ((), np.float32),
+        "explored": ((), bool),
+    }
+    assert {leaf.shape[:2] for leaf in trajectory} == {(LENGTH, NUM_ENVS)}
+
+
+@pytest.mark.parametrize("game", range(NUM_ENVS))
+def test_an_observation_is_the_movers_view_from_before_the_move(trajectory, game):
+    """Also of the first move after a reset: the board is then empty, and no stone of the old game is left."""
+    for frame, board, _, _ in replay(trajectory, game):
+        assert rules.board_of(trajectory.observation[frame, game]) == board
+        assert list(np.nonzero(trajectory.legal_action_mask[frame, game])[0]) == rules.legal_actions(board)
+
+
+@pytest.mark.parametrize("game", range(NUM_ENVS))
+def test_reward_and_discount_are_from_before_the_reset(trajectory, game):
+    for frame, _, reward, over in replay(trajectory, game):
+        assert trajectory.reward[frame, game] == reward
+        assert trajectory.discount[frame, game] == (0 if over else -1)
+
+
+def test_every_game_ended_more_than_once_so_that_resets_were_tested(trajectory):
+    assert ((trajectory.discount == 0).sum(axis=0) >= 2).all()
+    assert (trajectory.reward > 0).any()
+
+
+def test_what_search_said_is_stored_with_the_position_it_was_asked_about(trajectory):
+    np.testing.assert_array_equal(trajectory.search_policy.argmax(-1), trajectory.action)
+    np.testing.assert_array_equal(trajectory.search_value, 0.25)
+    assert not trajectory.explored.any()
+
+
+def test_games_of_one_batch_differ_and_other_keys_play_other_games(rollout, start, trajectory):
+    assert len(np.unique(trajectory.action.T, axis=0)) == NUM_ENVS
+    other = jax.device_get(rollout(0.25, start, jax.random.key(2))[1])
+    assert (other.action != trajectory.action).any(axis=0).all()
+
+
+def test_the_same_key_plays_the_same_games(rollout, start, trajectory):
+    again = jax.device_get(rollout(0.25, start, jax.random.key(1))[1])
+    jax.tree.map(np.testing.assert_array_equal, again, trajectory)
+
+
+def test_the_next_rollout_goes_on_with_the_games_where_they_stand(rollout, start, trajectory):
+    actor, _ = rollout(0.25, start, jax.random.key(1))
+    following = jax.device_get(rollout(0.25, actor, jax.random.key(2))[1])
+    for game in range(NUM_ENVS):
+        *_, (_, board, _, over) = replay(trajectory, game)
+        after = rules.EMPTY if over else rules.play(board, int(trajectory.action[-1, game]))[0]
+        assert rules.board_of(following.observation[0, game]) == after
+
+
+# --- exploration ------------------------------------------------------------------------------------------------------
+
+MASK = jnp.tile(jnp.array([True, False, True, False, True, False]), (4096, 1))
+CHOSEN = jnp.full(4096, 2, jnp.int32)
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.25, 1.0])
+def test_exploration_draws_legal_actions_only_and_at_the_given_rate(probability):
+    action, explored = self_play.explore(jax.random.key(0), CHOSEN, MASK, probability)
+    assert action.dtype == jnp.int32 and explored.dtype == bool
+    assert set(np.unique(action)) <= {0, 2, 4}
+    assert abs(float(explored.mean()) - probability) < 0.03
+    np.testing.assert_array_equal(np.asarray(action)[~np.asarray(explored)], 2)
+
+
+def test_explored_actions_are_uniform_over_the_legal_ones():
+    action, _ = self_play.explore(jax.random.key(1), CHOSEN, MASK, 1.0)
+    shares = np.bincount(np.asarray(action), minlength=6) / 4096
+    np.testing.assert_allclose(shares, [1 / 3, 0, 1 / 3, 0, 1 / 3, 0], atol=0.03)
+
+
+def test_a_single_legal_action_is_explored_too():
+    action, explored = self_play.explore(jax.random.key(2), CHOSEN, MASK & (jnp.arange(6) == 4), 1.0)
+    assert (action == 4).all() and explored.all()
+
+
+# --- statistics -------------------------------------------------------------------------------------------------------
+
+
+def test_statistics_count_games_and_decisive_games_by_the_rules(trajectory):
+    ends = [(reward, over) for game in range(NUM_ENVS) for _, _, reward, over in replay(trajectory, game)]
+    counted = self_play.statistics(trajectory)
+    assert counted["selfplay/games"] == sum(over for _, over in ends)
+    assert counted["selfplay/decisive_games"] == sum(over and reward != 0 for reward, over in ends)
+    assert counted["selfplay/frames"] == LENGTH * NUM_ENVS

@@ -1,0 +1,196 @@
+"""Value, reward and policy targets: against loops, by hand, and by how they relate to each other."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.learning import targets
+from tests.reference import targets as reference
+from tests.reference.windows import make_window, random_window
+
+pytestmark = pytest.mark.usefixtures("strict_rank_promotion")
+
+K = 3
+make = jax.jit(
+    partial(targets.make, stop_at_exploration=True),
+    static_argnames=("unroll_steps", "td_steps", "td_lambda", "stop_at_exploration"),
+)
+unroll_actions = jax.jit(targets.unroll_actions, static_argnames="unroll_steps")
+monte_carlo = partial(make, unroll_steps=K, td_steps=8, td_lambda=1.0)
+
+
+def pad(values, length, fill):
+    return [list(values) + [fill] * (length - len(values))]
+
+
+def one_game(reward, discount, **leaves):
+    """One window that starts with these moves; what follows is another game, with a reward of 9 on every move."""
+    length = K + 8 + 1
+    fills = {"search_value": 5.0, "explored": False}
+    leaves = {name: pad(values, length, fills[name]) for name, values in leaves.items()}
+    return make_window(pad(reward, length, 9.0), pad(discount, length, -1.0), **leaves)
+
+
+# --- against loops ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("td_lambda", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("td_steps", [1, 4])
+def test_targets_are_those_of_the_definitions_in_loops(td_steps, td_lambda):
+    window = random_window(td_steps, num_windows=40, length=K + td_steps + 1)
+    found = make(window, unroll_steps=K, td_steps=td_steps, td_lambda=td_lambda)
+    expected = reference.make(window, unroll_steps=K, td_steps=td_steps, td_lambda=td_lambda)
+    for one, other in zip((found.reward, found.value, found.policy_mask), expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(found.policy, window.search_policy[:, : K + 1])
+
+
+def test_frames_beyond_those_that_a_window_needs_change_nothing():
+    window = random_window(7, num_windows=8, length=K + 4 + 3)
+    needed = jax.tree.map(lambda x: x[:, : K + 4 + 1], window)
+    longer = make(window, unroll_steps=K, td_steps=4, td_lambda=0.7)
+    for one, other in zip(longer, make(needed, unroll_steps=K, td_steps=4, td_lambda=0.7), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_windows_targets_do_not_depend_on_the_other_windows():
+    window = random_window(1, num_windows=40, length=K + 4 + 1)
+    others = random_window(2, num_windows=40, length=K + 4 + 1)
+    mixed = jax.tree.map(lambda x, y: y.at[5].set(x[5]), window, others)
+    both = [make(w, unroll_steps=K, td_steps=4, td_lambda=0.7) for w in (window, mixed)]
+    for one, other in zip(*both, strict=True):
+        np.testing.assert_array_equal(one[5], other[5])
+
+
+# --- signs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("moves_to_the_end", [1, 2, 3, 4, 5])
+def test_value_target_alternates_backwards_from_the_winners_move_at_odd_and_even_starts(moves_to_the_end):
+    """Whoever makes the last move wins. Where in the game a window starts must not matter (no parity)."""
+    reward = [0.0] * (moves_to_the_end - 1) + [1.0]
+    discount = [-1.0] * (moves_to_the_end - 1) + [0.0]
+    value = monte_carlo(one_game(reward, discount)).value[0]
+    expected = [(-1.0) ** (moves_to_the_end - 1 - k) if k < moves_to_the_end else 0.0 for k in range(K + 1)]
+    np.testing.assert_array_equal(value, expected)
+
+
+def test_value_target_flips_sign_only_where_the_mover_changes():
+    """Frames 0 and 1 are the same player's, frame 2 the other's, who passes and moves again and loses 1 at frame 3."""
+    value = monte_carlo(one_game([0, 0, 0, -1], [1, -1, 1, 0])).value[0]
+    np.testing.assert_array_equal(value, [1, 1, -1, -1])
+
+
+def test_value_target_is_the_movers_own_score_however_turns_pass():
+    """Random zero-sum games in which either player may move next, scored per player without any sign."""
+    generator = np.random.default_rng(3)
+    for moves in (1, 4, 8):
+        player = generator.integers(2, size=moves)
+        for_first = generator.normal(size=moves)
+        player_reward = np.stack([for_first, -for_first], axis=-1)
+        discount = [0.9 if a == b else -0.9 for a, b in zip(player[:-1], player[1:], strict=True)] + [0.0]
+        found = monte_carlo(one_game(player_reward[np.arange(moves), player], discount))
+        expected = (reference.returns_by_player(player, player_reward, 0.9) + [0.0] * K)[: K + 1]
+        np.testing.assert_allclose(found.value[0], expected, rtol=1e-4, atol=1e-5)
+
+
+# --- relations between n, lambda and Monte-Carlo ----------------------------------------------------------------------
+
+
+def test_lambda_1_over_the_whole_game_is_monte_carlo_and_ignores_search_values():
+    returns = [2 + 0.5 * (-1 + 0.5 * 4), -1 + 0.5 * 4, 4, 0]
+    window = one_game([2, -1, 4], [0.5, 0.5, 0], search_value=[7, 7, 7])
+    np.testing.assert_allclose(monte_carlo(window).value[0], returns)
+
+
+def test_lambda_0_bootstraps_after_one_move_whatever_n():
+    window = random_window(3, num_windows=40, length=K + 4 + 1)
+    zero = make(window, unroll_steps=K, td_steps=4, td_lambda=0.0)
+    one_move = make(window, unroll_steps=K, td_steps=1, td_lambda=1.0)
+    np.testing.assert_allclose(zero.value, one_move.value, rtol=1e-5, atol=1e-6)
+
+
+def test_one_step_targets_are_reward_plus_the_discounted_next_search_value():
+    window = make_window([[1, 2, 3, 0, 0]], [[0.5, -0.5, 1, 1, 1]], search_value=[[9, 4, 6, -2, 8]])
+    value = make(window, unroll_steps=K, td_steps=1, td_lambda=1.0).value[0]
+    np.testing.assert_allclose(value, [1 + 0.5 * 4, 2 - 0.5 * 6, 3 - 2, 0 + 8])
+
+
+def test_a_window_without_an_end_bootstraps_instead_of_pretending_that_the_game_ended():
+    """Where a game goes on beyond the window (or a time limit), the search value stands for the rest."""
+    window = make_window([[0.0] * 8], [[1.0] * 8], search_value=[[0, 0, 0, 0, 0.1, 0.2, 0.3, 0.4]])
+    value = make(window, unroll_steps=K, td_steps=4, td_lambda=1.0).value[0]
+    np.testing.assert_allclose(value, [0.1, 0.2, 0.3, 0.4])
+
+
+def test_consistent_search_values_are_a_fixed_point_of_every_target():
+    """If nu already is the Monte-Carlo return, every n and lambda gives it back, random moves or not."""
+    window = one_game([0, 0.5, 0, 0.25], [-1, -1, 1, 0], explored=[False, True, False, False])
+    window = window._replace(search_value=window.search_value.at[0, :4].set(jnp.array([-0.25, 0.25, 0.25, 0.25])))
+    for td_lambda in (0.0, 0.4, 1.0):
+        value = make(window, unroll_steps=K, td_steps=8, td_lambda=td_lambda).value[0]
+        np.testing.assert_allclose(value, [-0.25, 0.25, 0.25, 0.25], rtol=1e-6)
+
+
+def test_returns_are_cut_at_explored_moves():
+    """The random move at frame 2 throws the game away: frames before it bootstrap from its search value, 0.8."""
+    window = one_game([0, 0, 0, 1], [-1, -1, -1, 0], search_value=[0, 0, 0.8, 0], explored=[False, False, True, False])
+    np.testing.assert_allclose(monte_carlo(window).value[0], [0.8, -0.8, 0.8, 1.0])
+    through = make(window, unroll_steps=K, td_steps=8, td_lambda=1.0, stop_at_exploration=False)
+    np.testing.assert_allclose(through.value[0], [-1.0, 1.0, -1.0, 1.0])  # and by it the game was lost
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_window_that_starts_on_the_last_move_keeps_its_reward_and_policy():
+    found = monte_carlo(one_game([-1.0], [0.0]))
+    np.testing.assert_array_equal(found.reward[0], [-1, 0, 0])
+    np.testing.assert_array_equal(found.value[0], [-1, 0, 0, 0])
+    np.testing.assert_array_equal(found.policy_mask[0], [1, 0, 0, 0])
+
+
+def test_the_frame_of_the_last_move_has_its_policy_and_the_next_one_none():
+    found = monte_carlo(one_game([0, 0, 1], [-1, -1, 0]))
+    np.testing.assert_array_equal(found.policy_mask[0], [1, 1, 1, 0])
+    np.testing.assert_array_equal(found.reward[0], [0, 0, 1])
+
+
+def test_past_the_end_reward_and_value_are_0_whatever_the_next_game_holds():
+    window = random_window(5, num_windows=1, length=K + 8 + 1, end_probability=0.0)
+    window = window._replace(discount=window.discount.at[0, 1].set(0.0))
+    found = monte_carlo(window)
+    np.testing.assert_array_equal(found.reward[0, 2:], 0)
+    np.testing.assert_array_equal(found.value[0, 2:], 0)
+    np.testing.assert_array_equal(found.policy_mask[0, 2:], 0)
+
+
+def test_without_an_end_nothing_is_masked():
+    found = monte_carlo(one_game([0] * 8, [-1] * 8))
+    np.testing.assert_array_equal(found.policy_mask, 1)
+
+
+# --- the actions to unroll --------------------------------------------------------------------------------------------
+
+
+def test_actions_are_those_played_up_to_the_end_and_uniform_past_it():
+    num_windows, num_actions = 3000, 5
+    shape = (num_windows, K + 2)
+    window = make_window(np.zeros(shape), np.tile([-1.0, 0.0, 1.0, 1.0, 1.0], (num_windows, 1)), num_actions)
+    window = window._replace(action=jnp.full(shape, 4, jnp.int32))
+    actions = np.asarray(unroll_actions(window, jax.random.key(0), unroll_steps=K))
+    assert actions.shape == (num_windows, K) and actions.dtype == np.int32
+    np.testing.assert_array_equal(actions[:, :2], 4)
+    counts = np.bincount(actions[:, 2], minlength=num_actions)
+    assert len(counts) == num_actions
+    np.testing.assert_allclose(counts, num_windows / num_actions, rtol=0.15)
+
+
+def test_actions_of_a_game_that_goes_on_do_not_depend_on_the_key():
+    window = random_window(6, num_windows=4, length=K + 2, end_probability=0.0)
+    for seed in (0, 1):
+        actions = unroll_actions(window, jax.random.key(seed), unroll_steps=K)
+        np.testing.assert_array_equal(actions, window.action[:, :K])

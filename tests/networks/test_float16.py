@@ -1,0 +1,242 @@
+"""Learning in float16: a scaled loss keeps small gradients, and a step that overflows is skipped by all devices."""
+
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from muzero_jax import training
+from muzero_jax.learning import learner, targets
+from muzero_jax.learning.losses import LossWeights, muzero_loss
+from muzero_jax.networks import layers
+from muzero_jax.networks import model as networks
+from muzero_jax.networks.value_transform import Support
+from muzero_jax.run import runner
+from muzero_jax.storage.checkpoint import Checkpointer
+from muzero_jax.types import Batch, Targets
+from tests.reference import tiny_run
+from tests.reference.models import BOARD, make_tanh_model
+from tests.reference.tiny_run import assert_same, on_host
+from tests.reference.windows import make_window, random_window
+
+QUICKLY: dict = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+"""Compiler options: float16 takes a CPU twice the time to compile for, and the programs here run but a few times."""
+
+# --- by hand: the loss is w x y, computed in float16, whose largest number is 65,504 ----------------------------------
+
+MODEL = make_tanh_model()  # not asked here
+OPTIMISER = optax.sgd(0.1, momentum=0.9)
+
+
+def product_loss(params, model, observation, *others):
+    """w x y of the one window's observation [x, y]; its gradient in w is scale * y and then that times x."""
+    x, y = observation[0, 0].astype(jnp.float16)
+    product = params["w"].astype(jnp.float16) * x * y
+    return product.astype(jnp.float32), {"train/loss": product.astype(jnp.float32)}
+
+
+def with_scale(state, scale, fin_steps=0):
+    """The learner's state with another scale, after so many steps in a row that fit."""
+    scaled = state.optimiser_state
+    loss_scale = scaled.loss_scale.replace(scale=jnp.float32(scale), fin_steps=jnp.int32(fin_steps))
+    return state._replace(optimiser_state=scaled._replace(loss_scale=loss_scale))
+
+
+def product_state(w, scale, fin_steps=0):
+    model = MODEL._replace(init=lambda key: {"w": jnp.float32(w)})
+    state = learner.init(model, OPTIMISER, jax.random.key(0), scale_loss=True)
+    return with_scale(state, scale, fin_steps)
+
+
+def product_window(x, y):
+    return make_window([[0.0]], [[1.0]], observation=[[[x, y]]])
+
+
+def update_by_product(state, window, axis_name=None):
+    nothing = jnp.zeros((1, 0), jnp.int32), Targets(*(jnp.zeros(()) for _ in Targets._fields))
+    batch = Batch(window.observation, window.legal_action_mask[:, 0], *nothing)
+    return learner.update(state, batch, model=MODEL, optimiser=OPTIMISER, loss=product_loss, axis_name=axis_name)
+
+
+product_update = jax.jit(update_by_product)
+
+
+def test_a_step_that_overflows_is_skipped_and_halves_the_scale_until_one_fits():
+    """Gradient 3: 65,536 is no float16, 32,768 x 3 = 98,304 neither, 16,384 x 3 = 49,152 is one; then w = 1 - 0.3."""
+    before, window = product_state(1.0, 2**16), product_window(3.0, 1.0)
+    state, found = before, []
+    for step in range(3):
+        state, metrics = product_update(state, window)
+        found.append([float(metrics[f"train/{name}"]) for name in ("loss_scale", "gradient_norm", "loss")])
+        if step < 2:
+            assert_same(state.params, before.params)
+            assert_same(state.optimiser_state.optimiser_state, before.optimiser_state.optimiser_state)
+    np.testing.assert_allclose(found, [[2**16, 0, 3], [2**15, 0, 3], [2**14, 3, 3]])
+    np.testing.assert_allclose(state.params["w"], 0.7, rtol=1e-6)
+    assert (int(state.num_updates), float(state.optimiser_state.loss_scale.scale)) == (3, 2**14)
+
+
+def test_a_gradient_too_small_for_float16_is_kept():
+    """1e-5 x 1e-4 = 1e-9 is 0 in float16, whose smallest number is 6e-8; 2^14 times that is none too small."""
+    window = product_window(1e-5, 1e-4)
+    (_, lost), (_, kept) = (product_update(product_state(1.0, scale), window) for scale in (1.0, 2.0**14))
+    assert lost["train/gradient_norm"] == 0
+    np.testing.assert_allclose(kept["train/gradient_norm"], 1e-9, rtol=0.02)
+
+
+def test_the_scale_grows_again_after_many_steps_that_fit():
+    interval = product_state(1.0, 4.0).optimiser_state.loss_scale.growth_interval
+    state, _ = product_update(product_state(1.0, 4.0, interval), product_window(1.0, 1.0))
+    assert float(state.optimiser_state.loss_scale.scale) == 8.0
+
+
+def test_a_gradient_that_overflows_unscaled_is_divergence_and_stops_the_run():
+    """300 x 300 = 90,000, though the loss is but 900."""
+    state, metrics = product_update(product_state(0.01, 1.0), product_window(300.0, 300.0))
+    assert float(state.optimiser_state.loss_scale.scale) == 1.0 == learner.MINIMUM_SCALE
+    assert np.isfinite(metrics["train/loss"]) and np.isfinite(state.params["w"])
+    with pytest.raises(ValueError, match=r"train/gradient_norm is not finite .*--optimiser.learning-rate"):
+        runner.check_finite({name: float(value) for name, value in metrics.items()}, 7)
+
+
+def test_an_overflow_on_one_device_skips_the_step_on_all():
+    """60,000 times 2 overflows on the second device; unscaled both step by the mean of 1 and 60,000."""
+    share = jax.jit(jax.vmap(partial(update_by_product, axis_name="data"), in_axes=(None, 0), axis_name="data"))
+    windows = jax.tree.map(lambda *leaves: jnp.stack(leaves), product_window(1.0, 1.0), product_window(6e4, 1.0))
+    after, metrics = share(product_state(1.0, 2.0), windows)
+    np.testing.assert_array_equal(after.params["w"], [1, 1])
+    np.testing.assert_array_equal(after.optimiser_state.loss_scale.scale, [1, 1])
+    np.testing.assert_array_equal(metrics["train/gradient_norm"], [0, 0])
+    after, metrics = share(product_state(1.0, 1.0), windows)
+    np.testing.assert_allclose(metrics["train/gradient_norm"], [30_000.5] * 2, rtol=1e-3)
+    np.testing.assert_allclose(after.params["w"], [1 - 3000.05] * 2, rtol=1e-3)
+
+
+# --- the networks -----------------------------------------------------------------------------------------------------
+
+
+def test_min_max_scaling_is_that_of_float32():
+    """Its epsilon is no normal float16; nor is the square of a range of 0.003, which the gradient divides by."""
+    rows = jnp.array([[3.0, 3.0, 3.0, 3.0], [0.0, 1e-3, 2e-3, 3e-3], [-3e4, 6e4, 0.0, 1e3]], jnp.float16)
+
+    @jax.jit
+    def weighted(rows):
+        return jnp.sum(layers.min_max_scale(rows) * jnp.arange(4, dtype=rows.dtype), dtype=jnp.float32)
+
+    assert layers.min_max_scale(rows).dtype == jnp.float16
+    np.testing.assert_array_equal(layers.min_max_scale(rows)[0], 0)
+    one, other = (jax.grad(weighted)(rows.astype(dtype))[1:] for dtype in (jnp.float16, jnp.float32))
+    np.testing.assert_allclose(one, other, rtol=2e-3)
+
+
+@pytest.mark.parametrize("kind, num_blocks", [("mlp", 1), ("observation", 0), ("tower", 0)])
+def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):
+    window = random_window(0, 4, 4, BOARD.num_actions, BOARD.observation_shape)
+    wanted = targets.make(window, unroll_steps=1, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
+    inputs = window.observation > 0.5, window.legal_action_mask[:, 0], window.action[:, :1], wanted
+    one, other = (
+        networks.make_model(
+            BOARD,
+            Support(-1.0, 1.0, 3),
+            kind=kind,
+            width=8,
+            num_blocks=num_blocks,
+            activation="relu",
+            compute_dtype=compute_dtype,
+        )
+        for compute_dtype in ("float32", "float16")
+    )
+    generator = np.random.default_rng(0)
+    shapes = jax.eval_shape(one.init, jax.random.key(0))
+    params = jax.tree.map(lambda x: generator.normal(scale=0.3, size=x.shape).astype(np.float32), shapes)
+
+    @partial(jax.jit, compiler_options=QUICKLY)
+    def both(params, scale):
+        def scaled_loss(params, model, scale):
+            loss, _ = muzero_loss(params, model, *inputs, weights=LossWeights(reconstruction=1.0))
+            return scale * loss
+
+        gradient_fn = jax.value_and_grad(scaled_loss)
+        return gradient_fn(params, one, 1.0), gradient_fn(params, other, scale)
+
+    (loss, gradient), (scaled_loss, scaled_gradient) = jax.device_get(both(params, 2.0**8))
+    np.testing.assert_allclose(scaled_loss / 2**8, loss, rtol=2e-3)
+    exact, found = (
+        np.concatenate([np.ravel(x) for x in jax.tree.leaves(tree)]) for tree in (gradient, scaled_gradient)
+    )
+    assert np.linalg.norm(found / 2**8 - exact) < 0.01 * np.linalg.norm(exact)
+
+
+# --- a run ------------------------------------------------------------------------------------------------------------
+
+NETWORK = replace(tiny_run.CONFIG.network, num_blocks=0, compute_dtype="float16")
+CONFIG = replace(tiny_run.CONFIG, network=NETWORK, targets=replace(tiny_run.CONFIG.targets, unroll_steps=1))
+START = 2.0**22
+"""So high a scale that the first updates overflow."""
+
+
+@pytest.fixture(scope="module")
+def run():
+    """Five chunks on two devices: the program, states on the host, and metrics of every iteration."""
+    mesh, parts = tiny_run.mesh(), training.make_parts(CONFIG)
+    abstract = training.abstract_state(CONFIG, parts, mesh)
+    program = training.make_chunk(CONFIG, parts, mesh).lower(abstract).compile(QUICKLY)
+    state = training.make_init(CONFIG, parts, mesh)()
+    state = jax.device_put(
+        state._replace(learner=with_scale(state.learner, START)), jax.tree.map(lambda x: x.sharding, abstract)
+    )
+    states, metrics = [on_host(state)], []
+    for _ in range(5):
+        state, chunk = program(state)
+        states.append(on_host(state))
+        metrics.append(on_host(chunk))
+    metrics = jax.tree.map(lambda *chunks: np.concatenate(chunks), *metrics)
+    return SimpleNamespace(program=program, abstract=abstract, states=states, metrics=metrics, last=state)
+
+
+def test_a_run_finds_the_scale_that_fits_and_learns_on_both_devices_alike(run):
+    learned = run.metrics["train/updates"] > 0
+    scales = run.metrics["train/loss_scale"][learned]
+    assert scales[0] == 0.75 * START, "the mean of two updates, of which the first was skipped"
+    assert (np.diff(scales) <= 0).all() and learner.MINIMUM_SCALE < scales[-1] < START
+    assert all(np.isfinite(values).all() for values in run.metrics.values())
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(run.states[-1].learner))
+    assert run.metrics["train/gradient_norm"][-1] > 0
+    assert all((x != y).any() for x, y in zip(params_of(run.states[0]), params_of(run.states[-1]), strict=True))
+    for leaf in jax.tree.leaves(run.last.learner):
+        one, other = (np.asarray(shard.data) for shard in leaf.addressable_shards)
+        np.testing.assert_array_equal(one, other)
+
+
+def params_of(state):
+    """All parameters but the decoder's, which has no loss here."""
+    return jax.tree.leaves({name: leaves for name, leaves in state.learner.params.items() if name != "decoder"})
+
+
+def test_parameters_and_what_search_says_stay_float32(run):
+    assert {leaf.dtype for leaf in jax.tree.leaves(run.last.learner.params)} == {jnp.dtype("float32")}
+    kept = run.last.replay.transitions
+    assert kept.search_policy.dtype == kept.search_value.dtype == jnp.float32
+
+
+def test_a_restored_run_goes_on_bit_for_bit_with_its_scale(run, tmp_path):
+    from tests.test_training import restore_key
+
+    saved = jax.tree.map(lambda x, like: jax.device_put(x, like.sharding), restore_key(run.states[3]), run.abstract)
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save(6, saved)
+        _, state = checkpoints.restore_latest(run.abstract)  # type: ignore
+    assert float(state.learner.optimiser_state.loss_scale.scale) < START
+    for expected in run.states[4:]:
+        state, _ = run.program(state)
+        assert_same(state, expected)
+
+
+def test_a_run_in_float32_has_no_scale():
+    state = tiny_run.abstract_state().learner
+    assert not isinstance(state.optimiser_state, learner.ScaledState)

@@ -1,0 +1,364 @@
+"""The MLP, the tower, and the network that imagines observations: what their outputs may and may not depend on."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax import training
+from muzero_jax.arithmetic import convolution
+from muzero_jax.networks import layers
+from muzero_jax.networks import model as networks
+from muzero_jax.networks.value_transform import Support
+from muzero_jax.storage.config import Config
+from muzero_jax.types import Model, NetworkOutput
+from tests.reference.models import BOARD
+
+N, WIDTH, S = 5, 8, 7
+PASS = 9
+CELLS_AND_PASS = layers.Board((3, 3), (*range(9), -1))
+SIZES = layers.Sizes(
+    num_actions=BOARD.num_actions,
+    num_bins=S,
+    observation_shape=BOARD.observation_shape,
+    width=WIDTH,
+    num_blocks=1,
+    activation=jax.nn.relu,
+    dtype=jnp.dtype("float32"),
+)
+
+
+class Case(NamedTuple):
+    """A kind of network: its model compiled, its fresh parameters, and random ones."""
+
+    kind: str
+    model: Model
+    init: Any
+    fresh: Any
+    params: Any  # random everywhere, heads included
+    initial: Any
+    recurrent: Any
+
+
+def key(seed):
+    return jax.random.key(seed, impl="rbg")  # compiles in a quarter of threefry's time
+
+
+def make_model(kind, compute_dtype="float32", width=WIDTH):
+    return networks.make_model(
+        BOARD,
+        Support(-1.0, 1.0, S),
+        kind=kind,
+        width=width,
+        num_blocks=1,
+        activation="relu",
+        compute_dtype=compute_dtype,
+    )
+
+
+def randomised(params):
+    generator = np.random.default_rng(0)
+    return jax.tree.map(lambda x: x + generator.normal(scale=0.2, size=x.shape).astype(np.float32), params)
+
+
+@pytest.fixture(scope="module", params=["mlp", "observation", "tower"])
+def case(request):
+    model = make_model(request.param)
+    init = jax.jit(model.init)
+    fresh = jax.device_get(init(key(0)))
+    initial, recurrent = jax.jit(model.initial_inference), jax.jit(model.recurrent_inference)
+    return Case(request.param, model, init, fresh, randomised(fresh), initial, recurrent)
+
+
+@pytest.fixture(scope="module")
+def observation():
+    return np.random.default_rng(1).random((N, *BOARD.observation_shape)).astype(np.float32)
+
+
+ACTIONS = np.arange(N, dtype=np.int32)
+
+
+def assert_outputs_close(one, other, **tolerance):
+    for x, y in zip(one, other, strict=True):
+        np.testing.assert_allclose(np.asarray(x, np.float32), np.asarray(y, np.float32), **tolerance)
+
+
+def rows(output, row):
+    return NetworkOutput(*(leaf[row] for leaf in output))
+
+
+# --- shapes, dtypes, the start ----------------------------------------------------------------------------------------
+
+
+def test_outputs_have_the_shapes_of_the_records(case, observation):
+    root = case.initial(case.params, observation)
+    child = case.recurrent(case.params, root.embedding, ACTIONS)
+    for output in (root, child):
+        assert output.policy_logits.shape == (N, BOARD.num_actions)
+        assert output.value_logits.shape == output.reward_logits.shape == (N, S)
+        assert output.embedding.shape in {(N, WIDTH), (N, 3, 3, WIDTH), observation.shape}
+        assert {leaf.dtype for leaf in output} == {jnp.dtype("float32")}
+    np.testing.assert_array_equal(root.reward_logits, 0)
+
+
+def test_heads_start_at_a_uniform_policy_and_at_value_and_reward_0(case, observation):
+    root = case.initial(case.fresh, observation)
+    child = case.recurrent(case.fresh, root.embedding, ACTIONS)
+    for output in (root, child):
+        np.testing.assert_array_equal(output.policy_logits, 0)
+        np.testing.assert_allclose(case.model.to_scalar(output.value_logits), 0, atol=1e-6)
+        np.testing.assert_allclose(case.model.to_scalar(output.reward_logits), 0, atol=1e-6)
+
+
+def test_parameters_are_float32_whatever_the_arithmetic():
+    for kind in ("mlp", "observation", "tower"):
+        shapes = [jax.eval_shape(make_model(kind, dtype).init, jax.random.key(0)) for dtype in ("float32", "bfloat16")]
+        assert shapes[0] == shapes[1]
+        assert {leaf.dtype for leaf in jax.tree.leaves(shapes[1])} == {jnp.dtype("float32")}
+
+
+def test_initial_parameters_follow_from_the_key(case):
+    first, same, other = (jax.tree.leaves(case.init(key(seed))) for seed in (0, 0, 1))
+    for x, y in zip(first, same, strict=True):
+        np.testing.assert_array_equal(x, y)
+    assert any((x != y).any() for x, y in zip(first, other, strict=True))
+
+
+def test_reconstruction_has_the_observations_shape_and_reads_the_embedding_alone(case, observation):
+    embedding = case.initial(case.params, observation).embedding
+    logits = jax.jit(case.model.reconstruct)(case.params, embedding)
+    assert logits.shape == observation.shape and logits.dtype == jnp.float32
+    assert np.abs(np.asarray(logits[0] - logits[1])).max() > 1e-3
+
+
+def test_arithmetic_in_bfloat16_stays_close_to_float32(case, observation):
+    model = make_model(case.kind, "bfloat16")
+    observation = (observation > 0.5).astype(np.float32)
+
+    @jax.jit
+    def both(params, observation, actions):
+        root = model.initial_inference(params, observation)
+        return root, model.recurrent_inference(params, root.embedding, actions)
+
+    root, child = both(case.params, observation, ACTIONS)
+    assert root.embedding.dtype == child.embedding.dtype == jnp.bfloat16  # half the memory in a tree
+    assert root.policy_logits.dtype == root.value_logits.dtype == child.reward_logits.dtype == jnp.float32
+    expected = case.initial(case.params, observation)
+    assert_outputs_close(root, expected, atol=0.06)
+    assert_outputs_close(child, case.recurrent(case.params, expected.embedding, ACTIONS), atol=0.1, rtol=0.02)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "observation", "tower"])
+def test_with_bfloat16_products_trunks_multiply_bfloat16_and_everything_else_is_float32(kind, observation):
+    exact, rounded = (make_model(kind, dtype, width=32) for dtype in ("float32", "bfloat16_products"))
+    params, observation = randomised(jax.jit(exact.init)(key(0))), jnp.asarray(observation)
+
+    def unroll(model):
+        root = model.initial_inference(params, observation)
+        return root, model.recurrent_inference(params, root.embedding, ACTIONS)
+
+    expected, found = jax.jit(lambda: (unroll(exact), unroll(rounded)))()
+    assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {jnp.dtype("float32")}
+    for one, other in zip(found, expected, strict=True):
+        assert_outputs_close(one, other, atol=0.1, rtol=0.02)
+        assert np.abs(one.policy_logits - other.policy_logits).max() > 1e-4
+    trunks = str(jax.make_jaxpr(unroll, static_argnums=0)(rounded))
+    # h, f, g and f have a first layer and a block of two each; a tower's h reads too few planes at first. Where h is
+    # the identity, f has two blocks.
+    layers = {"mlp": ("multiply", 12), "observation": ("multiply", 13), "tower": ("row_windows", 11)}
+    name, count = layers[kind]
+    assert trunks.count(f"name={name}\n") == count
+
+
+# --- independence -----------------------------------------------------------------------------------------------------
+
+
+def test_a_rows_output_does_not_depend_on_the_rest_of_the_batch(case, observation):
+    """What BatchNorm would break: a position must look the same in search, in the loss and in any batch."""
+    others = np.random.default_rng(2).random(observation.shape).astype(np.float32) * 10
+    others[2] = observation[2]
+    one, other = case.initial(case.params, observation), case.initial(case.params, others)
+    assert_outputs_close(rows(one, 2), rows(other, 2), rtol=1e-5, atol=1e-6)
+    actions = np.where(np.arange(N) == 2, ACTIONS, PASS).astype(np.int32)
+    one, other = (case.recurrent(case.params, root.embedding, a) for root, a in ((one, ACTIONS), (other, actions)))
+    assert_outputs_close(rows(one, 2), rows(other, 2), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        networks.MuZeroNetwork(SIZES),
+        networks.MuZeroNetwork(SIZES, CELLS_AND_PASS),
+        networks.ObservationNetwork(SIZES),
+    ],
+    ids=["mlp", "tower", "observation"],
+)
+def test_there_are_no_running_statistics(network):
+    """All a network holds are parameters: nothing that differs between search and learning."""
+    inputs = jnp.zeros((1, *BOARD.observation_shape)), jnp.zeros(1, jnp.int32)
+    collections = jax.eval_shape(network.init, jax.random.key(0), *inputs)
+    assert set(collections) == {"params"}
+
+
+# --- actions ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_action_leads_to_a_position_of_its_own(case, observation):
+    """Passes included; to tell them apart is what the index is for, to tell where is what the plane is for."""
+    root = case.initial(case.params, np.broadcast_to(observation[:1], observation.shape))
+    by_action = [
+        np.asarray(case.recurrent(case.params, root.embedding, np.resize(np.arange(i, i + N), N).astype(np.int32))[0])
+        for i in (0, N)
+    ]
+    children = np.concatenate(by_action).reshape(2 * N, -1)
+    distances = np.abs(children[:, None] - children[None]).max(axis=-1)
+    assert (distances[~np.eye(2 * N, dtype=bool)] > 1e-3).all()
+
+
+def test_a_towers_action_changes_the_neighbourhood_of_its_cell():
+    """One convolution of the action's plane: a corner's move is felt in its 2x2 corner, not across the board."""
+    planes = layers.ActionPlanes(SIZES, CELLS_AND_PASS)
+    actions = jnp.array([0, 8, PASS])
+    params = randomised(planes.init(key(0), actions))
+    table = params["params"]["Embed_0"]["embedding"]
+    by_cell = np.asarray(planes.apply(params, actions)) - np.asarray(table)[np.asarray(actions)][:, None, None]
+    touched = np.abs(by_cell).max(axis=-1) > 1e-6
+    corner = np.zeros((3, 3), bool)
+    corner[:2, :2] = True
+    np.testing.assert_array_equal(touched, [corner, corner[::-1, ::-1], np.zeros((3, 3))])
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 5), (5, 2), (1, 4), (1, 1)])
+def test_a_kernel_placed_on_a_cell_is_the_convolution_of_a_one_there(shape):
+    """Values and gradients, for every cell and for none; side by side and in one batch."""
+    kernel = jax.random.normal(key(1), (3, 3, 4))
+    cells = shape[0] * shape[1]
+    location = jnp.arange(-1, cells)
+    ones = jax.nn.one_hot(location, cells).reshape(-1, *shape, 1)
+    weights = jax.random.normal(key(2), (cells + 1, *shape, 4))
+
+    def by_convolution(kernel):
+        return convolution.native(ones, kernel[:, :, None])
+
+    def by_window(kernel):
+        return layers.convolved_ones(kernel, location, shape)
+
+    wanted, back = jax.vjp(by_convolution, kernel)
+    found, back_too = jax.vjp(by_window, kernel)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    np.testing.assert_allclose(back_too(weights)[0], back(weights)[0], atol=1e-4)
+
+
+def test_in_half_precision_a_kernel_gets_the_gradient_of_all_actions():
+    """One of 1,024 actions at the same cell: bfloat16 itself would stop counting at 256."""
+    planes = layers.ActionPlanes(SIZES._replace(dtype=jnp.bfloat16), CELLS_AND_PASS)
+    actions = jnp.zeros(1024, jnp.int32)
+    params = planes.init(key(0), actions)
+    gradient = jax.grad(lambda p: planes.apply(p, actions).astype(jnp.float32).sum())(params)
+    np.testing.assert_array_equal(gradient["params"]["kernel"][1, 1, 0], 1024)
+
+
+# --- min-max scaling --------------------------------------------------------------------------------------------------
+
+
+def test_embeddings_are_scaled_per_sample_by_the_representation_and_by_the_dynamics(case, observation):
+    if case.kind == "observation":
+        pytest.skip("rounding takes the place of scaling")
+    wide = observation * np.logspace(-1, 3, N, dtype=np.float32)[:, None, None, None]  # samples of unlike size
+    embedding = case.initial(case.params, wide).embedding
+    for _ in range(4):
+        flat = np.asarray(embedding).reshape(N, -1)
+        np.testing.assert_allclose(flat.min(axis=1), 0, atol=1e-6)
+        np.testing.assert_allclose(flat.max(axis=1), 1, atol=1e-3)
+        embedding = case.recurrent(case.params, embedding, ACTIONS).embedding
+
+
+def test_min_max_scaling_by_hand():
+    scaled = layers.min_max_scale(jnp.array([[2.0, 4.0, 3.0], [-100.0, 0.0, 100.0]]))
+    np.testing.assert_allclose(scaled, [[0, 1, 0.5], [0, 0.5, 1]], atol=1e-5)
+
+
+def test_a_constant_embedding_and_its_gradient_stay_finite():
+    constant = jnp.full((2, 4), 3.0)
+    weighted_sum = lambda x: jnp.sum(layers.min_max_scale(x) * jnp.arange(4.0))  # noqa: E731
+    scaled, gradient = jax.jit(jax.value_and_grad(weighted_sum))(constant)
+    assert np.isfinite(scaled) and np.isfinite(gradient).all()
+    np.testing.assert_array_equal(layers.min_max_scale(constant), 0)
+
+
+# --- imagined observations --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def imagining():
+    model = make_model("observation")
+    return model, randomised(model.init(key(0))), np.random.default_rng(3).random((N, *BOARD.observation_shape)) > 0.5
+
+
+def test_what_was_seen_is_known_for_certain(imagining):
+    model, params, bits = imagining
+    logits = model.reconstruct(params, model.initial_inference(params, bits).embedding)
+    np.testing.assert_array_equal(logits > 0, bits)
+    np.testing.assert_array_equal(np.abs(logits), 20.0)
+
+
+def test_only_the_bits_of_an_imagined_observation_matter(imagining):
+    """So an error that does not turn a bit is mended at the next step."""
+    model, params, bits = imagining
+    unsure, certain = (np.where(bits, size, -size).astype(np.float32) for size in (0.1, 7.0))
+    one, other = (model.recurrent_inference(params, embedding, ACTIONS) for embedding in (unsure, certain))
+    assert_outputs_close(one, other, rtol=0, atol=0)
+
+
+def test_an_imagined_position_is_judged_as_the_same_one_seen(imagining):
+    model, params, bits = imagining
+    imagined = model.recurrent_inference(params, model.initial_inference(params, bits).embedding, ACTIONS)
+    seen = model.initial_inference(params, np.asarray(imagined.embedding) > 0)
+    assert_outputs_close(imagined[2:], seen[2:], rtol=1e-6)
+
+
+def test_dynamics_learns_from_the_observation_and_the_reward_and_from_no_judgement(imagining):
+    model, params, bits = imagining
+
+    def total(params, part):
+        output = model.recurrent_inference(params, model.initial_inference(params, bits).embedding, ACTIONS)
+        return jnp.sum(output[part] * jnp.arange(output[part].size).reshape(output[part].shape))
+
+    for part, reaches in ((0, True), (1, True), (2, False), (3, False)):  # embedding, reward, value, policy
+        gradients = jax.tree.leaves(jax.grad(total)(params, part)["dynamics"])
+        assert any(np.abs(g).max() > 0 for g in gradients) == reaches
+
+
+def test_numbers_cannot_be_imagined_as_bits():
+    environment = BOARD._replace(observe=lambda state: jnp.zeros((3, 3, 2)))
+    with pytest.raises(ValueError, match="choose --network.kind mlp or tower"):
+        networks.make_model(
+            environment,
+            Support(-1.0, 1.0, 3),
+            kind="observation",
+            width=4,
+            num_blocks=1,
+            activation="relu",
+            compute_dtype="float32",
+        )
+
+
+# --- heads ------------------------------------------------------------------------------------------------------------
+
+
+def test_one_bin_makes_scalar_heads():
+    model = networks.make_model(
+        BOARD, Support(-1.0, 1.0, 1), kind="mlp", width=4, num_blocks=0, activation="silu", compute_dtype="float32"
+    )
+    params = jax.eval_shape(model.init, jax.random.key(0))
+    output = jax.eval_shape(model.initial_inference, params, jnp.zeros((N, *BOARD.observation_shape)))
+    assert output.value_logits.shape == output.reward_logits.shape == (N, 1)
+    np.testing.assert_allclose(model.to_scalar(jnp.array([[0.5]])), [0.5])
+
+
+def test_the_support_of_a_run_is_the_range_of_a_board_games_returns():
+    model = training.make_parts(Config(env="tic_tac_toe")).model
+    lost_and_won = 100.0 * jnp.eye(21)[jnp.array([0, 20])]
+    np.testing.assert_allclose(model.to_scalar(lost_and_won), [-1, 1], rtol=1e-6)

@@ -1,0 +1,167 @@
+"""Squashing, two-hot codes and the loss of categorical heads."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muzero_jax.networks import value_transform
+from muzero_jax.networks.value_transform import Support
+from tests.reference import losses as reference
+
+BOARD_GAME = Support(-1.0, 1.0, 21)
+SQUASHED = Support(-20.0, 20.0, 41, squash=True)
+SCALAR = Support(-1.0, 1.0, 1)
+
+f32 = np.float32  # NumPy inputs, so that each jitted function below is all that compiles
+few_examples = settings(max_examples=50, deadline=None)
+squash, unsquash = jax.jit(value_transform.squash), jax.jit(value_transform.unsquash)
+two_hot = jax.jit(value_transform.two_hot, static_argnames="support")
+to_scalar = jax.jit(value_transform.to_scalar, static_argnames="support")
+scalar_loss = jax.jit(value_transform.scalar_loss, static_argnames="support")
+
+
+def numbers(low, high, count=8):
+    """Arrays of `count` numbers, the interval's ends among the likely ones."""
+    one = st.floats(low, high, width=32)
+    return st.lists(one, min_size=count, max_size=count).map(np.float32)
+
+
+def logits_of(probabilities):
+    return np.log(np.maximum(probabilities, f32(1e-30)))
+
+
+# --- h and its inverse ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "x, h",
+    [
+        (0.0, 0.0),
+        (3.0, 1.003),  # sqrt(4) - 1 + 0.003
+        (-3.0, -1.003),
+        (8.0, 2.008),
+        (24.0, 4.024),
+        (-99.0, -9.099),
+        (399.0, 19.399),
+    ],
+)
+def test_h_and_its_inverse_have_the_values_worked_by_hand(x, h):
+    np.testing.assert_allclose(squash(np.float32(x)), h, rtol=1e-6)
+    np.testing.assert_allclose(unsquash(np.float32(h)), x, rtol=2e-4)
+
+
+@few_examples
+@given(numbers(-1e4, 1e4))
+def test_unsquash_undoes_squash(x):
+    # float32 cancels in root - 1 near 0: the error there is 1e-4 absolute.
+    np.testing.assert_allclose(unsquash(squash(x)), x, rtol=5e-4, atol=5e-4)
+
+
+@few_examples
+@given(numbers(-1e4, 1e4))
+def test_h_is_odd_and_never_decreases(x):
+    np.testing.assert_array_equal(squash(-x), -squash(x))
+    assert (np.diff(squash(np.sort(x))) >= 0).all()
+
+
+# --- two-hot codes ----------------------------------------------------------------------------------------------------
+
+
+def test_two_hot_shares_a_scalar_between_its_neighbours_by_distance():
+    support = Support(-2.0, 2.0, 5)
+    codes = two_hot(f32([-2.0, -0.75, 0.0, 1.5, 2.0]), support)
+    expected = [[1, 0, 0, 0, 0], [0, 0.75, 0.25, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0.5, 0.5], [0, 0, 0, 0, 1]]
+    np.testing.assert_allclose(codes, expected, atol=1e-6)
+
+
+def test_two_hot_clips_to_the_support():
+    codes = two_hot(f32([-7.0, 1.001, 1e9]), BOARD_GAME)
+    np.testing.assert_array_equal(np.argmax(codes, axis=-1), [0, 20, 20])
+    np.testing.assert_allclose(np.max(codes, axis=-1), 1.0)
+
+
+def test_two_hot_keeps_leading_axes():
+    assert two_hot(f32(np.zeros((2, 3, 4))), BOARD_GAME).shape == (2, 3, 4, 21)
+
+
+@pytest.mark.parametrize("support", [BOARD_GAME, Support(-3.0, 5.0, 2), Support(0.0, 7.0, 8)], ids=str)
+@few_examples
+@given(st.data())
+def test_a_two_hot_code_is_a_distribution_on_neighbours_with_the_scalar_as_its_mean(support, data):
+    x = data.draw(numbers(support.low, support.high))
+    codes = np.asarray(two_hot(x, support=support))
+    assert (codes >= 0).all() and (codes > 0).sum(axis=-1).max() <= 2
+    np.testing.assert_allclose(codes.sum(axis=-1), 1, rtol=1e-6)
+    bins = np.linspace(support.low, support.high, support.num_bins)
+    np.testing.assert_allclose(codes @ bins, x, atol=1e-5)
+    for code in codes:
+        positive = np.flatnonzero(code)
+        assert positive[-1] - positive[0] <= 1
+
+
+def test_the_returns_of_a_board_game_span_its_support():
+    """Lost and won are the outermost bins: none is wasted on values that cannot occur."""
+    codes = two_hot(f32([-1.0, 0.0, 1.0]), BOARD_GAME)
+    np.testing.assert_allclose(codes[:, [0, 10, 20]], np.eye(3), atol=1e-6)
+
+
+# --- heads: logits to scalars and losses ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("support, bound", [(BOARD_GAME, 1.0), (SQUASHED, 300.0)], ids=["board game", "squashed"])
+def test_a_head_that_says_the_two_hot_code_is_read_as_the_scalar_and_has_loss_0(support, bound):
+    x = f32(np.linspace(-bound, bound, 33))
+    logits = logits_of(two_hot(squash(x) if support.squash else x, support))
+    np.testing.assert_allclose(to_scalar(logits, support), x, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(scalar_loss(logits, x, support), 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("num_bins", [1, 2, 20, 21])
+def test_logits_of_zero_mean_the_value_0(num_bins):
+    np.testing.assert_allclose(to_scalar(f32(np.zeros((3, num_bins))), Support(-1.0, 1.0, num_bins)), 0, atol=1e-6)
+
+
+def test_the_loss_is_the_cross_entropy_in_loops():
+    generator = np.random.default_rng(0)
+    logits = generator.normal(size=(6, 5)).astype(np.float32)
+    target = np.array([-1.0, -0.3, 0.0, 0.99, 1.0, 1.7], np.float32)
+    expected = [reference.scalar_loss(row, x, -1.0, 1.0) for row, x in zip(logits.tolist(), target, strict=True)]
+    np.testing.assert_allclose(scalar_loss(logits, target, Support(-1.0, 1.0, 5)), expected, rtol=1e-5)
+
+
+def test_the_loss_is_positive_unless_the_prediction_is_perfect():
+    target = f32([0.33, -1.0])
+    logits = logits_of(two_hot(target, BOARD_GAME)) + 0.1 * f32(np.arange(21))
+    assert (scalar_loss(logits, target, BOARD_GAME) > 1e-3).any()
+    assert (scalar_loss(logits, target, BOARD_GAME) >= 0).all()
+
+
+def test_following_the_losss_gradient_reaches_the_target():
+    loss = jax.jit(
+        jax.value_and_grad(lambda logits: jnp.sum(value_transform.scalar_loss(logits, jnp.array([0.37]), BOARD_GAME)))
+    )
+    logits = f32(np.zeros((1, 21)))
+    for _ in range(200):
+        logits -= 2.0 * loss(logits)[1]
+    np.testing.assert_allclose(to_scalar(logits, BOARD_GAME), [0.37], atol=0.02)
+
+
+def test_one_bin_is_a_scalar_head_with_half_the_squared_error():
+    logits = f32([[0.5], [-2.0]])
+    np.testing.assert_allclose(to_scalar(logits, SCALAR), [0.5, -2.0])
+    np.testing.assert_allclose(scalar_loss(logits, f32([1.0, 1.0]), SCALAR), [0.125, 4.5])
+
+
+def test_a_squashed_scalar_head_learns_h_of_the_target():
+    support = SCALAR._replace(squash=True)
+    np.testing.assert_allclose(scalar_loss(f32([1.003]), np.float32(3.0), support), 0, atol=1e-6)
+    np.testing.assert_allclose(to_scalar(f32([1.003]), support), 3.0, rtol=1e-3)
+
+
+def test_heads_are_read_in_float32_whatever_their_dtype():
+    logits = jnp.ones((2, 21), jnp.bfloat16)
+    assert to_scalar(logits, BOARD_GAME).dtype == jnp.float32
+    assert scalar_loss(logits, f32(np.zeros(2)), BOARD_GAME).dtype == jnp.float32

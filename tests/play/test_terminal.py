@@ -1,0 +1,164 @@
+"""Play in the terminal, line by line through a pipe, and the command's flags."""
+
+import functools
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from experiments import play
+from experiments.command_line import EXIT_ERROR, report_errors
+from muzero_jax.games.environment import make_environment
+from muzero_jax.play import terminal
+from muzero_jax.play.notation import make_notation
+from muzero_jax.play.position import BLACK, WHITE, Position
+from tests.reference.play import fake_thinker, save_untrained_run
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@functools.cache
+def environment(name):
+    return make_environment(name, board_size=3 if name == "hex" else None)
+
+
+THINKER = fake_thinker(favourite=4)
+
+
+def played(text, name="tic_tac_toe", colour=None, **console):
+    """The game after the lines of `text`, and all that was printed."""
+    out = io.StringIO()
+    game = terminal.TerminalGame(
+        Position(environment(name)),
+        THINKER,
+        make_notation(environment(name)),
+        Console(file=out, width=100, **console),
+        colour=colour,
+    )
+    game.run(io.StringIO(text.replace(" ", "\n")))
+    return game, out.getvalue()
+
+
+def test_a_person_plays_a_game_through_a_pipe():
+    game, text = played("b a1 c1 b1")
+    assert "Which colour do you play, black (moves first) or white?" in text
+    assert "I play b2" in text and "I play c3" in text
+    assert "Game over: black wins (B+)" in text and game.position.winner == BLACK
+
+
+def test_the_agent_moves_first_if_the_person_is_white():
+    game, text = played("a1 undo", colour=WHITE)
+    assert text.index("I play b2") < text.index("white to move")
+    assert [ply.action for ply in game.position.plies] == [4]
+
+
+def test_hint_eval_moves_and_help_say_what_they_should():
+    _, text = played("hint eval moves help quit hint", colour=BLACK)
+    assert "b2   33% after search,  11% at first sight" in text
+    assert "+0.04 after 4 simulations, +0.25 at first sight" in text
+    assert "a1 b1 c1 a2 b2 c2 a3 b3 c3" in text
+    assert text.count("hint ") == 2 and text.count("after search") == 3
+
+
+def test_mistakes_are_said_and_the_game_goes_on():
+    game, text = played("a1 a1 z9 play undo undo new resign eval", colour=BLACK)
+    assert "illegal move; help lists what I understand" in text and text.count("invalid coordinate; help") == 2
+    assert "there is nothing to take back" in text
+    assert "Game over: white wins (W+R)" in text and "the game is over; help" in text
+
+
+def test_a_swap_is_a_move_like_any_other():
+    game, text = played("swap", name="hex", colour=WHITE)
+    assert [ply.action for ply in game.position.plies][:2] == [4, 9] and "I play" in text
+
+
+def test_a_question_is_asked_until_it_is_answered_or_input_ends():
+    assert played("green w quit")[0].colour == WHITE
+    game, _ = played("quit")
+    assert game.colour is None and not game.position.plies
+
+
+def test_colours_are_drawn_in_a_terminal_only():
+    assert "\x1b[" not in played("a1", colour=BLACK)[1]
+    assert "\x1b[" in played("a1", colour=BLACK, force_terminal=True)[1]
+
+
+def test_in_chess_white_moves_first():
+    assert terminal.colour_names("gardner_chess") == ("white", "black")
+    assert (terminal.colour_of("w", "chess"), terminal.colour_of("black", "chess")) == (BLACK, WHITE)
+    assert (terminal.colour_of("w", "hex"), terminal.colour_of("black", "hex")) == (WHITE, BLACK)
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    return save_untrained_run(tmp_path_factory.mktemp("runs") / "ttt", "tic_tac_toe")
+
+
+@pytest.mark.parametrize(
+    "flags, says",
+    [
+        ("--run {run} --time-per-move 0", "--time-per-move is 0.0, but must be positive"),
+        ("--run {run} --temperature -1", "--temperature is -1.0, but must not be negative"),
+        ("--run {run} --temperature nan", "--temperature is nan"),
+        ("--run {run} --seed -1", "--seed is -1"),
+        ("--run {run} --engine --colour b", "--colour is for the terminal"),
+        ("--run {run} --num-simulations 0", "--num-simulations is 0, but must be positive"),
+        ("--run {run}/nothing", "config.json"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(run_dir, capsys, flags, says):
+    assert report_errors(play.main, flags.format(run=run_dir).split()) == EXIT_ERROR
+    error = capsys.readouterr().err
+    assert says in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["--engine"], ["--run", "x", "--notation", "morse"]])
+def test_flags_that_are_missing_or_unknown_end_with_exit_code_2(arguments, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        play.main(arguments)
+    assert exit_.value.code == 2 and capsys.readouterr().err
+
+
+def test_an_untrained_run_speaks_gtp_and_nothing_else_on_stdout(run_dir):
+    """As a whole process, with every byte of its stdout; time decides the budget."""
+    commands = b"1 name\n\xff\xfe\n2 genmove b\n3 genmove w\nplay b 1e9\n4 all_legal_moves\n5 final_score"
+    process = subprocess.run(
+        [sys.executable, "experiments/play.py", "--run", run_dir, "--engine", "--notation", "action"]
+        + ["--time-per-move", "0.02", "--num-simulations", "16"],
+        input=commands,
+        capture_output=True,
+        cwd=ROOT,
+        timeout=120,
+    )
+    assert process.returncode == 0, process.stderr
+    answers = process.stdout.decode().split("\n\n")
+    first, second = answers[2].split()[1], answers[3].split()[1]
+    legal = [str(action) for action in range(9) if str(action) not in (first, second)]
+    assert answers == [
+        "=1 muzero_jax",
+        "? unknown command",
+        f"=2 {first}",
+        f"=3 {second}",
+        "? invalid action: not a number from 0 to 8",
+        f"=4 {' '.join(legal)}",
+        "?5 cannot score",
+        "",
+    ]
+
+
+def test_a_run_is_asked_without_noise_at_the_budget_of_its_config(run_dir):
+    arguments = play.Arguments(run=run_dir)
+    position, thinker, moves = play.load(arguments)
+    one, other = thinker.analyse(position), thinker.analyse(position)
+    budget = json.loads((run_dir / "config.json").read_text())["evaluation"]["num_simulations"]
+    assert one.action == other.action and one.num_simulations == budget == 4
+    assert one.policy.tolist() == other.policy.tolist() and moves.write(position.state, 4) == "b2"
+    prior, value = thinker.network(position)
+    assert prior.sum() == pytest.approx(1) and value == pytest.approx(one.prior_value)

@@ -1,0 +1,270 @@
+"""The board in the browser, asked as a page asks it: what is answered, what is refused, and who may ask."""
+
+import functools
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette", reason="the web extra is not installed")
+pytest.importorskip("uvicorn", reason="the web extra is not installed")
+pytest.importorskip("httpx2", reason="starlette's test client needs httpx2")
+
+from starlette.testclient import TestClient
+
+from muzero_jax.games.environment import make_environment
+from muzero_jax.play import web_server, web_session
+from muzero_jax.play.notation import make_notation
+from muzero_jax.play.position import Position
+from tests.reference.play import fake_thinker
+from tests.play.test_tree import hand_made_tree
+
+NAMES = ["tic_tac_toe", "connect_four", "othello", "hex", "go_9x9", "gardner_chess"]
+
+
+@functools.cache
+def environment(name):
+    return make_environment(name, board_size=3 if name == "hex" else None)
+
+
+@functools.cache
+def shared_game(name):
+    return web_session.WebGame(Position(environment(name)), fake_thinker(favourite=4), make_notation(environment(name)))
+
+
+def new(name="tic_tac_toe"):
+    """A page's connection to a fresh game; one program a game for the whole file."""
+    shared_game(name).new()
+    return TestClient(web_server.make_app(shared_game(name)), base_url="http://127.0.0.1")
+
+
+def post(client, order, **fields):
+    return client.post(f"/api/{order}", json=fields)
+
+
+def played(client, text):
+    for move in text.split():
+        answer = post(client, "play", move=move)
+        assert answer.status_code == 200, answer.text
+    return client.get("/api/state").json()
+
+
+def error(answer, status=400):
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()) == {"error"} and "Traceback" not in answer.text
+    return answer.json()["error"]
+
+
+# --- the game ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_board_says_what_the_page_needs_to_draw_it(name):
+    state = new(name).get("/api/state").json()
+    assert len(state["squares"]) == len(state["rows"]) and len(state["squares"][0]) == len(state["columns"])
+    assert state["to_move"] == 0 and state["ply"] == 0 and state["result"] is None
+    assert len(state["legal"]) == int(environment(name).init(jax.random.key(0)).legal_action_mask.sum())
+
+
+def test_a_move_is_played_and_the_agent_answers():
+    client = new()
+    state = played(client, "a1")
+    assert state["squares"] == [["X", ".", "."], [".", ".", "."], [".", ".", "."]] and state["to_move"] == 1
+    answer = post(client, "agent-move", ply=1).json()
+    assert answer["moves"] == ["a1", "b2"] and answer["squares"][1][1] == "O" and answer["ply"] == 2
+
+
+@pytest.mark.parametrize("move, says", [("a1", "the rules do not allow a1 here"), ("z9", "there is no move z9")])
+def test_an_illegal_move_is_one_sentence_and_changes_nothing(move, says):
+    client = new()
+    before = played(client, "a1")
+    assert error(post(client, "play", move=move)) == says
+    assert client.get("/api/state").json() == before
+
+
+def test_a_finished_game_takes_no_move_but_can_be_taken_back():
+    client = new()
+    state = played(client, "a1 a2 b1 b2 c1")
+    assert state["result"] == "X wins" and state["legal"] == []
+    for order, fields in (("play", {"move": "c3"}), ("agent-move", {}), ("analysis", {})):
+        assert error(post(client, order, **fields)).startswith("the game is over")
+    assert post(client, "undo").json()["result"] is None
+
+
+def test_undo_goes_back_to_the_last_choice_of_a_colour():
+    client = new()
+    played(client, "a1 b1 c1 a2")
+    assert post(client, "undo", colour=0).json()["moves"] == ["a1", "b1"]
+    assert post(client, "undo", colour=1).json()["moves"] == ["a1"]
+    assert error(post(client, "undo", colour=1)) == "there is nothing to take back"
+    assert post(client, "undo").json()["moves"] == []
+
+
+def test_a_swap_and_a_pass_are_moves_that_are_no_cells():
+    state = played(new("hex"), "c1 swap-pieces")
+    assert state["moves"] == ["c1", "swap-pieces"] and state["squares"][2][0] == "O" and state["to_move"] == 0
+    assert "swap-pieces" not in state["legal"]
+    assert "pass" in new("go_9x9").get("/api/state").json()["legal"]
+
+
+def test_go_says_by_how_much():
+    assert played(new("go_9x9"), "E5 pass pass")["result"] == "black wins by 73.5"
+
+
+def test_chess_moves_are_from_square_to_square_and_white_begins():
+    client = new("gardner_chess")
+    state = client.get("/api/state").json()
+    assert state["names"] == ["white", "black"] and "a2a3" in state["legal"]
+    assert error(post(client, "play", move="a2a4")) == "the rules do not allow a2a4 here"
+    assert played(client, "a2a3")["squares"][2][0] == "P"
+
+
+def test_two_tabs_cannot_play_for_one_another():
+    client = new()
+    played(client, "a1")
+    assert "position has changed" in error(post(client, "play", move="c3", ply=0))
+    assert post(client, "play", move="c3", ply=1).status_code == 200
+
+
+def test_a_game_that_the_page_cannot_draw_is_refused():
+    game = shared_game("tic_tac_toe")
+    position = Position(environment("tic_tac_toe")._replace(name="animal_shogi"))
+    with pytest.raises(ValueError, match="no board for animal_shogi in the browser"):
+        web_session.WebGame(position, game.thinker, game.notation)
+
+
+# --- what the agent thinks --------------------------------------------------------------------------------------------
+
+
+def test_an_analysis_gives_shares_values_and_lines_for_legal_moves():
+    client = new()
+    played(client, "a1")
+    thoughts = post(client, "analysis", num_simulations=2).json()
+    assert thoughts["move"] == "b2" and thoughts["colour"] == 1 and thoughts["ply"] == 1
+    assert "a1" not in thoughts["policy"] and sum(thoughts["policy"].values()) == pytest.approx(1)
+    assert thoughts["policy"]["b2"] == max(thoughts["policy"].values())
+    assert thoughts["value"] == pytest.approx(0.02) and thoughts["prior_value"] == pytest.approx(0.25)
+    assert thoughts["lines"] == [{"moves": ["b2"], "visits": None, "value": None}] and thoughts["num_simulations"] == 2
+    assert client.get("/tree.svg").status_code == 404
+
+
+def test_lines_values_and_picture_come_from_the_searchs_tree(monkeypatch):
+    client, game = new(), shared_game("tic_tac_toe")
+    analyse = game.thinker.analyse
+    monkeypatch.setattr(
+        game.thinker, "analyse", lambda *args, **options: analyse(*args, **options)._replace(tree=hand_made_tree())
+    )
+    played(client, "c1")
+    assert client.get("/tree.svg").status_code == 404
+    thoughts = post(client, "analysis", num_simulations=10).json()
+    assert thoughts["values"] == {"b2": 0.5, "a1": -0.25, "c3": 0.0}
+    assert [line["moves"] for line in thoughts["lines"]] == [["b2", "a1"], ["a1", "b1"], ["c3"]]
+    assert [line["visits"] for line in thoughts["lines"]] == [6, 3, 1]
+    picture = client.get("/tree.svg")
+    assert picture.headers["content-type"].startswith("image/svg+xml") and "<svg" in picture.text
+    played(client, "a3")
+    assert client.get("/tree.svg").status_code == 404, "that tree was of another position"
+
+
+def test_the_same_question_is_searched_once(monkeypatch):
+    client, game = new(), shared_game("tic_tac_toe")
+    asked = []
+    analyse = game.thinker.analyse
+    monkeypatch.setattr(
+        game.thinker, "analyse", lambda *args, **options: asked.append(options) or analyse(*args, **options)
+    )
+    played(client, "b1")
+    post(client, "analysis", num_simulations=3)
+    post(client, "agent-move", num_simulations=3)
+    assert asked == [{"num_simulations": 3}]
+
+
+@pytest.mark.parametrize("budget", [0, -1, 10**9])
+def test_a_budget_out_of_range_is_refused(budget):
+    assert "must be from 1 to 4096" in error(post(new(), "analysis", num_simulations=budget))
+
+
+# --- who may ask, and how ---------------------------------------------------------------------------------------------
+
+
+def test_only_this_machines_own_name_is_answered():
+    client = new()
+    for host in ("example.org", "127.0.0.1.example.org", "10.0.0.1:8000"):
+        assert client.get("/api/state", headers={"host": host}).status_code == 400
+        assert client.post("/api/new", json={}, headers={"host": host}).status_code == 400
+    for host in ("127.0.0.1:8000", "localhost:8000", "localhost"):
+        assert client.get("/api/state", headers={"host": host}).status_code == 200
+
+
+def test_orders_come_as_json_only_so_other_sites_cannot_send_them():
+    client = new()
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        answer = client.post("/api/play", content=b'{"move": "a1"}', headers={"content-type": kind})
+        assert error(answer, 415) == "orders are taken as application/json only"
+    assert client.get("/api/play").status_code == 404 and client.get("/api/state").json()["ply"] == 0
+
+
+@pytest.mark.parametrize(
+    "body, says",
+    [
+        (b"", "a move is missing"),
+        (b"{", "an order is a JSON object"),
+        (b"[1]", "an order is a JSON object"),
+        (b"[" * 9000, "an order is a JSON object"),
+        (b'{"move": 3}', "move must be text"),
+        (b'{"move": "a1", "ply": true}', "ply must be a whole number"),
+        (b'{"move": "a1", "colour": 0}', "there is no field colour"),
+        (b'{"move": "' + b"a" * 20_000 + b'"}', "an order has at most 10000 bytes"),
+        (b"\xff\xfe", "an order is a JSON object"),
+        (b'{"move": "<b>\\u0000"}', "there is no move <b>\x00"),
+    ],
+)
+def test_a_malformed_order_is_one_sentence(body, says):
+    answer = new().post("/api/play", content=body, headers={"content-type": "application/json"})
+    assert error(answer) == says
+
+
+def test_an_unknown_order_is_refused():
+    assert error(post(new(), "resign"), 404) == "there is no order resign"
+
+
+def test_the_page_loads_nothing_from_anywhere_else():
+    client = new()
+    page = client.get("/")
+    assert page.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
+    for path in ("/", "/style.css", "/board.js", "/app.js"):
+        answer = client.get(path)
+        assert answer.status_code == 200
+        outside = answer.text.replace("http://www.w3.org/2000/svg", "")
+        assert "http:" not in outside and "https:" not in outside and "//cdn" not in outside
+    assert client.get("/../web_server.py").status_code == 404
+
+
+def test_all_files_of_the_page_are_beside_the_module_that_serves_them():
+    assert {path.name for path in web_server.PAGE.iterdir()} == {"index.html", "style.css", "board.js", "app.js"}
+    assert web_server.PAGE.parent == Path(web_server.__file__).parent
+
+
+def test_the_server_listens_on_this_machine_alone_and_a_taken_port_is_one_sentence():
+    with web_server.listen(0) as listener:
+        host, port = listener.getsockname()
+        listener.listen()
+        assert host == "127.0.0.1"
+        with pytest.raises(ValueError, match=f"port {port} cannot be used .*: choose another with --port"):
+            web_server.listen(port)
+    with pytest.raises(ValueError, match="--port is 70000"):
+        web_server.listen(70000)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_whole_game_between_two_agents_stays_legal(name):
+    client = new(name)
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        state = client.get("/api/state").json()
+        if state["result"]:
+            break
+        state = post(client, "play", move=str(rng.choice(state["legal"])), ply=state["ply"]).json()
+        if not state["result"]:
+            assert post(client, "agent-move", ply=state["ply"]).json()["ply"] == state["ply"] + 1

@@ -1,0 +1,95 @@
+"""What a person sees of a run: lines in a file, a table that remembers on a terminal."""
+
+import io
+
+from muzero_jax.run import display
+from muzero_jax.run.display import ProgressDisplay, summary_table
+
+RECORD = {
+    "iteration": 1600,
+    "selfplay/games": 12288.0,
+    "selfplay/frames_per_second": 8912.4,
+    "selfplay/simulations_per_second": 2142400.0,
+    "train/updates_per_second": 35.25,
+    "train/loss": 1.5,
+    "train/policy_loss": 1.25,
+    "eval/random": 0.984,
+    "eval/mcts:100": 0.5,
+    "eval/elo": 312.4,
+    "time/minutes": 1.5,
+}
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_away_from_a_terminal_progress_is_one_line_per_record():
+    stream = io.StringIO()
+    with ProgressDisplay(5.0, stream=stream) as shown:
+        shown.update(RECORD)
+        shown.update({"iteration": 1608, "time/minutes": 61.0})
+    first, second = stream.getvalue().splitlines()
+    assert first == (
+        "iteration 1,600 | games 12,288 | frames/s 8,912 | simulations/s 2.14M | updates/s 35.2 | "
+        "loss total 1.500, policy 1.250 | score against random 98%, mcts:100 50% | Elo +312 | time 1:30, 3:30 left"
+    )
+    assert second == "iteration 1,608 | time 1:01:00, 0:00 left"
+
+
+def test_away_from_a_terminal_lines_are_seconds_apart_unless_one_tells_an_evaluation():
+    stream = io.StringIO()
+    with ProgressDisplay(5.0, stream=stream) as shown:
+        for seconds in range(8):
+            score = {"eval/random": 0.5} if seconds == 3 else {}
+            shown.update({"iteration": seconds, "time/minutes": seconds / 60} | score)
+            shown.update({"iteration": 10 + seconds, "time/minutes": seconds / 60 + 0.001})
+        shown.update({"iteration": 20, "time/minutes": 8.1 / 60})
+        shown.update({"iteration": 21, "time/minutes": 8.2 / 60})
+    told = [line.split(" | ")[0] for line in stream.getvalue().splitlines()]
+    assert told == ["iteration 0", "iteration 3", "iteration 20", "iteration 21"]  # the last one always
+
+
+def test_the_time_left_is_that_of_whichever_limit_comes_first():
+    stream = io.StringIO()
+    with ProgressDisplay(5.0, 2400, stream=stream) as shown:
+        shown.update({"iteration": 0, "time/minutes": 0.5})  # no pace yet
+        shown.update({"iteration": 1600, "time/minutes": 2.0})  # 800 iterations at 800 a minute
+        shown.update({"iteration": 2408, "time/minutes": 3.0})  # whole chunks may go past the limit
+        shown.update({"iteration": 1600, "time/minutes": 4.5})
+    assert [line.split(", ")[1] for line in stream.getvalue().splitlines()] == [
+        "4:30 left",
+        "1:00 left",
+        "0:00 left",
+        "0:30 left",
+    ]
+
+
+def test_on_a_terminal_progress_is_a_table_that_remembers_rare_evaluations():
+    terminal = Terminal()
+    with ProgressDisplay(5.0, stream=terminal) as shown:
+        shown.update(RECORD)
+        terminal.truncate(0)
+        shown.update({"iteration": 1608, "time/minutes": 2.0})
+    assert "1,608" in terminal.getvalue() and "random 98%" in terminal.getvalue()
+
+
+def test_the_table_is_drawn_seldom_but_at_the_end_always(monkeypatch):
+    seconds = iter([10.0, 10.0, 10.1, 10.4, 10.6, 10.6, 10.7, 10.7])  # asked at each record, and after each drawing
+    monkeypatch.setattr(display.time, "monotonic", lambda: next(seconds))
+    drawn = []
+    with display.ProgressDisplay(5.0, stream=Terminal()) as table:
+        monkeypatch.setattr(table._live, "update", lambda grid, refresh: drawn.append(list(grid.columns[1].cells)[0]))
+        for iteration in (1, 2, 3, 4, 5):
+            table.update({"iteration": iteration, "time/minutes": 1.0})
+    assert drawn == ["1", "4", "5"]
+
+
+def test_summary_is_aligned_text_in_a_file_and_a_drawn_table_on_a_terminal():
+    rows = [{"opponent": "random", "score": "98%"}, {"opponent": "mcts:1000", "score": "51%", "games": 256}]
+    plain, terminal = io.StringIO(), Terminal()
+    summary_table(rows, "Final", stream=plain)
+    summary_table(rows, "Final", stream=terminal)
+    assert plain.getvalue() == "Final\nopponent   score  games\nrandom     98%\nmcts:1000  51%    256\n"
+    assert "─" in terminal.getvalue() and "mcts:1000" in terminal.getvalue()

@@ -1,0 +1,340 @@
+"""A run can be stopped at any time, by anything, and goes on as if nothing had happened, bit for bit.
+
+`runner.train` runs here with the shared tiny program in place of its own compilation and without matches, whose results
+no state depends on.
+"""
+
+import json
+import signal
+import weakref
+from dataclasses import replace
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax import training
+from muzero_jax.arithmetic import devices, precision
+from muzero_jax.evaluation import elo
+from muzero_jax.evaluation.arena import Arena
+from muzero_jax.evaluation.progress import Ladder
+from muzero_jax.run import accounting, metrics, runner
+from muzero_jax.storage import config as configs
+from muzero_jax.storage import run_directory
+from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
+from tests.reference import tiny_run
+from tests.reference.tiny_run import CONFIG, assert_same, on_host
+
+DRAWN = {"wins": 1, "draws": 2, "losses": 1, "games": 4, "score": 0.5, "ci95": [0.2, 0.8]}
+
+
+class Replaced:
+    """A function in the compiled program's place."""
+
+    def __init__(self, call):
+        self._call = call
+        self.memory_analysis = tiny_run.program().memory_analysis
+        self.as_text = tiny_run.program().as_text
+
+    def __call__(self, state):
+        return self._call(state)
+
+
+@pytest.fixture(scope="module")
+def unbroken():
+    """States on the host by iteration, of a run of four chunks."""
+    state, states = tiny_run.make_init()(), {}
+    for _ in range(4):
+        state, _ = tiny_run.program()(state)
+        states[int(state.iteration)] = on_host(state)
+    return states
+
+
+@pytest.fixture
+def session(monkeypatch, tmp_path):
+    """Runs `runner.train` in `tmp_path/run`; `program` replaces the compiled one."""
+    make_init, shared, whole_program = training.make_init, tiny_run.make_init(), tiny_run.program()
+    monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
+    monkeypatch.setattr(
+        training,
+        "make_init",
+        lambda config, *others: shared if config.network == CONFIG.network else make_init(config, *others),
+    )
+
+    def run(program=None, **changes):
+        compiled = SimpleNamespace(compile=lambda: Replaced(program or whole_program))
+        monkeypatch.setattr(training, "make_chunk", lambda *arguments: SimpleNamespace(lower=lambda state: compiled))
+        config = replace(CONFIG, run_dir=str(tmp_path / "run"), **changes)
+        run_dir = run_directory.prepare(config)
+        return runner.train(config, run_dir, tiny_run.mesh(), lambda text: None)
+
+    run.directory = tmp_path / "run"
+    return run
+
+
+def saved_state(run_dir):
+    with Checkpointer(run_dir / "checkpoints") as checkpoints:
+        return checkpoints.restore_latest(tiny_run.abstract_state())
+
+
+# --- bit for bit ------------------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_restored_elsewhere_continues_bit_for_bit(unbroken, tmp_path):
+    """Parameters, optimiser, replay, keys and games: 2 chunks, a checkpoint, everything anew, 2 more chunks."""
+    state = tiny_run.make_init()()
+    for _ in range(2):
+        state, _ = tiny_run.program()(state)
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save(4, state)
+    del state
+    with Checkpointer(tmp_path) as elsewhere:
+        abstract = training.abstract_state(CONFIG, training.make_parts(CONFIG), tiny_run.mesh())
+        iteration, state = elsewhere.restore_latest(abstract)
+    assert iteration == 4
+    assert_same(state, unbroken[4])
+    for _ in range(2):
+        state, _ = tiny_run.program()(state)
+    assert_same(state, unbroken[8])
+
+
+def test_a_resumed_run_ends_where_an_unbroken_one_does(session, unbroken):
+    first = session(max_iterations=4)
+    assert first.summary["iteration"] == 4
+    second = session(max_iterations=8, resume=True)
+    assert second.summary["iteration"] == 8
+    iteration, state = saved_state(session.directory)
+    assert iteration == 8
+    assert_same(state, unbroken[8])
+
+
+def test_metrics_and_totals_of_a_resumed_run_go_on(session):
+    session(max_iterations=4)
+    summary = session(max_iterations=8, resume=True).summary
+    records = metrics.read_records(session.directory)
+    chunks = [record for record in records if "selfplay/frames_per_second" in record]  # the others are of matches
+    assert [record["iteration"] for record in chunks] == [2, 4, 6, 8]
+    assert [record["selfplay/frames"] for record in chunks] == [64, 128, 192, 256]
+    totals = {name: summary["totals"][name] for name in ("frames", "simulations", "updates")}
+    assert totals == {"frames": 256, "simulations": 256 * CONFIG.search.num_simulations, "updates": 12}
+    assert summary["totals"]["games"] == chunks[-1]["selfplay/games"]
+    minutes = [record["time/minutes"] for record in records]
+    assert minutes == sorted(minutes)
+    assert json.loads((session.directory / "summary.json").read_text()) == summary
+
+
+def test_the_summary_says_where_a_run_was_made_and_what_auto_meant_there(session, monkeypatch):
+    monkeypatch.setattr(precision, "has_amx", lambda: True)
+    summary = session(max_iterations=2).summary
+    assert CONFIG.network.compute_dtype == "auto"
+    assert (summary["device"], summary["precision"]) == (devices.describe_device(2), "bfloat16_products")
+
+
+def test_the_summary_sets_the_memory_held_beside_the_plan(session):
+    memory = session(max_iterations=4).summary["memory"]
+    state = sum(size for _, size in devices.plan_memory({"state": tiny_run.abstract_state()}))
+    assert memory["estimated"] > state and memory["planned"] > state
+    assert memory["peak"] is None or memory["peak"] >= 0
+
+
+def test_what_made_the_first_state_is_gone_when_chunks_run(session, monkeypatch):
+    """Its program would stay in memory as long as it does."""
+
+    class Init:
+        def __call__(self):
+            return tiny_run.make_init()()
+
+        def eval_shape(self):
+            return tiny_run.make_init().eval_shape()
+
+    made, alive = [], []
+
+    def make_init(*arguments):
+        init = Init()
+        made.append(weakref.ref(init))
+        return init
+
+    def program(state):
+        alive.append(made[0]() is not None)
+        return tiny_run.program()(state)
+
+    monkeypatch.setattr(training, "make_init", make_init)
+    session(program, max_iterations=2)
+    assert len(made) == 1 and alive == [False]
+
+
+def test_a_run_that_does_not_fit_deletes_nothing_and_blocks_nothing(session, monkeypatch):
+    session(max_iterations=4)
+    with monkeypatch.context() as full:
+        full.setattr(devices, "available_memory_bytes", lambda num_devices=1: 1024)
+        for changes in ({"overwrite": True}, {"resume": True}):
+            with pytest.raises(ValueError, match="this run needs .*; lower --"):
+                session(max_iterations=8, **changes)
+    assert session(max_iterations=8, resume=True).summary["iteration"] == 8
+
+
+def test_a_run_resumes_from_an_older_checkpoint_if_the_newest_is_damaged(session, unbroken):
+    session(max_iterations=6)
+    (session.directory / "checkpoints" / "6" / "manifest").write_text("rubbish")
+    with pytest.warns(UserWarning, match="damaged"):
+        session(max_iterations=8, resume=True)
+    assert_same(saved_state(session.directory)[1], unbroken[8])
+
+
+def test_a_finished_run_that_is_resumed_learns_nothing_more(session, unbroken):
+    session(max_iterations=4)
+    session(max_iterations=4, resume=True)
+    assert_same(saved_state(session.directory)[1], unbroken[4])
+
+
+# --- Ctrl-C -----------------------------------------------------------------------------------------------------------
+
+
+def interrupted_in_chunk(number):
+    """The program, with a Ctrl-C while chunk `number` runs."""
+    calls = []
+
+    def program(state):
+        calls.append(None)
+        if len(calls) == number:
+            signal.raise_signal(signal.SIGINT)
+        return tiny_run.program()(state)
+
+    return program
+
+
+def test_ctrl_c_finishes_the_chunk_and_saves(session, unbroken):
+    result = session(interrupted_in_chunk(2), max_iterations=8)
+    assert result.interrupted and result.summary == {}
+    assert checkpoint_steps(session.directory / "checkpoints")[-1] == 4
+    session(max_iterations=8, resume=True)
+    assert_same(saved_state(session.directory)[1], unbroken[8])
+
+
+def test_ctrl_c_hands_its_meaning_back_afterwards(session):
+    before = signal.getsignal(signal.SIGINT)
+    session(interrupted_in_chunk(1), max_iterations=8)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_ctrl_c_stops_at_once():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job starts with it ignored
+    with pytest.raises(KeyboardInterrupt), accounting.Interrupt() as interrupt:
+        signal.raise_signal(signal.SIGINT)
+        assert interrupt.requested
+        signal.raise_signal(signal.SIGINT)
+
+
+# --- divergence -------------------------------------------------------------------------------------------------------
+
+
+def diverging(state):
+    """The program; from the third chunk on with parameters that are no numbers."""
+    if int(state.iteration) >= 4:
+        broken = jax.tree.map(lambda x: x * jnp.nan, state.learner.params)
+        state = state._replace(learner=state.learner._replace(params=broken))
+    return tiny_run.program()(state)
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoint(session, unbroken):
+    with pytest.raises(ValueError, match="not finite at iteration 6.*--resume.*learning-rate"):
+        session(diverging, max_iterations=8)
+    iteration, state = saved_state(session.directory)
+    assert iteration == 4
+    assert_same(state, unbroken[4])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_check_finite_names_the_metric(value):
+    with pytest.raises(ValueError, match="train/gradient_norm is not finite at iteration 7"):
+        runner.check_finite({"train/loss": 1.0, "train/gradient_norm": value}, 7)
+    runner.check_finite({"train/loss": 1.0}, 7)
+    runner.check_finite({}, 7)  # while the ring fills there is no loss
+
+
+def test_the_saved_config_is_that_of_a_plain_run(session):
+    """Neither --resume nor --overwrite are in it: nobody who loads it wants to delete anything."""
+    session(max_iterations=2)
+    session(max_iterations=4, overwrite=True, minutes=7.0)
+    saved = configs.load(session.directory)
+    assert saved == replace(CONFIG, run_dir=str(session.directory), max_iterations=4, minutes=7.0)
+
+
+def test_flags_that_do_not_fit_the_checkpoint_leave_the_run_as_it_was(session, unbroken):
+    session(max_iterations=4)
+    before = configs.load(session.directory)
+    with pytest.raises(ValueError, match="another configuration"):
+        session(max_iterations=8, resume=True, network=replace(CONFIG.network, width=8))
+    assert configs.load(session.directory) == before
+    assert_same(saved_state(session.directory)[1], unbroken[4])
+
+
+# --- what a run has cost ----------------------------------------------------------------------------------------------
+
+
+def test_the_clock_counts_earlier_sessions():
+    clock = accounting.Clock({"time/train": 60.0, "time/compile": 30.0, "train/loss": 9.0})
+    assert clock.minutes == 1.5
+    with clock.measure("evaluate"):
+        pass
+    assert clock.minutes > 1.5 and clock.record()["time/train"] == 60.0
+
+
+def test_totals_average_losses_over_learning_iterations_only():
+    chunk = {
+        "selfplay/games": np.array([3.0, 5.0]),
+        "selfplay/decisive_games": np.array([1.0, 2.0]),
+        "selfplay/frames": np.array([32.0, 32.0]),
+        "train/updates": np.array([0.0, 2.0]),
+        "train/loss": np.array([0.0, 0.7]),
+    }
+    totals = accounting.Totals(CONFIG, {"selfplay/games": 10.0})
+    record = totals.add(chunk, seconds=4.0)
+    assert record["selfplay/games"] == 18 and record["train/loss"] == 0.7
+    assert record["selfplay/mean_length"] == 64 / 8
+    assert record["selfplay/frames_per_second"] == 16
+    assert record["selfplay/simulations_per_second"] == 16 * CONFIG.search.num_simulations
+    assert record["train/updates_per_second"] == 0.5
+
+
+def test_schedule_is_due_once_per_interval_and_never_if_that_is_0():
+    schedule = runner.Schedule(2.0, now=10.0)
+    assert [schedule.due(now) for now in (11.0, 12.0, 12.5, 13.9, 14.0)] == [False, True, False, False, True]
+    assert not runner.Schedule(0.0, now=0.0).due(1e9)
+
+
+# --- the ladder of a run's versions -----------------------------------------------------------------------------------
+
+
+def test_a_ladder_read_back_has_the_same_ratings_and_rivals(tmp_path):
+    ladder = Ladder(tmp_path / "elo.json")
+    assert ladder.rivals() == []
+    assert ladder.add(10, {}) == 0
+    for iteration in (20, 30, 40):
+        ladder.add(iteration, {rival: DRAWN | {"score": 0.75} for rival in ladder.rivals()})
+    assert ladder.rivals() == [20, 40]
+    again = Ladder(tmp_path / "elo.json")
+    again.load(up_to_iteration=40)
+    assert again.by_iteration() == ladder.by_iteration()
+    assert again.rivals() == [20, 40]
+    assert sorted(ladder.ratings()) == ladder.ratings()
+
+
+def test_a_ladder_forgets_versions_newer_than_the_checkpoint(tmp_path):
+    ladder = Ladder(tmp_path / "elo.json")
+    for iteration in (10, 20, 30):
+        ladder.add(iteration, {rival: DRAWN for rival in ladder.rivals()})
+    again = Ladder(tmp_path / "elo.json")
+    again.load(up_to_iteration=20)
+    assert list(again.by_iteration()) == ["10", "20"]
+    again.add(25, {rival: DRAWN for rival in again.rivals()})
+    assert list(again.by_iteration()) == ["10", "20", "25"]
+
+
+def test_a_ladder_of_two_is_the_elo_of_their_match(tmp_path):
+    ladder = Ladder(tmp_path / "elo.json")
+    ladder.add(1, {})
+    rating = ladder.add(2, {1: DRAWN | {"score": 0.75, "games": 4000}})
+    assert rating == pytest.approx(elo.elo_difference(0.75), abs=0.5)

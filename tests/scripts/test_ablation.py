@@ -1,0 +1,153 @@
+"""The plain pipeline of the ablation searches as ours does, and remembers what it played."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from experiments.command_line import report_errors
+from muzero_jax import training
+from muzero_jax.arithmetic import precision
+from muzero_jax.storage.config import NetworkConfig
+from scripts import ablation
+from scripts.benchmarks import measuring, ours, plain_pipeline, workloads
+from scripts.benchmarks.measuring import Effort, Variant
+
+NUM_SIMULATIONS = 24
+NETWORK = NetworkConfig(kind="mlp", width=8, num_blocks=0, num_bins=3)
+CONFIG = workloads.workload("tic_tac_toe", NETWORK, num_envs=6, num_simulations=NUM_SIMULATIONS, rollout_length=3)
+CONFIG = replace(CONFIG, search=replace(CONFIG.search, policy="puct"))
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return workloads.parts_of(CONFIG)
+
+
+@pytest.fixture(scope="module")
+def params(parts):
+    return workloads.noisy_params(parts.model)
+
+
+@pytest.fixture(scope="module")
+def game(parts, params):
+    """A plain game that has made three moves, without noise at the root."""
+    quiet = replace(CONFIG, search=replace(CONFIG.search, dirichlet_fraction=0.0))
+    variant, game = plain_pipeline.self_play(quiet, parts, params, moves=3)
+    variant.run()
+    return game
+
+
+def test_the_python_tree_is_our_puct_tree_visit_for_visit(parts, params, game):
+    actor, _ = workloads.random_play(parts.environment, jax.random.key(1), num_envs=6, length=3)
+    observation, legal = actor.env_state.observation, actor.env_state.legal_action_mask
+    search = training.make_search(CONFIG, parts.environment, parts.model, noise=False)
+    found = jax.jit(search)(params, jax.random.key(0), observation, legal)
+    for i in range(6):
+        root = game.search(np.asarray(observation[i], np.float32), np.asarray(legal[i]))
+        np.testing.assert_array_equal(
+            plain_pipeline.visit_counts(root), np.round(found.policy[i] * NUM_SIMULATIONS), err_msg=f"position {i}"
+        )
+        assert root.value == pytest.approx(float(found.value[i]), abs=1e-5)
+
+
+def test_a_moves_value_is_taken_back_with_alternating_signs(game):
+    """Two levels by hand: Q = r + d V with d = -1, and each node's value is the mean of its visits."""
+    root = plain_pipeline.Node([0.5, 0.5], 0.2, 0.0, None)
+    child, grandchild = (
+        plain_pipeline.Node([0.5, 0.5], value, reward, None) for value, reward in ((0.4, 0.1), (0.6, 0.3))
+    )
+
+    class Scripted(plain_pipeline.PlainGame):
+        def __init__(self):
+            self.parts, self.config, self.leaves = game.parts, CONFIG, iter((child, grandchild))
+
+        def select(self, node, actions):
+            return 0
+
+        def expand(self, node, action):
+            node.children[action] = next(self.leaves)
+            return node.children[action]
+
+    scripted = Scripted()
+    scripted.simulate(root, [0, 1])
+    assert (root.value, root.visits) == (pytest.approx((0.2 + (0.1 - 0.4)) / 2), 2)
+    scripted.simulate(root, [0, 1])
+    below = 0.3 - 0.6
+    assert child.value == pytest.approx((0.4 + below) / 2)
+    assert root.value == pytest.approx((0.2 - 0.3 + (0.1 - below)) / 3)
+
+
+def test_the_plain_game_remembers_every_move_as_legal_float32_frames(game):
+    assert len(game.replay) == 3
+    for frame in game.replay:
+        assert frame["observation"].dtype == np.float32
+        assert frame["legal_action_mask"][frame["action"]] == 1.0
+        assert frame["search_policy"].sum() == pytest.approx(1.0)
+        assert (frame["search_policy"][frame["legal_action_mask"] == 0] == 0).all()
+
+
+def test_bytes_of_a_plain_frame_are_those_of_its_arrays_and_four_for_each_number():
+    frame = {"observation": np.zeros((3, 3, 2), np.float32), "action": 4, "reward": 0.0}
+    payload, objects = plain_pipeline.replay_bytes([frame, frame])
+    assert payload == 3 * 3 * 2 * 4 + 4 + 4
+    assert objects > payload
+
+
+def test_a_frame_of_our_ring_is_bits_and_the_policy():
+    """Tic-tac-toe: 18 cells and 9 legal actions in 3 and 2 bytes, 9 float32 of policy, 4 numbers of 4 bytes, a bool."""
+    assert ablation.ring_bytes(CONFIG) == 3 + 2 + 36 + 4 * 4 + 1
+
+
+def test_each_step_is_told_against_the_one_before_and_against_the_first(monkeypatch, game):
+    rates = {"plain": [1.0, 2.0], "search": [3.0, 6.0], "program": [30.0, 60.0]}
+    monkeypatch.setattr(ablation, "rungs", lambda config: ({name: Variant(lambda: None, 1.0) for name in rates}, game))
+    monkeypatch.setattr(measuring, "in_turn", lambda variants, effort: rates)
+    report = ablation.ladder(CONFIG, Effort.quick())
+    ratios = [(s["step"], s["to_step_before"]["median"], s["to_plain"]["median"]) for s in report["steps"]]
+    assert ratios == [("plain", 1.0, 1.0), ("search", 3.0, 3.0), ("program", 10.0, 30.0)]
+    table = ablation.tables(report | {"has_bfloat16": False, "devices": 2})
+    assert "| program | 45 | 10.00x | **30.0x** |" in table and "no units" in table and "of the 2 devices" in table
+    assert "No rung" not in ablation.tables(report | {"has_bfloat16": True, "devices": 1})
+
+
+def test_every_rung_plays_the_moves_that_it_counts(monkeypatch):
+    monkeypatch.setattr(precision, "has_amx", lambda: True)
+    ladder, game = ablation.rungs(CONFIG)
+    names = ["PLAIN", "ONE_GAME", "MANY_GAMES", "FUSED", "ALL_DEVICES", "BFLOAT16"]
+    assert list(ladder) == [getattr(ablation, name) for name in names]
+    plain = ladder.pop(ablation.PLAIN)
+    plain.run()
+    assert len(game.replay) == plain.work == 4
+    for name, rung in ladder.items():
+        moves = rung.run()
+        assert moves.action.shape == (3, 1 if name == ablation.ONE_GAME else 6) and moves.action.size == rung.work
+        assert np.take_along_axis(moves.legal_action_mask, moves.action[..., None], axis=-1).all()
+        sharding = getattr(moves.action, "sharding", None)  # what was driven from Python is on the host
+        used = len(sharding.device_set) if sharding else 0
+        assert used == {ablation.FUSED: 1, ablation.ALL_DEVICES: 2, ablation.BFLOAT16: 2}.get(name, 0)
+
+
+def test_devices_that_do_not_divide_the_games_are_left_out(monkeypatch):
+    monkeypatch.setattr(plain_pipeline, "self_play", lambda *arguments, **keywords: (Variant(lambda: None, 1.0), None))
+    asked = []
+    for program in ("self_play", "host_driven_self_play"):
+        monkeypatch.setattr(ours, program, lambda config, num_devices=0: asked.append(num_devices))
+    monkeypatch.setattr(precision, "has_amx", lambda: True)
+    monkeypatch.setattr(jax, "device_count", lambda: 4)
+    assert "+ 3 of 4 devices" in ablation.rungs(CONFIG)[0]
+    assert asked == [0, 0, 1, 3, 3]
+
+
+@pytest.mark.parametrize("arguments", [["--games", "0"], ["--num-simulations", "-1"]])
+def test_a_senseless_size_is_one_sentence_and_status_2(arguments, capsys, monkeypatch):
+    monkeypatch.setattr(ablation.devices, "configure_devices", lambda: 2)
+    assert report_errors(ablation.main, arguments) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("units", [False, True])
+def test_a_cpu_has_a_rung_for_bfloat16_if_it_has_units_for_it(monkeypatch, units):
+    monkeypatch.setattr(precision, "has_amx", lambda: units)
+    assert ablation.has_bfloat16() == units

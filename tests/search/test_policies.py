@@ -1,0 +1,214 @@
+"""Golden trees of a tabular model, the sign of the opponent's reply, legality at the root, and no noise where none is.
+
+The tables are params, so that one compiled search serves many tests.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.search import policies
+from muzero_jax.search.simulator import learned_model
+from muzero_jax.types import QTransform
+from tests.reference.models import make_tanh_model
+from tests.reference.tabular import TABULAR, make_bandit, make_table, puct_on_a_bandit
+
+ARMS = [0.1, 0.9, 0.3, 0.5]
+GUMBEL = {"qtransform": QTransform(0.1, 50.0, rescale_values=False), "improved_value": False}
+PUCT = {"dirichlet_alpha": 0.3, "pb_c_init": 1.25, "pb_c_base": 19652.0}
+BUDGET = 8
+NO_TIES = [0.03, 0.02, 0.01, 0.0]
+
+
+def make_searches(model, discount, noise, num_simulations=BUDGET, max_num_considered_actions=4):
+    """Both searches, compiled when first called."""
+    gumbel = policies.gumbel_search(
+        learned_model(model, discount),
+        num_simulations=num_simulations,
+        max_num_considered_actions=max_num_considered_actions,
+        gumbel_scale=float(noise),
+        **GUMBEL,
+    )
+    puct = policies.puct_search(
+        learned_model(model, discount),
+        num_simulations=num_simulations,
+        dirichlet_fraction=0.5 * noise,
+        temperature=float(noise),
+        **PUCT,
+    )
+    searches = {"gumbel": gumbel, "puct": puct}
+    return {name: jax.jit(lambda *inputs, f=f: f(*inputs)._replace(tree=None)) for name, f in searches.items()}
+
+
+QUIET = make_searches(TABULAR, -1.0, noise=False)
+NOISY = make_searches(TABULAR, -1.0, noise=True)
+both = pytest.mark.parametrize("name", ["gumbel", "puct"])
+
+
+def look_at(searches, name, table, states, legal, seed=0):
+    """The search of four positions of a table."""
+    key = jax.random.key(seed, impl="rbg")  # compiles in a fraction of threefry's time
+    found = searches[name](table, key, jnp.array(states, jnp.int32)[:, None], jnp.array(legal, bool))
+    return jax.device_get(found)
+
+
+def look(searches, name, table, legal=(1, 1, 1, 1), seed=0):
+    """The search of state 0, in the first of four rows."""
+    return jax.tree.map(lambda x: x[0], look_at(searches, name, table, [0] * 4, [legal] * 4, seed))
+
+
+# --- golden trees -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name, arms", [("gumbel", ARMS), ("puct", [0.0, 1.0, 0.0, 0.0])])
+def test_the_best_arm_of_a_bandit_is_chosen(name, arms):
+    for shift in range(4):
+        arms = np.roll(arms, shift)
+        found = look(QUIET, name, make_bandit(arms, policy_logits=NO_TIES))
+        assert found.action == np.argmax(arms) == np.argmax(found.policy)
+        np.testing.assert_allclose(found.policy.sum(), 1, rtol=1e-5)
+
+
+def test_gumbel_policy_and_value_are_those_of_sequential_halving_by_hand():
+    """Eight simulations over four arms: one visit each, then two more for the better half: visits 1, 3, 1, 3.
+
+    The policy is softmax(logits + (50 + 3) 0.1 q), equation 11; the value is the mean over the root and its visits, and
+    not the q = 0.9 of the arm chosen.
+    """
+    logits = np.array([1.0, 0.0, 0.5, 0.0])
+    found = look(QUIET, "gumbel", make_bandit(ARMS, value=0.2, policy_logits=logits))
+    expected = np.exp(logits + 5.3 * np.array(ARMS))
+    np.testing.assert_allclose(found.policy, expected / expected.sum(), rtol=1e-5)
+    np.testing.assert_allclose(found.value, (0.2 + 0.1 + 3 * 0.9 + 0.3 + 3 * 0.5) / 9, rtol=1e-5)
+
+
+def test_puct_policy_is_the_share_of_visits_and_value_their_mean():
+    logits = np.log([0.4, 0.1, 0.3, 0.2])
+    found = look(QUIET, "puct", make_bandit(ARMS, value=0.2, policy_logits=logits))
+    visits, value = puct_on_a_bandit(ARMS, np.exp(logits), 0.2, BUDGET, PUCT["pb_c_init"], PUCT["pb_c_base"])
+    np.testing.assert_allclose(found.policy, visits / BUDGET, rtol=1e-5)
+    np.testing.assert_allclose(found.value, value, rtol=1e-5)
+    assert len(set(visits)) > 2  # a tree worth comparing
+
+
+# --- the sign of the other player's prospects -------------------------------------------------------------------------
+
+REFUTED = make_table(
+    # State 0: action 0 leads to state 1, of which the value head thinks well, action 1 to state 2.
+    # In state 1 the other player has one reply that wins; nothing else has a reward.
+    reward=[[0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]],
+    successor=[[1, 2, 2, 2], [3, 3, 3, 3], [3, 3, 3, 3], [3, 3, 3, 3]],
+    value=[0.0, -0.3, 0.0, 0.0],
+    policy_logits=[[1, 0.5, -9, -9], [3, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]],
+)
+
+
+@both
+def test_a_move_that_the_opponents_best_reply_refutes_is_avoided(name):
+    assert look(QUIET, name, REFUTED).action == 1
+
+
+def test_the_same_reply_is_welcome_if_it_is_ones_own():
+    """With the discount +1 of a game for one, the very same table says the opposite."""
+    mine = make_searches(TABULAR, 1.0, noise=False)
+    assert look(mine, "gumbel", REFUTED).action == 0
+
+
+@both
+def test_a_win_of_the_mover_is_worth_plus_1_and_one_of_the_opponent_minus_1(name):
+    lost = make_table([[0] * 4, [1] * 4, [0] * 4], [[1] * 4, [2] * 4, [2] * 4], [0.0, 1.0, 0.0])
+    won = make_bandit([1.0] * 4, value=1.0)
+    assert look(QUIET, name, lost).value < -0.8
+    assert look(QUIET, name, won).value > 0.99
+
+
+# --- legality ---------------------------------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("searches", [QUIET, NOISY], ids=["quiet", "noisy"])
+def test_an_illegal_action_is_never_chosen_nor_in_the_policy(name, searches):
+    """Though it is the best arm, and the policy head likes it best."""
+    table = make_bandit(ARMS, policy_logits=[0.0, 9.0, 0.0, 0.0])
+    for seed in range(8):
+        found = look(searches, name, table, legal=[1, 0, 1, 1], seed=seed)
+        assert found.action != 1
+        assert found.policy[1] == 0
+        np.testing.assert_allclose(found.policy.sum(), 1, rtol=1e-5)
+
+
+@both
+@pytest.mark.parametrize("searches", [QUIET, NOISY], ids=["quiet", "noisy"])
+def test_a_single_legal_action_is_certain(name, searches):
+    found = look(searches, name, make_bandit(ARMS), legal=[0, 0, 1, 0])
+    assert found.action == 2
+    np.testing.assert_allclose(found.policy, [0, 0, 1, 0], atol=1e-6)
+
+
+def test_below_the_root_the_learned_model_has_no_rules_to_ask():
+    """The root's mask is not its children's: the refuting reply is action 0, which is illegal at the root."""
+    table = make_table([[0] * 4, [1, 0, 0, 0], [0] * 4], [[2, 1, 2, 2], [2] * 4, [2] * 4], [0.0, -0.3, 0.0])
+    assert look(QUIET, "gumbel", table, legal=[0, 1, 1, 1]).action != 1
+
+
+# --- noise ------------------------------------------------------------------------------------------------------------
+
+
+@both
+def test_without_noise_search_does_not_depend_on_the_key(name):
+    first, *others = (look(QUIET, name, REFUTED, seed=seed) for seed in range(5))
+    for other in others:
+        jax.tree.map(np.testing.assert_array_equal, first, other)
+
+
+@both
+def test_with_noise_search_explores(name):
+    equal = make_bandit([0.5, 0.5, 0.5, 0.5])
+    assert len({int(look(NOISY, name, equal, seed=seed).action) for seed in range(12)}) > 1
+
+
+def test_fewer_simulations_than_considered_actions_visit_each_at_most_once():
+    """Two simulations, up to 16 of 4 actions: the two with the largest logits are looked at, and the better chosen."""
+    gumbel = make_searches(TABULAR, -1.0, noise=False, num_simulations=2, max_num_considered_actions=16)
+    table = make_bandit(ARMS, value=0.2, policy_logits=[2.0, 0.0, 2.0, 0.0])
+    found = look(gumbel, "gumbel", table)
+    assert found.action == 2
+    np.testing.assert_allclose(found.value, (0.2 + 0.1 + 0.3) / 3, rtol=1e-5)
+
+
+# --- a batch is its rows ----------------------------------------------------------------------------------------------
+
+
+@both
+def test_a_row_of_a_batch_is_searched_as_if_it_were_alone(name):
+    """Each row has its own position and its own legal actions; alone, it fills the batch with itself."""
+    generator = np.random.default_rng(0)
+    reward, policy_logits, value = (
+        generator.normal(size=(4, 4)),
+        generator.normal(size=(4, 4)),
+        generator.normal(size=4),
+    )
+    table = make_table(reward, generator.integers(0, 4, (4, 4)), value, policy_logits)
+    legal = [[1, 1, 1, 1], [0, 1, 1, 0], [1, 0, 1, 1], [1, 1, 0, 1]]
+    together = look_at(QUIET, name, table, range(4), legal)
+    for row in range(4):
+        alone = look_at(QUIET, name, table, [row] * 4, [legal[row]] * 4, seed=1)
+        jax.tree.map(lambda x, y, row=row: np.testing.assert_array_equal(x[row], y[0]), together, alone)
+    assert len(np.unique(together.value)) == 4
+
+
+def test_every_node_gets_the_environments_discount_and_heads_are_read_as_scalars():
+    """Equal logits over a support of five bins are its middle; a peak on the last bin is its highest value."""
+    model = make_tanh_model()
+    params = model.init(jax.random.key(0)) | {
+        "value": jnp.zeros((4, 5)),
+        "reward": jnp.zeros((4, 5)).at[:, 4].set(99.0),
+    }
+    output = learned_model(model, -0.9).expand(params, jnp.zeros(2, jnp.int32), jnp.full((2, 4), 9.0))
+    embedding = output.embedding
+    value, reward = model.to_scalar(embedding @ params["value"]), model.to_scalar(embedding @ params["reward"])
+    np.testing.assert_allclose(output.value, value, atol=1e-6)
+    np.testing.assert_allclose(output.value, 0, atol=1e-6)
+    np.testing.assert_allclose(output.reward, reward, atol=1e-6)
+    np.testing.assert_allclose(output.discount, [-0.9, -0.9])

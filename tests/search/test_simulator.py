@@ -1,0 +1,109 @@
+"""Planning with the true rules: what a learned model may get wrong and the game itself cannot."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.games.environment import make_environment
+from muzero_jax.networks.model import make_model
+from muzero_jax.networks.value_transform import Support
+from muzero_jax.search.simulator import true_rules
+from muzero_jax.types import QTransform
+
+ENVIRONMENT = make_environment("tic_tac_toe")
+MODEL = make_model(
+    ENVIRONMENT, Support(-1.0, 1.0, 3), kind="mlp", width=8, num_blocks=1, activation="relu", compute_dtype="float32"
+)
+WORLD = true_rules(ENVIRONMENT, MODEL)
+PARAMS = MODEL.init(jax.random.key(0))  # heads are zero: a uniform prior and value 0 everywhere
+GUMBEL = {
+    "num_simulations": 48,
+    "max_num_considered_actions": 9,
+    "gumbel_scale": 0.0,
+    "qtransform": QTransform(0.4, 50.0, rescale_values=False),
+    "improved_value": True,
+}
+PUCT = {
+    "num_simulations": 48,
+    "dirichlet_fraction": 0.0,
+    "dirichlet_alpha": 0.3,
+    "pb_c_init": 1.25,
+    "pb_c_base": 19652.0,
+    "temperature": 0.0,
+}
+
+
+def make_look(engine, kind):
+    """The search of `engine` with the true rules, compiled when it is first asked."""
+    make, settings = (engine.gumbel_search, GUMBEL) if kind == "gumbel" else (engine.puct_search, PUCT)
+    run = jax.jit(make(WORLD, **settings))
+    return lambda states, params=PARAMS: jax.device_get(
+        run(params, jax.random.key(0), states, states.legal_action_mask)
+    )
+
+
+def after(*actions):
+    """The position after some moves, as a batch of one."""
+    state = ENVIRONMENT.init(jax.random.key(0))
+    for action in actions:
+        state, _, _ = jax.jit(ENVIRONMENT.move)(state, jnp.int32(action))
+    return jax.tree.map(lambda x: x[None], state)
+
+
+@pytest.fixture(scope="module", params=["gumbel", "puct"])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def look(kind):
+    return make_look(search, kind)
+
+
+@pytest.fixture(scope="module")
+def reference(kind):
+    return make_look(mctx_search, kind)
+
+
+def test_without_any_knowledge_search_finds_the_win_and_parries_the_threat(look):
+    # 0 1 2
+    # 3 4 5   the first player has 0 and 1, the second 3 and 4, and it is the first's move: 2 wins.
+    assert look(after(0, 3, 1, 4)).action[0] == 2
+    # The first player has 0 and 1, the second 4: it must answer at 2.
+    assert look(after(0, 4, 1)).action[0] == 2
+
+
+def test_no_node_of_the_tree_is_an_illegal_move_or_lies_beyond_the_end(look):
+    """Three cells are left, so only so many different lines exist; what follows an end is worth nothing above it."""
+    tree = look(after(0, 4, 1, 2, 6, 3)).tree
+    assert (tree.visits[0, 0] > 0).sum() <= 3
+    for node in range(1, 49):
+        parent, action = tree.parent[node, 0], tree.action[node, 0]
+        game_over = parent > 0 and tree.discount[parent, 0] == 0
+        assert game_over or tree.embedding.legal_action_mask[parent, 0, action]
+        if game_over:
+            assert tree.reward[node, 0] == 0
+
+
+def test_a_node_carries_the_rules_reward_and_signed_discount():
+    states = after(0, 3, 1, 4)
+    won = WORLD.expand(PARAMS, jnp.array([2]), states)
+    goes_on = WORLD.expand(PARAMS, jnp.array([8]), states)
+    assert (won.reward[0], won.discount[0]) == (1, 0)
+    assert (goes_on.reward[0], goes_on.discount[0]) == (0, -1)
+    np.testing.assert_allclose(goes_on.prior[0], np.where(goes_on.embedding.legal_action_mask[0], 0.25, 0), atol=1e-6)
+
+
+@pytest.mark.parametrize("actions", [(0, 4, 1), (0, 4, 1, 2, 6, 3)])
+def test_the_reference_engine_plans_with_the_true_rules_alike(look, reference, actions):
+    """Node for node, with a network whose opinions differ everywhere, so that nothing is tied; ends included."""
+    leaves, structure = jax.tree.flatten(PARAMS)
+    noise = [jax.random.normal(jax.random.key(i), leaf.shape) for i, leaf in enumerate(leaves)]
+    params = jax.tree.unflatten(structure, [leaf + 0.3 * bump for leaf, bump in zip(leaves, noise, strict=True)])
+    states = after(*actions)
+    own, mctxs = look(states, params), reference(states, params)
+    np.testing.assert_array_equal(own.tree.visits[:, 0], mctxs.tree.children_visits[0])
+    assert own.action == mctxs.action and states.legal_action_mask[0, own.action[0]]
+    np.testing.assert_allclose(own.policy, mctxs.policy, atol=1e-5)
+    np.testing.assert_allclose(own.value, mctxs.value, atol=1e-5)

@@ -1,0 +1,325 @@
+"""Our trees are mctx's, node for node; plus the two helpers that this rests on, and what a tree must always satisfy."""
+
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+import pytest
+
+from muzero_jax.networks.model import make_model
+from muzero_jax.networks.value_transform import Support
+from muzero_jax.search import loop_free, narrow, policies
+from muzero_jax.search.engines import ENGINES
+from muzero_jax.search.simulator import learned_model
+from muzero_jax.search.tree import Row, first_argmax, over_actions, row_of
+from muzero_jax.types import QTransform
+from tests.reference.models import BOARD
+from tests.reference.programs import equations, primitives
+from tests.reference.tabular import TABULAR, Table
+
+NUM_ROOTS, NUM_ACTIONS, NUM_STATES, BUDGET = 1000, 5, 64, 24
+WORLD = learned_model(TABULAR, -1.0)
+
+
+def gumbel(engine, world, rescale_values=False, num_simulations=BUDGET, num_considered=4, gumbel_scale=1.0):
+    return ENGINES[engine].gumbel_search(
+        world,
+        num_simulations=num_simulations,
+        max_num_considered_actions=num_considered,
+        gumbel_scale=gumbel_scale,
+        qtransform=QTransform(0.4, 50.0, rescale_values),
+        improved_value=not rescale_values,
+    )
+
+
+def puct(engine, world, dirichlet_fraction=0.0):
+    """Without noise, whose source is not mctx's (`dirichlet`), and with sampled actions, whose is."""
+    return ENGINES[engine].puct_search(
+        world,
+        num_simulations=BUDGET,
+        dirichlet_fraction=dirichlet_fraction,
+        dirichlet_alpha=0.3,
+        pb_c_init=1.25,
+        pb_c_base=19652.0,
+        temperature=1.0,
+    )
+
+
+MAKE = {"gumbel": gumbel, "puct": puct}
+
+
+def random_table(generator):
+    """A world in which no two numbers are equal, so that no choice is a tie."""
+    shape = NUM_STATES, NUM_ACTIONS
+    return Table(
+        reward=np.where(generator.random(shape) < 0.2, generator.normal(size=shape), 0).astype(np.float32),
+        successor=generator.integers(0, NUM_STATES, shape, dtype=np.int32),
+        value=generator.uniform(-1, 1, NUM_STATES).astype(np.float32),
+        policy_logits=generator.normal(size=shape).astype(np.float32),
+    )
+
+
+@cache
+def roots(has_illegal_actions):
+    """1,000 roots of a random table, as a search is asked: (table, key, state, legal actions)."""
+    generator = np.random.default_rng(0)
+    table = random_table(generator)
+    state = generator.integers(0, NUM_STATES, (NUM_ROOTS, 1), dtype=np.int32)
+    legal = generator.random((NUM_ROOTS, NUM_ACTIONS)) < (0.6 if has_illegal_actions else 2)
+    legal[:, 2] = True
+    return table, jax.random.key(3), jnp.asarray(state), jnp.asarray(legal)
+
+
+@cache
+def found_in_tables(kind, engine, has_illegal_actions):
+    inputs = roots(has_illegal_actions)
+    return jax.device_get(compiled(kind, engine)(*inputs)), np.asarray(inputs[-1])
+
+
+@cache
+def compiled(kind, engine):
+    return jax.jit(MAKE[kind](engine, WORLD))
+
+
+def assert_same_search(ours, reference):
+    np.testing.assert_array_equal(ours.tree.visits, reference.tree.children_visits.swapaxes(0, 1))
+    np.testing.assert_array_equal(ours.action, reference.action)
+    np.testing.assert_allclose(ours.policy, reference.policy, atol=1e-5)
+    np.testing.assert_allclose(ours.value, reference.value, atol=1e-5)
+
+
+@pytest.mark.parametrize("has_illegal_actions", [False, True])
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_every_node_of_a_thousand_trees_is_visited_as_often_as_in_mctx(kind, has_illegal_actions):
+    ours, _ = found_in_tables(kind, "own", has_illegal_actions)
+    reference, _ = found_in_tables(kind, "mctx", has_illegal_actions)
+    assert_same_search(ours, reference)
+    assert (depths(ours.tree).max(0) > 3).mean() > 0.5  # trees worth comparing
+
+
+@pytest.mark.parametrize("has_illegal_actions", [False, True])
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_without_loops_the_trees_are_the_same(kind, has_illegal_actions):
+    """To the last bit, but for the sum of values at the root if Gumbel's first round is one call."""
+    ours, _ = found_in_tables(kind, "own", has_illegal_actions)
+    loop_free, _ = found_in_tables(kind, "loop_free", has_illegal_actions)
+    sums = [found.tree.value[0] for found in (ours, loop_free)]
+    rest = [found._replace(tree=found.tree._replace(value=found.tree.value[1:])) for found in (ours, loop_free)]
+    np.testing.assert_allclose(*sums, atol=1e-6 if kind == "gumbel" else 0)
+    jax.tree.map(np.testing.assert_array_equal, *rest)
+
+
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_a_simulation_that_would_go_too_deep_looks_at_the_last_node_again_as_in_mctx(kind, monkeypatch):
+    monkeypatch.setattr(loop_free, "MAX_DEPTH", 3)
+    for policy in ("gumbel_muzero_policy", "muzero_policy"):
+        monkeypatch.setattr(mctx, policy, partial(getattr(mctx, policy), max_depth=3))
+    engines = "loop_free", "mctx"
+    ours, reference = (jax.device_get(jax.jit(MAKE[kind](engine, WORLD))(*roots(False))) for engine in engines)
+    assert depths(ours.tree).max() == 3
+    np.testing.assert_array_equal(ours.tree.visits[0], reference.tree.summary().visit_counts)
+    np.testing.assert_allclose(ours.value, reference.value, atol=1e-5)
+
+
+@pytest.mark.parametrize(("engine", "has_loops"), [("loop_free", False), ("own", True)])
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_a_simulation_has_loops_or_none(kind, engine, has_loops):
+    """Beside the one loop over simulations, and those that draw the root's noise before it."""
+    program = equations(jax.make_jaxpr(MAKE[kind](engine, WORLD))(*roots(False)).jaxpr)
+    num_at_once = 4 if (kind, engine) == ("gumbel", "loop_free") else 0
+    simulations = next(equation for equation in program if equation.params.get("length") == BUDGET - num_at_once)
+    assert bool({"while", "scan"} & primitives(simulations.params["jaxpr"].jaxpr)) == has_loops
+
+
+def test_without_loops_gumbels_first_round_is_one_call_if_every_game_considers_as_many_actions():
+    """In a world that says nothing of a node unless it is asked about four a game at once."""
+
+    def expand(params, action, embedding):
+        node = WORLD.expand(params, action, embedding)
+        is_round = action.shape == (4 * NUM_ROOTS,)
+        return node if is_round else node._replace(value=jnp.full_like(node.value, jnp.nan))
+
+    table, key, state, legal = roots(False)
+    search_fn = jax.jit(gumbel("loop_free", WORLD._replace(expand=expand), num_simulations=4))
+    assert not np.isnan(search_fn(table, key, state, legal).value).any()
+    assert np.isnan(search_fn(table, key, state, legal.at[7, :2].set(False)).value).all()
+
+
+@pytest.mark.parametrize("num_considered", [2, 5, 9])
+@pytest.mark.parametrize("slots", [5, 3])
+def test_a_first_round_in_one_call_finds_the_same_trees(num_considered, slots):
+    """As many actions as there are and more, few simulations, a narrow tree, no noise, and roots that are all alike."""
+    make = partial(gumbel, num_simulations=6, num_considered=num_considered, gumbel_scale=0.0)
+    table, key, state, legal = roots(False)
+    inputs = table, key, state.at[:9].set(0), legal
+    ours, loop_free = (
+        jax.device_get(jax.jit(narrow.narrow(partial(make, engine), WORLD, slots, noise=False))(*inputs))
+        for engine in ("own", "loop_free")
+    )
+    for x, y in zip(jax.tree.leaves(loop_free), jax.tree.leaves(ours), strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-6)
+
+
+@cache
+def narrowed(kind, slots, engine="own"):
+    """As `found_in_tables`, some actions illegal, with that many actions a node."""
+    search_fn = narrow.narrow(partial(MAKE[kind], engine), WORLD, slots, noise=False)
+    return jax.device_get(jax.jit(search_fn)(*roots(True)))
+
+
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_with_a_slot_for_every_action_nothing_changes(kind):
+    plain, _ = found_in_tables(kind, "own", True)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-6), narrowed(kind, NUM_ACTIONS), plain)
+
+
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_a_narrow_tree_takes_the_likeliest_actions_alone_and_its_books_balance(kind):
+    plain, legal = found_in_tables(kind, "own", True)
+    found = narrowed(kind, slots=2)
+    tree, games = found.tree, np.arange(NUM_ROOTS)
+    assert ((tree.prior > 0).sum(-1) <= 2).all() and (tree.visits[tree.prior == 0] == 0).all()
+    np.testing.assert_allclose(tree.prior.sum(-1), 1, atol=1e-5)
+    two = np.argsort(-np.where(legal, plain.tree.prior[0], -1), axis=-1)[:, :2]
+    assert (found.action[:, None] == two).any(-1).all() and legal[games, found.action].all()
+    for node in range(1, BUDGET + 1):
+        edge = tree.parent[node], games, tree.action[node]
+        assert (tree.children[edge] == node).all()
+        np.testing.assert_array_equal(tree.visits[edge], tree.count[node])
+
+
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_what_a_narrow_search_did_not_look_at_keeps_its_prior(kind):
+    plain, legal = found_in_tables(kind, "own", True)
+    found, prior = narrowed(kind, slots=2), plain.tree.prior[0]
+    is_kept = found.tree.prior[0] > 0
+    np.testing.assert_allclose(found.policy[~is_kept], prior[~is_kept], atol=1e-6)
+    np.testing.assert_allclose(found.policy.sum(-1), 1, atol=1e-5)
+    assert (found.policy[~legal] < 1e-6).all()
+
+
+@pytest.mark.parametrize("engine", ["loop_free", "mctx"])
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_every_engine_can_be_narrowed(kind, engine):
+    ours, other = narrowed(kind, 2), narrowed(kind, 2, engine)
+    np.testing.assert_array_equal(ours.action, other.action)
+    np.testing.assert_allclose(ours.policy, other.policy, atol=1e-5)
+    np.testing.assert_allclose(ours.value, other.value, atol=1e-5)
+    assert (other.tree is None) == (engine == "mctx")
+
+
+def test_self_play_with_few_slots_tries_every_legal_action_as_often_as_the_prior_has_it():
+    """A network that knows nothing has the same prior for all: 2 slots, shared evenly by the 4 legal actions."""
+    table = random_table(np.random.default_rng(0))._replace(policy_logits=np.zeros((NUM_STATES, NUM_ACTIONS)))
+    _, key, state, _ = roots(False)
+    legal = jnp.ones((NUM_ROOTS, NUM_ACTIONS), bool).at[:, 1].set(False)
+    search_fn = narrow.narrow(partial(MAKE["gumbel"], "own"), WORLD, 2, noise=True)
+    kept = np.asarray(jax.jit(search_fn)(table, key, state, legal).tree.prior[0] > 0)
+    assert (kept.sum(-1) == 2).all()
+    np.testing.assert_allclose(kept.mean(0), [0.5, 0, 0.5, 0.5, 0.5], atol=0.06)
+
+
+def test_noise_at_a_narrow_root_has_its_share_of_the_prior():
+    """Half of an even prior over 2 slots is 0.25 each, whatever the noise adds."""
+    table = random_table(np.random.default_rng(0))._replace(policy_logits=np.zeros((NUM_STATES, NUM_ACTIONS)))
+    noisy = partial(puct, "own", dirichlet_fraction=0.5)
+    found = jax.jit(narrow.narrow(noisy, WORLD, 2, noise=True))(table, *roots(False)[1:])
+    prior = np.sort(np.asarray(found.tree.prior[0]), axis=-1)
+    assert (prior[:, -2] >= 0.25 - 1e-6).all() and (prior[:, -1] <= 0.75 + 1e-6).all()
+
+
+def test_trees_over_a_network_are_mctxs_with_rescaled_values_too():
+    model = make_model(
+        BOARD, Support(-1.0, 1.0, 3), kind="mlp", width=16, num_blocks=1, activation="relu", compute_dtype="float32"
+    )
+    params = jax.tree.map(lambda x: jnp.asarray(noise(x.shape), x.dtype), jax.eval_shape(model.init, jax.random.key(0)))
+    observation = noise((NUM_ROOTS, *BOARD.observation_shape)) > 0
+    legal = jnp.asarray(noise((NUM_ROOTS, BOARD.num_actions)) > -0.5).at[:, 0].set(True)
+    inputs = params, jax.random.key(1), observation, legal
+    assert_same_search(
+        *(jax.device_get(jax.jit(gumbel(name, learned_model(model, -1.0), True))(*inputs)) for name in ("own", "mctx"))
+    )
+
+
+def noise(shape):
+    return np.random.default_rng(len(shape) + sum(shape)).normal(size=shape).astype(np.float32)
+
+
+def depths(tree):
+    """[M, B]: moves from the root to each node."""
+    depth = np.zeros_like(tree.parent)
+    for node in range(1, len(depth)):
+        depth[node] = 1 + np.take_along_axis(depth, tree.parent[node : node + 1], axis=0)[0]
+    return depth
+
+
+def test_the_improved_value_is_that_of_the_improved_policy_and_not_the_mean_of_the_simulations():
+    found, _ = found_in_tables("gumbel", "own", False)
+    root = jax.tree.map(jnp.asarray, row_of(found.tree))
+    expected = (found.policy * policies.completed_q(root)).sum(-1)
+    np.testing.assert_allclose(found.value, expected, atol=1e-5)
+    assert np.abs(found.value - found.tree.value[0]).mean() > 0.05
+
+
+def test_a_completed_q_by_hand():
+    """Two of three actions were visited, once and three times, with prior 0.2 and 0.6; the network said 0.5.
+
+    Their weighted Q is (0.2 * 1 - 0.6 * 1) / 0.8 = -0.5, and the mixed value (0.5 + 4 * -0.5) / 5 = -0.3.
+    """
+    row = Row(*(jnp.array([x]) for x in ([0.2, 0.6, 0.2], [1.0, 3.0, 0.0], [1.0, -1.0, 0.0], 0.5, 0.0)))
+    np.testing.assert_allclose(policies.completed_q(row), [[1.0, -1.0, -0.3]], atol=1e-6)
+    scaled = policies.scaled_q(row, QTransform(0.1, 50.0, rescale_values=True))
+    np.testing.assert_allclose(scaled, [[5.3, 0.0, 5.3 * 0.35]], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_a_trees_books_balance(kind):
+    """Visits are those of the children below, every node is a child of its parent, and only legal roots are entered."""
+    found, legal = found_in_tables(kind, "own", True)
+    tree, games = found.tree, np.arange(NUM_ROOTS)
+    assert (tree.visits[0].sum(-1) == BUDGET).all()
+    np.testing.assert_array_equal(tree.count, tree.visits.sum(-1) + 1)
+    assert (tree.visits[0][~legal] == 0).all()
+    for node in range(1, BUDGET + 1):
+        edge = tree.parent[node], games, tree.action[node]
+        assert (tree.children[edge] == node).all()
+        np.testing.assert_array_equal(tree.visits[edge], tree.count[node])
+        np.testing.assert_allclose(tree.q[edge], tree.reward[node] - tree.value[node], atol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.03, 0.3, 2.0])
+def test_dirichlet_noise_has_the_mean_and_the_variance_of_its_distribution(alpha):
+    """1/A, and (1/A)(1 - 1/A) / (A alpha + 1), over 20,000 rows of four."""
+    rows = np.asarray(policies.dirichlet(jax.random.key(0), alpha, (20_000, 4)), np.float64)
+    np.testing.assert_allclose(rows.sum(-1), 1, atol=1e-5)
+    np.testing.assert_allclose(rows.mean(0), 0.25, atol=0.01)
+    np.testing.assert_allclose(rows.var(0), 0.25 * 0.75 / (4 * alpha + 1), rtol=0.05)
+
+
+@pytest.mark.parametrize("num_actions", [3, 9, 33, 82])
+def test_first_argmax_takes_the_first_of_equals_like_numpys(num_actions):
+    rng = np.random.default_rng(0)
+    scores = rng.integers(-3, 3, size=(200, num_actions)).astype(np.float32)
+    scores[rng.random(scores.shape) < 0.2] = -np.inf
+    scores[0] = -np.inf
+    np.testing.assert_array_equal(first_argmax(jnp.asarray(scores)), scores.argmax(-1))
+
+
+@pytest.mark.parametrize("num_actions", [1, 9, 32, 33, 82])
+def test_reductions_over_short_and_long_rows_are_numpys(num_actions):
+    a, b, c = np.random.default_rng(0).normal(size=(3, 5, num_actions)).astype(np.float32)
+    low, total, high = over_actions((jnp.min, jnp.asarray(a)), (jnp.sum, jnp.asarray(b)), (jnp.max, jnp.asarray(c)))
+    np.testing.assert_array_equal(low, a.min(-1, keepdims=True))
+    np.testing.assert_allclose(total, b.sum(-1, keepdims=True), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(high, c.max(-1, keepdims=True))
+
+
+def test_sequential_halving_by_hand():
+    """Four actions and eight simulations: each once, then the better two twice more; one action gets every visit."""
+    table = np.asarray(policies.considered_visits(4, 8))
+    assert table.shape == (5, 8)
+    np.testing.assert_array_equal(table[4], [0, 0, 0, 0, 1, 1, 2, 2])
+    np.testing.assert_array_equal(table[2], [0, 0, 1, 1, 2, 2, 3, 3])
+    np.testing.assert_array_equal(table[1], range(8))

@@ -1,0 +1,298 @@
+"""Checkpoints: whole states come back as they were, and no accident costs more than the newest one."""
+
+import functools
+import gc
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pgx
+import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
+
+from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps, restore_params
+from muzero_jax.types import ActorState, LearnerState, ReplayState, TrainState, Transition
+
+NUM_ENVS, RING = 4, 6
+
+
+def place(tree, num_devices, *spec):
+    mesh = jax.make_mesh((num_devices,), ("data",), axis_types=(AxisType.Auto,), devices=jax.devices()[:num_devices])
+    return jax.device_put(tree, NamedSharding(mesh, PartitionSpec(*spec)))
+
+
+@functools.cache
+def make_games():
+    return jax.jit(jax.vmap(pgx.make("tic_tac_toe").init))(jax.random.split(jax.random.key(1), NUM_ENVS))
+
+
+def make_state(num_devices=2, width=3):
+    """A state with every kind of leaf: typed keys, pgx states, optax states, bool, uint8, bfloat16, split and not."""
+    random = np.random.default_rng(0)
+    ring = (RING, NUM_ENVS)
+    params = {
+        "dense": {"kernel": jnp.asarray(random.normal(size=(5, width)), jnp.float32)},
+        "scale": jnp.asarray(random.normal(size=width), jnp.bfloat16),
+        "lookup": jnp.asarray(random.integers(0, 255, 7), jnp.uint8),
+    }
+    transitions = Transition(
+        observation=jnp.asarray(random.integers(0, 2, (*ring, 3, 3, 2)), bool),
+        legal_action_mask=jnp.asarray(random.integers(0, 2, (*ring, 9)), bool),
+        action=jnp.asarray(random.integers(0, 9, ring), jnp.int32),
+        reward=jnp.asarray(random.normal(size=ring), jnp.float32),
+        discount=jnp.asarray(random.normal(size=ring), jnp.float32),
+        search_policy=jnp.asarray(random.normal(size=(*ring, 9)), jnp.float32),
+        search_value=jnp.asarray(random.normal(size=ring), jnp.float32),
+        explored=jnp.asarray(random.integers(0, 2, ring), bool),
+    )
+    optimiser_state = optax.adam(1e-3).init(params)
+    return TrainState(
+        actor=place(ActorState(make_games()), num_devices, "data"),
+        learner=place(LearnerState(params, optimiser_state, jnp.int32(11)), num_devices),
+        replay=ReplayState(
+            place(transitions, num_devices, None, "data"),
+            place(jnp.int32(2), num_devices),
+            place(jnp.int32(6), num_devices),
+        ),
+        iteration=place(jnp.int32(5), num_devices),
+        seed_key=place(jax.random.key(7), num_devices),
+    )
+
+
+def abstract(tree):
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), tree)
+
+
+def assert_same(actual, expected):
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        assert a.dtype == b.dtype
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def at_iteration(state, iteration):
+    return state._replace(iteration=jnp.full_like(state.iteration, iteration))
+
+
+@pytest.fixture(scope="module")
+def state():
+    return make_state()
+
+
+@pytest.fixture(scope="module")
+def saved(state, tmp_path_factory):
+    """A folder with checkpoints 1 and 2, saved from two devices; tests damage copies of it."""
+    directory = tmp_path_factory.mktemp("saved") / "checkpoints"
+    with Checkpointer(directory) as checkpoints:
+        for step in (1, 2):
+            checkpoints.save(step, at_iteration(state, step))
+    return directory
+
+
+@pytest.fixture
+def directory(saved, tmp_path):
+    return Path(shutil.copytree(saved, tmp_path / "checkpoints"))
+
+
+def largest_file(folder):
+    return max((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+
+
+def test_saving_what_every_device_holds_compiles_nothing(tmp_path):
+    """Orbax would cut it, to have each device write a part: with a program a shape and device, which stay in memory."""
+    state = make_state(num_devices=2, width=34)  # of shapes that no other test has
+    gc.collect()
+    programs = jax.devices()[0].client.live_executables
+    before = len(programs())
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save(1, state)
+    assert len(programs()) <= before  # fewer, if some are collected meanwhile
+
+
+def test_whole_state_comes_back_bit_for_bit_on_the_shardings_asked_for(saved, state):
+    step, restored = Checkpointer(saved).restore_latest(abstract(state))
+    assert step == 2
+    assert_same(restored, at_iteration(state, 2))
+    for a, b in zip(jax.tree.leaves(restored), jax.tree.leaves(state), strict=True):
+        assert a.sharding.is_equivalent_to(b.sharding, a.ndim)
+    assert jax.random.bits(restored.seed_key) == jax.random.bits(state.seed_key)
+
+
+def test_state_of_two_devices_comes_back_on_one(saved, state):
+    one = SingleDeviceSharding(jax.devices()[1])
+    on_one = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=one), state)
+    _, restored = Checkpointer(saved).restore_latest(on_one)
+    assert_same(restored, at_iteration(state, 2))
+    assert all(leaf.devices() == {jax.devices()[1]} for leaf in jax.tree.leaves(restored))
+
+
+def test_state_of_one_device_comes_back_on_two(state, tmp_path):
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save(1, make_state(num_devices=1))
+        _, restored = checkpoints.restore_latest(abstract(state))
+    assert_same(restored, state)
+    assert len(restored.replay.transitions.action.devices()) == 2
+
+
+def test_params_alone_come_back_on_one_device_even_if_all_else_is_lost(directory, state):
+    shutil.rmtree(directory / "2" / "state")
+    shapes = jax.eval_shape(lambda: state.learner.params)
+    step, params = restore_params(directory, shapes)
+    assert step == 2
+    assert_same(params, state.learner.params)
+    assert all(leaf.devices() == {jax.devices()[0]} for leaf in jax.tree.leaves(params))
+
+
+def test_versions_hold_params_alone_and_are_read_by_step(state, tmp_path):
+    params = state.learner.params
+    with Checkpointer(tmp_path, keep=None) as versions:
+        for step in range(5):
+            versions.save_params(step, jax.tree.map(lambda x, step=step: x * step, params))
+    assert checkpoint_steps(tmp_path) == [0, 1, 2, 3, 4]
+    assert_same(restore_params(tmp_path, abstract(params), step=3)[1], jax.tree.map(lambda x: x * 3, params))
+    with pytest.raises(ValueError, match="no checkpoint 9 in"):
+        restore_params(tmp_path, abstract(params), step=9)
+
+
+def test_constructing_and_opening_touch_no_disk(tmp_path, state):
+    with Checkpointer(tmp_path / "new" / "checkpoints") as checkpoints:
+        assert checkpoints.restore_latest(abstract(state)) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_save_is_kept_up_to_the_newest_few_though_they_overlap(tmp_path, state):
+    with Checkpointer(tmp_path, keep=2) as checkpoints:
+        for step in range(1, 6):
+            checkpoints.save(step, at_iteration(state, step))
+        checkpoints.wait()
+        assert checkpoint_steps(tmp_path) == [4, 5]
+        checkpoints.save(5, at_iteration(state, 55))
+        assert checkpoints.restore_latest(abstract(state))[1].iteration == 55
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["4", "5"]
+
+
+def test_arrays_may_be_donated_as_soon_as_save_returns(tmp_path):
+    overwrite = jax.jit(lambda x: x * 0 - 1, donate_argnums=0)
+    params = place(jnp.arange(2_000_000, dtype=jnp.float32), 2, "data")
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save_params(1, {"w": params})
+        shapes = abstract({"w": params})
+        overwrite(params).block_until_ready()
+    np.testing.assert_array_equal(restore_params(tmp_path, shapes)[1]["w"], np.arange(2_000_000, dtype=np.float32))
+
+
+def missing(path):
+    path.unlink()
+
+
+def truncated(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def garbage(path):
+    path.write_bytes(np.random.default_rng(0).bytes(path.stat().st_size))
+
+
+def one_flipped_bit(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize("damage", [missing, truncated, garbage, one_flipped_bit])
+@pytest.mark.parametrize("victim", ["data", "manifest", "state/_METADATA"])
+def test_damaged_checkpoint_is_passed_over_with_one_warning_that_names_it(directory, state, damage, victim):
+    damage(largest_file(directory / "2") if victim == "data" else directory / "2" / victim)
+    with Checkpointer(directory, keep=2) as checkpoints:
+        with pytest.warns(UserWarning, match="/2 is damaged; using the one before, 1") as caught:
+            step, restored = checkpoints.restore_latest(abstract(state))
+        assert (step, int(restored.iteration), len(caught)) == (1, 1, 1)
+        checkpoints.save(2, at_iteration(state, 22))
+        assert checkpoints.restore_latest(abstract(state))[1].iteration == 22
+    assert sorted(path.name for path in directory.iterdir()) == ["1", "2", "2.damaged"]
+
+
+def test_only_damaged_checkpoints_raise_and_are_left_alone(directory, state):
+    for step in (1, 2):
+        truncated(largest_file(directory / str(step)))
+    with pytest.raises(ValueError, match=r"every checkpoint in .* is damaged; .*--run-dir"):
+        Checkpointer(directory).restore_latest(abstract(state))
+    assert checkpoint_steps(directory) == [1, 2]
+
+
+def test_reading_params_for_a_game_changes_nothing_on_the_disk(directory, state):
+    truncated(largest_file(directory / "2" / "params"))
+    with pytest.warns(UserWarning, match="/2 is damaged"):
+        assert restore_params(directory, abstract(state.learner.params))[0] == 1
+    assert checkpoint_steps(directory) == [1, 2]
+
+
+def test_another_configuration_is_told_apart_from_damage(saved, state):
+    with pytest.raises(
+        ValueError, match=r"another configuration: it holds .*kernel.* float32\[5,3\], not float32\[5,4"
+    ):
+        restore_params(saved, abstract(make_state(width=4).learner.params))
+    other = abstract(state)
+    without = other._replace(learner=other.learner._replace(optimiser_state=()))
+    with pytest.raises(ValueError, match=r"optimiser_state.*, not nothing; .*--run-dir"):
+        Checkpointer(saved).restore_latest(without)
+
+
+def test_disk_full_is_one_sentence_and_loses_no_earlier_checkpoint(directory, state):
+    params = {"w": jnp.asarray(np.random.default_rng(0).normal(size=2_000_000), jnp.float32)}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
+    try:
+        with Checkpointer(directory) as checkpoints:
+            checkpoints.save_params(3, params)
+            with pytest.raises(ValueError, match=r"^cannot write checkpoints to .*: disk full; free space or choose"):
+                checkpoints.wait()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert sorted(path.name for path in directory.iterdir()) == ["1", "2"]
+    assert Checkpointer(directory).restore_latest(abstract(state))[0] == 2
+
+
+def test_unwritable_folder_is_one_sentence_at_once(tmp_path, state):
+    (tmp_path / "file").write_text("not a folder")
+    sentence = r"^cannot write checkpoints to .*: not writable; .*--run-dir$"
+    with Checkpointer(tmp_path / "file" / "checkpoints") as checkpoints, pytest.raises(ValueError, match=sentence):
+        checkpoints.save(1, state)
+
+
+def test_error_in_the_block_is_not_hidden_by_a_failed_save(tmp_path, monkeypatch, state):
+    monkeypatch.setattr(
+        "muzero_jax.storage.checkpoint._replace_folder", lambda *_: (_ for _ in ()).throw(OSError("gone"))
+    )
+    with pytest.raises(KeyError, match="first"), Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save(1, state)
+        raise KeyError("first")
+
+
+def test_kill_during_a_save_leaves_the_earlier_checkpoint(tmp_path):
+    program = """
+import os, pathlib, signal, sys, numpy as np, jax.numpy as jnp
+from muzero_jax.storage.checkpoint import Checkpointer
+checkpoints = Checkpointer(sys.argv[1])
+checkpoints.save_params(1, {"w": jnp.ones(8)})
+checkpoints.wait()
+checkpoints.save_params(2, {"w": jnp.asarray(np.random.default_rng(0).normal(size=20_000_000), jnp.float32)})
+while not any(path.is_file() for path in pathlib.Path(sys.argv[1]).glob(".saving-2*/**/*")): pass
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)], timeout=120)
+    assert killed.returncode == -9
+    assert any(tmp_path.glob(".saving-2*"))
+    assert checkpoint_steps(tmp_path) == [1]
+    assert restore_params(tmp_path, {"w": jax.ShapeDtypeStruct((8,), jnp.float32)})[0] == 1
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save_params(3, {"w": jnp.ones(8)})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "3"]

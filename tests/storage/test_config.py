@@ -1,0 +1,175 @@
+"""Configs are values: frozen, hashable, checked in sentences that name the flag, and read back from JSON unchanged."""
+
+import dataclasses
+import json
+import typing
+
+import pytest
+from beartype.door import is_bearable
+
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.config import Config, from_json, to_json, validate
+
+
+def with_field(path, value, config=None):
+    """The config with one field replaced, named as on the command line: `group.field`."""
+    config = config or Config()
+    name, _, rest = path.partition(".")
+    return dataclasses.replace(config, **{name: with_field(rest, value, getattr(config, name)) if rest else value})
+
+
+def another_value_of_every_field(cls=Config, prefix=""):
+    """(path, value) for every field, with a value of its type that is not its default."""
+    for name, kind in typing.get_type_hints(cls).items():
+        if dataclasses.is_dataclass(kind):
+            yield from another_value_of_every_field(kind, f"{prefix}{name}.")
+        else:
+            default = getattr(cls(), name)
+            candidates = [*typing.get_args(kind), 7, 0.625, True, False, "another", (7, 8)]
+            yield prefix + name, next(x for x in candidates if is_bearable(x, kind) and x != default)
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_config_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Config().seed = 1  # type: ignore
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Config().network.width = 1  # type: ignore
+
+
+def test_equal_configs_are_one_key_and_unlike_ones_are_two():
+    """They are static arguments of compiled functions."""
+    assert len({Config(), Config(), with_field("network.width", 64)}) == 2
+
+
+def test_window_length_is_unroll_steps_and_td_steps_and_the_root():
+    config = with_field("targets.td_steps", 7, with_field("targets.unroll_steps", 3))
+    assert config.window_length == 11
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path, value", list(another_value_of_every_field()))
+def test_every_field_survives_json(path, value):
+    config = with_field(path, value)
+    assert from_json(to_json(config)) == config != Config()
+    assert hash(from_json(to_json(config))) == hash(config)
+
+
+def test_json_is_an_object_by_group_that_people_can_read():
+    values = json.loads(to_json(with_field("search.num_simulations", 48)))
+    assert values["search"]["num_simulations"] == 48
+    assert values["evaluation"]["mcts_simulations"] == [100, 1000]
+    assert to_json(Config()).count("\n") > 50
+
+
+def test_fields_that_an_older_version_did_not_write_take_their_defaults():
+    assert from_json('{"seed": 3, "network": {"width": 32}}') == with_field("network.width", 32, Config(seed=3))
+
+
+@pytest.mark.parametrize("text", ['{"sead": 3}', '{"network": {"sead": 3}}'], ids=["top", "nested"])
+def test_unknown_fields_are_named(text):
+    with pytest.raises(ValueError, match="'sead'"):
+        from_json(text)
+
+
+# --- validation -------------------------------------------------------------------------------------------------------
+
+
+def test_the_default_config_is_valid_and_returned_as_it_is():
+    config = Config()
+    assert validate(config) is config
+
+
+@pytest.mark.parametrize(
+    "path, value",
+    [
+        ("network.width", 0),
+        ("network.num_bins", -1),
+        ("search.num_simulations", 0),
+        ("search.max_num_considered_actions", 0),
+        ("self_play.num_envs", 0),
+        ("self_play.rollout_length", 0),
+        ("self_play.exploration", 1.5),
+        ("search.dirichlet_fraction", -0.1),
+        ("replay.replay_length", 0),
+        ("replay.end_weight", 0),
+        ("replay.reanalyze_fraction", 2.0),
+        ("targets.unroll_steps", 0),
+        ("targets.td_steps", 0),
+        ("targets.td_lambda", 1.01),
+        ("targets.discount", -0.5),
+        ("optimiser.batch_size", 0),
+        ("optimiser.updates_per_iteration", -3),
+        ("evaluation.num_simulations", 0),
+        ("iterations_per_chunk", 0),
+        ("search.max_children", 1),
+        ("minutes", 0.0),
+    ],
+)
+def test_a_field_out_of_range_is_refused_in_one_sentence_that_names_its_flag_and_value(path, value):
+    with pytest.raises(ValueError) as error:
+        validate(with_field(path, value))
+    message = str(error.value)
+    assert "--" + path.replace("_", "-") in message and str(value) in message and "\n" not in message
+
+
+@pytest.mark.parametrize(
+    "path, value", [("targets.td_lambda", 0.0), ("targets.td_lambda", 1.0), ("network.num_bins", 1)]
+)
+def test_the_ends_of_an_interval_are_in_it(path, value):
+    assert validate(with_field(path, value))
+
+
+def test_a_ring_that_is_no_multiple_of_the_rollout_is_refused_with_one_that_is():
+    config = with_field("self_play.rollout_length", 24)
+    with pytest.raises(ValueError, match=r"--replay\.replay-length 512 .* --self-play\.rollout-length 24; use 504"):
+        validate(config)
+    assert validate(with_field("replay.replay_length", 504, config))
+
+
+def test_a_ring_shorter_than_a_window_is_refused():
+    config = with_field("replay.min_frames", 1, with_field("replay.replay_length", 32))
+    with pytest.raises(ValueError, match=r"--replay\.replay-length 32 .* = 38 frames"):
+        validate(config)
+    assert validate(with_field("replay.replay_length", 40, config))
+
+
+def test_a_network_that_could_not_learn_to_imagine_is_refused():
+    config = with_field("network.kind", "observation")
+    with pytest.raises(ValueError, match="--optimiser.reconstruction-weight"):
+        validate(config)
+    assert validate(with_field("optimiser.reconstruction_weight", 10.0, config))
+
+
+def test_parts_of_a_batch_whose_loss_is_scaled_as_a_whole_are_refused():
+    config = with_field("network.compute_dtype", "float16", with_field("optimiser.micro_batch_size", 8))
+    with pytest.raises(ValueError, match="--optimiser.micro-batch-size does not go with .* float16"):
+        validate(config)
+
+
+def test_waiting_for_more_frames_than_the_ring_holds_is_refused():
+    with pytest.raises(ValueError, match=r"--replay\.min-frames 513 exceeds --replay\.replay-length 512"):
+        validate(with_field("replay.min_frames", 513))
+
+
+@pytest.mark.parametrize("name", ["games", "final_games"])
+def test_odd_numbers_of_games_are_refused_because_openings_are_played_twice(name):
+    with pytest.raises(ValueError, match=r"--evaluation\.games and --evaluation\.final-games must be even"):
+        validate(with_field(f"evaluation.{name}", 33))
+
+
+def test_every_choice_is_documented_where_its_name_does_not_say_all():
+    assert all(cls.__doc__ for cls in vars(configs).values() if dataclasses.is_dataclass(cls))
+
+
+def test_learning_waits_for_whole_windows_and_for_what_the_config_asks():
+    """K + n + 1 = 11 frames in rollouts of 4 take 3 iterations; 13 frames take 4."""
+    config = with_field("targets.td_steps", 5, with_field("self_play.rollout_length", 4))
+    assert config.targets.unroll_steps == 5
+    impatient, patient = (with_field("replay.min_frames", frames, config) for frames in (1, 13))
+    assert (impatient.frames_to_learn, impatient.iterations_to_learn) == (11, 3)
+    assert (patient.frames_to_learn, patient.iterations_to_learn) == (13, 4)
