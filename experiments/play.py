@@ -120,13 +120,13 @@ def seat(a: Arguments, agent):
     """The game and the agent, on the device that was asked for; on auto, where they are measured to be fastest."""
     import jax
 
-    from muzero_jax import training
+    from muzero_jax import building
     from muzero_jax.play import placement, position, thinking
 
     num_simulations = a.num_simulations or agent.config.evaluation.num_simulations
 
     def on(device):
-        parts = training.make_parts(agent.config)  # anew: the device decides in which precision
+        parts = building.make_parts(agent.config)  # anew: the device decides in which precision
         thinker = thinking.make_thinker(
             agent._replace(parts=parts, params=jax.device_put(agent.params, device)),
             num_simulations=num_simulations,

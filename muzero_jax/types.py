@@ -11,6 +11,7 @@ game, +gamma where the same player moves next and -gamma where the other one doe
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import jax
 from jax import Array
 
 Params = Any
@@ -28,6 +29,7 @@ class Transition(NamedTuple):
     action: Array  # [] int32
     reward: Array  # [] float32, after `action`, for the player who moved
     discount: Array  # [] float32, 0 if `action` ended the game, else +gamma or -gamma
+    is_last: Array  # [] bool, the next frame belongs to another episode; with a discount that is not 0 a time limit
     search_policy: Array  # [A] float32, pi: what search improved the prior to
     search_value: Array  # [] float32, nu: search's value of the position for its mover
     explored: Array  # [] bool, True where `action` was drawn at random instead of chosen by search
@@ -68,23 +70,48 @@ class Symmetries(NamedTuple):
     action_permutation: Array  # [G, A] int32
 
 
+class Board(NamedTuple):
+    """What only games on a board have."""
+
+    shape: tuple[int, int]  # (H, W)
+    action_location: Array  # [A] int32, the board cell (row * W + column) that an action touches, -1 for none
+    symmetries: Symmetries
+
+
+class Step(NamedTuple):
+    """What a move leads to."""
+
+    state: EnvState
+    reward: Array  # [] float32, for the player who moved
+    discount: Array  # [] float32, signed; 0 where the rules ended the game
+    is_last: Array  # [] bool, the episode is over: by the rules, or by a time limit, which leaves the discount as it is
+
+
+class Position(NamedTuple):
+    """What a search is asked about: B positions. The learned model reads the first two, the true rules the state."""
+
+    observation: Array  # [B, *obs], the movers' views
+    legal_action_mask: Array  # [B, A] bool
+    state: EnvState  # leaves [B, ...]; None where only a model will look
+
+
 class Environment(NamedTuple):
-    """A game as pure functions of one state; callers `vmap` them."""
+    """A game as pure functions of one state; callers `vmap` them. An episode that is over is never moved on."""
 
     name: str
     init: Callable[[Array], EnvState]  # key -> a fresh game
-    move: Callable[[EnvState, Array], tuple[EnvState, Array, Array]]  # (state, action) -> (state, reward, discount)
-    step: Callable[
-        [EnvState, Array, Array], tuple[EnvState, Array, Array]
-    ]  # as `move` (with a key), then a fresh game where it ended
+    move: Callable[..., Step]  # (state, action, key); the key is what chance draws from
     observe: Callable[[EnvState], Array]  # state -> the mover's view [*obs]
+    legal: Callable[[EnvState], Array]  # state -> [A] bool, True = legal
     num_actions: int
     observation_shape: tuple[int, ...]
     num_players: int
     discount: float  # the constant signed discount between two moves: -gamma where players alternate
-    board_shape: tuple[int, int]  # [H, W]
-    action_location: Array  # [A] int32, the board cell (row * W + column) that an action touches, -1 for none
-    symmetries: Symmetries
+    board: Board | None = None
+
+    def look(self, states: EnvState) -> Position:
+        """The positions of B games (leaves [B, ...])."""
+        return Position(jax.vmap(self.observe)(states), jax.vmap(self.legal)(states), states)
 
 
 class QTransform(NamedTuple):
@@ -108,11 +135,8 @@ class SearchOutput(NamedTuple):
     tree: Any = None  # the trees themselves, to look at; costs nothing in a program that does not return them
 
 
-SearchFn = Callable[[Params, Array, Any, Array], SearchOutput]
-"""(params, key, observation [B, *obs], legal_action_mask [B, A]) -> SearchOutput. `key` draws the search's noise.
-
-A search that plans with the true rules takes the games' states where the others take observations.
-"""
+SearchFn = Callable[[Params, Array, Position], SearchOutput]
+"""(params, key, B positions) -> SearchOutput. `key` draws the search's noise, and what chance does inside its trees."""
 
 
 class Player(NamedTuple):
@@ -131,6 +155,7 @@ class Targets(NamedTuple):
     value: Array  # [N, K+1]; 0 past the end
     policy: Array  # [N, K+1, A]
     policy_mask: Array  # [N, K+1] float32, 0 past the end
+    mask: Array  # [N, K+1] float32, 0 past a time limit: what would have come then is not known
 
 
 class Batch(NamedTuple):
@@ -140,6 +165,16 @@ class Batch(NamedTuple):
     legal_action_mask: Array  # [N, A], of the first frame
     actions: Array  # [N, K], to unroll
     targets: Targets
+    weight: Array  # [N] float32, of each window in every loss; 1 where all are drawn alike
+
+
+class Unrolled(NamedTuple):
+    """What the model said of N windows: of their first position, and of it after each of K moves in imagination."""
+
+    reward_logits: Array  # [N, K, S], of the moves
+    value_logits: Array  # [N, K+1, S]
+    policy_logits: Array  # [N, K+1, A]
+    observation_logits: Array | None  # [N, K+1, *obs], reconstructions; None where no loss asks for them
 
 
 class ReplayState(NamedTuple):

@@ -75,9 +75,10 @@ def ring_bytes(config: Any) -> float:
     """Bytes of a frame in our replay ring."""
     import jax
 
-    from muzero_jax import training
+    from muzero_jax import building
+    from muzero_jax.run.program import make_init
 
-    ring = training.abstract_state(config, training.make_parts(config), devices.make_mesh(1)).replay.transitions
+    ring = make_init(building.make_parts(config), config.seed, devices.make_mesh(1)).eval_shape().replay.transitions
     frames = config.replay.replay_length * config.self_play.num_envs
     return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(ring)) / frames
 

@@ -76,11 +76,11 @@ class _Replies:
     """The search for the best reply. States are host arrays [N, ...]; a value is the first player's chance [N, 2]."""
 
     def __init__(self, environment: Environment, oracle: Oracle, opponent: Opponent, say: Callable[[str], None]):
-        symmetries = environment.symmetries
+        symmetries = environment.board.symmetries
         images = np.arange(symmetries.action_permutation.shape[0])
         self._oracle, self._opponent, self._say = oracle, opponent, say
         self._num_actions = environment.num_actions
-        self._play = jax.jit(jax.vmap(lambda state, action: environment.move(state, action)[0]))
+        self._play = jax.jit(jax.vmap(lambda state, action: environment.move(state, action).state))
         self._images = jax.jit(
             jax.vmap(lambda view: jax.vmap(lambda index: transform_observation(symmetries, index, view))(images))
         )

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import training
+from muzero_jax import building
 from muzero_jax.arithmetic import devices
 from muzero_jax.evaluation.arena import load_agent
 from muzero_jax.run.metrics import read_records
@@ -88,14 +88,15 @@ def test_trees_over_a_trained_network_are_mctxs(beginner, policy, only_legal):
     agent = load_agent(beginner)
     environment = agent.parts.environment
     actor, _ = workloads.random_play(environment, jax.random.key(1), num_envs=1024, length=3)
-    observation = jax.vmap(environment.observe)(actor.env_state)
-    mask = actor.env_state.legal_action_mask
-    inputs = jax.random.key(2), observation, mask if only_legal else jnp.ones_like(mask)
+    position = environment.look(actor.env_state)
+    if not only_legal:
+        position = position._replace(legal_action_mask=jnp.ones_like(position.legal_action_mask))
+    inputs = jax.random.key(2), position
 
     def root_visits(engine, params):
         search = replace(agent.config.search, engine=engine, policy=policy, dirichlet_fraction=0.0)
         config = replace(agent.config, search=search)
-        found = jax.jit(training.make_search(config, environment, agent.parts.model, noise=True))(params, *inputs)
+        found = jax.jit(building.make_search(config, environment, agent.parts.model, noise=True))(params, *inputs)
         return found.tree.visits[0] if engine == "own" else found.tree.summary().visit_counts
 
     found, reference = root_visits("own", agent.params), root_visits("mctx", agent.params)

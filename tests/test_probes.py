@@ -1,6 +1,6 @@
 """An agent learns five games of one or two moves; which of them fails says which part is broken.
 
-The real `train_iteration`, with `Parts` built by hand. All five are runs of one compiled program, a second or two each.
+The real `train_iteration`, with a game and a network of our own. All five are runs of one compiled program.
 """
 
 from types import SimpleNamespace
@@ -8,14 +8,13 @@ from types import SimpleNamespace
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
-from muzero_jax import training
+from muzero_jax import building
 from muzero_jax.arithmetic import devices
-from muzero_jax.learning import learner
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
+from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage.config import Config, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig
 from tests.reference import probes
 from tests.reference.probes import PROBES
@@ -26,7 +25,9 @@ CONFIG = Config(
     self_play=SelfPlayConfig(num_envs=16, rollout_length=4),
     replay=ReplayConfig(replay_length=32, min_frames=8, symmetries=False),
     targets=TargetConfig(unroll_steps=2, td_steps=3),
-    optimiser=OptimiserConfig(batch_size=32, updates_per_iteration=4, weight_decay=0.0),
+    optimiser=OptimiserConfig(
+        batch_size=32, updates_per_iteration=4, weight_decay=0.0, learning_rate=5e-3, warmup_updates=0
+    ),
 )
 OBSERVATIONS = jnp.array([[0, 0], [0, 1], [1, 0], [1, 1]], bool)  # (second move?, coin)
 
@@ -36,21 +37,15 @@ def parts():
     model = make_model(
         PROBES, Support(-1.0, 1.0, 3), kind="mlp", width=16, num_blocks=1, activation="relu", compute_dtype="float32"
     )
-    return training.Parts(
-        environment=PROBES,
-        model=model,
-        search=training.make_search(CONFIG, PROBES, model, noise=True),
-        reanalyze_search=training.make_search(CONFIG, PROBES, model, noise=False),
-        optimiser=learner.make_optimiser(optax.constant_schedule(5e-3), weight_decay=0.0, max_gradient_norm=5.0),
-    )
+    return building.make_parts(CONFIG, environment=PROBES, model=model)
 
 
 @pytest.fixture(scope="module")
 def learn(parts):
     """Trains on one game: what the heads say of the four observations, and of the reward of each action there."""
     mesh = devices.make_mesh(1)
-    init = training.make_init(CONFIG, parts, mesh)
-    program = training.make_chunk(CONFIG, parts, mesh).lower(training.abstract_state(CONFIG, parts, mesh)).compile()
+    init = make_init(parts, CONFIG.seed, mesh)
+    program = make_chunk(parts, mesh, num_iterations=CONFIG.iterations_per_chunk).lower(init.eval_shape()).compile()
 
     @jax.jit
     def heads(params):
@@ -123,6 +118,6 @@ def test_the_probes_are_the_games_that_they_say(parts):
         for coin in range(2):
             for action in range(2):
                 posed = state.replace(observation=jnp.array([False, bool(coin)]))
-                moved, reward, found = probes.move(posed, jnp.int32(action))
+                moved, reward, found, _ = probes.move(posed, jnp.int32(action))
                 assert (float(reward), float(found)) == (rewards[coin][action], discount)
                 assert bool(moved.terminated) == (discount == 0)

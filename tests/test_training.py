@@ -3,7 +3,6 @@
 One run of three chunks is looked at from all sides; see `tests/reference/tiny_run.py`.
 """
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import jax
@@ -11,13 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import training
-from muzero_jax.games.environment import augment, make_environment
 from muzero_jax.learning import replay
+from muzero_jax.run.program import make_init
 from tests.reference import tiny_run
 from tests.reference.programs import primitives
 from tests.reference.tiny_run import CONFIG, assert_same, on_host
-from tests.reference.windows import make_window
 
 NUM_CHUNKS = 3
 ITERATIONS = NUM_CHUNKS * CONFIG.iterations_per_chunk
@@ -161,124 +158,10 @@ def test_another_iteration_draws_other_numbers(run):
 
 
 def test_another_seed_starts_from_other_parameters_and_games():
-    other = training.make_init(replace(CONFIG, seed=1), tiny_run.parts(), tiny_run.mesh())()
+    other = make_init(tiny_run.parts(), 1, tiny_run.mesh())()
     state = tiny_run.make_init()()
     differs = jax.tree.map(
         lambda x, y: bool((x != y).any()), on_host(other.learner.params), on_host(state.learner.params)
     )
     assert any(jax.tree.leaves(differs))
     assert (on_host(other.seed_key) != on_host(state.seed_key)).any()
-
-
-# --- symmetries -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def hex_windows():
-    """64 random windows of 3 frames on a 3x3 board of Hex, before and after `augment`, and its symmetries."""
-    environment = make_environment("hex", board_size=3)
-    generator = np.random.default_rng(0)
-    shape = (64, 3)
-    window = make_window(
-        generator.normal(size=shape),
-        generator.choice([-1, 0], shape),
-        10,
-        (3, 3, 4),
-        action=generator.integers(0, 10, shape),
-        legal_action_mask=generator.random((*shape, 10)) < 0.5,
-        search_policy=generator.random((*shape, 10)),
-        search_value=generator.normal(size=shape),
-    )._replace(observation=jnp.asarray(generator.random((*shape, 3, 3, 4)) < 0.5))
-    turned = jax.jit(augment)(window, jax.random.key(0), environment.symmetries)
-    return jax.device_get((window, turned, environment.symmetries))
-
-
-def images_of(window, row, index, symmetries):
-    """The leaves of one window under one symmetry, by the words of `Symmetries`."""
-    permutation, flip = symmetries.observation_permutation[index], symmetries.observation_flip[index]
-    to = symmetries.action_permutation[index]
-    observation, mask, policy = (np.empty_like(leaf[row]) for leaf in (window[0], window[1], window[5]))
-    for frame in range(3):
-        observation[frame] = (window.observation[row, frame].ravel()[permutation] ^ flip).reshape(3, 3, 4)
-        for action in range(10):
-            mask[frame, to[action]] = window.legal_action_mask[row, frame, action]
-            policy[frame, to[action]] = window.search_policy[row, frame, action]
-    return {
-        "observation": observation,
-        "legal_action_mask": mask,
-        "search_policy": policy,
-        "action": to[window.action[row]],
-    }
-
-
-def test_augment_turns_all_of_a_window_by_one_symmetry_and_every_symmetry_occurs(hex_windows):
-    window, turned, symmetries = hex_windows
-    used = []
-    for row in range(64):
-        found = {name: getattr(turned, name)[row] for name in images_of(window, row, 0, symmetries)}
-        matches = [
-            index
-            for index in range(4)
-            if all((leaf == found[name]).all() for name, leaf in images_of(window, row, index, symmetries).items())
-        ]
-        assert len(matches) == 1, row
-        used += matches
-    assert set(used) == {0, 1, 2, 3}
-
-
-def test_augment_leaves_rewards_discounts_and_values_alone(hex_windows):
-    window, turned, _ = hex_windows
-    for name in ("reward", "discount", "search_value", "explored"):
-        np.testing.assert_array_equal(getattr(window, name), getattr(turned, name))
-    assert turned.observation.dtype == bool
-
-
-def test_a_larger_budget_considers_more_root_actions():
-    """PITFALLS 15: 4 of 4 simulations in self-play become 8 at four times the budget, and never more than there are."""
-    parts = tiny_run.parts()
-    params = parts.model.init(jax.random.key(0))
-    games = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 1))
-    for budget, considered in ((4, 4), (16, 8), (64, 9)):
-        search = training.make_search(CONFIG, parts.environment, parts.model, noise=False, num_simulations=budget)
-        tree = search(params, jax.random.key(0), games.observation, games.legal_action_mask).tree
-        assert (np.asarray(tree.visits[0, 0]) > 0).sum() == considered
-
-
-@pytest.mark.parametrize("true_rules", [False, True])
-@pytest.mark.parametrize("engine", ["own", "loop_free"])
-def test_the_config_says_how_many_children_a_node_keeps(engine, true_rules):
-    """Three of nine, also near a game's end, where the rules allow fewer; the policy covers all that is legal."""
-    parts = tiny_run.parts()
-    params = parts.model.init(jax.random.key(0))
-    games = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 2))
-    for action in (0, 3, 1, 4, 8, 2, 6):  # the last two moves are 5 and 7
-        games, _, _ = jax.vmap(parts.environment.move)(games, jnp.full(2, action))
-    config = replace(CONFIG, search=replace(CONFIG.search, engine=engine, max_children=3))
-    search = training.make_search(config, parts.environment, parts.model, noise=True, true_rules=true_rules)
-    shown = games if true_rules else games.observation
-    found = jax.device_get(search(params, jax.random.key(0), shown, games.legal_action_mask))
-    assert ((found.tree.visits > 0).sum(-1) <= 3).all()
-    np.testing.assert_allclose(found.policy[:, [5, 7]].sum(-1), 1, atol=1e-5)
-    assert np.isin(found.action, [5, 7]).all()
-
-
-def test_how_to_learn_is_the_configs_choice(monkeypatch):
-    """4 windows a device, the gradient of 2 at a time, and returns through random moves."""
-    asked = {}
-
-    def spy(function, *names):
-        def call(*args, **options):
-            asked.update({name: options[name] for name in names})
-            return function(*args, **options)
-
-        return call
-
-    monkeypatch.setattr(training.learner, "update", spy(training.learner.update, "micro_batch"))
-    monkeypatch.setattr(training.targets, "make", spy(training.targets.make, "stop_at_exploration", "td_lambda"))
-    config = replace(
-        CONFIG,
-        optimiser=replace(CONFIG.optimiser, micro_batch_size=3),
-        targets=replace(CONFIG.targets, stop_at_exploration=False, td_lambda=0.5),
-    )
-    jax.eval_shape(training.make_chunk(config, tiny_run.parts(), tiny_run.mesh()), tiny_run.abstract_state())
-    assert asked == {"micro_batch": 2, "stop_at_exploration": False, "td_lambda": 0.5}

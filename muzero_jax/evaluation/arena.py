@@ -10,12 +10,13 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
 from muzero_jax.arithmetic.devices import AXIS, shard_map
+from muzero_jax.building import make_parts, make_search
 from muzero_jax.evaluation import matches, opponents
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import restore_params
 from muzero_jax.storage.config import Config
-from muzero_jax.training import Parts, make_parts, make_search
+from muzero_jax.training import Parts
 from muzero_jax.types import Params, Player
 
 Summary = dict[str, Any]
@@ -37,7 +38,7 @@ def make_agent(config: Config, parts: Parts, num_simulations: int, *, true_rules
         config, environment, parts.model, noise=False, num_simulations=num_simulations, true_rules=true_rules
     )
     name = f"true rules {budget}" if true_rules else f"agent {budget}"
-    return opponents.search_player(environment, search, name, true_rules=true_rules)
+    return opponents.search_player(environment, search, name)
 
 
 class Agent(NamedTuple):

@@ -94,8 +94,8 @@ def _batched_calls(environment: Environment, player: Player, params: Params, str
     """`act` and `move` over any number of rows, through one compiled batch size."""
 
     def move(states: EnvState, action):
-        state, reward, _ = jax.vmap(environment.move)(states, action)
-        return jax.tree.leaves(state), reward, state.terminated
+        moved = jax.vmap(environment.move)(states, action)
+        return jax.tree.leaves(moved.state), moved.reward, moved.state.terminated
 
     compiled_move = jax.jit(lambda rows, action: move(jax.tree.unflatten(structure, rows), action))
     compiled_act = jax.jit(lambda rows: player.act(params, jax.random.key(0), jax.tree.unflatten(structure, rows)))

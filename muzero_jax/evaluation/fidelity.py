@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from muzero_jax.games.legal_actions import uniform_legal_action
+from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params
 
 DECISIVE = 0.5
@@ -77,7 +77,7 @@ def unroll(
         action = jnp.where(is_random, uniform_legal_action(move_key, states.legal_action_mask), likely)
         action = action.astype(jnp.int32)
         output = model.recurrent_inference(params, output.embedding, action)
-        states = jax.vmap(environment.move)(states, action)[0]
+        states = jax.vmap(environment.move)(states, action).state
         return (states, output, is_alive & ~states.terminated), Drift(is_alive=is_alive, **drift)
 
     root = model.initial_inference(params, jax.vmap(environment.observe)(states))
@@ -99,7 +99,7 @@ def look_at_tree(environment: Environment, states: EnvState, tree: Any) -> TreeF
         above = jax.tree.map(lambda x: x[parent, rows], nodes)
         beyond = is_beyond[parent, rows] | (above.terminated & ~is_illegal[parent, rows])
         illegal = is_illegal[parent, rows] | (~beyond & ~above.legal_action_mask[rows, action])
-        moved = jax.vmap(environment.move)(above, action)[0]
+        moved = jax.vmap(environment.move)(above, action).state
         nodes = jax.tree.map(lambda x, new: x.at[node].set(new), nodes, moved)
         return nodes, is_illegal.at[node].set(illegal), is_beyond.at[node].set(beyond)
 
@@ -150,7 +150,7 @@ def _look_at_rewards(
 
     flat_action = action.astype(jnp.int32).reshape(-1)
     each_state, each_embedding = (jax.tree.map(lambda x: jnp.repeat(x, num_moves, 0), x) for x in (states, embedding))
-    reward = jax.vmap(environment.move)(each_state, flat_action)[1].reshape(num_games, num_moves)
+    reward = jax.vmap(environment.move)(each_state, flat_action).reward.reshape(num_games, num_moves)
     output = model.recurrent_inference(params, each_embedding, flat_action)
     predicted = model.to_scalar(output.reward_logits).reshape(num_games, num_moves)
 

@@ -12,12 +12,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from muzero_jax.building import make_search
 from muzero_jax.evaluation import fidelity, opponents
 from muzero_jax.evaluation.arena import Agent
 from muzero_jax.evaluation.batches import in_batches
 from muzero_jax.evaluation.fidelity import Drift, TreeFaults
 from muzero_jax.evaluation.oracles import positions
-from muzero_jax.training import make_search
 from muzero_jax.types import EnvState
 
 Result = dict[str, Any]
@@ -161,7 +161,7 @@ def _search(agent: Agent, states: EnvState, num_simulations: int, seed: int) -> 
     @jax.jit
     def look(states, batch_index):
         key = jax.random.fold_in(jax.random.key(seed), batch_index[0])
-        output = search(params, key, jax.vmap(environment.observe)(states), states.legal_action_mask)
+        output = search(params, key, environment.look(states))
         return fidelity.look_at_tree(environment, states, output.tree)
 
     return _in_batches(look, states)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from muzero_jax.games.legal_actions import uniform_legal_action
+from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.types import Environment, EnvState, Params, Player
 
 
@@ -132,7 +132,7 @@ def _play_opening(environment: Environment, states: EnvState, key: Array, plies:
 
     def play_ply(states, ply_key):
         actions = uniform_legal_action(ply_key, states.legal_action_mask)
-        moved, _, _ = jax.vmap(environment.move)(states, actions)
+        moved = jax.vmap(environment.move)(states, actions).state
         return _where(moved.terminated, states, moved), None
 
     return lax.scan(play_ply, states, jax.random.split(key, plies))[0]
@@ -154,7 +154,7 @@ def _make_turn(
         action_a = choose(player_a, params_a, key_a, states, active & mover_is_a)
         action_b = choose(player_b, params_b, key_b, states, active & ~mover_is_a)
         action, is_legal = _legal(jnp.where(mover_is_a, action_a, action_b), states.legal_action_mask)
-        states, reward, _ = jax.vmap(environment.move)(states, action)
+        states, reward, *_ = jax.vmap(environment.move)(states, action)
         result = MatchResult(
             outcome=result.outcome + jnp.sign(jnp.where(mover_is_a, reward, -reward)).astype(jnp.int32),
             length=result.length + active,

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float, Key
 
-from muzero_jax.games.legal_actions import uniform_legal_action
+from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.types import (
     Environment,
     EnvState,
@@ -50,17 +50,11 @@ def greedy_prior_player(environment: Environment, model: Model) -> Player:
     return Player("greedy prior", act)
 
 
-def search_player(
-    environment: Environment, search_fn: SearchFn, name: str = "search", *, true_rules: bool = False
-) -> Player:
-    """Plays the action that `search_fn` chooses; hand in a search without noise.
-
-    It is shown the movers' observations; one that plans with the `true_rules` is shown the states themselves.
-    """
-    see = (lambda states: states) if true_rules else jax.vmap(environment.observe)
+def search_player(environment: Environment, search_fn: SearchFn, name: str = "search") -> Player:
+    """Plays the action that `search_fn` chooses; hand in a search without noise."""
 
     def act(params, key, states):
-        return search_fn(params, key, see(states), states.legal_action_mask).action.astype(jnp.int32)
+        return search_fn(params, key, environment.look(states)).action.astype(jnp.int32)
 
     return Player(name, act)
 
@@ -165,7 +159,7 @@ def _expand(
 ) -> tuple[_Tree, Array]:
     """Make node `index` of every tree that can expand, and return the node that each simulation ends in."""
     rows = jnp.arange(node.shape[0])
-    states, reward, discount = jax.vmap(environment.move)(jax.tree.map(lambda x: x[node, rows], tree.states), action)
+    states, reward, discount, _ = jax.vmap(environment.move)(jax.tree.map(lambda x: x[node, rows], tree.states), action)
     states = _without_observation(states)
     tree = tree._replace(
         returns=tree.returns.at[index].set(_empty_returns(states)),
@@ -185,7 +179,7 @@ def _rollout(environment: Environment, key: Array, states: EnvState) -> Float[Ar
     def play(carry):
         count, states, value, weight = carry
         action = uniform_legal_action(jax.random.fold_in(key, count), states.legal_action_mask)
-        states, reward, discount = jax.vmap(environment.move)(states, action)
+        states, reward, discount, _ = jax.vmap(environment.move)(states, action)
         return count + 1, _without_observation(states), value + weight * reward, weight * discount
 
     zeros = jnp.zeros(states.terminated.shape)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from muzero_jax.building import make_search
 from muzero_jax.evaluation import arena, opponents
 from muzero_jax.evaluation.arena import Agent
 from muzero_jax.evaluation.batches import in_batches
@@ -20,7 +21,6 @@ from muzero_jax.evaluation.oracles import positions, score
 from muzero_jax.evaluation.oracles.catalogue import make_oracle
 from muzero_jax.evaluation.oracles.common import Oracle, solve
 from muzero_jax.evaluation.oracles.positions import Positions
-from muzero_jax.training import make_search
 from muzero_jax.types import EnvState, Params
 
 BUDGETS = (16, 64, 256)
@@ -105,7 +105,7 @@ def _searching(agent: Agent, num_simulations: int) -> Candidate:
     search = make_search(agent.config, environment, model, noise=False, num_simulations=num_simulations)
 
     def answer(params, key, states):
-        output = search(params, key, jax.vmap(environment.observe)(states), states.legal_action_mask)
+        output = search(params, key, environment.look(states))
         return output.action, output.value
 
     return Candidate(f"{num_simulations} simulations", answer)

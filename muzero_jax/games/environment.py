@@ -1,24 +1,22 @@
-"""Games as pure functions: pgx's rules behind one small record, with the reset and the signed discount in one place.
+"""Games as pure functions: pgx's rules behind one small record, with the signed discount in one place.
 
-`discount` is computed here and nowhere else, from `current_player` before and after a move and *before* any reset, so
-passes and repeated turns get the right sign without counting plies, and no later module asks who is to move or
-whether the game is over. Two facts to build on: at a terminal state pgx calls every action legal, and the states that
-`step` returns are never terminal.
+`discount` is computed here and nowhere else, from `current_player` before and after a move, so passes and repeated
+turns get the right sign without counting plies, and no later module asks who is to move. At a terminal state pgx calls
+every action legal, so nobody may draw from its mask there.
 """
 
 import difflib
 from collections.abc import Callable
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pgx
 from jax import Array
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Int
 
 from muzero_jax.games.hex import Hex
-from muzero_jax.types import Environment, EnvState, Symmetries, Transition
+from muzero_jax.types import Board, Environment, EnvState, Step, Symmetries
 
 GAMES = (
     "tic_tac_toe",
@@ -47,72 +45,30 @@ def make_environment(name: str, *, board_size: int | None = None, gamma: float =
     state = jax.eval_shape(game.init, jax.random.key(0))
     shape, num_actions = state.observation.shape, state.legal_action_mask.shape[0]
     location = _action_location(name, shape[:2], num_actions)
-    move = make_move(game.step, gamma=gamma)
     return Environment(
         name=name,
         init=game.init,
-        move=move,
-        step=with_reset(move, game.init),
+        move=make_move(game.step, gamma=gamma),
         observe=lambda state: state.observation,
+        legal=lambda state: state.legal_action_mask,
         num_actions=num_actions,
         observation_shape=shape,
         num_players=game.num_players,
         discount=-gamma,
-        board_shape=shape[:2],
-        action_location=jnp.asarray(location, jnp.int32),
-        symmetries=_make_symmetries(name, shape, location),
+        board=Board(shape[:2], jnp.asarray(location, jnp.int32), _make_symmetries(name, shape, location)),
     )
 
 
-def make_move(
-    play: Callable[[EnvState, Array], EnvState], *, gamma: float
-) -> Callable[[EnvState, Array], tuple[EnvState, Array, Array]]:
-    """`move(state, action) -> (state, reward, discount)` for the player who moved, under the rules of `play`."""
+def make_move(play: Callable[..., EnvState], *, gamma: float) -> Callable[..., Step]:
+    """`Environment.move` of rules in pgx's form: `play(state, action, key)`. A game without chance needs no key."""
 
-    def move(state: EnvState, action: Int[Array, ""]) -> tuple[EnvState, Float[Array, ""], Float[Array, ""]]:
-        new = play(state, action)
+    def move(state: EnvState, action: Int[Array, ""], key: Array | None = None) -> Step:
+        new = play(state, action, key)
         signed_gamma = jnp.where(new.current_player == state.current_player, gamma, -gamma)
         discount = jnp.where(new.terminated, 0.0, signed_gamma).astype(jnp.float32)
-        return new, new.rewards[state.current_player], discount
+        return Step(new, new.rewards[state.current_player], discount, new.terminated | new.truncated)
 
     return move
-
-
-def with_reset(move: Callable, init: Callable) -> Callable[[EnvState, Array, Array], tuple[EnvState, Array, Array]]:
-    """`step(state, action, reset_key)`: `move`, then a fresh game where it ended; reward and discount stay."""
-
-    def step(state: EnvState, action: Array, reset_key: Array) -> tuple[EnvState, Array, Array]:
-        moved, reward, discount = move(state, action)
-        ended = moved.terminated
-        return jax.tree.map(lambda new, old: jnp.where(ended, new, old), init(reset_key), moved), reward, discount
-
-    return step
-
-
-def transform_observation(symmetries: Symmetries, index: Int[Array, ""], observation: Array) -> Array:
-    """One observation [*obs] under symmetry `index`."""
-    moved = observation.ravel()[symmetries.observation_permutation[index]]
-    return jnp.where(symmetries.observation_flip[index], moved == 0, moved).reshape(observation.shape)
-
-
-def transform_policy(symmetries: Symmetries, index: Int[Array, ""], policy: Shaped[Array, " A"]) -> Shaped[Array, " A"]:
-    """One policy, or legal action mask, under symmetry `index`: new[permutation[a]] = old[a]."""
-    return jnp.zeros_like(policy).at[symmetries.action_permutation[index]].set(policy, unique_indices=True)
-
-
-def augment(window: Transition, key: Array, symmetries: Symmetries) -> Transition:
-    """Turns each window (leaves [N, L, ...]) by a random symmetry of the game, the same for all its frames."""
-    index = jax.random.randint(key, window.action.shape[:1], 0, symmetries.action_permutation.shape[0])
-
-    def over_frames(transform):
-        return jax.vmap(jax.vmap(partial(transform, symmetries), (None, 0)))
-
-    return window._replace(
-        observation=over_frames(transform_observation)(index, window.observation),
-        legal_action_mask=over_frames(transform_policy)(index, window.legal_action_mask),
-        search_policy=over_frames(transform_policy)(index, window.search_policy),
-        action=symmetries.action_permutation[index[:, None], window.action],
-    )
 
 
 def _check_arguments(name: str, board_size: int | None, gamma: float) -> None:

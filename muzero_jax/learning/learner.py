@@ -79,30 +79,25 @@ def update(
     learner: LearnerState,
     batch: Batch,
     *,
-    model: Model,
+    loss: LossOf,
     optimiser: optax.GradientTransformation,
-    loss: Callable[..., tuple[Array, Metrics]],
     micro_batch: int | None = None,
     axis_name: str | None = None,
 ) -> tuple[LearnerState, Metrics]:
     """One gradient step, or none where the gradient of a scaled loss overflows.
 
     Args:
-      loss: `losses.muzero_loss` with its hyperparameters.
+      loss: of a batch, with everything else bound.
       micro_batch: how many of the N windows to compute the gradient of at once, a divisor of N; by default all. A
         scaled loss takes them all: whether a gradient overflows is asked of the whole batch's.
       axis_name: of the devices that share the batch, if several do.
     """
-
-    def loss_of(params: Params, batch: Batch) -> tuple[Array, Metrics]:
-        return loss(params, model, *batch)
-
     if isinstance(learner.optimiser_state, ScaledState):
         step = _scaled_step
     else:
         step = partial(_step, micro_batch=micro_batch or batch.actions.shape[0])
     params, optimiser_state, metrics = step(
-        loss_of, learner.params, learner.optimiser_state, batch, optimiser=optimiser, axis_name=axis_name
+        loss, learner.params, learner.optimiser_state, batch, optimiser=optimiser, axis_name=axis_name
     )
     metrics["train/parameter_norm"] = optax.tree.norm(params)
     return LearnerState(params, optimiser_state, learner.num_updates + 1), metrics

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from muzero_jax.types import Params, SearchFn, Transition
+from muzero_jax.types import Params, Position, SearchFn, Transition
 
 
 def refresh_share(
@@ -33,7 +33,7 @@ def refresh(
     """
     chosen = jax.tree.map(lambda x: x[:num_windows, :num_frames], (window.observation, window.legal_action_mask))
     observation, legal_action_mask = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), chosen)
-    found = search(params, key, observation, legal_action_mask)
+    found = search(params, key, Position(observation, legal_action_mask, None))
     shape = (num_windows, num_frames)
     return window._replace(
         search_policy=window.search_policy.at[:num_windows, :num_frames].set(found.policy.reshape(*shape, -1)),

@@ -68,6 +68,23 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
     )
 
 
+def draw(
+    key: Array,
+    replay: ReplayState,
+    shape: tuple[int, ...],
+    *,
+    window_length: int,
+    unroll_steps: int,
+    end_weight: int,
+) -> tuple[Array, Array]:
+    """Draws the starts of as many windows as `shape` says: (slot, game), int32, as `gather` takes them.
+
+    The ring must hold at least one window. All windows of an iteration are drawn at once: see the module's docstring.
+    """
+    weights = start_weights(replay, window_length=window_length, unroll_steps=unroll_steps, end_weight=end_weight)
+    return draw_starts(key, weights, shape)
+
+
 @jax.named_scope("replay")
 def start_weights(replay: ReplayState, *, window_length: int, unroll_steps: int, end_weight: int) -> Int[Array, "C B"]:
     """How often each slot should start a window: 0 where the window would run out of the stored frames, `end_weight`

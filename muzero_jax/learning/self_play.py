@@ -1,11 +1,14 @@
 """Self-play: a scan of search and step over B games at once."""
 
+from collections.abc import Callable
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from muzero_jax.games.legal_actions import uniform_legal_action
-from muzero_jax.types import ActorState, Environment, Params, SearchFn, Transition
+from muzero_jax.arithmetic.legal_actions import uniform_legal_action
+from muzero_jax.types import ActorState, Environment, EnvState, Params, SearchFn, Step, Transition
 
 
 def init(environment: Environment, key: Array, *, num_envs: int) -> ActorState:
@@ -34,21 +37,22 @@ def rollout(
       the games as they stand, and the transitions [T, B, ...]. Each holds the observation from *before* its move, and
       the reward and discount from before any reset, so nothing bleeds from one game into the next.
     """
+    step = with_reset(environment)
 
-    def play(env_state, move_key):
-        search_key, explore_key, reset_key = jax.random.split(move_key, 3)
-        observation = jax.vmap(environment.observe)(env_state)
+    def play(env_state, frame_key):
+        search_key, explore_key, step_key = jax.random.split(frame_key, 3)
+        position = environment.look(env_state)
         with jax.named_scope("search"):
-            found = search(params, search_key, observation, env_state.legal_action_mask)
-        action, explored = explore(explore_key, found.action, env_state.legal_action_mask, exploration)
-        reset_keys = jax.random.split(reset_key, action.shape[0])
-        next_state, reward, discount = jax.vmap(environment.step)(env_state, action, reset_keys)
-        return next_state, Transition(
-            observation=observation,
-            legal_action_mask=env_state.legal_action_mask,
+            found = search(params, search_key, position)
+        action, explored = explore(explore_key, found.action, position.legal_action_mask, exploration)
+        moved = jax.vmap(step)(env_state, action, jax.random.split(step_key, len(action)))
+        return moved.state, Transition(
+            observation=position.observation,
+            legal_action_mask=position.legal_action_mask,
             action=action,
-            reward=reward,
-            discount=discount,
+            reward=moved.reward,
+            discount=moved.discount,
+            is_last=moved.is_last,
             search_policy=found.policy,
             search_value=found.value,
             explored=explored,
@@ -56,6 +60,18 @@ def rollout(
 
     env_state, trajectory = jax.lax.scan(play, actor.env_state, jax.random.split(key, length))
     return ActorState(env_state), trajectory
+
+
+def with_reset(environment: Environment) -> Callable[[EnvState, Array, Array], Step]:
+    """`environment.move`, then a fresh game where the episode is over; reward, discount and `is_last` stay."""
+
+    def step(state: EnvState, action: Array, key: Array) -> Step:
+        move_key, reset_key = jax.random.split(key)
+        moved = environment.move(state, action, move_key)
+        fresh = environment.init(reset_key)
+        return moved._replace(state=jax.tree.map(partial(jnp.where, moved.is_last), fresh, moved.state))
+
+    return step
 
 
 def explore(key: Array, action: Array, legal_action_mask: Array, probability: float) -> tuple[Array, Array]:
@@ -67,9 +83,9 @@ def explore(key: Array, action: Array, legal_action_mask: Array, probability: fl
 
 def statistics(trajectory: Transition) -> dict[str, Array]:
     """Sums over a rollout, to tell a run's throughput and results; a decisive game is one that is not drawn."""
-    ended = trajectory.discount == 0
+    is_last = trajectory.is_last
     return {
-        "selfplay/games": jnp.sum(ended, dtype=jnp.float32),
-        "selfplay/decisive_games": jnp.sum(ended & (trajectory.reward != 0), dtype=jnp.float32),
+        "selfplay/games": jnp.sum(is_last, dtype=jnp.float32),
+        "selfplay/decisive_games": jnp.sum(is_last & (trajectory.reward != 0), dtype=jnp.float32),
         "selfplay/frames": jnp.float32(trajectory.action.size),
     }

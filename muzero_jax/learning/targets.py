@@ -1,15 +1,16 @@
 """What the unrolled predictions of a window should have been.
 
 One backward recursion over the signed `discount` gives Monte-Carlo, n-step and TD(lambda) value targets, for one and
-two players alike: no parity, no player index, no flag for the end. Past the end of a game reward and value are 0 and
-the policy is masked; the *actions* there are drawn uniformly, so that the model learns that nothing matters any more.
+two players alike: no parity, no player index. Past the end of a game reward and value are 0 and the policy is masked;
+the *actions* there are drawn uniformly, so that the model learns that nothing matters any more. Past a time limit
+nothing is known, so everything is masked there, and a return that reaches it bootstraps from the last position's value.
 """
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from muzero_jax.types import Targets, Transition
+from muzero_jax.types import Batch, Targets, Transition
 
 
 def lambda_returns(
@@ -27,7 +28,8 @@ def lambda_returns(
         G_t = r_{t+1} + d_{t+1} ((1 - lambda) nu_{t+1} + lambda G_{t+1}),   G_{t+n} = nu_{t+n}
 
     (Sutton & Barto 2018, section 12.3). `td_lambda` = 1 is the n-step return; with n at least the longest game's
-    length it is the Monte-Carlo return. A return stops where `stop` says so, which is at random moves: G_t = nu_t.
+    length it is the Monte-Carlo return. Where `stop` says so a return goes no further: G_t = nu_t. That is at random
+    moves, and at a move after which a time limit ended the episode, for the position beyond it was never searched.
     Here `reward[:, t]` and `discount[:, t]` are of the move made at frame t.
 
     Args:
@@ -49,9 +51,9 @@ def lambda_returns(
     return returns
 
 
-def alive_frames(discount: Float[Array, "N L"]) -> Bool[Array, "N L"]:
-    """True for the frames of the game that the window starts in, its last move included; False past its end."""
-    goes_on = jnp.cumprod((discount != 0).astype(jnp.int32), axis=1) == 1
+def alive_frames(is_last: Bool[Array, "N L"]) -> Bool[Array, "N L"]:
+    """True for the frames of the episode that the window starts in, its last move included; False past its end."""
+    goes_on = jnp.cumprod((~is_last).astype(jnp.int32), axis=1) == 1
     return jnp.pad(goes_on[:, :-1], ((0, 0), (1, 0)), constant_values=True)
 
 
@@ -66,12 +68,13 @@ def make(
     k, k1 = unroll_steps, unroll_steps + 1
     if window.action.shape[1] < k + td_steps + 1:
         raise ValueError(f"a window of {window.action.shape[1]} frames is too short for K + n + 1 = {k + td_steps + 1}")
-    alive = alive_frames(window.discount)
+    alive = alive_frames(window.is_last)
+    is_cut = window.is_last & (window.discount != 0)
     value = lambda_returns(
         window.reward,
         window.discount,
         window.search_value,
-        window.explored & stop_at_exploration,
+        (window.explored & stop_at_exploration) | is_cut,
         unroll_steps=unroll_steps,
         td_steps=td_steps,
         td_lambda=td_lambda,
@@ -81,6 +84,7 @@ def make(
         value=jnp.where(alive[:, :k1], value, 0.0),
         policy=window.search_policy[:, :k1],
         policy_mask=alive[:, :k1].astype(jnp.float32),
+        mask=alive_frames(is_cut & alive)[:, :k1].astype(jnp.float32),
     )
 
 
@@ -89,4 +93,23 @@ def unroll_actions(window: Transition, key: Array, *, unroll_steps: int) -> Int[
     played = window.action[:, :unroll_steps]
     num_actions = window.legal_action_mask.shape[-1]
     arbitrary = jax.random.randint(key, played.shape, 0, num_actions, dtype=played.dtype)
-    return jnp.where(alive_frames(window.discount)[:, :unroll_steps], played, arbitrary)
+    return jnp.where(alive_frames(window.is_last)[:, :unroll_steps], played, arbitrary)
+
+
+def make_batch(
+    window: Transition, key: Array, *, unroll_steps: int, td_steps: int, td_lambda: float, stop_at_exploration: bool
+) -> Batch:
+    """What a gradient step reads of the windows (leaves [N, L, ...]); `key` draws the actions past a game's end."""
+    return Batch(
+        observation=window.observation,
+        legal_action_mask=window.legal_action_mask[:, 0],
+        actions=unroll_actions(window, key, unroll_steps=unroll_steps),
+        targets=make(
+            window,
+            unroll_steps=unroll_steps,
+            td_steps=td_steps,
+            td_lambda=td_lambda,
+            stop_at_exploration=stop_at_exploration,
+        ),
+        weight=jnp.ones(window.action.shape[0]),
+    )

@@ -156,7 +156,7 @@ def make_model(
       width: units of the MLPs or channels of the tower. num_blocks: residual blocks of h, of g and of f each.
 
     Raises:
-      ValueError: "observation" for a game whose observation is not made of bits.
+      ValueError: "observation" for a game whose observation is not planes of bits, "tower" for one without a board.
     """
     shape, act = environment.observation_shape, ACTIVATIONS[activation]
     dtypes = bfloat16_products.dtypes(compute_dtype)
@@ -164,7 +164,7 @@ def make_model(
     if kind == "mlp":
         network = MuZeroNetwork(sizes)
     elif kind == "tower":
-        board = Board(environment.board_shape, tuple(int(cell) for cell in environment.action_location))
+        board = _board_of(environment)
         network = MuZeroNetwork(sizes, board)
     else:
         _check_bits(environment)
@@ -184,14 +184,20 @@ def make_model(
         reconstruct=partial(apply, "reconstruct"),
         to_scalar=partial(value_transform.to_scalar, support=support),
         scalar_loss=partial(value_transform.scalar_loss, support=support),
-        layer_bytes=4 * width * math.prod(environment.board_shape) if kind == "tower" else None,
+        layer_bytes=4 * width * math.prod(shape[:2]) if kind == "tower" else None,
     )
+
+
+def _board_of(environment: Environment) -> Board:
+    if environment.board is None:
+        raise ValueError(f"--network.kind tower needs a board, which {environment.name} has not; choose mlp")
+    return Board(environment.board.shape, tuple(int(cell) for cell in environment.board.action_location))
 
 
 def _check_bits(environment: Environment) -> None:
     observation = jax.eval_shape(lambda key: environment.observe(environment.init(key)), jax.random.key(0))
-    if observation.dtype != bool:
+    if observation.dtype != bool or observation.ndim != 3:
         raise ValueError(
-            f"--network.kind observation foretells bits, but {environment.name} observes numbers; "
+            f"--network.kind observation foretells planes of bits, but {environment.name} observes something else; "
             "choose --network.kind mlp or tower"
         )

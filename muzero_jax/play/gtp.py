@@ -89,7 +89,7 @@ class GtpSession:
 
     def _boardsize(self, arguments: list[str]) -> str:
         """`boardsize columns [rows]`; it starts a new game, for HexGui sends no `clear_board` when it connects."""
-        height, width = self.position.environment.board_shape
+        height, width = self.position.environment.board.shape
         try:
             size = [int(text) for text in arguments if len(text) < 9]
         except ValueError:

@@ -38,7 +38,7 @@ class Notation(NamedTuple):
 
 def make_notation(environment: Environment, kind: str = STANDARD) -> Notation:
     """The notation of a game; `kind` is STANDARD or ACTION."""
-    name, (height, width) = environment.name, environment.board_shape
+    name, (height, width) = environment.name, environment.board.shape
     downward = [str(row + 1) for row in range(height)]
     columns, rows = list(LETTERS[:width]), downward
     if name.startswith("go_"):

@@ -109,7 +109,7 @@ class Position:
         if not 0 <= action < self.environment.num_actions or not before.legal_action_mask[action]:
             raise IllegalMove("illegal move")
         in_turns = self.in_turns and before is self.state
-        state, _, _ = self._move(before, jnp.int32(action))
+        state = self._move(before, jnp.int32(action)).state
         if not in_turns:
             state = sides.without_swap(self.name, state)
         if self.is_over:

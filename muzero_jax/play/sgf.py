@@ -35,7 +35,7 @@ def load(path: Path, position: Position, notation: Notation, before_move: int | 
     if len(data) > MOST_BYTES:
         raise ValueError("cannot load file: it is too large")
     size, moves = read(data.decode("utf-8", errors="replace"))
-    width = position.environment.board_shape[1]
+    width = position.environment.board.shape[1]
     if size is not None and size != width:
         raise ValueError(f"cannot load file: its board has size {size}, not {width}")
     before = position.snapshot()
@@ -88,7 +88,7 @@ def _action(text: str, position: Position, notation: Notation) -> int:
         return RESIGN
     if not position.name.startswith("go_"):
         return notation.read(position.state, text)
-    height, width = position.environment.board_shape
+    height, width = position.environment.board.shape
     if text in ("", "tt"):
         return height * width
     point = re.fullmatch("([a-s])([a-s])", text)

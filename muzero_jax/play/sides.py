@@ -10,9 +10,9 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array
 
-from muzero_jax.types import EnvState
+from muzero_jax.types import EnvState, Step
 
-Move = Callable[[EnvState, Array], tuple[EnvState, Array, Array]]
+Move = Callable[..., Step]
 """`Environment.move`."""
 
 
@@ -77,8 +77,8 @@ def closed(state: EnvState, finished: EnvState) -> EnvState:
 def _passed(name: str, state: EnvState, move: Move) -> EnvState:
     """A pass that no rule sees: legal, and neither first nor second of two that would end the game."""
     mask = state.legal_action_mask.at[-1].set(True)
-    state, _, _ = move(_without_passes(name, state).replace(legal_action_mask=mask), jnp.int32(mask.shape[0] - 1))
-    return _without_passes(name, state)
+    passing = _without_passes(name, state).replace(legal_action_mask=mask)
+    return _without_passes(name, move(passing, jnp.int32(mask.shape[0] - 1)).state)
 
 
 def _without_passes(name: str, state: EnvState) -> EnvState:

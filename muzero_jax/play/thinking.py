@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from muzero_jax import training
+from muzero_jax import building
 from muzero_jax.evaluation import arena
 from muzero_jax.play.position import Position
 from muzero_jax.search.tree import Tree
@@ -206,7 +206,7 @@ def make_thinker(agent: arena.Agent, **options) -> Thinker:
     model, environment = agent.parts.model, agent.parts.environment
 
     def make_search(num_simulations: int) -> SearchFn:
-        return training.make_search(agent.config, environment, model, noise=False, num_simulations=num_simulations)
+        return building.make_search(agent.config, environment, model, noise=False, num_simulations=num_simulations)
 
     def predict(params, observation, mask):
         output = model.initial_inference(params, observation)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 from jax.sharding import Mesh
 
-from muzero_jax import training
+from muzero_jax import building
 from muzero_jax.run import memory
 from muzero_jax.run.memory import Plan
 from muzero_jax.storage.config import Config
@@ -24,7 +24,7 @@ class Assembly(NamedTuple):
     parts: Parts
     init: Init  # makes the first state
     abstract: TrainState  # what that, or a checkpoint, will be
-    program: jax.stages.Compiled  # `training.make_chunk`
+    program: jax.stages.Compiled  # `program.make_chunk`
     estimate: Plan
     plan: Plan  # exact
 
@@ -34,13 +34,13 @@ def assemble(config: Config, mesh: Mesh, say: Callable[[str], None]) -> Assembly
 
     Raises ValueError, naming the flags to lower, if the run will not fit: before compiling, if that is plain already.
     """
-    parts = training.make_parts(config)
-    init = training.make_init(config, parts, mesh)
+    parts = building.make_parts(config)
+    init = make_init(parts, config.seed, mesh)
     abstract = init.eval_shape()
     estimate = memory.estimate(config, parts, abstract, mesh)
     memory.refuse_hopeless(estimate, mesh, say)
     say("compiling")
-    program = training.make_chunk(config, parts, mesh).lower(abstract).compile()
+    program = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk).lower(abstract).compile()
     plan = memory.exact(estimate, program, mesh)
     memory.check(plan, mesh, say)
     return Assembly(parts, init, abstract, program, estimate, plan)

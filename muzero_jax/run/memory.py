@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from jax.sharding import Mesh
 
-from muzero_jax import training
+from muzero_jax import building
 from muzero_jax.arithmetic import devices
 from muzero_jax.learning import replay
 from muzero_jax.run import library_tasks, memory_parts
@@ -92,7 +92,7 @@ def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Pla
             runtime += SAVING_BYTES // mesh.size
     frame = replay.frame_shapes(state.replay, parts.environment.observation_shape)
     node = memory_parts.node_bytes(config, parts, params)
-    windows = mesh.size * training.micro_batch(config, parts.model, config.optimiser.batch_size // mesh.size)
+    windows = mesh.size * building.micro_batch(config, parts.model, config.optimiser.batch_size // mesh.size)
     gradients = 2 if windows < config.optimiser.batch_size else 1  # of one part, and the sum of those before
     learning = memory_parts.learning_bytes(config, parts.model, params, frame, windows=windows)
     turns = {

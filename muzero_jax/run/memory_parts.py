@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from muzero_jax import training
+from muzero_jax import building
 from muzero_jax.search import loop_free, narrow
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
@@ -88,7 +88,7 @@ def node_bytes(config: Config, parts: Parts, params: Params) -> int:
 
 def batch_bytes(config: Config, frame: Transition) -> int:
     """The windows of one update; of their observations only those that are read."""
-    observations = training.observation_length(config) * tree_bytes(frame.observation)
+    observations = building.observation_length(config) * tree_bytes(frame.observation)
     rest = config.window_length * tree_bytes(frame._replace(observation=None))
     return config.optimiser.batch_size * (observations + rest)
 

@@ -14,8 +14,9 @@ deeper looks at the last node again, as with mctx's `max_depth`, and puts a new 
 trees are the same. On a CPU, where kernels cost little to start, this costs more than it saves (docs/performance.md).
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +39,7 @@ class _Memory(NamedTuple):
     path: Array  # [M, B, D + 1] int32, the nodes from the root to this one; past the last, beyond all nodes
 
 
-def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int) -> Tree:
+def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Array) -> Tree:
     """As `tree.grow`. `rules.below` must take any number of rows at once."""
     num_nodes, num_games = num_simulations + 1, root.value.shape[0]
     games = jnp.arange(num_games)
@@ -51,7 +52,8 @@ def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int) -> Tree
             parent = jnp.where(child == UNVISITED, ROOT, memory.end[child, games])
             action = jnp.where(child == UNVISITED, chosen, memory.action[parent, games])
         with jax.named_scope("expand"):
-            node = expand(action, jax.tree.map(lambda x: x[parent, games], tree.embedding))
+            embedding = jax.tree.map(lambda x: x[parent, games], tree.embedding)
+            node = expand(jax.random.fold_in(key, simulation), action, embedding)
             tree = add(tree, simulation + 1, node, parent, action)
         with jax.named_scope("backup"):
             depth = memory.depth[parent, games] + 1
@@ -67,14 +69,16 @@ def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int) -> Tree
         num_done = len(first_round.action)
         carry = lax.cond(
             first_round.is_known,
-            lambda carry: _simulate_at_once(carry[0], carry[1], first_round.action, expand, rules.below),
+            lambda carry: _simulate_at_once(*carry, first_round.action, partial(expand, key), rules.below),
             lambda carry: lax.fori_loop(0, num_done, simulate, carry),
             carry,
         )
     return lax.fori_loop(num_done, num_simulations, simulate, carry)[0]
 
 
-def _simulate_at_once(tree: Tree, memory: _Memory, action: Array, expand: Expand, rule: Rule) -> tuple[Tree, _Memory]:
+def _simulate_at_once(
+    tree: Tree, memory: _Memory, action: Array, expand: Callable[[Array, Any], Node], rule: Rule
+) -> tuple[Tree, _Memory]:
     """The first W simulations, which take these different actions [W, B] of the root: one call, one write."""
     width, num_games = action.shape
     nodes = jnp.arange(1, width + 1)[:, None]

@@ -14,12 +14,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from muzero_jax.search.policies import masked_logits
 from muzero_jax.search.simulator import Node, Simulator
 from muzero_jax.search.tree import Tree
-from muzero_jax.types import Params, SearchFn, SearchOutput
+from muzero_jax.types import Params, Position, SearchFn, SearchOutput
 
 
 def num_slots(max_children: int | None, num_actions: int) -> int:
@@ -33,15 +33,16 @@ def narrow(make_search: Callable[[Simulator], SearchFn], world: Simulator, slots
     Slots are in the order of their actions, so without `noise` a slot for every action changes nothing.
     """
 
-    def expand(params: Params, slot: Array, embedding: tuple[Any, Array]) -> Node:
+    def expand(params: Params, key: Array, slot: Array, embedding: tuple[Any, Array]) -> Node:
         inner, actions = embedding
-        node = world.expand(params, _entry(actions, slot), inner)
+        node = world.expand(params, key, _entry(actions, slot), inner)
         kept = _highest(node.prior, slots)
         prior = _entries(node.prior, kept)
         return node._replace(prior=prior / prior.sum(-1, keepdims=True), embedding=(node.embedding, kept))
 
-    def search(params: Params, key: Array, observation: Any, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
-        root = world.root(params, observation)
+    def search(params: Params, key: Array, position: Position) -> SearchOutput:
+        legal_action_mask = position.legal_action_mask
+        root = world.root(params, position)
         logits = masked_logits(root.prior, legal_action_mask)
         prior = jax.nn.softmax(logits)
         if noise:
@@ -52,8 +53,8 @@ def narrow(make_search: Callable[[Simulator], SearchFn], world: Simulator, slots
         known = _entries(prior, kept)
         share = known.sum(-1, keepdims=True)
         root = root._replace(prior=known / share, embedding=(root.embedding, kept))
-        narrowed = make_search(Simulator(lambda params, observation: root, expand))
-        found = narrowed(params, key, observation, _entries(legal_action_mask, kept))
+        narrowed = make_search(Simulator(lambda params, position: root, expand))
+        found = narrowed(params, key, position._replace(legal_action_mask=_entries(legal_action_mask, kept)))
         policy = _put(prior, kept, share * found.policy)
         tree = _widen(found.tree, legal_action_mask.shape[-1]) if isinstance(found.tree, Tree) else None
         return SearchOutput(_entry(kept, found.action), policy, found.value, tree)

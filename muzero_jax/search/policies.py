@@ -8,17 +8,16 @@ the noise at the root is drawn otherwise (`dirichlet`).
 
 import math
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from muzero_jax.search import tree as tree_search
 from muzero_jax.search.simulator import Simulator
 from muzero_jax.search.tree import FirstRound, Grow, Row, Rules, first_argmax, over_actions, row_of
-from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput
+from muzero_jax.types import Params, Position, QTransform, SearchFn, SearchOutput
 
 _TINY = float(jnp.finfo(jnp.float32).tiny)
 
@@ -45,10 +44,12 @@ def gumbel_search(
     most_considered = min(max_num_considered_actions, num_simulations)
     table = considered_visits(most_considered, num_simulations)
 
-    def search(params: Params, key: Array, observation: Any, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
-        root = simulator.root(params, observation)
+    def search(params: Params, key: Array, position: Position) -> SearchOutput:
+        legal_action_mask = position.legal_action_mask
+        expand_key, gumbel_key = jax.random.split(key)
+        root = simulator.root(params, position)
         logits = masked_logits(root.prior, legal_action_mask)
-        gumbel = gumbel_scale * jax.random.gumbel(jax.random.split(key)[1], logits.shape) if gumbel_scale else 0.0
+        gumbel = gumbel_scale * jax.random.gumbel(gumbel_key, logits.shape) if gumbel_scale else 0.0
         num_considered = jnp.minimum(most_considered, legal_action_mask.sum(-1))
 
         def choose(row: Row, considered_visit: Array) -> Array:
@@ -66,6 +67,7 @@ def gumbel_search(
                 first_round=_first_round(gumbel + logits, num_considered, min(most_considered, logits.shape[-1])),
             ),
             num_simulations,
+            expand_key,
         )
         row = row_of(tree)
         policy = jax.nn.softmax(_mask(logits + sigma(row), legal_action_mask))
@@ -93,9 +95,10 @@ def puct_search(
     """
     score = partial(puct_scores, pb_c_init=pb_c_init, pb_c_base=pb_c_base)
 
-    def search(params: Params, key: Array, observation: Any, legal_action_mask: Bool[Array, "B A"]) -> SearchOutput:
-        action_key, dirichlet_key, _ = jax.random.split(key, 3)
-        root = simulator.root(params, observation)
+    def search(params: Params, key: Array, position: Position) -> SearchOutput:
+        legal_action_mask = position.legal_action_mask
+        action_key, dirichlet_key, expand_key = jax.random.split(key, 3)
+        root = simulator.root(params, position)
         prior = root.prior
         if dirichlet_fraction:
             noise = dirichlet(dirichlet_key, dirichlet_alpha, prior.shape)
@@ -110,6 +113,7 @@ def puct_search(
                 below=lambda row: first_argmax(score(row)),
             ),
             num_simulations,
+            expand_key,
         )
         policy = tree.visits[0] / num_simulations
         action = first_argmax(policy)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params
+from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params, Position
 
 
 class Node(NamedTuple):
@@ -27,19 +27,21 @@ class Node(NamedTuple):
 class Simulator(NamedTuple):
     """A world to plan in, as pure functions."""
 
-    root: Callable[[Params, Any], Node]  # (params, positions with leading axis [B]) -> their nodes
-    expand: Callable[[Params, Array, Any], Node]  # (params, action [B], embedding) -> the nodes it leads to
+    root: Callable[[Params, Position], Node]  # (params, B positions) -> their nodes
+    expand: Callable[[Params, Array, Array, Any], Node]
+    """(params, key, action [B], embedding) -> the nodes that the actions lead to; the key is what chance draws from"""
 
 
 def learned_model(model: Model, discount: float) -> Simulator:
-    """MuZero: a step of dynamics a node, the environment's constant signed `discount`; positions are observations."""
+    """MuZero: a step of dynamics a node, and the environment's constant signed `discount`."""
 
-    def root(params, observation):
-        output = model.initial_inference(params, observation)
+    def root(params, position):
+        output = model.initial_inference(params, position.observation)
         value = model.to_scalar(output.value_logits)
         return Node(policy(output), value, output.embedding, jnp.zeros_like(value), jnp.zeros_like(value))
 
-    def expand(params, action, embedding):
+    def expand(params, key, action, embedding):
+        del key
         output = model.recurrent_inference(params, embedding, action)
         reward = model.to_scalar(output.reward_logits)
         value = model.to_scalar(output.value_logits)
@@ -49,19 +51,21 @@ def learned_model(model: Model, discount: float) -> Simulator:
 
 
 def true_rules(environment: Environment, model: Model) -> Simulator:
-    """AlphaZero: nodes are the game's own states, illegal actions have no prior at any. Positions are states."""
+    """AlphaZero: nodes are the game's own states; illegal actions have no prior at any, and an ended game no value."""
 
-    def look(params: Params, states: EnvState, reward: Array, discount: Array) -> Node:
-        output = model.initial_inference(params, jax.vmap(environment.observe)(states))
-        prior = policy(output, states.legal_action_mask)
-        return Node(prior, model.to_scalar(output.value_logits), states, reward, discount)
+    def judge(params: Params, states: EnvState) -> tuple[Array, Array]:
+        position = environment.look(states)
+        output = model.initial_inference(params, position.observation)
+        return policy(output, position.legal_action_mask), model.to_scalar(output.value_logits)
 
-    def root(params, states):
-        zeros = jnp.zeros(states.terminated.shape)
-        return look(params, states, zeros, zeros)
+    def root(params, position):
+        prior, value = judge(params, position.state)
+        return Node(prior, value, position.state, jnp.zeros_like(value), jnp.zeros_like(value))
 
-    def expand(params, action, states):
-        return look(params, *jax.vmap(environment.move)(states, action))
+    def expand(params, key, action, states):
+        states, reward, discount, _ = jax.vmap(environment.move)(states, action, jax.random.split(key, len(action)))
+        prior, value = judge(params, states)
+        return Node(prior, jnp.where(discount == 0, 0.0, value), states, reward, discount)
 
     return Simulator(root, expand)
 

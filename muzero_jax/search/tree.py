@@ -55,8 +55,8 @@ Rule = Callable[[Row], Array]
 """Row -> action [B]."""
 RootRule = Callable[[Row, Array], Array]
 """(Row, index of the simulation) -> action [B], legal."""
-Expand = Callable[[Array, Any], Node]
-"""(action [N], embedding of the node that takes it) -> the node that it leads to; N is B, or W B in a first round."""
+Expand = Callable[[Array, Array, Any], Node]
+"""(key, action [N], embedding of the node that takes it) -> the node it leads to; N is B, or W B in a first round."""
 
 
 class FirstRound(NamedTuple):
@@ -74,19 +74,23 @@ class Rules(NamedTuple):
     first_round: FirstRound | None = None  # of use to `loop_free` alone: on a CPU nothing is gained by it
 
 
-Grow = Callable[[Node, Expand, Rules, int], Tree]
+Grow = Callable[[Node, Expand, Rules, int, Array], Tree]
 """What `grow` is, or another way to such trees (`loop_free.grow`)."""
 
 
-def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int) -> Tree:
-    """Runs the simulations (Schrittwieser et al. 2020, appendix B): descend by the rules, expand, back the value up."""
+def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Array) -> Tree:
+    """Runs the simulations (Schrittwieser et al. 2020, appendix B): descend by the rules, expand, back the value up.
+
+    `key` is for the expansions; simulation i gets fold_in(key, i).
+    """
 
     def simulate(simulation: Array, tree: Tree) -> Tree:
         with jax.named_scope("descend"):
             parent, action = _descend(tree, rules.root(row_of(tree), simulation), rules.below)
         with jax.named_scope("expand"):
             games = jnp.arange(action.shape[0])
-            node = expand(action, jax.tree.map(lambda x: x[parent, games], tree.embedding))
+            embedding = jax.tree.map(lambda x: x[parent, games], tree.embedding)
+            node = expand(jax.random.fold_in(key, simulation), action, embedding)
             tree = add(tree, simulation + 1, node, parent, action)
         with jax.named_scope("backup"):
             return _backup(tree, simulation + 1)

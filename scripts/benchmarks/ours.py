@@ -12,11 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax import training
+from muzero_jax import building, training
 from muzero_jax.arithmetic import devices, micro_batches
 from muzero_jax.arithmetic.devices import AXIS, shard_map
 from muzero_jax.learning import learner, replay
 from muzero_jax.learning.self_play import rollout
+from muzero_jax.run.program import make_chunk, make_init, state_specs
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import ActorState, Params, ReplayState, SearchFn, TrainState
@@ -38,7 +39,7 @@ class Positions:
 def search_call(config: Config, positions: Positions) -> Variant:
     """One search of every position."""
     parts = workloads.parts_of(config)
-    search = jax.jit(without_trees(training.make_search(config, parts.environment, parts.model, noise=True)))
+    search = jax.jit(without_trees(building.make_search(config, parts.environment, parts.model, noise=True)))
     arguments = (
         workloads.noisy_params(parts.model),
         jax.random.key(2),
@@ -144,7 +145,7 @@ def filled_state(config: Config, parts: Parts) -> TrainState:
 
 def share_out(state: TrainState, config: Config, parts: Parts, mesh: jax.sharding.Mesh) -> TrainState:
     """A copy of the state as the devices of `mesh` hold it."""
-    shardings = jax.tree.map(lambda x: x.sharding, training.abstract_state(config, parts, mesh))
+    shardings = jax.tree.map(lambda x: x.sharding, make_init(parts, config.seed, mesh).eval_shape())
     return jax.device_put(state, shardings)
 
 
@@ -157,7 +158,7 @@ def learning(config: Config, num_devices: int) -> Variant:
         start_key, update_key = jax.random.split(jax.random.fold_in(key, jax.lax.axis_index(AXIS)))
         return training.learn_from(learner_state, memory, start_key, update_key, config=config, parts=parts)
 
-    specs = training.state_specs()
+    specs = state_specs()
     program = jax.jit(
         shard_map(learn, mesh, (specs.learner, specs.replay, EVERYWHERE), (specs.learner, EVERYWHERE)),
         donate_argnums=0,
@@ -173,10 +174,10 @@ def learning(config: Config, num_devices: int) -> Variant:
 
 
 def iteration(config: Config, num_devices: int) -> Variant:
-    """The run's own program, `training.make_chunk`, on a full ring; the unit is a frame."""
+    """The run's own program, `program.make_chunk`, on a full ring; the unit is a frame."""
     parts = workloads.parts_of(config)
     mesh = devices.make_mesh(num_devices)
-    program = training.make_chunk(config, parts, mesh)
+    program = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk)
     state: dict[str, Any] = {"run": share_out(filled_state(config, parts), config, parts, mesh)}
 
     def run():

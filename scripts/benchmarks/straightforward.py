@@ -30,8 +30,8 @@ class Program:
     def __init__(self, config: Config):
         self.config = config
         self.environment: Environment = make_environment(config.env, board_size=config.board_size)
-        locations = tuple(int(cell) for cell in self.environment.action_location)
-        self.network = Network(config.network, self.environment.num_actions, self.environment.board_shape, locations)
+        locations = tuple(int(cell) for cell in self.environment.board.action_location)
+        self.network = Network(config.network, self.environment.num_actions, self.environment.board.shape, locations)
         self.optimiser = optax.chain(optax.clip_by_global_norm(5.0), optax.adamw(1e-3, weight_decay=1e-4))
         self.play = jax.jit(self._play)
         self.update = jax.jit(self._update)

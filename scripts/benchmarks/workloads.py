@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from muzero_jax import training
-from muzero_jax.games.legal_actions import uniform_legal_action
+from muzero_jax import building
+from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.learning import self_play
 from muzero_jax.storage.config import Config, NetworkConfig, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig
 from muzero_jax.storage.config import TargetConfig as Targets
@@ -127,4 +127,4 @@ def with_engine(config: Config, engine: str, policy: str) -> Config:
 
 def parts_of(config: Config) -> Parts:
     """The config's functions."""
-    return training.make_parts(config)
+    return building.make_parts(config)

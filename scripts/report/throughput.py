@@ -1,6 +1,6 @@
 """Search and gradient steps as a run makes them, compiled ahead of time on one device and on all, and measured.
 
-Both go through the library's own functions: `training.make_parts` for the search, `training.learn_from` (sampling,
+Both go through the library's own functions: `building.make_parts` for the search, `training.learn_from` (sampling,
 symmetries, targets, `learner.update`) for the gradient steps, under the same mesh as a run's.
 """
 
@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from muzero_jax import training
+from muzero_jax import building, training
 from muzero_jax.arithmetic import devices
 from muzero_jax.arithmetic.devices import AXIS, shard_map
+from muzero_jax.run.program import state_specs
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import TrainState
@@ -48,7 +49,7 @@ ONE, ALL, NETWORK_ALONE = "one device", "all devices", "network alone"
 def measure_search(config: Config, games: int, num_devices: int, say: Say) -> Measured:
     """The search of fresh games on one device and on all that divide them, and the network's part of it on one."""
     say(f"{describe(config)}, {games} games")
-    parts = training.make_parts(config)
+    parts = building.make_parts(config)
     params = noisy_params(parts.model)
     states = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(2), games))
     positions = jax.vmap(parts.environment.observe)(states), states.legal_action_mask
@@ -74,7 +75,7 @@ def _compiled_search(parts: Parts, params: Any, positions: tuple, num_devices: i
 def measure_learner(config: Config, num_devices: int, say: Say) -> Measured:
     """One iteration's gradient steps from a filled ring, on one device and on all."""
     say(describe(config))
-    parts = training.make_parts(config)
+    parts = building.make_parts(config)
     state = filled_state(config, parts)
     programs = {ONE: _compiled_learner(config, parts, state, devices.make_mesh(1))}
     count = devices.largest_divisor(num_devices, *config.shared_sizes)
@@ -87,7 +88,7 @@ def measure_learner(config: Config, num_devices: int, say: Say) -> Measured:
 
 
 def _compiled_learner(config: Config, parts: Parts, state: TrainState, mesh: Mesh):
-    specs = training.state_specs()
+    specs = state_specs()
     state = share_out(state, config, parts, mesh)
     learn = shard_map(
         partial(training.learn_from, config=config, parts=parts),

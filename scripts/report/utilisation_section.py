@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import jax
 
-from muzero_jax import training
+from muzero_jax import building
 from muzero_jax.arithmetic import bfloat16_products, precision
 from muzero_jax.arithmetic.devices import format_bytes
 from muzero_jax.storage.config import Config
@@ -31,7 +31,7 @@ class Work:
     """Operations of a config's parts by direct count of the networks' products."""
 
     def __init__(self, config: Config):
-        model = training.make_parts(config).model
+        model = building.make_parts(config).model
         params = jax.eval_shape(model.init, jax.random.key(0))
         self.initial, self.recurrent = inference_flops(params, config.board_size or 0)
         self._config = config

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import training
+from muzero_jax import building
 from muzero_jax.arithmetic import bfloat16_products, devices
+from muzero_jax.run.program import make_chunk, make_init
 from tests.reference import tiny_run
 
 
@@ -108,10 +109,10 @@ def test_a_run_learns_on_two_devices(kind, checkpoint_unroll):
     optimiser = replace(tiny_run.CONFIG.optimiser, **learning)
     replay = replace(tiny_run.CONFIG.replay, min_frames=1, replay_length=8)
     config = replace(tiny_run.CONFIG, network=network, optimiser=optimiser, replay=replay)
-    parts, mesh = training.make_parts(config), tiny_run.mesh()
-    state = training.make_init(config, parts, mesh)()
+    parts, mesh = building.make_parts(config), tiny_run.mesh()
+    state = make_init(parts, config.seed, mesh)()
     before = jax.device_get(state.learner.params)
-    state, metrics = training.make_chunk(config, parts, mesh)(state)
+    state, metrics = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk)(state)
     assert metrics["train/updates"].sum() > 0
     for leaf in jax.tree.leaves((metrics, state.learner.params)):
         assert np.isfinite(leaf).all()

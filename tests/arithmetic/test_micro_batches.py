@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import training
+from muzero_jax import building
 from muzero_jax.arithmetic import micro_batches
 from muzero_jax.games.environment import make_environment
 from muzero_jax.networks.model import make_model
@@ -60,7 +60,7 @@ def test_parts_are_for_towers_unless_a_flag_asks_for_them(network, optimiser, ex
         network=NetworkConfig(**({"width": 64} | network)),
         optimiser=OptimiserConfig(**optimiser),
     )
-    assert training.micro_batch(config, training.make_parts(config).model, 128) == expected
+    assert building.micro_batch(config, building.make_parts(config).model, 128) == expected
 
 
 @pytest.mark.parametrize("micro_batch", [1, 3, 6])
@@ -130,7 +130,7 @@ def test_every_search_asks_in_parts_unless_the_network_is_no_tower(
     config = Config(env="hex", board_size=3, search=SearchConfig(num_simulations=2, max_num_considered_actions=2))
     asked = []
     model = spied(model._replace(layer_bytes=layer_bytes), asked)
-    search = training.make_search(config, environment, model, noise=False, true_rules=true_rules)
+    search = building.make_search(config, environment, model, noise=False, true_rules=true_rules)
     states = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 24))
     positions = states if true_rules else jax.vmap(environment.observe)(states)
     params = jax.eval_shape(model.init, jax.random.key(0))

@@ -19,7 +19,7 @@ def make_replay(environment):
     """`position(actions)`: the state after them."""
 
     def play(state, action):
-        moved = environment.move(state, jnp.maximum(action, 0))[0]
+        moved = environment.move(state, jnp.maximum(action, 0)).state
         return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), moved, state), None
 
     replay = jax.jit(lambda actions: jax.lax.scan(play, environment.init(jax.random.key(0)), actions)[0])
@@ -257,5 +257,5 @@ def test_a_games_rules_work_without_the_observation(name):
     environment = make_environment(name)
     fresh = jax.eval_shape(environment.init, jax.random.key(0))
     blind = fresh.replace(observation=jax.ShapeDtypeStruct((0,), jnp.float32))
-    moved, _, _ = jax.eval_shape(environment.move, blind, jnp.int32(0))
+    moved = jax.eval_shape(environment.move, blind, jnp.int32(0)).state
     assert jax.tree.map(jnp.shape, moved) == jax.tree.map(jnp.shape, fresh)

@@ -9,7 +9,8 @@ import numpy as np
 import pgx
 import pytest
 
-from muzero_jax.games.environment import GAMES, make_environment, make_move, with_reset
+from muzero_jax.games.environment import GAMES, make_environment, make_move
+from muzero_jax.learning import self_play
 from tests.reference.games import MOVES, environment_of, moves_of, random_games
 
 BIG_GAMES = [pytest.param(name, marks=pytest.mark.slow) for name in ("chess", "shogi")]
@@ -70,6 +71,7 @@ class CountingState(NamedTuple):
     count: jax.Array
     rewards: jax.Array
     terminated: jax.Array
+    truncated: jax.Array | bool = False
 
     @property
     def current_player(self):
@@ -83,7 +85,8 @@ class CountingGame:
         return CountingState(jnp.int32(0), jnp.zeros(2), jnp.bool_(False))
 
     @staticmethod
-    def step(state, action):
+    def step(state, action, key):
+        del key
         ended = state.count == 3
         rewards = jnp.where(ended, jnp.where(jnp.arange(2) == state.current_player, 0.5, -0.5), 0.0)
         return CountingState(state.count + action, rewards, ended)
@@ -92,30 +95,32 @@ class CountingGame:
 def test_discount_is_positive_where_the_same_player_moves_again():
     move, state, rewards, discounts = make_move(CountingGame.step, gamma=0.5), CountingGame.init(None), [], []
     for _ in range(4):
-        state, reward, discount = move(state, jnp.int32(1))
+        state, reward, discount, _ = move(state, jnp.int32(1))
         rewards.append(float(reward))
         discounts.append(float(discount))
     assert discounts == [0.5, -0.5, 0.5, 0.0]
     assert rewards == [0.0, 0.0, 0.0, 0.5]
 
 
-def test_reward_and_discount_are_the_ended_games_and_the_state_is_the_next_games():
-    step = with_reset(make_move(CountingGame.step, gamma=1.0), CountingGame.init)
-    state, reward, discount = step(
-        CountingState(jnp.int32(3), jnp.zeros(2), jnp.bool_(False)), jnp.int32(1), jax.random.key(0)
-    )
-    assert (float(reward), float(discount)) == (0.5, 0.0)
-    assert (int(state.count), bool(state.terminated), state.rewards.tolist()) == (0, False, [0.0, 0.0])
+@pytest.mark.parametrize("by_the_rules", [True, False])
+def test_an_episode_ends_by_the_rules_with_discount_0_and_by_a_time_limit_with_its_own(by_the_rules):
+    def play(state, action, key):
+        del action, key
+        return state._replace(terminated=jnp.bool_(by_the_rules), truncated=jnp.bool_(not by_the_rules))
+
+    step = make_move(play, gamma=0.5)(CountingGame.init(None), jnp.int32(0))
+    assert step.is_last and float(step.discount) == (0.0 if by_the_rules else 0.5)
 
 
 @pytest.fixture(scope="module")
 def auto_reset_games():
     """Twelve games of tic-tac-toe at once, always on the first free cell, 40 frames long."""
     environment = environment_of("tic_tac_toe")
+    step = jax.vmap(self_play.with_reset(environment))
 
     def frame(state, reset_key):
         action = jnp.argmax(state.legal_action_mask, axis=1)
-        after, reward, discount = jax.vmap(environment.step)(state, action, jax.random.split(reset_key, 12))
+        after, reward, discount, _ = step(state, action, jax.random.split(reset_key, 12))
         return after, (state, jax.vmap(environment.observe)(state), reward, discount)
 
     @jax.jit
@@ -150,7 +155,7 @@ def test_the_first_player_is_drawn_anew_for_every_game(auto_reset_games):
 @pytest.mark.parametrize("name", PLACEMENT_GAMES)
 def test_the_cell_of_an_action_is_empty_before_it_and_holds_the_movers_stone_after(name):
     moves = moves_of(name)
-    location = np.asarray(environment_of(name).action_location)[moves.action]
+    location = np.asarray(environment_of(name).board.action_location)[moves.action]
     before, after = (
         view.reshape(len(location), -1, view.shape[-1]) for view in (moves.observation, moves.next_observation)
     )
@@ -163,7 +168,7 @@ def test_the_cell_of_an_action_is_empty_before_it_and_holds_the_movers_stone_aft
 
 def test_a_column_of_connect_four_lies_at_its_top_cell():
     moves = moves_of("connect_four")
-    assert environment_of("connect_four").action_location.tolist() == list(range(7))
+    assert environment_of("connect_four").board.action_location.tolist() == list(range(7))
     grown = moves.next_observation[..., 1].sum(axis=1) - moves.observation[..., 0].sum(axis=1)
     np.testing.assert_array_equal(np.argmax(grown, axis=1), moves.action)
 
@@ -200,26 +205,26 @@ def squares_of_labels(name, num_actions):
 @pytest.mark.parametrize("name", PIECE_GAMES)
 def test_the_cell_of_a_piece_move_is_where_the_observation_shows_the_square_of_its_label(name):
     environment = environment_of(name)
-    height, width = environment.board_shape
+    height, width = environment.board.shape
     states, plane = lone_pieces(name, height * width)
     game = pgx.make(name)
     observation = jax.jit(jax.vmap(game.observe))(states)
     cell_of_square = np.argmax(np.asarray(observation)[..., plane].reshape(height * width, -1), axis=1)
     assert len(set(cell_of_square)) == height * width
     squares = np.asarray(squares_of_labels(name, environment.num_actions))
-    np.testing.assert_array_equal(environment.action_location, cell_of_square[squares])
+    np.testing.assert_array_equal(environment.board.action_location, cell_of_square[squares])
 
 
 @pytest.mark.parametrize("name", [name for name in GAMES if name not in ("chess", "shogi")] + BIG_GAMES)
 def test_the_record_of_every_game_fits_its_states(name):
     environment = environment_of(name)
     state = jax.eval_shape(environment.init, jax.random.key(0))
-    height, width = environment.board_shape
+    height, width = environment.board.shape
     assert state.observation.shape == environment.observation_shape == (height, width, environment.observation_shape[2])
-    assert state.legal_action_mask.shape == (environment.num_actions,) == environment.action_location.shape
+    assert state.legal_action_mask.shape == (environment.num_actions,) == environment.board.action_location.shape
     assert (environment.num_players, environment.discount) == (2, -1.0)
-    assert environment.symmetries.observation_permutation.shape[1] == np.prod(environment.observation_shape)
-    assert -1 <= environment.action_location.min() <= environment.action_location.max() < height * width
+    assert environment.board.symmetries.observation_permutation.shape[1] == np.prod(environment.observation_shape)
+    assert -1 <= environment.board.action_location.min() <= environment.board.action_location.max() < height * width
 
 
 def test_the_constant_discount_is_minus_gamma():
@@ -227,7 +232,7 @@ def test_the_constant_discount_is_minus_gamma():
 
 
 def test_hex_has_11_cells_a_side_unless_told():
-    assert make_environment("hex").board_shape == (11, 11)
+    assert make_environment("hex").board.shape == (11, 11)
     assert make_environment("hex", board_size=4).num_actions == 17
 
 

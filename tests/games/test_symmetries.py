@@ -11,7 +11,7 @@ from tests.reference.games import MOVES, environment_of, random_games
 
 def images(name, transform, leaves):
     """All symmetric images [T, games, symmetries, ...] of leaves [T, games, ...]."""
-    symmetries = environment_of(name).symmetries
+    symmetries = environment_of(name).board.symmetries
     indices = jnp.arange(len(symmetries.action_permutation))
     one = jax.vmap(transform, in_axes=(None, 0, None))
     return np.asarray(jax.jit(jax.vmap(jax.vmap(one, (None, None, 0)), (None, None, 0)))(symmetries, indices, leaves))
@@ -41,7 +41,9 @@ def test_the_symmetric_games_reach_the_cases_that_matter():
     ("name", "number"), [("tic_tac_toe", 8), ("othello", 8), ("go_9x9", 8), ("hex", 4), ("connect_four", 2)]
 )
 def test_symmetries_are_distinct_permutations_that_start_with_the_identity(name, number):
-    observation_permutation, observation_flip, action_permutation = map(np.asarray, environment_of(name).symmetries)
+    observation_permutation, observation_flip, action_permutation = map(
+        np.asarray, environment_of(name).board.symmetries
+    )
     assert len(action_permutation) == len(np.unique(observation_permutation, axis=0)) == number
     for permutation in (observation_permutation, action_permutation):
         np.testing.assert_array_equal(permutation[0], np.arange(permutation.shape[1]))
@@ -51,7 +53,7 @@ def test_symmetries_are_distinct_permutations_that_start_with_the_identity(name,
 
 def test_hex_turns_by_180_degrees_and_transposes_with_the_colors_swapped():
     """Worked on 2x2 (cells 0 1 / 2 3, action 4 swaps): an own stone on 1, white to move, who may swap."""
-    symmetries = make_environment("hex", board_size=2).symmetries
+    symmetries = make_environment("hex", board_size=2).board.symmetries
     observation = np.zeros((2, 2, 4), bool)
     observation[0, 1, 0] = True
     observation[..., 2:] = True

@@ -8,11 +8,11 @@ import numpy as np
 import optax
 import pytest
 
-from muzero_jax.learning import learner, targets
-from muzero_jax.learning.losses import LossWeights, muzero_loss
+from muzero_jax.learning import learner, losses, targets
+from muzero_jax.learning.losses import Term
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.types import Batch, LearnerState
+from muzero_jax.types import LearnerState
 from tests.reference.models import BOARD, make_tanh_model
 from tests.reference.windows import random_window
 
@@ -20,14 +20,31 @@ N, K = 8, 2
 MODEL = make_tanh_model()
 OPTIMISER = learner.make_optimiser(optax.constant_schedule(0.01), weight_decay=0.0, max_gradient_norm=5.0)
 DESCENT = optax.sgd(0.1)  # a step in proportion to the gradient shows more than Adam's, and compiles sooner
-LOSS = partial(muzero_loss, weights=LossWeights(reconstruction=0.5))
-update = partial(learner.update, model=MODEL, optimiser=DESCENT, loss=LOSS)
+
+
+def make_loss(model, reconstruction=0.0):
+    """MuZero's losses with weight 1, and the reconstruction's."""
+    terms = [
+        Term("reward", partial(losses.reward_loss, scalar_loss=model.scalar_loss), 1.0),
+        Term("value", partial(losses.value_loss, scalar_loss=model.scalar_loss), 1.0),
+        Term("policy", losses.policy_loss, 1.0),
+        Term("reconstruction", losses.reconstruction_loss, reconstruction),
+    ]
+
+    def loss(params, batch):
+        outputs = losses.unroll(model, params, batch, reconstruct=reconstruction > 0)
+        return losses.total(outputs, batch, terms if reconstruction else terms[:3])
+
+    return loss
+
+
+update = partial(learner.update, optimiser=DESCENT, loss=make_loss(MODEL, reconstruction=0.5))
 
 
 def make_batch(num_windows, num_actions=3, observation_shape=(2,)):
     window = random_window(0, num_windows, K + 3, num_actions, observation_shape)
-    make = jax.jit(partial(targets.make, unroll_steps=K, td_steps=2, td_lambda=1.0, stop_at_exploration=True))
-    return Batch(window.observation, window.legal_action_mask[:, 0], window.action[:, :K], make(window))
+    make = partial(targets.make_batch, unroll_steps=K, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
+    return jax.jit(make)(window, jax.random.key(0))
 
 
 def assert_trees_close(one, other, **tolerance):
@@ -151,11 +168,7 @@ def test_only_the_first_frames_observation_is_encoded_and_once(state, batch):
         return MODEL.initial_inference(params, observation)
 
     batch = batch._replace(observation=batch.observation[:, :1])  # what `replay.gather` reads
-    step = partial(
-        update,
-        model=MODEL._replace(initial_inference=initial_inference),
-        loss=partial(muzero_loss, weights=LossWeights()),
-    )
+    step = partial(update, loss=make_loss(MODEL._replace(initial_inference=initial_inference)))
     jax.eval_shape(step, state, batch)
     assert set(encoded) == {(N, 2)} and len(encoded) == 1
 
@@ -174,9 +187,7 @@ def overfitted():
     )
     batch = make_batch(4, BOARD.num_actions, BOARD.observation_shape)
     batch = batch._replace(observation=batch.observation > 0.5)
-    step = partial(
-        update, model=model, optimiser=OPTIMISER, loss=partial(muzero_loss, weights=LossWeights(reconstruction=1.0))
-    )
+    step = partial(update, optimiser=OPTIMISER, loss=make_loss(model, reconstruction=1.0))
 
     @jax.jit
     def run(key):

@@ -9,23 +9,37 @@ import optax
 import pytest
 
 from muzero_jax.learning import losses, targets
-from muzero_jax.learning.losses import LossWeights
+from muzero_jax.learning.losses import Term
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.types import Model, NetworkOutput, Targets
+from muzero_jax.types import Batch, Model, NetworkOutput, Targets
 from tests.reference import losses as reference
 from tests.reference.models import BOARD, make_tanh_model
 from tests.reference.windows import random_window
 
 N, K, A = 6, 3, 3
 MODEL = make_tanh_model()
-WEIGHTS = LossWeights(reward=3.0, value=0.5, policy=2.0, reconstruction=0.25)
+WEIGHTS = {"reward": 3.0, "value": 0.5, "policy": 2.0, "root_value": 0.0, "reconstruction": 0.25}
+
+
+def loss_of(params, batch, model=MODEL, weights=WEIGHTS, checkpoint=False):
+    """The losses that `weights` names, of a batch."""
+    named = {
+        "reward": partial(losses.reward_loss, scalar_loss=model.scalar_loss),
+        "value": partial(losses.value_loss, scalar_loss=model.scalar_loss),
+        "policy": losses.policy_loss,
+        "root_value": partial(losses.root_value_loss, scalar_loss=model.scalar_loss),
+        "reconstruction": losses.reconstruction_loss,
+    }
+    outputs = losses.unroll(model, params, batch, reconstruct="reconstruction" in weights, checkpoint=checkpoint)
+    return losses.total(outputs, batch, [Term(name, named[name], weight) for name, weight in weights.items()])
 
 
 @jax.jit
-def loss_and_gradient(params, observation, legal_action_mask, actions, wanted):
-    inputs = (MODEL, observation, legal_action_mask, actions, wanted)
-    return jax.value_and_grad(losses.muzero_loss, has_aux=True)(params, *inputs, weights=WEIGHTS)
+def loss_and_gradient(params, observation, legal_action_mask, actions, wanted, weight=None):
+    weight = jnp.ones(len(actions)) if weight is None else weight
+    batch = Batch(observation, legal_action_mask, actions, wanted, weight)
+    return jax.value_and_grad(loss_of, has_aux=True)(params, batch)
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +77,16 @@ def line_targets(value, reward=None):
         value=jnp.array([value]),
         policy=jnp.full((1, unroll_steps + 1, A), 1 / A),
         policy_mask=jnp.ones((1, unroll_steps + 1)),
+        mask=jnp.ones((1, unroll_steps + 1)),
     )
 
 
 @jax.jit
 def line_loss(params, wanted):
     actions = jnp.zeros(wanted.reward.shape, jnp.int32)
-    inputs = (line_model(), jnp.ones((1, 1, 1)), jnp.ones((1, A), bool), actions, wanted)
-    return losses.muzero_loss(params, *inputs, weights=LossWeights())
+    batch = Batch(jnp.ones((1, 1, 1)), jnp.ones((1, A), bool), actions, wanted, jnp.ones(1))
+    weights = {"reward": 1.0, "value": 1.0, "policy": 1.0, "root_value": 0.0}
+    return loss_of(params, batch, line_model(), weights)
 
 
 # --- the whole --------------------------------------------------------------------------------------------------------
@@ -148,10 +164,9 @@ def test_every_parameter_gets_a_finite_gradient(batch):
 
 def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
     params, *inputs = batch
-    loss = partial(losses.muzero_loss, weights=WEIGHTS, checkpoint_unroll=True)
-    (_, metrics), gradient = jax.jit(jax.value_and_grad(lambda params: loss(params, MODEL, *inputs), has_aux=True))(
-        params
-    )
+    windows = Batch(*inputs, jnp.ones(N))
+    loss = partial(loss_of, checkpoint=True)
+    (_, metrics), gradient = jax.jit(jax.value_and_grad(loss, has_aux=True))(params, windows)
     (_, expected_metrics), expected = loss_and_gradient(*batch)
     for x, y in zip(jax.tree.leaves((metrics, gradient)), jax.tree.leaves((expected_metrics, expected)), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-7)
@@ -163,15 +178,15 @@ def test_a_checkpointed_unroll_needs_less_memory_for_its_gradient():
         BOARD, Support(-1.0, 1.0, 3), kind="tower", width=8, num_blocks=1, activation="relu", compute_dtype="float32"
     )
     window = random_window(0, 32, 8, BOARD.num_actions, BOARD.observation_shape)
-    wanted = jax.eval_shape(
-        partial(targets.make, unroll_steps=5, td_steps=2, td_lambda=1.0, stop_at_exploration=True), window
-    )
-    inputs = window.observation, window.legal_action_mask[:, 0], window.action[:, :5], wanted
+    make_batch = partial(targets.make_batch, unroll_steps=5, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
+    windows = jax.eval_shape(make_batch, window, jax.random.key(0))
 
-    def bytes_needed(checkpoint_unroll):
-        loss = partial(losses.muzero_loss, weights=LossWeights(), checkpoint_unroll=checkpoint_unroll)
-        gradient = jax.jit(jax.grad(lambda params, *inputs: loss(params, model, *inputs), has_aux=True))
-        lowered = gradient.lower(jax.eval_shape(model.init, jax.random.key(0)), *inputs)
+    def bytes_needed(checkpoint):
+        weights = {"reward": 1.0, "value": 1.0, "policy": 1.0}
+        gradient = jax.jit(
+            jax.grad(partial(loss_of, model=model, weights=weights, checkpoint=checkpoint), has_aux=True)
+        )
+        lowered = gradient.lower(jax.eval_shape(model.init, jax.random.key(0)), windows)
         program = lowered.compile({"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True})  # type: ignore
         return program.memory_analysis().temp_size_in_bytes  # type: ignore
 
@@ -217,18 +232,42 @@ def test_policies_past_the_end_teach_nothing(batch):
         np.testing.assert_array_equal(x, y)
 
 
+def test_nothing_past_a_time_limit_is_learned_from_and_everything_before_it_is(batch):
+    """Row 39 of the pitfalls: an end by the rules teaches zeros, a time limit nothing at all."""
+    params, observation, legal, actions, wanted = batch
+    mask = jnp.ones((N, K + 1)).at[0, 2:].set(0.0)
+    wanted = wanted._replace(mask=mask, policy_mask=wanted.policy_mask * mask)
+    beyond = wanted._replace(value=wanted.value.at[0, 2:].set(0.9), reward=wanted.reward.at[0, 2:].set(0.9))
+    before = wanted._replace(value=wanted.value.at[0, 1].set(0.9))
+    one, same, other = (
+        loss_and_gradient(params, observation, legal, actions, targets)[0][0] for targets in (wanted, beyond, before)
+    )
+    assert one == same and one != other
+
+
+def test_a_windows_weight_counts_in_every_loss(batch):
+    """The mean over windows of weight times loss: weights 2 and 0 are a batch without the windows of weight 0."""
+    params, *inputs = batch
+    weight = jnp.array([2.0, 0.0] * (N // 2))
+    kept = jax.tree.map(lambda x: x[::2], tuple(inputs))
+    (_, weighted), gradient = loss_and_gradient(params, *inputs, weight)
+    (_, alone), expected = loss_and_gradient(params, *kept)
+    for x, y in zip(jax.tree.leaves((weighted, gradient)), jax.tree.leaves((alone, expected)), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
+
+
 # --- the policy's part ------------------------------------------------------------------------------------------------
 
 
 def test_policy_loss_is_0_for_the_target_itself_and_ln_of_the_odds_for_a_uniform_guess():
     target = jnp.array([[0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
-    policy_loss = partial(losses.policy_loss, target=target, mask=jnp.ones(2))
-    np.testing.assert_allclose(policy_loss(jnp.log(target)), 0, atol=1e-6)  # logits of -inf included
-    np.testing.assert_allclose(policy_loss(jnp.zeros((2, 4))), np.log([2.0, 4.0]), rtol=1e-6)
+    cross_entropy = partial(losses.cross_entropy, target=target)
+    np.testing.assert_allclose(cross_entropy(jnp.log(target)), 0, atol=1e-6)  # logits of -inf included
+    np.testing.assert_allclose(cross_entropy(jnp.zeros((2, 4))), np.log([2.0, 4.0]), rtol=1e-6)
 
 
 def test_policy_loss_is_taken_in_float32():
-    loss = losses.policy_loss(jnp.zeros((1, 4), jnp.bfloat16), jnp.full((1, 4), 0.25), jnp.ones(1))
+    loss = losses.cross_entropy(jnp.zeros((1, 4), jnp.bfloat16), jnp.full((1, 4), 0.25))
     assert loss.dtype == jnp.float32
 
 

@@ -17,10 +17,11 @@ from tests.reference.windows import random_window
 N, L, A, FRAMES = 5, 7, 3, 3
 
 
-def reading_search(params, key, observation, legal_action_mask):
+def reading_search(params, key, position):
     """Its answer names the position asked about: value = weight * observation, policy = uniform over legal actions."""
     del key
-    policy = legal_action_mask / legal_action_mask.sum(axis=-1, keepdims=True)
+    legal, observation = position.legal_action_mask, position.observation
+    policy = legal / legal.sum(axis=-1, keepdims=True)
     return SearchOutput(jnp.zeros(len(observation), jnp.int32), policy, params * observation[:, 0])
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.evaluation.opponents import uniform_legal_action
+from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play
 from muzero_jax.types import SearchOutput
@@ -17,11 +17,11 @@ TIC_TAC_TOE = make_environment("tic_tac_toe")
 NUM_ENVS, LENGTH = 6, 24
 
 
-def random_search(params, key, observation, legal_action_mask):
+def random_search(params, key, position):
     """Any legal move; the policy and the value say which call it was, to be found again in the trajectory."""
-    action = uniform_legal_action(key, legal_action_mask)
-    policy = jax.nn.one_hot(action, legal_action_mask.shape[-1])
-    return SearchOutput(action, policy, params * jnp.ones(len(observation)))
+    action = uniform_legal_action(key, position.legal_action_mask)
+    policy = jax.nn.one_hot(action, position.legal_action_mask.shape[-1])
+    return SearchOutput(action, policy, params * jnp.ones(len(action)))
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,7 @@ def test_leaves_are_time_major_and_keep_the_games_types(trajectory):
         "action": ((), np.int32),
         "reward": ((), np.float32),
         "discount": ((), np.float32),
+        "is_last": ((), bool),
         "search_policy": ((9,), np.float32),
         "search_value": ((), np.float32),
         "explored": ((), bool),
@@ -80,6 +81,7 @@ def test_reward_and_discount_are_from_before_the_reset(trajectory, game):
     for frame, _, reward, over in replay(trajectory, game):
         assert trajectory.reward[frame, game] == reward
         assert trajectory.discount[frame, game] == (0 if over else -1)
+        assert trajectory.is_last[frame, game] == over
 
 
 def test_every_game_ended_more_than_once_so_that_resets_were_tested(trajectory):

@@ -194,3 +194,31 @@ def test_actions_of_a_game_that_goes_on_do_not_depend_on_the_key():
     for seed in (0, 1):
         actions = unroll_actions(window, jax.random.key(seed), unroll_steps=K)
         np.testing.assert_array_equal(actions, window.action[:, :K])
+
+
+# --- time limits ------------------------------------------------------------------------------------------------------
+
+
+def cut(after, moves=6):
+    """A window of a game for one player with reward 1 a move, cut off by a time limit after some moves; values 5."""
+    window = one_game([1.0] * moves, [0.5] * moves, search_value=[5.0] * moves)
+    return window._replace(is_last=window.is_last.at[0, after - 1].set(True))
+
+
+def test_a_return_that_reaches_a_time_limit_bootstraps_from_the_last_position_that_was_searched():
+    """Cut after three moves: G_2 = nu_2 = 5, G_1 = 1 + 5 / 2, G_0 = 1 + 3.5 / 2; an end by the rules has no 5."""
+    found = monte_carlo(cut(after=3))
+    np.testing.assert_allclose(found.value[0, :3], [2.75, 3.5, 5.0])
+    ended = monte_carlo(one_game([1.0] * 3, [0.5, 0.5, 0.0], search_value=[5.0] * 3))
+    np.testing.assert_allclose(ended.value[0, :3], [1.75, 1.5, 1.0])
+
+
+def test_past_a_time_limit_everything_is_masked_and_past_an_end_only_the_policy():
+    found = monte_carlo(cut(after=2))
+    np.testing.assert_array_equal(found.mask[0], [1, 1, 0, 0])
+    np.testing.assert_array_equal(found.policy_mask[0], [1, 1, 0, 0])
+    ended = one_game([1.0] * 2, [0.5, 0.0])
+    ended = ended._replace(is_last=ended.is_last.at[0, 2].set(True))  # the next game is cut, which is not this one's
+    found = monte_carlo(ended)
+    np.testing.assert_array_equal(found.mask[0], [1, 1, 1, 1])
+    np.testing.assert_array_equal(found.policy_mask[0], [1, 1, 0, 0])

@@ -10,7 +10,7 @@ import numpy as np
 import optax
 import pytest
 
-from muzero_jax import training
+from muzero_jax import building
 from muzero_jax.learning import learner, targets
 from muzero_jax.learning.losses import LossWeights, muzero_loss
 from muzero_jax.networks import layers
@@ -183,10 +183,10 @@ START = 2.0**22
 @pytest.fixture(scope="module")
 def run():
     """Five chunks on two devices: the program, states on the host, and metrics of every iteration."""
-    mesh, parts = tiny_run.mesh(), training.make_parts(CONFIG)
-    abstract = training.abstract_state(CONFIG, parts, mesh)
-    program = training.make_chunk(CONFIG, parts, mesh).lower(abstract).compile(QUICKLY)
-    state = training.make_init(CONFIG, parts, mesh)()
+    mesh, parts = tiny_run.mesh(), building.make_parts(CONFIG)
+    abstract = make_init(parts, CONFIG.seed, mesh).eval_shape()
+    program = make_chunk(parts, mesh, num_iterations=CONFIG.iterations_per_chunk).lower(abstract).compile(QUICKLY)
+    state = make_init(parts, CONFIG.seed, mesh)()
     state = jax.device_put(
         state._replace(learner=with_scale(state.learner, START)), jax.tree.map(lambda x: x.sharding, abstract)
     )

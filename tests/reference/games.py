@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import jax
 import jax.numpy as jnp
 
-from muzero_jax.games.environment import make_environment, transform_observation, transform_policy
+from muzero_jax.games.environment import make_environment
+from muzero_jax.learning.symmetries import transform_observation, transform_policy
 
 MOVES = {"tic_tac_toe": 9, "connect_four": 42, "othello": 66, "hex": 26, "go_9x9": 50}
 NUM_GAMES = 6
@@ -36,7 +37,7 @@ def random_games(name):
     The second game of Hex swaps; Go's first begins with one pass, its second ends at once by two.
     """
     environment = environment_of(name)
-    symmetries = environment.symmetries
+    symmetries = environment.board.symmetries
     indices = jnp.arange(len(symmetries.action_permutation))
 
     def one_move(index, state, noise):
@@ -50,7 +51,7 @@ def random_games(name):
         if name in ("go_9x9", "hex"):
             noise = noise.at[:2, -1].add((step < 2) & (step <= jnp.arange(2)))
         for_each_copy = jax.vmap(one_move, in_axes=(0, 0, None))
-        (after, reward, discount), action = jax.vmap(for_each_copy, in_axes=(None, 0, 0))(indices, states, noise)
+        (after, reward, discount, _), action = jax.vmap(for_each_copy, in_axes=(None, 0, 0))(indices, states, noise)
         return after, {
             "observation": states.observation,
             "mask": states.legal_action_mask,

@@ -8,7 +8,7 @@ import numpy as np
 
 from muzero_jax.networks import value_transform
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.types import Environment, Model, NetworkOutput, Symmetries
+from muzero_jax.types import Board, Environment, Model, NetworkOutput, Symmetries
 
 SUPPORT = Support(-1.0, 1.0, 5)
 
@@ -16,15 +16,17 @@ BOARD = Environment(
     name="board",
     init=lambda key: None,
     move=None,  # type: ignore
-    step=None,  # type: ignore
     observe=lambda state: jnp.zeros((3, 3, 2), bool),
+    legal=lambda state: jnp.ones(10, bool),
     num_actions=10,
     observation_shape=(3, 3, 2),
     num_players=2,
     discount=-1.0,
-    board_shape=(3, 3),
-    action_location=jnp.array([*range(9), -1]),
-    symmetries=Symmetries(jnp.arange(18)[None], jnp.zeros((1, 18), bool), jnp.arange(10)[None]),
+    board=Board(
+        shape=(3, 3),
+        action_location=jnp.array([*range(9), -1]),
+        symmetries=Symmetries(jnp.arange(18)[None], jnp.zeros((1, 18), bool), jnp.arange(10)[None]),
+    ),
 )
 """Actions 0 to 8 are cells, 9 is a pass."""
 

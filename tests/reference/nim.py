@@ -6,11 +6,10 @@ makes every move.
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from flax import struct
 
-from muzero_jax.types import Environment, Symmetries
+from muzero_jax.types import Environment, Step
 
 
 @struct.dataclass
@@ -40,32 +39,26 @@ def make_nim(first_heap: int, passes_turn: bool = True) -> Environment:
         del key
         return make_state(jnp.int32(first_heap), jnp.int32(0), passes_turn)
 
-    def move(state, action):
+    def move(state, action, key=None):
+        del key
         over = state.terminated
         stones = jnp.where(over, 0, jnp.maximum(state.stones - action - 1, 0))
         player = jnp.where(over | ~state.passes_turn, state.current_player, 1 - state.current_player)
         wins = ~over & (stones == 0)
         discount = jnp.where(stones == 0, 0.0, jnp.where(state.passes_turn, -1.0, 1.0))
-        return make_state(stones, player, state.passes_turn), wins.astype(jnp.float32), discount
+        moved = make_state(stones, player, state.passes_turn)
+        return Step(moved, wins.astype(jnp.float32), discount, moved.terminated)
 
-    def step(state, action, key):
-        moved, reward, discount = move(state, action)
-        return jax.tree.map(lambda new, old: jnp.where(moved.terminated, new, old), init(key), moved), reward, discount
-
-    identity = Symmetries(jnp.zeros((1, 1), jnp.int32), jnp.zeros((1, 1), bool), jnp.arange(3)[None])
     return Environment(
         name="nim",
         init=init,
         move=move,
-        step=step,
         observe=lambda state: state.observation,
+        legal=lambda state: state.legal_action_mask,
         num_actions=3,
         observation_shape=(1,),
         num_players=2,
         discount=-1.0 if passes_turn else 1.0,
-        board_shape=(1, 1),
-        action_location=jnp.full(3, -1),
-        symmetries=identity,
     )
 
 

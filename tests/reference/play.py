@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from muzero_jax import training
+from muzero_jax import building
 from muzero_jax.play.thinking import Thinker
 from muzero_jax.storage import checkpoint
 from muzero_jax.storage import config as configs
@@ -40,7 +40,7 @@ def save_untrained_run(run_dir, env, board_size=None):
     )
     run_dir.mkdir(parents=True, exist_ok=True)
     (run_dir / "config.json").write_text(configs.to_json(config))
-    params = jax.jit(training.make_parts(config).model.init)(jax.random.key(0))
+    params = jax.jit(building.make_parts(config).model.init)(jax.random.key(0))
     with checkpoint.Checkpointer(run_dir / "checkpoints") as checkpoints:
         checkpoints.save_params(0, params)
     return run_dir

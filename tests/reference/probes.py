@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from muzero_jax.types import Environment, Symmetries
+from muzero_jax.types import Environment, Step
 
 REWARD_1 = 0  # the one move gives 1: value and reward heads, and that they are trained at all
 OBSERVATION = 1  # +1 or -1, as the observation shows: that observations reach the heads, each its own target
@@ -38,8 +38,9 @@ def start(game, key) -> ProbeState:
     return ProbeState(game, observation, jnp.int32(0), jnp.ones(NUM_ACTIONS, bool), jnp.zeros((), bool))
 
 
-def move(state: ProbeState, action):
-    """(state, reward, discount) for who moved."""
+def move(state: ProbeState, action, key=None):
+    """One move; a coin that chance throws would be `key`'s, but the start has thrown it."""
+    del key
     second, coin = state.observation
     is_first_of_two = (state.game == OPPONENT) & ~second
     sign = jnp.array([True, coin, True, action == 1, (action == 1) == coin])[state.game]
@@ -49,27 +50,17 @@ def move(state: ProbeState, action):
         current_player=1 - state.current_player,
         terminated=~is_first_of_two,
     )
-    return moved, reward, jnp.where(is_first_of_two, -1.0, 0.0)
-
-
-def step(state: ProbeState, action, key):
-    """As `move`, then a fresh start of the same game where it ended."""
-    moved, reward, discount = move(state, action)
-    fresh = start(state.game, key)
-    return jax.tree.map(lambda new, old: jnp.where(moved.terminated, new, old), fresh, moved), reward, discount
+    return Step(moved, reward, jnp.where(is_first_of_two, -1.0, 0.0), moved.terminated)
 
 
 PROBES = Environment(
     name="probes",
     init=lambda key: start(jnp.int32(REWARD_1), key),
     move=move,
-    step=step,
     observe=lambda state: state.observation,
+    legal=lambda state: state.legal_action_mask,
     num_actions=NUM_ACTIONS,
     observation_shape=(2,),
     num_players=2,
     discount=-1.0,
-    board_shape=(1, 2),
-    action_location=jnp.full(NUM_ACTIONS, -1),
-    symmetries=Symmetries(jnp.arange(2)[None], jnp.zeros((1, 2), bool), jnp.arange(NUM_ACTIONS)[None]),
 )

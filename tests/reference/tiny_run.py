@@ -8,8 +8,9 @@ import functools
 import jax
 import numpy as np
 
-from muzero_jax import training
+from muzero_jax import building
 from muzero_jax.arithmetic import devices
+from muzero_jax.run import program as programs
 from muzero_jax.storage.config import (
     Config,
     EvaluationConfig,
@@ -45,23 +46,23 @@ def mesh():
 
 @functools.cache
 def parts():
-    return training.make_parts(CONFIG)
+    return building.make_parts(CONFIG)
 
 
 @functools.cache
 def abstract_state():
-    return training.abstract_state(CONFIG, parts(), mesh())
+    return make_init().eval_shape()
 
 
 @functools.cache
 def make_init():
-    return training.make_init(CONFIG, parts(), mesh())
+    return programs.make_init(parts(), CONFIG.seed, mesh())
 
 
 @functools.cache
 def traced():
-    """`training.make_chunk` of the run, traced: `.jaxpr` is the program as text."""
-    return training.make_chunk(CONFIG, parts(), mesh()).trace(abstract_state())
+    """`program.make_chunk` of the run, traced: `.jaxpr` is the program as text."""
+    return programs.make_chunk(parts(), mesh(), num_iterations=CONFIG.iterations_per_chunk).trace(abstract_state())
 
 
 @functools.cache

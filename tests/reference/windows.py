@@ -18,8 +18,10 @@ def make_window(reward, discount, num_actions=3, observation_shape=(2,), **leave
         "search_value": np.zeros(reward.shape, np.float32),
         "explored": np.zeros(reward.shape, bool),
     }
+    discount = np.asarray(discount, np.float32)
+    defaults["is_last"] = discount == 0
     given = {name: np.asarray(leaf, defaults[name].dtype) for name, leaf in leaves.items()}
-    window = Transition(reward=reward, discount=np.asarray(discount, np.float32), **(defaults | given))
+    window = Transition(reward=reward, discount=discount, **(defaults | given))
     return jax.tree.map(jnp.asarray, window)
 
 

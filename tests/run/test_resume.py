@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import training
+from muzero_jax import building, training
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.evaluation import elo
 from muzero_jax.evaluation.arena import Arena
@@ -91,7 +91,7 @@ def test_a_checkpoint_restored_elsewhere_continues_bit_for_bit(unbroken, tmp_pat
         checkpoints.save(4, state)
     del state
     with Checkpointer(tmp_path) as elsewhere:
-        abstract = training.abstract_state(CONFIG, training.make_parts(CONFIG), tiny_run.mesh())
+        abstract = make_init(building.make_parts(CONFIG), CONFIG.seed, tiny_run.mesh()).eval_shape()
         iteration, state = elsewhere.restore_latest(abstract)
     assert iteration == 4
     assert_same(state, unbroken[4])

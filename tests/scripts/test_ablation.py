@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments.command_line import report_errors
-from muzero_jax import training
+from muzero_jax import building
 from muzero_jax.arithmetic import precision
 from muzero_jax.storage.config import NetworkConfig
 from scripts import ablation
@@ -42,7 +42,7 @@ def game(parts, params):
 def test_the_python_tree_is_our_puct_tree_visit_for_visit(parts, params, game):
     actor, _ = workloads.random_play(parts.environment, jax.random.key(1), num_envs=6, length=3)
     observation, legal = actor.env_state.observation, actor.env_state.legal_action_mask
-    search = training.make_search(CONFIG, parts.environment, parts.model, noise=False)
+    search = building.make_search(CONFIG, parts.environment, parts.model, noise=False)
     found = jax.jit(search)(params, jax.random.key(0), observation, legal)
     for i in range(6):
         root = game.search(np.asarray(observation[i], np.float32), np.asarray(legal[i]))

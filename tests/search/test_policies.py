@@ -10,7 +10,7 @@ import pytest
 
 from muzero_jax.search import policies
 from muzero_jax.search.simulator import learned_model
-from muzero_jax.types import QTransform
+from muzero_jax.types import Position, QTransform
 from tests.reference.models import make_tanh_model
 from tests.reference.tabular import TABULAR, make_bandit, make_table, puct_on_a_bandit
 
@@ -49,8 +49,8 @@ both = pytest.mark.parametrize("name", ["gumbel", "puct"])
 def look_at(searches, name, table, states, legal, seed=0):
     """The search of four positions of a table."""
     key = jax.random.key(seed, impl="rbg")  # compiles in a fraction of threefry's time
-    found = searches[name](table, key, jnp.array(states, jnp.int32)[:, None], jnp.array(legal, bool))
-    return jax.device_get(found)
+    position = Position(jnp.array(states, jnp.int32)[:, None], jnp.array(legal, bool), None)
+    return jax.device_get(searches[name](table, key, position))
 
 
 def look(searches, name, table, legal=(1, 1, 1, 1), seed=0):
@@ -205,7 +205,8 @@ def test_every_node_gets_the_environments_discount_and_heads_are_read_as_scalars
         "value": jnp.zeros((4, 5)),
         "reward": jnp.zeros((4, 5)).at[:, 4].set(99.0),
     }
-    output = learned_model(model, -0.9).expand(params, jnp.zeros(2, jnp.int32), jnp.full((2, 4), 9.0))
+    world = learned_model(model, -0.9)
+    output = world.expand(params, jax.random.key(0), jnp.zeros(2, jnp.int32), jnp.full((2, 4), 9.0))
     embedding = output.embedding
     value, reward = model.to_scalar(embedding @ params["value"]), model.to_scalar(embedding @ params["reward"])
     np.testing.assert_allclose(output.value, value, atol=1e-6)

@@ -8,6 +8,7 @@ import pytest
 from muzero_jax.games.environment import make_environment
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
+from muzero_jax.search import mctx_reference, policies
 from muzero_jax.search.simulator import true_rules
 from muzero_jax.types import QTransform
 
@@ -38,16 +39,14 @@ def make_look(engine, kind):
     """The search of `engine` with the true rules, compiled when it is first asked."""
     make, settings = (engine.gumbel_search, GUMBEL) if kind == "gumbel" else (engine.puct_search, PUCT)
     run = jax.jit(make(WORLD, **settings))
-    return lambda states, params=PARAMS: jax.device_get(
-        run(params, jax.random.key(0), states, states.legal_action_mask)
-    )
+    return lambda states, params=PARAMS: jax.device_get(run(params, jax.random.key(0), ENVIRONMENT.look(states)))
 
 
 def after(*actions):
     """The position after some moves, as a batch of one."""
     state = ENVIRONMENT.init(jax.random.key(0))
     for action in actions:
-        state, _, _ = jax.jit(ENVIRONMENT.move)(state, jnp.int32(action))
+        state = jax.jit(ENVIRONMENT.move)(state, jnp.int32(action)).state
     return jax.tree.map(lambda x: x[None], state)
 
 
@@ -58,12 +57,12 @@ def kind(request):
 
 @pytest.fixture(scope="module")
 def look(kind):
-    return make_look(search, kind)
+    return make_look(policies, kind)
 
 
 @pytest.fixture(scope="module")
 def reference(kind):
-    return make_look(mctx_search, kind)
+    return make_look(mctx_reference, kind)
 
 
 def test_without_any_knowledge_search_finds_the_win_and_parries_the_threat(look):
@@ -88,9 +87,12 @@ def test_no_node_of_the_tree_is_an_illegal_move_or_lies_beyond_the_end(look):
 
 def test_a_node_carries_the_rules_reward_and_signed_discount():
     states = after(0, 3, 1, 4)
-    won = WORLD.expand(PARAMS, jnp.array([2]), states)
-    goes_on = WORLD.expand(PARAMS, jnp.array([8]), states)
+    biased = jax.tree.map(lambda x: x + 0.5, PARAMS)
+    assert WORLD.root(biased, ENVIRONMENT.look(states)).value[0] != 0
+    won = WORLD.expand(biased, jax.random.key(0), jnp.array([2]), states)
+    goes_on = WORLD.expand(PARAMS, jax.random.key(0), jnp.array([8]), states)
     assert (won.reward[0], won.discount[0]) == (1, 0)
+    assert won.value[0] == 0  # whatever the network says of a game that is over
     assert (goes_on.reward[0], goes_on.discount[0]) == (0, -1)
     np.testing.assert_allclose(goes_on.prior[0], np.where(goes_on.embedding.legal_action_mask[0], 0.25, 0), atol=1e-6)
 

@@ -14,7 +14,7 @@ from muzero_jax.search import loop_free, narrow, policies
 from muzero_jax.search.engines import ENGINES
 from muzero_jax.search.simulator import learned_model
 from muzero_jax.search.tree import Row, first_argmax, over_actions, row_of
-from muzero_jax.types import QTransform
+from muzero_jax.types import Position, QTransform
 from tests.reference.models import BOARD
 from tests.reference.programs import equations, primitives
 from tests.reference.tabular import TABULAR, Table
@@ -63,19 +63,19 @@ def random_table(generator):
 
 @cache
 def roots(has_illegal_actions):
-    """1,000 roots of a random table, as a search is asked: (table, key, state, legal actions)."""
+    """1,000 roots of a random table, as a search is asked: (table, key, position)."""
     generator = np.random.default_rng(0)
     table = random_table(generator)
     state = generator.integers(0, NUM_STATES, (NUM_ROOTS, 1), dtype=np.int32)
     legal = generator.random((NUM_ROOTS, NUM_ACTIONS)) < (0.6 if has_illegal_actions else 2)
     legal[:, 2] = True
-    return table, jax.random.key(3), jnp.asarray(state), jnp.asarray(legal)
+    return table, jax.random.key(3), Position(jnp.asarray(state), jnp.asarray(legal), None)
 
 
 @cache
 def found_in_tables(kind, engine, has_illegal_actions):
     inputs = roots(has_illegal_actions)
-    return jax.device_get(compiled(kind, engine)(*inputs)), np.asarray(inputs[-1])
+    return jax.device_get(compiled(kind, engine)(*inputs)), np.asarray(inputs[-1].legal_action_mask)
 
 
 @cache
@@ -136,15 +136,16 @@ def test_a_simulation_has_loops_or_none(kind, engine, has_loops):
 def test_without_loops_gumbels_first_round_is_one_call_if_every_game_considers_as_many_actions():
     """In a world that says nothing of a node unless it is asked about four a game at once."""
 
-    def expand(params, action, embedding):
-        node = WORLD.expand(params, action, embedding)
+    def expand(params, key, action, embedding):
+        node = WORLD.expand(params, key, action, embedding)
         is_round = action.shape == (4 * NUM_ROOTS,)
         return node if is_round else node._replace(value=jnp.full_like(node.value, jnp.nan))
 
-    table, key, state, legal = roots(False)
+    table, key, position = roots(False)
     search_fn = jax.jit(gumbel("loop_free", WORLD._replace(expand=expand), num_simulations=4))
-    assert not np.isnan(search_fn(table, key, state, legal).value).any()
-    assert np.isnan(search_fn(table, key, state, legal.at[7, :2].set(False)).value).all()
+    assert not np.isnan(search_fn(table, key, position).value).any()
+    fewer = position._replace(legal_action_mask=position.legal_action_mask.at[7, :2].set(False))
+    assert np.isnan(search_fn(table, key, fewer).value).all()
 
 
 @pytest.mark.parametrize("num_considered", [2, 5, 9])
@@ -152,8 +153,8 @@ def test_without_loops_gumbels_first_round_is_one_call_if_every_game_considers_a
 def test_a_first_round_in_one_call_finds_the_same_trees(num_considered, slots):
     """As many actions as there are and more, few simulations, a narrow tree, no noise, and roots that are all alike."""
     make = partial(gumbel, num_simulations=6, num_considered=num_considered, gumbel_scale=0.0)
-    table, key, state, legal = roots(False)
-    inputs = table, key, state.at[:9].set(0), legal
+    table, key, position = roots(False)
+    inputs = table, key, position._replace(observation=position.observation.at[:9].set(0))
     ours, loop_free = (
         jax.device_get(jax.jit(narrow.narrow(partial(make, engine), WORLD, slots, noise=False))(*inputs))
         for engine in ("own", "loop_free")
@@ -213,10 +214,11 @@ def test_every_engine_can_be_narrowed(kind, engine):
 def test_self_play_with_few_slots_tries_every_legal_action_as_often_as_the_prior_has_it():
     """A network that knows nothing has the same prior for all: 2 slots, shared evenly by the 4 legal actions."""
     table = random_table(np.random.default_rng(0))._replace(policy_logits=np.zeros((NUM_STATES, NUM_ACTIONS)))
-    _, key, state, _ = roots(False)
+    _, key, position = roots(False)
     legal = jnp.ones((NUM_ROOTS, NUM_ACTIONS), bool).at[:, 1].set(False)
     search_fn = narrow.narrow(partial(MAKE["gumbel"], "own"), WORLD, 2, noise=True)
-    kept = np.asarray(jax.jit(search_fn)(table, key, state, legal).tree.prior[0] > 0)
+    found = jax.jit(search_fn)(table, key, position._replace(legal_action_mask=legal))
+    kept = np.asarray(found.tree.prior[0] > 0)
     assert (kept.sum(-1) == 2).all()
     np.testing.assert_allclose(kept.mean(0), [0.5, 0, 0.5, 0.5, 0.5], atol=0.06)
 
@@ -237,7 +239,7 @@ def test_trees_over_a_network_are_mctxs_with_rescaled_values_too():
     params = jax.tree.map(lambda x: jnp.asarray(noise(x.shape), x.dtype), jax.eval_shape(model.init, jax.random.key(0)))
     observation = noise((NUM_ROOTS, *BOARD.observation_shape)) > 0
     legal = jnp.asarray(noise((NUM_ROOTS, BOARD.num_actions)) > -0.5).at[:, 0].set(True)
-    inputs = params, jax.random.key(1), observation, legal
+    inputs = params, jax.random.key(1), Position(jnp.asarray(observation), legal, None)
     assert_same_search(
         *(jax.device_get(jax.jit(gumbel(name, learned_model(model, -1.0), True))(*inputs)) for name in ("own", "mctx"))
     )

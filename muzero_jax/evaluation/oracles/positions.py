@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.evaluation.batches import in_batches
-from muzero_jax.games.legal_actions import uniform_legal_action
 from muzero_jax.types import Environment, EnvState, Params, Player
 
 RANDOM_SHARE = 0.25
@@ -50,7 +50,7 @@ def enumerate_all(environment: Environment) -> Positions:
     @jax.jit
     def moved(states):
         actions = jnp.arange(environment.num_actions)
-        return jax.vmap(lambda state: jax.vmap(lambda action: environment.move(state, action)[0])(actions))(states)
+        return jax.vmap(lambda state: jax.vmap(lambda action: environment.move(state, action).state)(actions))(states)
 
     level = jax.device_get(jax.tree.map(lambda leaf: leaf[None], environment.init(jax.random.key(0))))
     levels = []
@@ -68,7 +68,7 @@ def enumerate_all(environment: Environment) -> Positions:
 def _play(environment: Environment, player: Player, params: Params, key: Array, random_share: np.ndarray) -> EnvState:
     """The states [plies, games, ...] of games in which the given shares of the moves are random; ended games stay."""
     num_games = len(random_share)
-    height, width = environment.board_shape
+    height, width = environment.board.shape
     start_key, play_key = jax.random.split(key)
 
     def one_move(states, move_key):
@@ -76,7 +76,7 @@ def _play(environment: Environment, player: Player, params: Params, key: Array, 
         random_action = uniform_legal_action(random_key, states.legal_action_mask)
         is_random = jax.random.uniform(choice_key, (num_games,)) < random_share
         action = jnp.where(is_random, random_action, player.act(params, player_key, states))
-        return jax.vmap(environment.move)(states, action)[0], states
+        return jax.vmap(environment.move)(states, action).state, states
 
     @jax.jit
     def play(start_keys, move_keys):

@@ -1,0 +1,38 @@
+"""What is learned from, turned by a random symmetry of the game: one game teaches as many as its board has images."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, Shaped
+
+from muzero_jax.types import Batch, Symmetries
+
+
+def transform_observation(symmetries: Symmetries, index: Int[Array, ""], observation: Array) -> Array:
+    """One observation [*obs] under symmetry `index`."""
+    moved = observation.ravel()[symmetries.observation_permutation[index]]
+    return jnp.where(symmetries.observation_flip[index], moved == 0, moved).reshape(observation.shape)
+
+
+def transform_policy(symmetries: Symmetries, index: Int[Array, ""], policy: Shaped[Array, " A"]) -> Shaped[Array, " A"]:
+    """One policy, or legal action mask, under symmetry `index`: new[permutation[a]] = old[a]."""
+    return jnp.zeros_like(policy).at[symmetries.action_permutation[index]].set(policy, unique_indices=True)
+
+
+def turn(batch: Batch, key: Array, *, symmetries: Symmetries) -> Batch:
+    """Turns each window by a symmetry drawn uniformly, the same for all of its frames; values and rewards stay."""
+    index = jax.random.randint(key, batch.actions.shape[:1], 0, symmetries.action_permutation.shape[0])
+
+    def of_windows(transform):
+        return jax.vmap(partial(transform, symmetries))
+
+    def of_frames(transform):
+        return jax.vmap(jax.vmap(partial(transform, symmetries), (None, 0)))
+
+    return batch._replace(
+        observation=of_frames(transform_observation)(index, batch.observation),
+        legal_action_mask=of_windows(transform_policy)(index, batch.legal_action_mask),
+        actions=symmetries.action_permutation[index[:, None], batch.actions],
+        targets=batch.targets._replace(policy=of_frames(transform_policy)(index, batch.targets.policy)),
+    )

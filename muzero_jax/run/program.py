@@ -1,0 +1,53 @@
+"""The one program of a run: `jit(scan(train_iteration))` over a mesh, and the state that it takes and gives back."""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from muzero_jax.arithmetic.devices import AXIS, shard_map
+from muzero_jax.training import Parts, train_iteration
+from muzero_jax.types import ActorState, Init, Metrics, ReplayState, TrainState
+
+_INIT = 2**32 - 1  # folded into the seed for the initial state; iterations fold in 0, 1, 2, ...
+
+
+def init(parts: Parts, seed: int) -> TrainState:
+    """The state of a run before its first iteration."""
+    seed_key = jax.random.key(seed)
+    actor_key, learner_key = jax.random.split(jax.random.fold_in(seed_key, _INIT))
+    actor, learner = parts.init_actor(actor_key), parts.init_learner(learner_key)
+    _, trajectory = jax.eval_shape(parts.rollout, learner.params, actor, actor_key)
+    transition = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), trajectory)
+    return TrainState(actor, learner, parts.init_replay(transition), jnp.int32(0), seed_key)
+
+
+def state_specs() -> TrainState:
+    """How a TrainState lies over the mesh: games and their ring are split, all else is everywhere (a prefix tree)."""
+    everywhere, games = PartitionSpec(), PartitionSpec(AXIS)
+    ring = ReplayState(PartitionSpec(None, AXIS), everywhere, everywhere)  # type: ignore
+    return TrainState(ActorState(games), everywhere, ring, everywhere, everywhere)  # type: ignore
+
+
+def make_init(parts: Parts, seed: int, mesh: Mesh) -> Init:
+    """`init` compiled so that every leaf is made where it will live.
+
+    Its `eval_shape()` has the shapes, dtypes and shardings: what a checkpoint is restored onto and memory is planned
+    from.
+    """
+    specs, structure = jax.tree.flatten(state_specs(), is_leaf=lambda x: isinstance(x, PartitionSpec))
+    shardings = structure.unflatten([NamedSharding(mesh, spec) for spec in specs])
+    return jax.jit(partial(init, parts, seed), out_shardings=shardings)
+
+
+def make_chunk(parts: Parts, mesh: Mesh, *, num_iterations: int) -> Callable[[TrainState], tuple[TrainState, Metrics]]:
+    """The one program: `num_iterations` iterations. The state is donated; metrics are stacked by iteration."""
+    iteration = partial(train_iteration, parts=parts)
+
+    def chunk(state: TrainState):
+        return jax.lax.scan(lambda s, _: iteration(s), state, None, length=num_iterations)
+
+    specs = state_specs()
+    return jax.jit(shard_map(chunk, mesh, (specs,), (specs, PartitionSpec())), donate_argnums=0)

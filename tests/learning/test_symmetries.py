@@ -1,0 +1,73 @@
+"""What a random symmetry does to a batch, image by image."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.games.environment import make_environment
+from muzero_jax.learning.symmetries import turn
+from muzero_jax.types import Batch, Targets
+
+N, FRAMES, K = 64, 3, 2
+
+
+@pytest.fixture(scope="module")
+def hex_batch():
+    """64 random windows on a 3x3 board of Hex, as a batch before and after `turn`, and the board's symmetries."""
+    symmetries = make_environment("hex", board_size=3).board.symmetries
+    generator = np.random.default_rng(0)
+    batch = Batch(
+        observation=generator.random((N, FRAMES, 3, 3, 4)) < 0.5,
+        legal_action_mask=generator.random((N, 10)) < 0.5,
+        actions=generator.integers(0, 10, (N, K)),
+        targets=Targets(
+            reward=generator.normal(size=(N, K)),
+            value=generator.normal(size=(N, K + 1)),
+            policy=generator.random((N, K + 1, 10)),
+            policy_mask=generator.random((N, K + 1)),
+            mask=generator.random((N, K + 1)),
+        ),
+        weight=generator.random(N),
+    )
+    batch = jax.tree.map(jnp.asarray, batch)
+    turned = jax.jit(partial(turn, symmetries=symmetries))(batch, jax.random.key(0))
+    return jax.device_get((batch, turned, symmetries))
+
+
+def image_of(batch, row, index, symmetries):
+    """Observation, legal actions, actions and policies of one window under one symmetry, by the words of `Symmetries`."""
+    permutation, flip = symmetries.observation_permutation[index], symmetries.observation_flip[index]
+    to = symmetries.action_permutation[index]
+    observation = [(frame.ravel()[permutation] ^ flip).reshape(3, 3, 4) for frame in batch.observation[row]]
+    mask, policy = np.empty_like(batch.legal_action_mask[row]), np.empty_like(batch.targets.policy[row])
+    for action in range(10):
+        mask[to[action]] = batch.legal_action_mask[row, action]
+        policy[:, to[action]] = batch.targets.policy[row, :, action]
+    return np.stack(observation), mask, to[batch.actions[row]], policy
+
+
+def test_all_of_a_window_is_turned_by_one_symmetry_and_every_symmetry_occurs(hex_batch):
+    batch, turned, symmetries = hex_batch
+    used = []
+    for row in range(N):
+        found = turned.observation, turned.legal_action_mask, turned.actions, turned.targets.policy
+        images = [image_of(batch, row, index, symmetries) for index in range(4)]
+        matches = [
+            index
+            for index, image in enumerate(images)
+            if all((leaf[row] == wanted).all() for leaf, wanted in zip(found, image, strict=True))
+        ]
+        assert len(matches) == 1, row
+        used += matches
+    assert set(used) == {0, 1, 2, 3}
+
+
+def test_values_rewards_masks_and_weights_stay(hex_batch):
+    batch, turned, _ = hex_batch
+    for name in ("reward", "value", "policy_mask", "mask"):
+        np.testing.assert_array_equal(getattr(turned.targets, name), getattr(batch.targets, name))
+    np.testing.assert_array_equal(turned.weight, batch.weight)
+    assert turned.observation.dtype == bool

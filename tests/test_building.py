@@ -1,0 +1,232 @@
+"""Wiring: each field of a config reaches the function that it is for, and games and networks of one's own fit in."""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax import building, training
+from muzero_jax.arithmetic import devices
+from muzero_jax.games.environment import make_environment
+from muzero_jax.learning import self_play
+from muzero_jax.run.program import init, make_chunk, make_init
+from muzero_jax.types import Batch
+from tests.reference import gamble, tiny_run
+from tests.reference.programs import primitives
+from tests.reference.tiny_run import CONFIG, on_host
+from tests.reference.windows import random_window
+
+OBSERVATION = (3, 3, 2)
+
+
+def changed(group, **fields):
+    """The tiny run's config with other fields in one group."""
+    return replace(CONFIG, **{group: replace(getattr(CONFIG, group), **fields)})
+
+
+@pytest.fixture(scope="module")
+def params():
+    """A network with opinions: fresh heads are zero, and then no key could make a difference."""
+    fresh = tiny_run.parts().model.init(jax.random.key(0))
+    leaves, structure = jax.tree.flatten(fresh)
+    keys = jax.random.split(jax.random.key(1), len(leaves))
+    noisy = [leaf + 0.3 * jax.random.normal(key, leaf.shape) for leaf, key in zip(leaves, keys, strict=True)]
+    return jax.tree.unflatten(structure, noisy)
+
+
+@pytest.fixture(scope="module")
+def window():
+    drawn = random_window(0, 16, CONFIG.window_length, 9, OBSERVATION, gamma=1.0)
+    return drawn._replace(observation=drawn.observation > 0.5)
+
+
+# --- noise ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["gumbel", "puct"])
+def test_self_play_searches_with_noise_and_evaluation_and_play_without(params, policy):
+    """Rows 17 and 18 of the pitfalls: eight keys find one answer, or several."""
+    config = changed("search", policy=policy)
+    environment, model = tiny_run.parts().environment, tiny_run.parts().model
+    position = environment.look(jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 4)))
+
+    def answers(noise):
+        search = jax.jit(building.make_search(config, environment, model, noise=noise))
+        return {tuple(search(params, jax.random.key(seed), position).action.tolist()) for seed in range(8)}
+
+    assert len(answers(noise=False)) == 1 < len(answers(noise=True))
+
+
+def test_reanalyze_searches_without_noise_and_as_large_a_share_as_the_config_says(params, window):
+    parts = building.make_parts(changed("replay", reanalyze_fraction=0.5))
+    refresh = jax.jit(parts.reanalyze)
+    (one, metrics), (other, _) = (jax.device_get(refresh(params, window, jax.random.key(seed))) for seed in (0, 1))
+    np.testing.assert_array_equal(one.search_policy, other.search_policy)
+    np.testing.assert_array_equal(one.search_value, other.search_value)
+    is_fresh = (one.search_value != np.asarray(window.search_value)).all(axis=1)
+    np.testing.assert_array_equal(is_fresh, np.arange(16) < 8)
+    assert metrics["train/stale_value"] > 0
+
+
+def test_a_chunk_with_reanalyze_is_one_program_too():
+    parts = building.make_parts(changed("replay", reanalyze_fraction=0.25))
+    abstract = make_init(parts, 0, tiny_run.mesh()).eval_shape()
+    traced = make_chunk(parts, tiny_run.mesh(), num_iterations=2).trace(abstract)
+    assert not {name for name in primitives(traced.jaxpr.jaxpr) if "callback" in name}
+    _, metrics = traced.out_info
+    assert metrics["train/stale_policy"].shape == (2,)
+
+
+# --- replay and symmetries --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end_weight, share", [(1, 0.25), (1000, 1.0)])
+def test_windows_with_an_end_are_drawn_as_often_as_the_config_says(end_weight, share):
+    """A full ring of games that end every 8 moves: of all windows a quarter see an end in their first 2 moves."""
+    config = changed("replay", end_weight=end_weight)
+    config = replace(config, optimiser=replace(config.optimiser, batch_size=512))
+    parts = building.make_parts(config)
+    ring = on_host(init(tiny_run.parts(), 0).replay)
+    discount = np.where(np.arange(32)[:, None] % 8 == 7, 0.0, -1.0) * np.ones((1, 8))
+    ring = ring._replace(
+        transitions=ring.transitions._replace(discount=jnp.asarray(discount)), num_stored=jnp.int32(32)
+    )
+    draw = jax.vmap(lambda key: parts.draw(key, ring), axis_name=devices.AXIS)
+    slots, _ = draw(jax.random.split(jax.random.key(0), 1))
+    assert slots.shape == (1, CONFIG.optimiser.updates_per_iteration, 512)
+    assert np.isin(np.asarray(slots) % 8, [6, 7]).mean() == pytest.approx(share, abs=0.05)
+
+
+def test_symmetries_are_applied_unless_the_config_says_no(window):
+    key = jax.random.key(0)
+    turning, leaving = (building.make_parts(changed("replay", symmetries=choice)) for choice in (True, False))
+    batch = turning.make_batch(window, key)
+    turned, left = jax.jit(turning.turn)(batch, key), leaving.turn(batch, key)
+    assert left is batch
+    is_turned = (np.asarray(turned.observation) != np.asarray(batch.observation)).reshape(16, -1).any(axis=1)
+    assert 0.6 < is_turned.mean() < 1  # 7 of 8 symmetries turn
+
+
+def test_targets_are_those_of_the_config(window):
+    config = changed("targets", td_lambda=0.5, stop_at_exploration=False)
+    wanted = building.targets.make(window, unroll_steps=2, td_steps=4, td_lambda=0.5, stop_at_exploration=False)
+    found = building.make_parts(config).make_batch(window, jax.random.key(0)).targets
+    jax.tree.map(np.testing.assert_array_equal, found, wanted)
+    other = building.make_parts(CONFIG).make_batch(window, jax.random.key(0)).targets
+    assert (np.asarray(other.value) != np.asarray(found.value)).any()
+
+
+# --- learning ---------------------------------------------------------------------------------------------------------
+
+
+def test_each_loss_has_the_weight_of_its_own_name(params, window):
+    weights = {"reward": 2.0, "value": 3.0, "policy": 5.0, "reconstruction": 7.0}
+    config = changed("optimiser", **{f"{name}_weight": weight for name, weight in weights.items()})
+    parts = building.make_parts(config)
+    batch = parts.make_batch(window, jax.random.key(0))
+    total, metrics = jax.jit(building.build_loss(config, parts.model))(params, batch)
+    parts_of_it = {name: float(metrics[f"train/{name}_loss"]) for name in weights}
+    assert len({round(part, 4) for part in parts_of_it.values()}) == 4
+    np.testing.assert_allclose(total, sum(weights[name] * part for name, part in parts_of_it.items()), rtol=1e-5)
+
+
+def test_only_what_the_losses_ask_for_is_gathered():
+    assert building.observation_length(CONFIG) == 1
+    assert building.observation_length(changed("optimiser", reconstruction_weight=1.0)) == 3
+    assert building.observation_length(changed("replay", reanalyze_fraction=0.1)) == CONFIG.window_length
+
+
+@pytest.mark.parametrize("asked, taken", [(None, 4), (3, 2), (1, 1)])
+def test_the_gradient_is_taken_of_as_many_windows_at_once_as_the_config_says(asked, taken):
+    assert building.micro_batch(changed("optimiser", micro_batch_size=asked), tiny_run.parts().model, 4) == taken
+
+
+# --- searches ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_larger_budget_considers_more_root_actions(params):
+    """PITFALLS 15: 4 of 4 simulations in self-play become 8 at four times the budget, and never more than there are."""
+    parts = tiny_run.parts()
+    position = parts.environment.look(jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 1)))
+    for budget, considered in ((4, 4), (16, 8), (64, 9)):
+        search = building.make_search(CONFIG, parts.environment, parts.model, noise=False, num_simulations=budget)
+        tree = jax.jit(search)(params, jax.random.key(0), position).tree
+        assert (np.asarray(tree.visits[0, 0]) > 0).sum() == considered
+
+
+@pytest.mark.parametrize("true_rules", [False, True])
+@pytest.mark.parametrize("engine", ["own", "loop_free"])
+def test_the_config_says_how_many_children_a_node_keeps(engine, true_rules, params):
+    """Three of nine, also near a game's end, where the rules allow fewer; the policy covers all that is legal."""
+    parts = tiny_run.parts()
+    games = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 2))
+    for action in (0, 3, 1, 4, 8, 2, 6):  # the last two moves are 5 and 7
+        games = jax.vmap(parts.environment.move)(games, jnp.full(2, action)).state
+    config = changed("search", engine=engine, max_children=3)
+    search = building.make_search(config, parts.environment, parts.model, noise=True, true_rules=true_rules)
+    found = jax.device_get(jax.jit(search)(params, jax.random.key(0), parts.environment.look(games)))
+    assert ((found.tree.visits > 0).sum(-1) <= 3).all()
+    np.testing.assert_allclose(found.policy[:, [5, 7]].sum(-1), 1, atol=1e-5)
+    assert np.isin(found.action, [5, 7]).all()
+
+
+def test_self_play_can_search_with_the_true_rules(params):
+    """AlphaZero's self-play: in a tree of the game's own states no node below a legal move is illegal."""
+    environment, model = tiny_run.parts().environment, tiny_run.parts().model
+    search = building.make_search(CONFIG, environment, model, noise=True, true_rules=True)
+    rollout = partial(self_play.rollout, environment=environment, search=search, length=12, exploration=0.0)
+    actor = self_play.init(environment, jax.random.key(0), num_envs=4)
+    _, trajectory = jax.device_get(jax.jit(rollout)(params, actor, jax.random.key(1)))
+    assert trajectory.is_last.any()
+    assert np.take_along_axis(trajectory.legal_action_mask, trajectory.action[..., None], -1).all()
+    np.testing.assert_allclose(trajectory.search_policy.sum(-1), 1, rtol=1e-4)
+
+
+# --- a game of one's own ----------------------------------------------------------------------------------------------
+
+
+def test_a_game_for_one_with_chance_and_a_time_limit_trains():
+    """No board, no pgx state: what an iteration needs is what an `Environment` says."""
+    parts = building.make_parts(CONFIG, environment=gamble.GAMBLE)
+    chunk = make_chunk(parts, tiny_run.mesh(), num_iterations=4)
+    state, metrics = chunk(make_init(parts, 0, tiny_run.mesh())())
+    assert np.isfinite(metrics["train/loss"]).all() and metrics["train/loss"][-1] > 0
+    played = on_host(state.replay.transitions)
+    frames = slice(0, int(state.replay.num_stored))
+    is_last, discount = played.is_last[frames], played.discount[frames]
+    assert (is_last & (discount == 0)).any() and (is_last & (discount != 0)).any()  # both kinds of end
+    bets = played.action[frames] == gamble.BET
+    assert set(np.unique(played.reward[frames][bets])) == {0.0, 1.0} and not played.reward[frames][~bets].any()
+    for game in range(8):  # an episode lasts five moves at most, and the next begins anew
+        ends = np.flatnonzero(is_last[:, game])
+        assert np.diff(ends, prepend=-1).max() <= gamble.TIME_LIMIT
+
+
+def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
+    """Of a bet's simulations about half win, in one search; the key alone decides which."""
+    config = replace(changed("search", num_simulations=32, max_num_considered_actions=2), env="gamble")
+    model = building.build_model(config, gamble.GAMBLE)
+    search = jax.jit(building.make_search(config, gamble.GAMBLE, model, noise=False, true_rules=True))
+    position = gamble.GAMBLE.look(jax.vmap(gamble.GAMBLE.init)(jax.random.split(jax.random.key(0), 64)))
+    tree = search(model.init(jax.random.key(0)), jax.random.key(1), position).tree
+    bets = np.asarray(tree.action[1:]) == gamble.BET
+    assert 0.4 < np.asarray(tree.reward[1:])[bets].mean() < 0.6
+
+
+def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():
+    parts = building.make_parts(CONFIG, environment=gamble.GAMBLE)
+    batch = Batch(*[None] * len(Batch._fields))  # type: ignore
+    assert parts.turn(batch, None) is batch  # type: ignore
+    with pytest.raises(ValueError, match="--network.kind tower needs a board, which gamble has not; choose mlp"):
+        building.make_parts(changed("network", kind="tower"), environment=gamble.GAMBLE)
+
+
+def test_hex_is_built_at_the_configs_size():
+    config = replace(CONFIG, env="hex", board_size=3, targets=replace(CONFIG.targets, discount=0.9))
+    environment = building.build_environment(config)
+    assert environment.observation_shape == make_environment("hex", board_size=3).observation_shape
+    assert environment.discount == -0.9
+    assert isinstance(building.make_parts(config), training.Parts)
