@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.games.environment import make_environment, transform_observation, transform_policy
+from muzero_jax.games.environment import make_environment
+from muzero_jax.learning.symmetries import transform_observation, transform_policy
 from tests.reference.games import MOVES, environment_of, random_games
 
 

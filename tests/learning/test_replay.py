@@ -28,6 +28,7 @@ TRANSITION = Transition(
     action=jax.ShapeDtypeStruct((), jnp.int32),
     reward=jax.ShapeDtypeStruct((), jnp.float32),
     discount=jax.ShapeDtypeStruct((), jnp.float32),
+    is_last=jax.ShapeDtypeStruct((), jnp.bool_),
     search_policy=jax.ShapeDtypeStruct((3,), jnp.float32),
     search_value=jax.ShapeDtypeStruct((), jnp.float32),
     explored=jax.ShapeDtypeStruct((), jnp.bool_),

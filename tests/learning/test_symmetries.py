@@ -38,7 +38,7 @@ def hex_batch():
 
 
 def image_of(batch, row, index, symmetries):
-    """Observation, legal actions, actions and policies of one window under one symmetry, by the words of `Symmetries`."""
+    """Observation, legal actions, actions, policies of one window under one symmetry, by the words of `Symmetries`."""
     permutation, flip = symmetries.observation_permutation[index], symmetries.observation_flip[index]
     to = symmetries.action_permutation[index]
     observation = [(frame.ravel()[permutation] ^ flip).reshape(3, 3, 4) for frame in batch.observation[row]]

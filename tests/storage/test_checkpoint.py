@@ -47,6 +47,7 @@ def make_state(num_devices=2, width=3):
         action=jnp.asarray(random.integers(0, 9, ring), jnp.int32),
         reward=jnp.asarray(random.normal(size=ring), jnp.float32),
         discount=jnp.asarray(random.normal(size=ring), jnp.float32),
+        is_last=jnp.asarray(random.integers(0, 2, ring), bool),
         search_policy=jnp.asarray(random.normal(size=(*ring, 9)), jnp.float32),
         search_value=jnp.asarray(random.normal(size=ring), jnp.float32),
         explored=jnp.asarray(random.integers(0, 2, ring), bool),
