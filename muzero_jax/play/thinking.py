@@ -21,7 +21,7 @@ from muzero_jax.play.position import Position
 from muzero_jax.search.tree import Tree
 from muzero_jax.types import EnvState, Params, SearchFn
 
-FIRST_BUDGET = 16  # measured first when a time is to choose: enough simulations to tell their price
+FIRST_BUDGET = 16  # measured first when a time is to choose: enough simulations to show their price
 MOST_SIMULATIONS = 16384
 
 
@@ -114,21 +114,18 @@ class Thinker:
         return self._search(state, np.asarray(state.legal_action_mask), num_simulations)
 
     def line(self, position: Position, length: int) -> list[int]:
-        """What both sides would play from here under the true rules, by a search a move; `position` is as before."""
-        before = position.snapshot()
+        """What both sides would play from here under the true rules, by a search a move."""
         actions: list[int] = []
         while len(actions) < length and not position.is_over:
             mask = position.legal_action_mask()
             actions.append(self._search(position.state, mask, self.num_simulations).action)
-            position.play(actions[-1])
-        position.restore(before)
+            position = position.play(actions[-1])
         return actions
 
     def prepare(self, position: Position, seconds: float | None = None) -> None:
         """Compiles what a move of `seconds` (by default the usual budget) will need, and finds out which that is."""
         state = position.seen_by(position.colour_to_move)
         position.play(int(np.argmax(state.legal_action_mask)))  # compiles the rules
-        position.undo()
         if seconds is None:
             self._measure(state, self.num_simulations)
             return

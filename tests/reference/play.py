@@ -1,14 +1,31 @@
 """Somebody to ask in tests of play: an agent without a network, and untrained runs small enough to make on the spot."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
 from muzero_jax import training
+from muzero_jax.games.environment import make_environment
+from muzero_jax.play.notation import make_notation
+from muzero_jax.play.position import new_game
 from muzero_jax.play.thinking import Thinker
 from muzero_jax.storage import checkpoint
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config, EvaluationConfig, NetworkConfig, SearchConfig
 from muzero_jax.types import SearchOutput
+
+
+@functools.cache
+def opening(name):
+    """The opening of a game, of Hex on 4x4; the game's rules are compiled once for all tests."""
+    return new_game(make_environment(name, board_size=4 if name == "hex" else None))
+
+
+@functools.cache
+def notation(name, kind="standard"):
+    """How the moves of that game are written."""
+    return make_notation(opening(name).environment, kind)
 
 
 def fake_thinker(*, favourite=0, num_simulations=4, **options):
