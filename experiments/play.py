@@ -134,7 +134,7 @@ def seat(a: Arguments, agent):
             temperature=a.temperature,
             seed=a.seed,
         )
-        return position.Position(parts.environment), thinker
+        return position.new_game(parts.environment), thinker
 
     def search(seated):
         game, thinker = seated
@@ -147,7 +147,7 @@ def seat(a: Arguments, agent):
 
 
 def serve(a: Arguments, position, thinker, moves, out) -> None:
-    """Speaks to a program until it has had enough. The first line tells UCI from GTP where both are possible."""
+    """Speaks to a program until it has had enough. Where both are possible, the first line says whether it is UCI."""
     from muzero_jax.play import chess_moves, gtp, protocol, uci
 
     lines = protocol.read_lines(sys.stdin.buffer)
@@ -189,7 +189,7 @@ def draw_tree(a: Arguments, path: Path, position, thinker, moves) -> None:
 
     for text in a.moves.split():
         try:
-            position.play(moves.read(position.state, text))
+            position = position.play(moves.read(position.state, text))
         except ValueError as error:
             raise ValueError(f"--moves: {text} is move {len(position.plies) + 1}, but an {error}") from None
     tree_picture.picture(thinker, position, moves, depth=a.depth, width=a.width).save(path)

@@ -1,4 +1,4 @@
-"""How much time a move may take, from what GTP's time commands and UCI's `go` tell."""
+"""How much time a move may take, by GTP's time commands and UCI's `go`."""
 
 import math
 

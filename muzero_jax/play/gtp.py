@@ -98,15 +98,14 @@ class GtpSession:
             raise Failure("boardsize not an integer")
         if size != ([width] if len(size) == 1 else [width, height]):
             raise Failure("unacceptable size")
-        self.position.reset()
-        return ""
+        return self._clear_board([])
 
     def _clear_board(self, _: list[str]) -> str:
-        self.position.reset()
+        self.position = self.position.new()
         return ""
 
     def _komi(self, arguments: list[str]) -> str:
-        """Of Go, for `final_score` alone: an agent plays for the komi that it was trained under."""
+        """Sets Go's komi for `final_score` alone: an agent plays for the komi that it was trained under."""
         try:
             komi = float(arguments[0])
         except (IndexError, ValueError):
@@ -121,9 +120,9 @@ class GtpSession:
             raise Failure("syntax error: play needs a colour and a move")
         colour = self._colour(arguments[:1])
         if arguments[1].lower() == "resign":
-            self.position.resign(colour)
-            return ""
-        self.position.play(self.moves.read(self._view(colour), arguments[1]), colour)
+            self.position = self.position.resign(colour)
+        else:
+            self.position = self.position.play(self.moves.read(self._view(colour), arguments[1]), colour)
         return ""
 
     def _genmove(self, arguments: list[str]) -> str:
@@ -133,7 +132,7 @@ class GtpSession:
         analysis = self._analysis(colour)
         self.clock.spend(colour, analysis.seconds)
         text = self.moves.write(self._view(colour), analysis.action)
-        self.position.play(analysis.action, colour)
+        self.position = self.position.play(analysis.action, colour)
         return text
 
     def _reg_genmove(self, arguments: list[str]) -> str:
@@ -143,14 +142,16 @@ class GtpSession:
         return self.moves.write(self._view(colour), self._analysis(colour).action)
 
     def _undo(self, _: list[str]) -> str:
-        self.position.undo()
+        if not self.position.plies:
+            raise Failure("cannot undo")
+        self.position = self.position.undo()
         return ""
 
     def _swap_pieces(self, _: list[str]) -> str:
         """Swaps for the side to move, as `play w swap-pieces` does."""
         if self.position.name != "hex":
             raise Failure("illegal move")
-        self.position.play(self.position.environment.num_actions - 1)
+        self.position = self.position.play(self.position.environment.num_actions - 1)
         return ""
 
     def _all_legal_moves(self, arguments: list[str]) -> str:
@@ -159,7 +160,7 @@ class GtpSession:
             return ""
         colour = self._colour(arguments) if arguments else self.position.colour_to_move
         state = self._view(colour)
-        return " ".join(self.moves.write(state, int(a)) for a in self.position.legal_action_mask(colour).nonzero()[0])
+        return " ".join(self.moves.write(state, action) for action in self.position.legal_actions(colour))
 
     def _time_settings(self, arguments: list[str]) -> str:
         try:
@@ -189,24 +190,23 @@ class GtpSession:
         standard = notation.make_notation(self.position.environment)
         before = min(int(arguments[1][:9]), 10**6) if len(arguments) == 2 else None
         try:
-            sgf.load(Path(arguments[0]), self.position, standard, before)
+            self.position = sgf.load(Path(arguments[0]), self.position, standard, before)
         except OSError:
             raise Failure("cannot load file") from None
         return ""
 
     def _value(self, _: list[str]) -> str:
-        """Of the search and of the network alone, for the side to move, in [-1, 1]."""
+        """The value by search and by the network alone, for the side to move, in [-1, 1]."""
         analysis = self._analysis()
         search = f"search {analysis.value:+.3f} ({analysis.num_simulations} simulations)"
         return f"{search}, network {analysis.prior_value:+.3f}"
 
     def _variation(self, _: list[str]) -> str:
         """Moves that both sides would play, each found by its own search."""
-        before, words = self.position.snapshot(), []
-        for action in self.thinker.line(self.position, VARIATION_LENGTH):
-            words.append(self.moves.write(self.position.state, action))
-            self.position.play(action)
-        self.position.restore(before)
+        position, words = self.position, []
+        for action in self.thinker.line(position, VARIATION_LENGTH):
+            words.append(self.moves.write(position.state, action))
+            position = position.play(action)
         return " ".join(words)
 
     def _gfx(self, _: list[str]) -> str:

@@ -18,7 +18,10 @@ Device = Any
 """A `jax.Device`."""
 
 TIMED_SECONDS = 0.2
-"""Of searches on each device, but three at least, so that one slow call does not decide. Compilation is on top."""
+"""How long each device searches, but three times at least, so that one slow call does not decide.
+
+The call that compiles comes on top.
+"""
 
 
 class Placement(NamedTuple):
@@ -29,7 +32,7 @@ class Placement(NamedTuple):
 
 
 def candidates() -> list[Device]:
-    """The best device that JAX finds; if that is an accelerator, a CPU too, unless JAX was told to do without."""
+    """The best device that JAX finds; if that is an accelerator, a CPU too, unless JAX has none."""
     best = jax.devices()[0]
     if best.platform == "cpu":
         return [best]
@@ -81,7 +84,7 @@ def compare(
 
 
 def median_seconds(search: Callable[[], object], clock: Clock) -> float:
-    """Of the calls that TIMED_SECONDS allow, at least three; a call before them compiles and is not counted."""
+    """The median of the calls that TIMED_SECONDS allow, at least three; the first call compiles and is not counted."""
     search()
     times: list[float] = []
     while len(times) < 3 or sum(times) < TIMED_SECONDS:

@@ -3,9 +3,10 @@
 Colours are the players': black moves first and stays black. A swap in Hex changes stones, not players: white takes
 black's stone off and gets its mirror image, and black is to move. In chess, black is still the first mover here;
 its people call that colour white. `play` for a colour that is not to move builds a position from stones (see `sides`).
+A position never changes: whoever keeps the old one can go back to it.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,36 +34,32 @@ class Ply(NamedTuple):
     in_turns: bool  # every move so far was made by the side to move
 
 
-class Position:
-    """A game of `environment`, from its start or from any state; undo is exact, for every state is kept.
+class Position(NamedTuple):
+    """A game from its start, or from any state, to here. `play`, `undo` and their like return another position."""
 
-    Raises ValueError for a game that is not for two players.
-    """
+    environment: Environment
+    move: sides.Move  # the environment's, compiled once for all positions of a game
+    opening: EnvState
+    start: EnvState  # what the first of `plies` was played on
+    players: tuple[int, int]  # pgx's numbers of BLACK and WHITE
+    plies: tuple[Ply, ...] = ()
 
-    def __init__(self, environment: Environment):
-        if environment.num_players != 2:
-            raise ValueError(f"{environment.name} has {environment.num_players} player(s); only two can play here")
-        self.environment = environment
-        self._move = jax.jit(environment.move)
-        self._initial = jax.tree.map(jnp.asarray, environment.init(jax.random.key(0)))  # pgx's Othello holds an int
-        self.reset()
-
-    def reset(self, state: EnvState | None = None, colour: int = BLACK) -> None:
+    def new(self, state: EnvState | None = None, colour: int = BLACK) -> "Position":
         """A new game; or one that goes on from `state`, with `colour` to move."""
-        self._start = self._initial if state is None else state
-        player = int(self._start.current_player)
-        self._players = (player, 1 - player) if colour == BLACK else (1 - player, player)
-        self.plies: list[Ply] = []
+        start = self.opening if state is None else state
+        player = int(start.current_player)
+        players = (player, 1 - player) if colour == BLACK else (1 - player, player)
+        return self._replace(start=start, players=players, plies=())
 
     @property
     def name(self) -> str:
-        """The game's."""
+        """The game's name."""
         return self.environment.name
 
     @property
     def state(self) -> EnvState:
         """pgx's state after the last move."""
-        return self.plies[-1].state if self.plies else self._start
+        return self.plies[-1].state if self.plies else self.start
 
     @property
     def in_turns(self) -> bool:
@@ -72,7 +69,7 @@ class Position:
     @property
     def colour_to_move(self) -> int:
         """BLACK or WHITE, also after the end."""
-        return self._players.index(int(self.state.current_player))
+        return self.players.index(int(self.state.current_player))
 
     @property
     def is_over(self) -> bool:
@@ -82,7 +79,7 @@ class Position:
     @property
     def winner(self) -> int | None:
         """BLACK or WHITE; None for a draw or while the game goes on."""
-        rewards = np.asarray(self.state.rewards)[list(self._players)]
+        rewards = np.asarray(self.state.rewards)[list(self.players)]
         return None if rewards[BLACK] == rewards[WHITE] else int(rewards.argmax())
 
     @property
@@ -102,48 +99,44 @@ class Position:
             return np.zeros(self.environment.num_actions, bool)
         return np.asarray(self.seen_by(self.colour_to_move if colour is None else colour).legal_action_mask)
 
-    def play(self, action: int, colour: int | None = None) -> None:
-        """Makes a move for `colour`, by default the side to move; raises IllegalMove and changes nothing otherwise."""
+    def legal_actions(self, colour: int | None = None) -> list[int]:
+        """The actions of `legal_action_mask`."""
+        return [int(action) for action in self.legal_action_mask(colour).nonzero()[0]]
+
+    def play(self, action: int, colour: int | None = None) -> "Position":
+        """The position after a move of `colour`, by default the side to move; IllegalMove says why there is none."""
         colour = self.colour_to_move if colour is None else colour
         before = self._ready(colour)
         if not 0 <= action < self.environment.num_actions or not before.legal_action_mask[action]:
             raise IllegalMove("illegal move")
         in_turns = self.in_turns and before is self.state
-        state = self._move(before, jnp.int32(action)).state
+        state = self.move(before, jnp.int32(action)).state
         if not in_turns:
             state = sides.without_swap(self.name, state)
         if self.is_over:
             state = sides.closed(state, self.state)
-        self.plies.append(Ply(colour, action, state, in_turns))
+        return self._replace(plies=(*self.plies, Ply(colour, action, state, in_turns)))
 
-    def resign(self, colour: int) -> None:
-        """Ends the game in favour of the other side; raises IllegalMove if it is over."""
+    def resign(self, colour: int) -> "Position":
+        """The game's end in favour of the other side; raises IllegalMove if it is over."""
         if self.is_over:
             raise IllegalMove("the game is over")
-        rewards = jnp.ones(2).at[self._players[colour]].set(-1.0)
+        rewards = jnp.ones(2).at[self.players[colour]].set(-1.0)
         state = self.state.replace(terminated=jnp.ones_like(self.state.terminated), rewards=rewards)
-        self.plies.append(Ply(colour, RESIGN, state, self.in_turns))
+        return self._replace(plies=(*self.plies, Ply(colour, RESIGN, state, self.in_turns)))
 
-    def undo(self) -> None:
-        """Takes the last move back; raises ValueError if there is none."""
-        if not self.plies:
-            raise ValueError("cannot undo")
-        self.plies.pop()
-
-    def snapshot(self) -> Any:
-        """All there is to remember; for `restore`."""
-        return self._start, self._players, list(self.plies)
-
-    def restore(self, snapshot: Any) -> None:
-        """Goes back to a `snapshot`."""
-        self._start, self._players, plies = snapshot
-        self.plies = list(plies)
+    def undo(self, colour: int | None = None) -> "Position":
+        """The position before the last move, or before the last of `colour`; raises ValueError if there is none."""
+        for index in reversed(range(len(self.plies))):
+            if colour in (None, self.plies[index].colour):
+                return self._replace(plies=self.plies[:index])
+        raise ValueError("there is nothing to take back")
 
     def repeats(self, colour: int, action: int) -> bool:
         """Whether a legal move of Go repeats an earlier position, which pgx allows and lets the mover lose for."""
         if not self.name.startswith("go_"):
             return False
-        state, _, _ = self._move(self.seen_by(colour), jnp.int32(action))
+        state = self.move(self.seen_by(colour), jnp.int32(action)).state
         return bool(state._x.is_psk)
 
     def _ready(self, colour: int) -> EnvState:
@@ -160,7 +153,7 @@ class Position:
             return state
         if not sides.can_switch(name):
             raise IllegalMove("the other side is to move")
-        return sides.switched(name, state, self._move)
+        return sides.switched(name, state, self.move)
 
     def score(self, komi: float = board.GO_KOMI) -> str:
         """The result as GTP writes it: `B+3.5`, `W+` (no margin in this game), `B+R` (resigned), `0` (a draw).
@@ -179,3 +172,11 @@ class Position:
         if margin is not None:
             return f"{'BW'[margin < 0]}+{abs(margin):g}" if margin else "0"
         return "0" if self.winner is None else f"{'BW'[self.winner]}+"
+
+
+def new_game(environment: Environment) -> Position:
+    """The opening of a game; raises ValueError for a game that is not for two players."""
+    if environment.num_players != 2:
+        raise ValueError(f"{environment.name} has {environment.num_players} player(s); only two can play here")
+    opening = jax.tree.map(jnp.asarray, environment.init(jax.random.key(0)))  # pgx's Othello holds an int
+    return Position(environment, jax.jit(environment.move), opening, opening, (BLACK, WHITE)).new()

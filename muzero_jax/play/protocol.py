@@ -1,7 +1,7 @@
 """What every line-based protocol needs: whole lines in, whole answers out, and nothing else on stdout.
 
-GTP 2 frames an answer as `=` or `?`, the command's id, a space, the text and an empty line. A command that fails, in
-whatever way, is answered; only `quit` and the end of the input end the loop.
+GTP 2 frames an answer as `=` or `?`, the command's id, a space, the text and an empty line. A command that fails
+is answered, however it fails; only `quit` and the end of the input end the loop.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 Stream = BinaryIO | BufferedIOBase
 MOST_BYTES = 65_536
-"""Of a line; the rest of a longer one is thrown away."""
+"""The longest line that is read; the rest of a longer one is thrown away."""
 
 
 class Failure(Exception):
@@ -30,7 +30,7 @@ class Command(NamedTuple):
 
 
 def claim_stdout() -> BinaryIO:
-    """The process's stdout, for the protocol alone: whatever a library prints goes to stderr from now on."""
+    """The process's stdout, for the protocol alone: what a library prints goes to stderr from now on."""
     sys.stdout.flush()
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -23,10 +23,10 @@ class SgfMove(NamedTuple):
     is_setup: bool
 
 
-def load(path: Path, position: Position, notation: Notation, before_move: int | None = None) -> None:
-    """Plays the file's main line on `position` from a new game on, up to but not including move `before_move`.
+def load(path: Path, position: Position, notation: Notation, before_move: int | None = None) -> Position:
+    """The end of the file's main line in a new game of `position`, up to but not including move `before_move`.
 
-    Raises ValueError (with the position as it was) for a file that is not such a game of this size.
+    Raises ValueError for a file that is not such a game of this size.
     """
     if not path.is_file():
         raise ValueError("cannot load file")
@@ -38,12 +38,9 @@ def load(path: Path, position: Position, notation: Notation, before_move: int | 
     width = position.environment.board.shape[1]
     if size is not None and size != width:
         raise ValueError(f"cannot load file: its board has size {size}, not {width}")
-    before = position.snapshot()
-    position.reset()
     try:
-        _play(moves, position, notation, before_move)
+        return _played(moves, position.new(), notation, before_move)
     except ValueError as error:
-        position.restore(before)
         raise ValueError(f"cannot load file: {error}") from None
 
 
@@ -69,17 +66,15 @@ def read(text: str) -> tuple[int | None, list[SgfMove]]:
     return size, moves
 
 
-def _play(moves: list[SgfMove], position: Position, notation: Notation, before_move: int | None) -> None:
+def _played(moves: list[SgfMove], position: Position, notation: Notation, before_move: int | None) -> Position:
     num_moves = 0
     for move in moves:
         num_moves += not move.is_setup
         if before_move is not None and num_moves >= before_move:
-            return
+            break
         action = _action(move.text, position, notation)
-        if action == RESIGN:
-            position.resign(move.colour)
-        else:
-            position.play(action, move.colour)
+        position = position.resign(move.colour) if action == RESIGN else position.play(action, move.colour)
+    return position
 
 
 def _action(text: str, position: Position, notation: Notation) -> int:

@@ -100,7 +100,7 @@ class TerminalGame:
         if text.lower() in self._commands:
             self._commands[text.lower()]()
             return
-        self.position.play(self.notation.read(self.position.state, text))
+        self.position = self.position.play(self.notation.read(self.position.state, text))
         self._go_on()
 
     def _go_on(self) -> None:
@@ -108,7 +108,7 @@ class TerminalGame:
         while not self.position.is_over and self.position.colour_to_move != self.colour:
             analysis = self._analyse()
             self._say(f"I play {self.notation.write(self.position.state, analysis.action)}")
-            self.position.play(analysis.action)
+            self.position = self.position.play(analysis.action)
         self._show()
         self.thinker.catch_up(self.position)
 
@@ -143,28 +143,24 @@ class TerminalGame:
 
     def _undo(self) -> None:
         """Back to the person's last turn."""
-        count = next((i for i, ply in enumerate(reversed(self.position.plies), 1) if ply.colour == self.colour), None)
-        if count is None:
-            raise ValueError("there is nothing to take back")
-        for _ in range(count):
-            self.position.undo()
+        self.position = self.position.undo(self.colour)
         self._show()
 
     def _new(self) -> None:
-        self.position.reset()
+        self.position = self.position.new()
         self._go_on()
 
     def _resign(self) -> None:
-        self.position.resign(BLACK if self.colour == BLACK else WHITE)
+        self.position = self.position.resign(BLACK if self.colour == BLACK else WHITE)
         self._show()
 
     def _moves(self) -> None:
         state = self.position.state
-        self._say(" ".join(self.notation.write(state, int(a)) for a in self.position.legal_action_mask().nonzero()[0]))
+        self._say(" ".join(self.notation.write(state, action) for action in self.position.legal_actions()))
 
     def _help(self) -> None:
-        legal = self.position.legal_action_mask().nonzero()[0]
-        example = self.notation.write(self.position.state, int(legal[0])) if len(legal) else "none now"
+        legal = self.position.legal_actions()
+        example = self.notation.write(self.position.state, legal[0]) if legal else "none now"
         self._say(HELP.format(example=example))
 
     def _say(self, text: str) -> None:

@@ -15,13 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from muzero_jax import building
+from muzero_jax import building, types
 from muzero_jax.evaluation import arena
 from muzero_jax.play.position import Position
 from muzero_jax.search.tree import Tree
 from muzero_jax.types import EnvState, Params, SearchFn
 
-FIRST_BUDGET = 16  # measured first when a time is to choose: enough simulations to tell their price
+FIRST_BUDGET = 16  # measured first when a time is to choose: enough simulations to show their price
 MOST_SIMULATIONS = 16384
 
 
@@ -114,21 +114,18 @@ class Thinker:
         return self._search(state, np.asarray(state.legal_action_mask), num_simulations)
 
     def line(self, position: Position, length: int) -> list[int]:
-        """What both sides would play from here under the true rules, by a search a move; `position` is as before."""
-        before = position.snapshot()
+        """What both sides would play from here under the true rules, by a search a move."""
         actions: list[int] = []
         while len(actions) < length and not position.is_over:
             mask = position.legal_action_mask()
             actions.append(self._search(position.state, mask, self.num_simulations).action)
-            position.play(actions[-1])
-        position.restore(before)
+            position = position.play(actions[-1])
         return actions
 
     def prepare(self, position: Position, seconds: float | None = None) -> None:
         """Compiles what a move of `seconds` (by default the usual budget) will need, and finds out which that is."""
         state = position.seen_by(position.colour_to_move)
         position.play(int(np.argmax(state.legal_action_mask)))  # compiles the rules
-        position.undo()
         if seconds is None:
             self._measure(state, self.num_simulations)
             return
@@ -175,7 +172,7 @@ class Thinker:
         if is_new:
             self._compiled[budget] = self._compile(budget)
         start = time.perf_counter()
-        answer, tree = self._compiled[budget](self._params, state.observation[None], jnp.asarray(mask)[None])
+        answer, tree = self._compiled[budget](self._params, state, jnp.asarray(mask))
         action, policy, value, prior, prior_value = jax.device_get(answer)
         seconds = time.perf_counter() - start
         if not is_new:
@@ -185,9 +182,10 @@ class Thinker:
     def _compile(self, budget: int) -> Callable:
         search, predict = self._make_search(budget), self._predict
 
-        def think(params, observation, mask):
-            output = search(params, jax.random.key(0), observation, mask)
-            prior, prior_value = predict(params, observation, mask)
+        def think(params, state, mask):
+            states, mask = jax.tree.map(lambda x: jnp.asarray(x)[None], (state, mask))
+            output = search(params, jax.random.key(0), types.Position(states.observation, mask, states))
+            prior, prior_value = predict(params, states.observation, mask)
             tree = output.tree._replace(embedding=None) if isinstance(output.tree, Tree) else None
             return (output.action[0], output.policy[0], output.value[0], prior[0], prior_value[0]), tree
 

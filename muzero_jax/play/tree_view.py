@@ -69,22 +69,15 @@ def branches(tree: Tree, best: int, *, depth: int, width: int, width_below: int 
 
 
 def named(root: Branch, position: Position, notation: Notation) -> Branch:
-    """`root`, which belongs to `position`, with `text` and `is_legal` filled in; `position` is as before."""
-    before = position.snapshot()
-    try:
-        return root._replace(children=tuple(_named(child, position, notation) for child in root.children))
-    finally:
-        position.restore(before)
+    """`root`, which belongs to `position`, with `text` and `is_legal` filled in below it."""
+    return root._replace(children=tuple(_named(child, position, notation) for child in root.children))
 
 
 def _named(branch: Branch, position: Position, notation: Notation) -> Branch:
     if not position.legal_action_mask()[branch.action]:
         return _dreamt(branch)
     text = notation.write(position.state, branch.action)
-    position.play(branch.action)
-    children = tuple(_named(child, position, notation) for child in branch.children)
-    position.undo()
-    return branch._replace(text=text, children=children)
+    return named(branch._replace(text=text), position.play(branch.action), notation)
 
 
 def _dreamt(branch: Branch) -> Branch:

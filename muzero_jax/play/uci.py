@@ -16,7 +16,7 @@ from muzero_jax.play import VERSION
 from muzero_jax.play.clock import share
 from muzero_jax.play.fen import read_fen
 from muzero_jax.play.notation import Notation
-from muzero_jax.play.position import BLACK, WHITE, Position
+from muzero_jax.play.position import BLACK, Position
 from muzero_jax.play.protocol import Stream, send
 from muzero_jax.play.thinking import MOST_SIMULATIONS, Analysis, Thinker
 
@@ -76,7 +76,7 @@ class UciSession:
         yield "readyok"
 
     def _ucinewgame(self, _: list[str]) -> Iterator[str]:
-        self.position.reset()
+        self.position = self.position.new()
         yield from ()
 
     def _setoption(self, words: list[str]) -> Iterator[str]:
@@ -92,20 +92,15 @@ class UciSession:
         """`position startpos|fen FEN [moves ...]`."""
         split = words.index("moves") if "moves" in words else len(words)
         start, moves = words[:split], words[split + 1 :]
-        before = self.position.snapshot()
-        try:
-            if start[:1] == ["fen"]:
-                state, colour = read_fen(self.position.name, " ".join(start[1:]))
-                self.position.reset(state, BLACK if colour == 0 else WHITE)
-            elif start == ["startpos"]:
-                self.position.reset()
-            else:
-                raise ValueError("position needs startpos or fen")
-            for move in moves:
-                self.position.play(self.moves.read(self.position.state, move))
-        except ValueError:
-            self.position.restore(before)
-            raise
+        if start[:1] == ["fen"]:
+            position = self.position.new(*read_fen(self.position.name, " ".join(start[1:])))
+        elif start == ["startpos"]:
+            position = self.position.new()
+        else:
+            raise ValueError("position needs startpos or fen")
+        for move in moves:
+            position = position.play(self.moves.read(position.state, move))
+        self.position = position
         yield from ()
 
     def _go(self, words: list[str]) -> Iterator[str]:

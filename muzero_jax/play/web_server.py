@@ -25,7 +25,7 @@ from muzero_jax.play.web_session import WebGame
 HOST = "127.0.0.1"
 PAGE = Path(__file__).parent / "web"
 MOST_BYTES = 10_000
-"""Of a question; a longer one is no question of ours."""
+"""The longest order that is read; the page sends none so long."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -82,13 +82,17 @@ ORDERS: dict[str, dict[str, type]] = {
 
 
 def listen(port: int) -> socket.socket:
-    """A socket on 127.0.0.1; port 0 takes any that is free. Raises ValueError if the port is not to be had."""
+    """A socket on 127.0.0.1 that takes connections at once, so that a browser that is early waits for its answer.
+
+    Port 0 takes any that is free. Raises ValueError if the port is not to be had.
+    """
     if not 0 <= port <= 65535:
         raise ValueError(f"--port is {port}, but must be from 0 to 65535")
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
+        listener.listen()
     except OSError as error:
         listener.close()
         raise ValueError(f"port {port} cannot be used ({error.strerror}): choose another with --port") from None

@@ -62,31 +62,26 @@ class WebGame:
             action = self._read(move)
             if self.position.repeats(self.position.colour_to_move, action):
                 raise ValueError(f"{move} would repeat an earlier position, which loses the game: play elsewhere")
-            self.position.play(action)
+            self.position = self.position.play(action)
             return self._state()
 
     def agent_move(self, num_simulations: int | None = None, ply: int | None = None) -> dict[str, Any]:
         """The agent's move for the side to move."""
         with self._lock:
             self._expect(ply)
-            self.position.play(self._think(num_simulations).action)
+            self.position = self.position.play(self._think(num_simulations).action)
             return self._state()
 
     def undo(self, colour: int | None = None) -> dict[str, Any]:
         """Takes moves back until `colour` is to choose again; one move where it is None."""
         with self._lock:
-            plies = reversed(self.position.plies)
-            count = next((i for i, ply in enumerate(plies, 1) if colour in (None, ply.colour)), None)
-            if count is None:
-                raise ValueError("there is nothing to take back")
-            for _ in range(count):
-                self.position.undo()
+            self.position = self.position.undo(colour)
             return self._state()
 
     def new(self) -> dict[str, Any]:
         """Starts again."""
         with self._lock:
-            self.position.reset()
+            self.position = self.position.new()
             return self._state()
 
     def analysis(self, num_simulations: int | None = None, ply: int | None = None) -> dict[str, Any]:
@@ -125,7 +120,7 @@ class WebGame:
             "squares": position.squares,
             "names": self._names,
             "to_move": position.colour_to_move,
-            "legal": [self._write(int(action)) for action in position.legal_action_mask().nonzero()[0]],
+            "legal": [self._write(action) for action in position.legal_actions()],
             "moves": played,
             "ply": len(played),
             "result": self._result(),
@@ -145,14 +140,9 @@ class WebGame:
 
     def _texts(self) -> list[str]:
         """The moves so far; a move's text belongs to the position before it."""
-        before = self.position.snapshot()
-        plies = list(self.position.plies)
-        texts = []
-        while self.position.plies:
-            self.position.undo()
-            texts.append(self._write(plies[len(self.position.plies)].action))
-        self.position.restore(before)
-        return texts[::-1]
+        plies = self.position.plies
+        before = (self.position.start, *(ply.state for ply in plies))
+        return [self.notation.write(state, ply.action) for state, ply in zip(before, plies, strict=False)]
 
     def _read(self, move: str) -> int:
         if self.position.is_over:
@@ -169,8 +159,7 @@ class WebGame:
         return self.notation.write(self.position.state, action)
 
     def _shares(self, policy) -> dict[str, float]:
-        legal = self.position.legal_action_mask().nonzero()[0]
-        return {self._write(int(action)): float(policy[action]) for action in legal}
+        return {self._write(action): float(policy[action]) for action in self.position.legal_actions()}
 
     def _lines(self, analysis: Analysis) -> dict[str, Any]:
         """`values` of the moves that search tried, and its `lines`, the best first; without a tree the move alone."""

@@ -69,7 +69,7 @@ def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Ar
         num_done = len(first_round.action)
         carry = lax.cond(
             first_round.is_known,
-            lambda carry: _simulate_at_once(*carry, first_round.action, partial(expand, key), rules.below),
+            lambda carry: _simulate_at_once(carry[0], carry[1], first_round.action, partial(expand, key), rules.below),
             lambda carry: lax.fori_loop(0, num_done, simulate, carry),
             carry,
         )

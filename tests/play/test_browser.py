@@ -19,12 +19,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from muzero_jax.games.environment import make_environment
 from muzero_jax.play import web_server
-from muzero_jax.play.notation import make_notation
-from muzero_jax.play.position import Position
 from muzero_jax.play.web_session import WebGame
-from tests.reference.play import fake_thinker
+from tests.reference.play import fake_thinker, notation, opening
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CHROMEDRIVER = shutil.which("chromedriver")
@@ -45,16 +42,17 @@ class Site(NamedTuple):
 @contextlib.contextmanager
 def served(name):
     """A game against an agent that likes action 4."""
-    environment = make_environment(name, board_size=3 if name == "hex" else None)
-    game = WebGame(Position(environment), fake_thinker(favourite=4), make_notation(environment))
+    game = WebGame(opening(name), fake_thinker(favourite=4), notation(name))
     listener = web_server.listen(0)
     server = web_server.make_server(game)
     thread = threading.Thread(target=functools.partial(server.run, sockets=[listener]))
     thread.start()
-    yield Site(f"http://127.0.0.1:{listener.getsockname()[1]}/", game)
-    server.should_exit = True
-    thread.join()
-    listener.close()
+    try:
+        yield Site(f"http://127.0.0.1:{listener.getsockname()[1]}/", game)
+    finally:  # a thread that runs on would keep a failed test's process alive
+        server.should_exit = True
+        thread.join()
+        listener.close()
 
 
 class Page:
@@ -109,6 +107,10 @@ class Page:
         return self.driver.execute_script(
             "return [...document.querySelectorAll('#moves li')].map((li) => li.innerText)"
         )
+
+    def hurry(self):
+        """Takes the pauses away that let a person follow two agents, until the page is opened again."""
+        self.driver.execute_script("const wait = setTimeout; window.setTimeout = (call) => wait(call, 0)")
 
     def errors(self):
         """What the browser complained of, but for the orders that the server refused."""
@@ -181,7 +183,7 @@ def test_a_full_game_by_clicks_with_an_illegal_click_the_overlay_and_undo(page, 
 def test_a_game_by_keys_alone_with_a_swap(page, hex_site):
     page.open(hex_site)
     page.choose("you", "both sides")
-    assert page.text("title") == "Hex 3×3"
+    assert page.text("title") == "Hex 4×4"
     page.driver.execute_script("document.querySelector('#board [tabindex=\"0\"]').focus()")
     page.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_UP, Keys.ENTER)
     page.settle()
@@ -200,6 +202,7 @@ def test_a_game_by_keys_alone_with_a_swap(page, hex_site):
 
 def test_two_agents_play_to_the_end_while_a_person_watches(page, hex_site):
     page.open(hex_site)
+    page.hurry()
     page.choose("you", "neither: watch")
     page.wait(lambda: page.text("status").startswith("Game over: "))
     assert len(page.moves()) >= 5 and not page.text("message")

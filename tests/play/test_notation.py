@@ -1,6 +1,5 @@
 """Moves as text, boards as people draw them, positions from FEN."""
 
-import functools
 import importlib
 
 import numpy as np
@@ -9,33 +8,27 @@ import pytest
 from muzero_jax.games.environment import make_environment
 from muzero_jax.play import board, chess_moves
 from muzero_jax.play.fen import read_fen
-from muzero_jax.play.notation import ACTION, make_notation
-from muzero_jax.play.position import BLACK, WHITE, Position
+from muzero_jax.play.notation import ACTION
+from muzero_jax.play.position import BLACK, WHITE, new_game
+from tests.reference.play import notation, opening
 
 CHESS = pytest.param("chess", marks=pytest.mark.slow)  # pgx's takes many seconds to compile
 STANDARD_GAMES = ["tic_tac_toe", "connect_four", "othello", "hex", "go_9x9", "gardner_chess", CHESS]
 
 
-@functools.cache
-def environment(name):
-    return make_environment(name, board_size=4 if name == "hex" else None)
-
-
 @pytest.fixture(scope="module", params=STANDARD_GAMES)
 def game(request):
     """A position of every game that has a standard notation."""
-    return Position(environment(request.param))
+    return opening(request.param)
 
 
 def written(name, *actions):
-    moves, position = make_notation(environment(name)), Position(environment(name))
-    return [moves.write(position.state, action) for action in actions]
+    return [notation(name).write(opening(name).state, action) for action in actions]
 
 
 def test_every_legal_move_of_random_games_reads_back_as_itself_and_as_nothing_else(game):
-    moves, numbers = make_notation(game.environment), make_notation(game.environment, ACTION)
+    moves, numbers = notation(game.name), notation(game.name, ACTION)
     generator = np.random.default_rng(0)
-    game.reset()
     for _ in range(60):
         if game.is_over:
             break
@@ -45,7 +38,7 @@ def test_every_legal_move_of_random_games_reads_back_as_itself_and_as_nothing_el
         for action, text in zip(legal, texts, strict=True):
             assert moves.read(game.state, text) == moves.read(game.state, text.upper()) == action
             assert numbers.read(game.state, numbers.write(game.state, int(action))) == action
-        game.play(int(generator.choice(legal)))
+        game = game.play(int(generator.choice(legal)))
 
 
 def test_coordinates_by_hand():
@@ -66,18 +59,17 @@ def test_squares_of_chess_by_hand():
     "text", ["", "x", "a0", "a10", "i5", "é1", "a1a", "aa", "-1", "a-1", "１", "e2", "h9", "99999"]
 )
 def test_what_is_no_move_on_the_board_is_refused(name, text):
-    moves, position = make_notation(environment(name)), Position(environment(name))
-    names = {moves.write(position.state, action).lower() for action in range(environment(name).num_actions)}
+    moves, state = notation(name), opening(name).state
+    names = {moves.write(state, action).lower() for action in range(opening(name).environment.num_actions)}
     if text not in names:
         with pytest.raises(ValueError):
-            moves.read(position.state, text)
+            moves.read(state, text)
 
 
 @pytest.mark.parametrize("text", ["", "-1", "17", "1e0", "0x1", "a1", "１", "9" * 50, "1 2"])
 def test_an_action_is_a_plain_number_below_their_count(text):
-    position = Position(environment("hex"))
     with pytest.raises(ValueError, match="not a number from 0 to 16"):
-        make_notation(position.environment, ACTION).read(position.state, text)
+        notation("hex", ACTION).read(opening("hex").state, text)
 
 
 @pytest.mark.parametrize(
@@ -98,10 +90,9 @@ def test_every_plane_of_a_chess_action_goes_where_pgx_says(name, module, table):
 
 @pytest.mark.slow
 def test_blacks_moves_are_written_from_whites_side_of_the_board():
-    position = Position(environment("chess"))
-    moves = make_notation(position.environment)
+    position = opening("chess")
     for text in ("e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "g8f6", "e1g1"):
-        position.play(moves.read(position.state, text))
+        position = position.play(notation("chess").read(position.state, text))
     assert ["".join(row) for row in position.squares] == [
         "r.bqkb.r",
         "pppp.ppp",
@@ -117,31 +108,25 @@ def test_blacks_moves_are_written_from_whites_side_of_the_board():
 @pytest.mark.slow
 def test_a_pawn_says_what_it_becomes():
     state, colour = read_fen("chess", "1r2k3/P7/8/8/8/8/7p/4K3 w - - 0 1")
-    position = Position(environment("chess"))
-    position.reset(state, colour)
-    moves = make_notation(position.environment)
-    promotions = {moves.write(state, int(a)) for a in position.legal_action_mask().nonzero()[0]} - {
+    position, moves = opening("chess").new(state, colour), notation("chess")
+    promotions = {moves.write(state, action) for action in position.legal_actions()} - {
         "e1d1", "e1d2", "e1e2", "e1f1", "e1f2",
     }  # fmt: skip
     assert promotions == {start + piece for start in ("a7a8", "a7b8") for piece in "qrbn"}
     for text in ("a7a8", "a7a8k", "e1e2q"):
         with pytest.raises(ValueError):
             moves.read(state, text)
-    position.play(moves.read(state, "a7b8n"))
-    assert position.squares[0] == list(".N..k...")
+    assert position.play(moves.read(state, "a7b8n")).squares[0] == list(".N..k...")
 
 
 @pytest.mark.slow
 def test_a_fen_says_who_is_to_move_and_what_may_castle():
-    position = Position(environment("chess"))
     state, colour = read_fen("chess", "r3k2r/8/8/8/8/8/6p1/R3K2R b Kq - 3 20")
-    position.reset(state, colour)
+    position, moves = opening("chess").new(state, colour), notation("chess")
     assert position.colour_to_move == WHITE
-    moves = make_notation(position.environment)
-    legal = {moves.write(state, int(a)) for a in position.legal_action_mask().nonzero()[0]}
+    legal = {moves.write(state, action) for action in position.legal_actions()}
     assert "e8c8" in legal and "e8g8" not in legal and {"g2g1q", "g2h1n"} <= legal
-    position.play(moves.read(state, "e8c8"))
-    assert position.colour_to_move == BLACK
+    assert position.play(moves.read(state, "e8c8")).colour_to_move == BLACK
     history = np.asarray(state.observation)[..., 14:112]  # the seven positions before: nothing is known of them
     assert not history[..., :12].any() and not history[..., 14:26].any()
 
@@ -168,13 +153,11 @@ def test_a_fen_that_is_no_position_is_refused_in_one_sentence(name, fen):
 
 def test_gardners_chess_reads_fen_and_keeps_the_sides_apart():
     state, colour = read_fen("gardner_chess", "4k/P4/5/4p/K4 b - -")
-    position = Position(environment("gardner_chess"))
-    position.reset(state, colour)
+    position, moves = opening("gardner_chess").new(state, colour), notation("gardner_chess")
     assert position.colour_to_move == WHITE
-    moves = make_notation(position.environment)
-    position.play(moves.read(position.state, "e2e1n"))
+    position = position.play(moves.read(position.state, "e2e1n"))
     assert ["".join(row) for row in position.squares] == ["....k", "P....", ".....", ".....", "K...n"]
-    position.play(moves.read(position.state, "a4a5q"))
+    position = position.play(moves.read(position.state, "a4a5q"))
     assert position.squares[0] == list("Q...k") and position.colour_to_move == WHITE
 
 
@@ -192,10 +175,9 @@ def test_area_counts_stones_and_the_regions_of_one_colour():
     [("shogi", "l n s g k g s n l", "L N S G K G S N L"), ("animal_shogi", "g l e", "E L G")],
 )
 def test_shogi_is_drawn_from_the_first_movers_side_whoever_moves(name, top, bottom):
-    position = Position(make_environment(name))
+    position = new_game(make_environment(name))
     assert " ".join(position.squares[0]) == top and " ".join(position.squares[-1]) == bottom
     before = position.squares
-    position.play(int(position.legal_action_mask().nonzero()[0][0]))
-    after = position.squares
+    after = position.play(position.legal_actions()[0]).squares
     changed = [(r, c) for r, row in enumerate(after) for c, cell in enumerate(row) if cell != before[r][c]]
     assert len(changed) == 2 and all(row >= len(after) // 2 - 1 for row, _ in changed)

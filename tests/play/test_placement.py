@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import pytest
 
 from experiments import play
-from muzero_jax.play import placement
-from tests.reference.play import save_untrained_run
+from muzero_jax.play import placement, thinking
+from tests.reference.play import fake_thinker
 
 ACCELERATOR, CPU = jax.devices()
 
@@ -69,9 +69,9 @@ def test_one_slow_call_does_not_decide():
     assert len(watch.searches) == 4
 
 
-def test_measuring_draws_none_of_the_moves_that_the_seed_foretells(tmp_path, monkeypatch):
-    run_dir = save_untrained_run(tmp_path / "run", "tic_tac_toe")
-    arguments = play.Arguments(run=run_dir, temperature=1.0, seed=5, num_simulations=4)
+def test_measuring_draws_none_of_the_moves_that_the_seed_foretells(untrained_run, monkeypatch):
+    monkeypatch.setattr(thinking, "make_thinker", lambda agent, **options: fake_thinker(**options))
+    arguments = play.Arguments(run=untrained_run, temperature=1.0, seed=5, num_simulations=4)
 
     def moves(devices):
         monkeypatch.setattr(placement, "candidates", lambda: devices)
@@ -106,15 +106,14 @@ def test_the_candidates_are_the_accelerator_and_the_cpu_unless_jax_was_told_to_d
     assert placement.candidates() == [accelerator]
 
 
-def test_a_command_on_auto_plays_on_the_faster_device_and_says_so_on_stderr_alone(tmp_path, monkeypatch, capsys):
-    run_dir = save_untrained_run(tmp_path / "run", "tic_tac_toe")
+def test_a_command_on_auto_plays_on_the_faster_device_and_says_so_on_stderr_alone(untrained_run, monkeypatch, capsys):
     monkeypatch.setattr(placement, "candidates", lambda: [ACCELERATOR, CPU])
     monkeypatch.setattr(placement, "median_seconds", lambda search, clock: search() or 1.0 - jnp.zeros(()).device.id)
-    position, thinker, _ = play.load(play.Arguments(run=run_dir))
-    position.play(thinker.analyse(position).action)
+    position, thinker, _ = play.load(play.Arguments(run=untrained_run))
+    position = position.play(thinker.analyse(position).action)
     assert position.state.observation.device == thinker.analyse(position).tree.visits.device == CPU
     output = capsys.readouterr()
     assert output.out == "" and output.err.count("\n") == 1 and "playing on the CPU" in output.err
     jax.config.update("jax_default_device", None)
-    play.load(play.Arguments(run=run_dir, device="cpu"))
+    play.load(play.Arguments(run=untrained_run, device="cpu"))
     assert jax.config.jax_default_device is None and capsys.readouterr().err == ""

@@ -1,37 +1,24 @@
 """A game in progress: colours, swap, positions built from stones, undo, results."""
 
-import functools
-
 import jax
 import numpy as np
 import pytest
 
 from muzero_jax.games.environment import make_environment
-from muzero_jax.play.notation import make_notation
-from muzero_jax.play.position import BLACK, WHITE, IllegalMove, Position
-from tests.reference.play import fake_thinker
+from muzero_jax.play.position import BLACK, WHITE, IllegalMove, new_game
+from tests.reference.play import fake_thinker, notation, opening
 from tests.reference.tiny_run import assert_same
 
 SIZE = 4
 SWAP = SIZE * SIZE
 
 
-@functools.cache
-def environment(name):
-    return make_environment(name, board_size=SIZE if name == "hex" else None)
-
-
-def new(name):
-    return Position(environment(name))
-
-
 def played(name, text):
     """A position after moves like `b:a1 w:b2`."""
-    position = new(name)
-    moves = make_notation(position.environment)
+    position = opening(name)
     for word in text.split():
         colour, move = word.split(":")
-        position.play(moves.read(position.state, move), "bw".index(colour))
+        position = position.play(notation(name).read(position.state, move), "bw".index(colour))
     return position
 
 
@@ -57,10 +44,10 @@ def assert_same_view(one, other, colour):
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "othello", "hex", "go_9x9"])
 def test_black_moves_first_and_owns_the_first_stone(name):
-    position = new(name)
+    position = opening(name)
     assert position.colour_to_move == BLACK
     stones = drawn(position).count("X")
-    position.play(int(position.legal_action_mask().nonzero()[0][-2 if name in ("hex", "go_9x9") else 0]))
+    position = position.play(position.legal_actions()[-2 if name in ("hex", "go_9x9") else 0])
     assert drawn(position).count("X") > stones and position.colour_to_move == WHITE
 
 
@@ -84,7 +71,7 @@ def test_the_game_ends_and_nothing_can_be_played_on():
             position.play(8, colour)
         with pytest.raises(IllegalMove, match="over"):
             position.seen_by(colour)
-    position.undo()
+    position = position.undo()
     assert not position.is_over and position.winner is None
 
 
@@ -99,10 +86,10 @@ def test_an_illegal_action_changes_nothing(action):
 
 def test_resigning_gives_the_game_to_the_other_side_until_it_is_taken_back():
     position = played("hex", "b:a1")
-    position.resign(BLACK)
-    assert position.is_over and position.winner == WHITE and position.score() == "W+R"
-    position.undo()
-    assert not position.is_over and position.colour_to_move == WHITE
+    resigned = position.resign(BLACK)
+    assert resigned.is_over and resigned.winner == WHITE and resigned.score() == "W+R"
+    assert not resigned.undo().is_over and resigned.undo().colour_to_move == WHITE
+    assert not position.is_over
 
 
 # --- positions built from stones --------------------------------------------------------------------------------------
@@ -129,14 +116,14 @@ def test_stones_in_any_order_make_the_position_that_play_in_turns_makes(name, co
 
 @pytest.mark.parametrize("seed", range(5))
 def test_any_game_of_hex_can_be_built_in_scan_order_also_when_it_is_won(seed):
-    generator, game = np.random.default_rng(seed), new("hex")
+    generator, game = np.random.default_rng(seed), opening("hex")
     for _ in range([3, 6, 9, 16, 16][seed]):
         if not game.is_over:
-            game.play(int(generator.choice(game.legal_action_mask()[:SWAP].nonzero()[0])))
-    built = new("hex")
+            game = game.play(int(generator.choice(game.legal_action_mask()[:SWAP].nonzero()[0])))
+    built = opening("hex")
     for action, cell in enumerate(drawn(game).replace("/", "")):
         if cell != ".":
-            built.play(action, BLACK if cell == "X" else WHITE)
+            built = built.play(action, BLACK if cell == "X" else WHITE)
     assert built.is_over == game.is_over and built.winner == game.winner
     assert_same_view(built, game, game.colour_to_move)
 
@@ -173,7 +160,7 @@ def test_in_othello_the_other_side_passes():
 @pytest.mark.parametrize("name", ["gardner_chess"])
 def test_chess_is_played_in_turns(name):
     with pytest.raises(IllegalMove, match="the other side is to move"):
-        new(name).play(0, WHITE)
+        opening(name).play(0, WHITE)
 
 
 # --- undo -------------------------------------------------------------------------------------------------------------
@@ -190,17 +177,43 @@ def test_chess_is_played_in_turns(name):
     ],
 )
 def test_undo_restores_every_state_exactly(name, text):
-    position = new(name)
-    moves, states = make_notation(position.environment), []
+    position, states = opening(name), []
     for word in text.split():
         states.append((jax.tree.map(np.asarray, position.state), position.in_turns, position.colour_to_move))
-        position.play(moves.read(position.state, word[2:]), "bw".index(word[0]))
+        position = position.play(notation(name).read(position.state, word[2:]), "bw".index(word[0]))
     for state, in_turns, colour in reversed(states):
-        position.undo()
+        position = position.undo()
         assert_same(position.state, state)
         assert (position.in_turns, position.colour_to_move) == (in_turns, colour)
-    with pytest.raises(ValueError, match="cannot undo"):
+    with pytest.raises(ValueError, match="there is nothing to take back"):
         position.undo()
+
+
+def test_undo_goes_back_to_the_last_choice_of_a_colour():
+    position = played("tic_tac_toe", "b:a1 w:b1 b:c1 w:a2")
+    assert [len(position.undo(colour).plies) for colour in (BLACK, WHITE, None)] == [2, 3, 3]
+    with pytest.raises(ValueError, match="there is nothing to take back"):
+        played("tic_tac_toe", "b:a1").undo(WHITE)
+
+
+def test_a_position_stays_as_it_is_whatever_is_played_on_it():
+    position = played("hex", "b:a1 w:b2")
+    for action in position.legal_actions():
+        assert position.play(action).plies[:2] == position.plies
+    position.resign(WHITE)
+    position.undo()
+    position.new()
+    assert drawn(position) == "X.../.O../..../...." and len(position.plies) == 2 and not position.is_over
+
+
+def test_all_positions_of_a_game_share_its_compiled_rules():
+    position = opening("tic_tac_toe")
+    assert position.play(0).undo().new().play(1).move is position.move
+
+
+def test_only_games_for_two_can_be_played():
+    with pytest.raises(ValueError, match="tic_tac_toe has 1 player"):
+        new_game(make_environment("tic_tac_toe")._replace(num_players=1))
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
@@ -215,9 +228,9 @@ def test_go_is_scored_by_area_with_komi_and_agrees_with_the_rules_at_the_end():
     position = played("go_9x9", "b:E5 w:pass b:pass")
     assert position.score() == "B+73.5" and position.winner == BLACK
     assert position.score(komi=81.0) == "0"
-    assert new("go_9x9").score() == "W+7.5"
+    assert opening("go_9x9").score() == "W+7.5"
     with pytest.raises(ValueError, match="cannot score"):
-        new("hex").score()
+        opening("hex").score()
 
 
 # --- asking an agent --------------------------------------------------------------------------------------------------
@@ -236,14 +249,14 @@ def test_a_position_in_go_is_not_repeated():
     """White took a ko; pgx lets black take back after a pass and calls that lost, so the agent does something else."""
     position = played("go_9x9", "b:B2 w:C2 b:A1 w:D1 b:C1 w:B1 b:pass")
     assert drawn(position).endswith("/.XO....../XO.O.....")
-    retake = make_notation(position.environment).read(position.state, "C1")
+    retake = notation("go_9x9").read(position.state, "C1")
     assert position.legal_action_mask(BLACK)[retake] and position.repeats(BLACK, retake)
     assert fake_thinker(favourite=retake).analyse(position, BLACK).action != retake
     assert fake_thinker(favourite=retake - 1).analyse(position, BLACK).action == 81  # B1 is taken: the last, a pass
 
 
 def test_moves_are_drawn_at_a_temperature_and_the_same_with_the_same_seed():
-    position = new("tic_tac_toe")
+    position = opening("tic_tac_toe")
 
     def draws(temperature, seed):
         thinker = fake_thinker(favourite=4, temperature=temperature, seed=seed)
@@ -256,7 +269,7 @@ def test_moves_are_drawn_at_a_temperature_and_the_same_with_the_same_seed():
 
 
 def test_a_time_chooses_a_power_of_two_that_was_measured_to_fit():
-    position, thinker = new("tic_tac_toe"), fake_thinker(most_simulations=100)
+    position, thinker = opening("tic_tac_toe"), fake_thinker(most_simulations=100)
     thinker.prepare(position, 60.0)
     assert thinker.analyse(position, seconds=60.0).num_simulations == 64
     assert thinker.analyse(position, seconds=0.0).num_simulations < 64
@@ -265,7 +278,7 @@ def test_a_time_chooses_a_power_of_two_that_was_measured_to_fit():
 
 
 def test_what_was_searched_before_does_not_spare_the_preparation_for_a_time():
-    position, thinker = new("tic_tac_toe"), fake_thinker(num_simulations=16, most_simulations=100)
+    position, thinker = opening("tic_tac_toe"), fake_thinker(num_simulations=16, most_simulations=100)
     for _ in range(2):
         thinker.analyse(position)
     thinker.prepare(position, 60.0)

@@ -1,6 +1,5 @@
 """Play in the terminal, line by line through a pipe, and the command's flags."""
 
-import functools
 import io
 import json
 import subprocess
@@ -12,18 +11,11 @@ from rich.console import Console
 
 from experiments import play
 from experiments.command_line import EXIT_ERROR, report_errors
-from muzero_jax.games.environment import make_environment
 from muzero_jax.play import terminal
-from muzero_jax.play.notation import make_notation
-from muzero_jax.play.position import BLACK, WHITE, Position
-from tests.reference.play import fake_thinker, save_untrained_run
+from muzero_jax.play.position import BLACK, WHITE
+from tests.reference.play import fake_thinker, notation, opening
 
 ROOT = Path(__file__).parent.parent.parent
-
-
-@functools.cache
-def environment(name):
-    return make_environment(name, board_size=3 if name == "hex" else None)
 
 
 THINKER = fake_thinker(favourite=4)
@@ -32,13 +24,8 @@ THINKER = fake_thinker(favourite=4)
 def played(text, name="tic_tac_toe", colour=None, **console):
     """The game after the lines of `text`, and all that was printed."""
     out = io.StringIO()
-    game = terminal.TerminalGame(
-        Position(environment(name)),
-        THINKER,
-        make_notation(environment(name)),
-        Console(file=out, width=100, **console),
-        colour=colour,
-    )
+    console = Console(file=out, width=100, **console)
+    game = terminal.TerminalGame(opening(name), THINKER, notation(name), console, colour=colour)
     game.run(io.StringIO(text.replace(" ", "\n")))
     return game, out.getvalue()
 
@@ -73,7 +60,7 @@ def test_mistakes_are_said_and_the_game_goes_on():
 
 def test_a_swap_is_a_move_like_any_other():
     game, text = played("swap", name="hex", colour=WHITE)
-    assert [ply.action for ply in game.position.plies][:2] == [4, 9] and "I play" in text
+    assert [ply.action for ply in game.position.plies][:2] == [4, 16] and "I play" in text
 
 
 def test_a_question_is_asked_until_it_is_answered_or_input_ends():
@@ -96,11 +83,6 @@ def test_in_chess_white_moves_first():
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def run_dir(tmp_path_factory):
-    return save_untrained_run(tmp_path_factory.mktemp("runs") / "ttt", "tic_tac_toe")
-
-
 @pytest.mark.parametrize(
     "flags, says",
     [
@@ -113,8 +95,8 @@ def run_dir(tmp_path_factory):
         ("--run {run}/nothing", "config.json"),
     ],
 )
-def test_a_mistake_is_one_sentence_and_exit_code_2(run_dir, capsys, flags, says):
-    assert report_errors(play.main, flags.format(run=run_dir).split()) == EXIT_ERROR
+def test_a_mistake_is_one_sentence_and_exit_code_2(untrained_run, capsys, flags, says):
+    assert report_errors(play.main, flags.format(run=untrained_run).split()) == EXIT_ERROR
     error = capsys.readouterr().err
     assert says in error and error.count("\n") == 1
 
@@ -126,11 +108,11 @@ def test_flags_that_are_missing_or_unknown_end_with_exit_code_2(arguments, capsy
     assert exit_.value.code == 2 and capsys.readouterr().err
 
 
-def test_an_untrained_run_speaks_gtp_and_nothing_else_on_stdout(run_dir):
+def test_an_untrained_run_speaks_gtp_and_nothing_else_on_stdout(untrained_run):
     """As a whole process, with every byte of its stdout; time decides the budget."""
     commands = b"1 name\n\xff\xfe\n2 genmove b\n3 genmove w\nplay b 1e9\n4 all_legal_moves\n5 final_score"
     process = subprocess.run(
-        [sys.executable, "experiments/play.py", "--run", run_dir, "--engine", "--notation", "action"]
+        [sys.executable, "experiments/play.py", "--run", untrained_run, "--engine", "--notation", "action"]
         + ["--time-per-move", "0.02", "--num-simulations", "16"],
         input=commands,
         capture_output=True,
@@ -153,11 +135,11 @@ def test_an_untrained_run_speaks_gtp_and_nothing_else_on_stdout(run_dir):
     ]
 
 
-def test_a_run_is_asked_without_noise_at_the_budget_of_its_config(run_dir):
-    arguments = play.Arguments(run=run_dir)
+def test_a_run_is_asked_without_noise_at_the_budget_of_its_config(untrained_run):
+    arguments = play.Arguments(run=untrained_run)
     position, thinker, moves = play.load(arguments)
     one, other = thinker.analyse(position), thinker.analyse(position)
-    budget = json.loads((run_dir / "config.json").read_text())["evaluation"]["num_simulations"]
+    budget = json.loads((untrained_run / "config.json").read_text())["evaluation"]["num_simulations"]
     assert one.action == other.action and one.num_simulations == budget == 4
     assert one.policy.tolist() == other.policy.tolist() and moves.write(position.state, 4) == "b2"
     prior, value = thinker.network(position)

@@ -1,6 +1,5 @@
 """Search trees as people see them, on a tree made by hand: which moves are kept, what they are called, the picture."""
 
-import functools
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -8,13 +7,10 @@ import pytest
 
 from experiments import play
 from experiments.command_line import EXIT_ERROR, report_errors
-from muzero_jax.games.environment import make_environment
 from muzero_jax.play import tree_picture, tree_view
-from muzero_jax.play.notation import make_notation
-from muzero_jax.play.position import Position
 from muzero_jax.play.thinking import Analysis
 from muzero_jax.search.tree import Tree
-from tests.reference.play import fake_thinker, save_untrained_run
+from tests.reference.play import fake_thinker, notation, opening
 
 NUM_ACTIONS = 9
 # parent, action, visits of that edge, q, prior; node i + 1 is edge i. Below b2 (4), the model dreams that 4 is free.
@@ -46,13 +42,8 @@ def hand_made_tree():
     )
 
 
-@functools.cache
-def tic_tac_toe():
-    return make_environment("tic_tac_toe")
-
-
 def new():
-    return Position(tic_tac_toe()), make_notation(tic_tac_toe())
+    return opening("tic_tac_toe"), notation("tic_tac_toe")
 
 
 def outline(branch):
@@ -96,18 +87,14 @@ def test_a_limit_that_is_not_positive_is_refused(limits):
 
 
 def test_moves_are_named_as_players_write_them_and_forbidden_ones_are_marked():
-    position, notation = new()
-    position.play(2)
-    root = tree_view.named(whole(), position, notation)
+    root = tree_view.named(whole(), opening("tic_tac_toe").play(2), notation("tic_tac_toe"))
     best = root.children[0]
     assert outline(best) == ("b2", 6, [("a1", 3, []), ("#4", 2, [("#1", 1, [])])])
     assert [child.is_legal for child in best.children] == [True, False] and not best.children[1].children[0].is_legal
-    assert [ply.action for ply in position.plies] == [2], "the position is as before"
 
 
 def test_lines_follow_the_first_child():
-    position, notation = new()
-    root = tree_view.named(whole(), position, notation)
+    root = tree_view.named(whole(), *new())
     assert [[branch.text for branch in line] for line in tree_view.lines(root)] == [["b2", "a1"], ["a1", "b1"], ["c3"]]
 
 
@@ -127,8 +114,7 @@ def analysis(tree):
 
 
 def test_the_picture_has_a_box_a_move_with_visits_value_and_prior():
-    position, notation = new()
-    drawing = tree_picture.of_analysis(analysis(hand_made_tree()), position, notation)
+    drawing = tree_picture.of_analysis(analysis(hand_made_tree()), *new())
     written = texts(drawing.svg)
     assert written[0] == "tic_tac_toe, move 1: 10 simulations, value +0.25 for the mover"
     for text in ("root", "b2", "N 6", "Q +0.50P 30%", "Q -0.25P 40%", "#4"):
@@ -139,14 +125,12 @@ def test_the_picture_has_a_box_a_move_with_visits_value_and_prior():
 
 
 def test_the_picture_is_no_larger_than_its_limits_and_says_what_it_leaves_out():
-    position, notation = new()
-    drawing = tree_picture.of_analysis(analysis(hand_made_tree()), position, notation, depth=1, width=1)
+    drawing = tree_picture.of_analysis(analysis(hand_made_tree()), *new(), depth=1, width=1)
     assert len(elements(drawing.svg, "box")) == 2 and "+2" in texts(drawing.svg)
 
 
 def test_the_picture_needs_nothing_from_outside_and_a_notebook_shows_it(tmp_path):
-    position, notation = new()
-    drawing = tree_picture.of_analysis(analysis(hand_made_tree()), position, notation)
+    drawing = tree_picture.of_analysis(analysis(hand_made_tree()), *new())
     assert drawing._repr_svg_() == drawing.svg and "prefers-color-scheme: dark" in drawing.svg
     assert "href" not in drawing.svg and "url(" not in drawing.svg and drawing.svg.count("http") == 1  # its namespace
     drawing.save(tmp_path / "tree.svg")
@@ -154,8 +138,7 @@ def test_the_picture_needs_nothing_from_outside_and_a_notebook_shows_it(tmp_path
 
 
 def test_boxes_do_not_overlap():
-    position, notation = new()
-    svg = tree_picture.of_analysis(analysis(hand_made_tree()), position, notation).svg
+    svg = tree_picture.of_analysis(analysis(hand_made_tree()), *new()).svg
     boxes = [node for node in ElementTree.fromstring(svg).iter() if (node.get("class") or "").startswith("box")]
     places = sorted((float(box.get("x")), float(box.get("y"))) for box in boxes)
     for (x, y), (next_x, next_y) in zip(places, places[1:], strict=False):
@@ -163,23 +146,16 @@ def test_boxes_do_not_overlap():
 
 
 def test_a_search_that_keeps_no_tree_is_refused_in_one_sentence():
-    position, notation = new()
     with pytest.raises(ValueError, match="search.engine"):
-        tree_picture.picture(fake_thinker(), position, notation)
+        tree_picture.picture(fake_thinker(), *new())
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def run_dir(tmp_path_factory):
-    return save_untrained_run(tmp_path_factory.mktemp("runs") / "ttt", "tic_tac_toe")
-
-
-def test_the_command_draws_the_tree_of_any_position(run_dir, tmp_path):
-    flags = f"--run {run_dir} --tree {tmp_path}/out.svg --moves b2,a1 --depth 2 --width 3".replace(",", " ").split()
-    flags[flags.index("b2") : flags.index("a1") + 1] = ["b2 a1"]
-    assert play.main(flags) == 0
+def test_the_command_draws_the_tree_of_any_position(untrained_run, tmp_path):
+    flags = f"--run {untrained_run} --tree {tmp_path}/out.svg --depth 2 --width 3 --moves".split()
+    assert play.main([*flags, "b2 a1"]) == 0
     svg = (tmp_path / "out.svg").read_text()
     assert texts(svg)[0].startswith("tic_tac_toe, move 3: 4 simulations")
     visits = [int(text[2:]) for text in texts(svg) if text.startswith("N ")]
@@ -198,9 +174,9 @@ def test_the_command_draws_the_tree_of_any_position(run_dir, tmp_path):
         (["--web", "--colour", "b"], "--web takes neither"),
     ],
 )
-def test_a_mistake_is_one_sentence_and_exit_code_2(run_dir, capsys, monkeypatch, tmp_path, flags, says):
+def test_a_mistake_is_one_sentence_and_exit_code_2(untrained_run, capsys, monkeypatch, tmp_path, flags, says):
     monkeypatch.chdir(tmp_path)
-    assert report_errors(play.main, ["--run", str(run_dir), *flags]) == EXIT_ERROR
+    assert report_errors(play.main, ["--run", str(untrained_run), *flags]) == EXIT_ERROR
     error = capsys.readouterr().err
     assert says in error and error.count("\n") == 1
     assert not (tmp_path / "x.svg").exists()

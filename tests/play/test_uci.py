@@ -1,27 +1,20 @@
 """UCI, on Gardner's chess: what a GUI sends and what it must get back."""
 
-import functools
 import re
 
 import pytest
 
-from muzero_jax.games.environment import make_environment
 from muzero_jax.play import uci
-from muzero_jax.play.notation import make_notation
-from muzero_jax.play.position import WHITE, Position
-from tests.reference.play import fake_thinker
+from muzero_jax.play.position import WHITE
+from tests.reference.play import fake_thinker, notation, opening
 
 INFO = re.compile(r"info depth 1 score cp -?[0-9]+ nodes [0-9]+ nps [0-9]+ time [0-9]+ pv [a-e][1-5][a-e][1-5][qrbn]?")
 
 
-@functools.cache
-def environment(name="gardner_chess"):
-    return make_environment(name)
-
-
 @pytest.fixture(scope="module")
 def shared():
-    return uci.UciSession(Position(environment()), fake_thinker(most_simulations=32), make_notation(environment()))
+    name = "gardner_chess"
+    return uci.UciSession(opening(name), fake_thinker(most_simulations=32), notation(name))
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """The board in the browser, asked as a page asks it: what is answered, what is refused, and who may ask."""
 
 import functools
+import socket
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
@@ -15,22 +15,16 @@ from starlette.testclient import TestClient
 
 from muzero_jax.games.environment import make_environment
 from muzero_jax.play import web_server, web_session
-from muzero_jax.play.notation import make_notation
-from muzero_jax.play.position import Position
+from muzero_jax.play.position import new_game
 from tests.play.test_tree import hand_made_tree
-from tests.reference.play import fake_thinker
+from tests.reference.play import fake_thinker, notation, opening
 
 NAMES = ["tic_tac_toe", "connect_four", "othello", "hex", "go_9x9", "gardner_chess"]
 
 
 @functools.cache
-def environment(name):
-    return make_environment(name, board_size=3 if name == "hex" else None)
-
-
-@functools.cache
 def shared_game(name):
-    return web_session.WebGame(Position(environment(name)), fake_thinker(favourite=4), make_notation(environment(name)))
+    return web_session.WebGame(opening(name), fake_thinker(favourite=4), notation(name))
 
 
 def new(name="tic_tac_toe"):
@@ -64,7 +58,7 @@ def test_every_board_says_what_the_page_needs_to_draw_it(name):
     state = new(name).get("/api/state").json()
     assert len(state["squares"]) == len(state["rows"]) and len(state["squares"][0]) == len(state["columns"])
     assert state["to_move"] == 0 and state["ply"] == 0 and state["result"] is None
-    assert len(state["legal"]) == int(environment(name).init(jax.random.key(0)).legal_action_mask.sum())
+    assert len(state["legal"]) == int(opening(name).legal_action_mask().sum())
 
 
 def test_a_move_is_played_and_the_agent_answers():
@@ -129,7 +123,7 @@ def test_two_tabs_cannot_play_for_one_another():
 
 def test_a_game_that_the_page_cannot_draw_is_refused():
     game = shared_game("tic_tac_toe")
-    position = Position(environment("tic_tac_toe")._replace(name="animal_shogi"))
+    position = new_game(make_environment("tic_tac_toe")._replace(name="animal_shogi"))
     with pytest.raises(ValueError, match="no board for animal_shogi in the browser"):
         web_session.WebGame(position, game.thinker, game.notation)
 
@@ -249,12 +243,16 @@ def test_all_files_of_the_page_are_beside_the_module_that_serves_them():
 def test_the_server_listens_on_this_machine_alone_and_a_taken_port_is_one_sentence():
     with web_server.listen(0) as listener:
         host, port = listener.getsockname()
-        listener.listen()
         assert host == "127.0.0.1"
         with pytest.raises(ValueError, match=f"port {port} cannot be used .*: choose another with --port"):
             web_server.listen(port)
     with pytest.raises(ValueError, match="--port is 70000"):
         web_server.listen(70000)
+
+
+def test_a_browser_that_connects_before_the_server_runs_is_not_refused():
+    with web_server.listen(0) as listener:
+        socket.create_connection(listener.getsockname(), timeout=5).close()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,9 +1,14 @@
 """Somebody to ask in tests of play: an agent without a network, and untrained runs small enough to make on the spot."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
 from muzero_jax import building
+from muzero_jax.games.environment import make_environment
+from muzero_jax.play.notation import make_notation
+from muzero_jax.play.position import new_game
 from muzero_jax.play.thinking import Thinker
 from muzero_jax.storage import checkpoint
 from muzero_jax.storage import config as configs
@@ -11,11 +16,24 @@ from muzero_jax.storage.config import Config, EvaluationConfig, NetworkConfig, S
 from muzero_jax.types import SearchOutput
 
 
+@functools.cache
+def opening(name):
+    """The opening of a game, of Hex on 4x4; the game's rules are compiled once for all tests."""
+    return new_game(make_environment(name, board_size=4 if name == "hex" else None))
+
+
+@functools.cache
+def notation(name, kind="standard"):
+    """How the moves of that game are written."""
+    return make_notation(opening(name).environment, kind)
+
+
 def fake_thinker(*, favourite=0, num_simulations=4, **options):
     """Likes `favourite` where it is legal, else the last legal action; values everything at num_simulations / 100."""
 
     def make_search(budget):
-        def search(params, key, observation, mask):
+        def search(params, key, position):
+            mask = position.legal_action_mask
             liked = jnp.where(mask[:, favourite], favourite, mask.shape[1] - 1 - jnp.argmax(mask[:, ::-1], axis=1))
             policy = (mask + 3.0 * jax.nn.one_hot(liked, mask.shape[1])) * mask
             policy = policy / policy.sum(axis=1, keepdims=True)
