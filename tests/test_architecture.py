@@ -17,14 +17,15 @@ KNOWS = {
     "types": set(),
     "storage": {"types"},
     "games": {"types"},
-    "search": {"types"},
     "arithmetic": {"types"},
+    "search": {"types"},
     "networks": {"types", "arithmetic"},
-    "learning": {"types", "arithmetic", "games"},
-    "training": {"types", "arithmetic", "games", "learning", "networks", "search", "storage"},
-    "evaluation": {"types", "arithmetic", "games", "storage", "training"},
-    "run": {"types", "arithmetic", "evaluation", "learning", "search", "storage", "training"},
-    "play": {"types", "evaluation", "search", "training"},
+    "learning": {"types", "arithmetic"},
+    "training": {"types", "arithmetic", "learning"},
+    "building": {"types", "arithmetic", "games", "learning", "networks", "search", "storage", "training"},
+    "evaluation": {"types", "arithmetic", "building", "search", "storage", "training"},
+    "run": {"types", "arithmetic", "building", "evaluation", "storage", "training"},
+    "play": {"types", "building", "evaluation", "search"},
 }
 
 # Which modules may know each third-party library, so that its next breaking release touches one file.
@@ -35,12 +36,7 @@ LIBRARIES = {
     "flax.struct": {"games.hex"},
     "flax.training": {"learning.learner"},
     "mctx": {"search.mctx_reference"},
-    "optax": {
-        "learning.learner",
-        "learning.losses",
-        "networks.value_transform",
-        "training",
-    },
+    "optax": {"learning.learner", "learning.losses", "networks.value_transform"},
     "scipy": {"evaluation.elo"},
     "orbax": {"storage.checkpoint"},
     "tensorboardX": {"run.metrics"},
@@ -54,7 +50,7 @@ LIBRARIES = {
 OPTIMISER_MODULE = "learning.learner"
 
 # The host's side of the program: nobody else sees a config, whose fields reach the algorithm as keyword arguments.
-READS_CONFIG = {"training", "evaluation", "run", "storage"}
+READS_CONFIG = {"building", "evaluation", "run", "storage"}
 
 BANNED = {  # the glossary's "don't write", as far as a name alone tells
     "action_mask": "legal_action_mask",

@@ -30,11 +30,9 @@ def changed(group, **fields):
 @pytest.fixture(scope="module")
 def params():
     """A network with opinions: fresh heads are zero, and then no key could make a difference."""
-    fresh = tiny_run.parts().model.init(jax.random.key(0))
-    leaves, structure = jax.tree.flatten(fresh)
-    keys = jax.random.split(jax.random.key(1), len(leaves))
-    noisy = [leaf + 0.3 * jax.random.normal(key, leaf.shape) for leaf, key in zip(leaves, keys, strict=True)]
-    return jax.tree.unflatten(structure, noisy)
+    generator = np.random.default_rng(0)
+    fresh = jax.eval_shape(tiny_run.parts().model.init, jax.random.key(0))
+    return jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape) * 0.3, x.dtype), fresh)
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +217,7 @@ def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
 def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():
     parts = building.make_parts(CONFIG, environment=gamble.GAMBLE)
     batch = Batch(*[None] * len(Batch._fields))  # type: ignore
-    assert parts.turn(batch, None) is batch  # type: ignore
+    assert parts.turn(batch, jax.random.key(0)) is batch
     with pytest.raises(ValueError, match="--network.kind tower needs a board, which gamble has not; choose mlp"):
         building.make_parts(changed("network", kind="tower"), environment=gamble.GAMBLE)
 

@@ -3,6 +3,7 @@
 The real `train_iteration`, with a game and a network of our own. All five are runs of one compiled program.
 """
 
+from functools import partial
 from types import SimpleNamespace
 
 import jax
@@ -12,6 +13,7 @@ import pytest
 
 from muzero_jax import building
 from muzero_jax.arithmetic import devices
+from muzero_jax.learning import self_play
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.run.program import make_chunk, make_init
@@ -37,7 +39,14 @@ def parts():
     model = make_model(
         PROBES, Support(-1.0, 1.0, 3), kind="mlp", width=16, num_blocks=1, activation="relu", compute_dtype="float32"
     )
-    return building.make_parts(CONFIG, environment=PROBES, model=model)
+    search = building.make_search(CONFIG, PROBES, model, noise=True)
+
+    def rollout(params, actor, key):
+        """A reset starts the same game again; which that is lies in the state, so that one program serves all five."""
+        same_game = PROBES._replace(init=partial(probes.start, actor.env_state.game[0]))
+        return self_play.rollout(params, actor, key, environment=same_game, search=search, length=4, exploration=0.05)
+
+    return building.make_parts(CONFIG, environment=PROBES, model=model)._replace(rollout=rollout)
 
 
 @pytest.fixture(scope="module")

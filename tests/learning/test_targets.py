@@ -161,8 +161,8 @@ def test_the_frame_of_the_last_move_has_its_policy_and_the_next_one_none():
 
 def test_past_the_end_reward_and_value_are_0_whatever_the_next_game_holds():
     window = random_window(5, num_windows=1, length=K + 8 + 1, end_probability=0.0)
-    window = window._replace(discount=window.discount.at[0, 1].set(0.0))
-    found = monte_carlo(window)
+    discount, is_last = window.discount.at[0, 1].set(0.0), window.is_last.at[0, 1].set(True)
+    found = monte_carlo(window._replace(discount=discount, is_last=is_last))
     np.testing.assert_array_equal(found.reward[0, 2:], 0)
     np.testing.assert_array_equal(found.value[0, 2:], 0)
     np.testing.assert_array_equal(found.policy_mask[0, 2:], 0)
