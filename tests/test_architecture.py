@@ -23,7 +23,7 @@ KNOWS = {
     "learning": {"types", "arithmetic", "games"},
     "training": {"types", "arithmetic", "games", "learning", "networks", "search", "storage"},
     "evaluation": {"types", "arithmetic", "games", "storage", "training"},
-    "run": {"types", "arithmetic", "evaluation", "learning", "search", "storage", "training"},
+    "run": {"types", "arithmetic", "evaluation", "storage", "training"},
     "play": {"types", "evaluation", "search", "training"},
 }
 
