@@ -1,7 +1,7 @@
 """The memory that a run needs on each device: planned before any of it is taken, and measured while it runs.
 
 The plan adds up the run's state and XLA's own account of the compiled program. It refuses only what surely does not
-fit: what the libraries of a CPU take besides is in no account.
+fit: on a CPU, libraries take another 200 to 600 MiB of the process, which is in no account (docs/performance.md).
 """
 
 import ctypes
