@@ -72,9 +72,8 @@ def main(arguments: list[str]) -> int:
         raise ValueError(f"the run to resume was made with --seed {default.seed}; leave --seed out")
     if config.wandb:
         metrics.check_wandb()
-    from muzero_jax.run import autotune, memory_meter, runner
+    from muzero_jax.run import autotune, runner
 
-    memory_meter.keep_large_blocks_apart()
     run_directory.check(config)
     num_devices = share_out(config, num_devices)
     if config.compilation_cache:
@@ -82,6 +81,7 @@ def main(arguments: list[str]) -> int:
     mesh = devices.make_mesh(num_devices)
     if config.autotune:
         cache = autotune.default_cache()
+        config = replace(config, autotune=False)
         config = autotune.tune(config, mesh, minutes=config.autotune_minutes, cache=cache, say=print)
     print(configs.describe(config))
     print(f"device: {devices.describe_device(num_devices)}")
@@ -125,8 +125,7 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
         for purpose, time in seconds.items()
     ]
     display.summary_table(spent, "\nTime")
-    memory = {name: summary["memory"][name] for name in ("planned", "peak")}
-    told = (f"{devices.format_bytes(size)} {name}" for name, size in memory.items() if size is not None)
+    told = (f"{devices.format_bytes(size)} {name}" for name, size in summary["memory"].items() if size is not None)
     print("\nmemory per device: " + ", ".join(told))
     print(f"curves: {metrics.plot_curves(run_dir)}")
     print(f"next:   {command('play')} --run {shlex.quote(str(run_dir))}")

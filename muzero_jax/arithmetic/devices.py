@@ -1,4 +1,4 @@
-"""The machine: which devices a run uses, how they form a mesh, and whether its state will fit in their memory.
+"""The machine: which devices a run uses, how they form a mesh, and how much memory they have.
 
 XLA runs the bodies of loops on one CPU thread, so on a machine without an accelerator every usable core becomes a
 device of its own and the games are split over them, exactly as over several GPUs: two cores double everything. That has
@@ -8,12 +8,11 @@ is found, so nobody has to guess whether there is one: JAX is told first and ask
 
 import functools
 import hashlib
-import math
 import os
 import platform
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,6 @@ import jax
 from jax.sharding import AxisType, Mesh
 
 AXIS = "data"
-PlanRow = tuple[str, int]
-"""A part of a run's memory: its name, and bytes per device."""
 _BACKEND_ERRORS = (RuntimeError, AssertionError)
 """The latter, without a word, where JAX_PLATFORMS is cuda and no NVIDIA device is visible."""
 
@@ -175,24 +172,6 @@ def is_out_of_memory(error: RuntimeError) -> bool:
     return "RESOURCE_EXHAUSTED" in str(error)
 
 
-def plan_memory(parts: dict[str, Any]) -> list[PlanRow]:
-    """Bytes per device of each part, largest first.
-
-    A part is a number of bytes or a pytree of arrays or `jax.ShapeDtypeStruct`s; of a leaf with a sharding, the share
-    that one device holds is counted.
-    """
-    rows = [(name, part if isinstance(part, int) else _bytes_per_device(part)) for name, part in parts.items()]
-    return sorted(rows, key=lambda row: -row[1])
-
-
-def format_plan(rows: Sequence[PlanRow], available: int | None = None) -> str:
-    """The plan as a table for the terminal, with its total and, if given, the memory available per device."""
-    total = ("total per device", sum(size for _, size in rows))
-    table = [*rows, total] + ([("available", available)] if available is not None else [])
-    width = max(len(name) for name, _ in table)
-    return "\n".join(f"{name:<{width}}  {format_bytes(size):>9}" for name, size in table)
-
-
 def format_bytes(size: int) -> str:
     """1536 -> "1.5 KiB"."""
     if size < 1024:
@@ -219,22 +198,6 @@ def available_memory_bytes(num_devices: int = 1) -> int | None:
     candidates = [_mem_available(), _cgroup_memory_free(Path("/sys/fs/cgroup"))]
     known = [size for size in candidates if size is not None]
     return min(known) // num_devices if known else None
-
-
-def check_plan(total: int, available: int | None, flag_hint: str) -> None:
-    """Raises `ValueError`, naming the flag to lower, if `total` bytes per device exceed what is available."""
-    if available is not None and total > available:
-        needed, free = format_bytes(total), format_bytes(available)
-        raise ValueError(f"this run needs {needed} of memory per device but {free} are available; lower {flag_hint}")
-
-
-def _bytes_per_device(tree: Any) -> int:
-    def size(leaf: Any) -> int:
-        sharding = getattr(leaf, "sharding", None)
-        shape = sharding.shard_shape(leaf.shape) if sharding is not None else leaf.shape
-        return math.prod(shape) * leaf.dtype.itemsize
-
-    return sum(size(leaf) for leaf in jax.tree.leaves(tree))
 
 
 def _read(path: Path) -> str:

@@ -114,7 +114,7 @@ def make_opponent(spec: str, parts: Parts) -> Player:
 
 
 MOVES_PER_CALL = 8
-"""A search's tasks for helpers wait until a program ends (`library_tasks`): a whole match of a tower left 380 MiB."""
+"""On several CPU devices XLA keeps a search's tasks for helpers until the program ends: 380 MiB for a tower's match."""
 
 
 class ShardedMatch:

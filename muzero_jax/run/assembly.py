@@ -1,7 +1,6 @@
-"""A run's functions and its one program, put together in the order that lets memory be planned before any is taken.
+"""A run's functions and its one compiled program, made before there is any state.
 
-The program is compiled from the shapes of the state, so that XLA's own account of its memory is known, and can refuse
-the run, while there is no state yet.
+The program is compiled from the shapes of the state, so XLA's account of its memory can refuse the run in time.
 """
 
 from collections.abc import Callable
@@ -11,8 +10,10 @@ import jax
 from jax.sharding import Mesh
 
 from muzero_jax import building
+from muzero_jax.arithmetic import devices
 from muzero_jax.run import memory
 from muzero_jax.run.memory import Plan
+from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import Init, TrainState
@@ -23,24 +24,30 @@ class Assembly(NamedTuple):
 
     parts: Parts
     init: Init  # makes the first state
-    abstract: TrainState  # what that, or a checkpoint, will be
+    abstract: TrainState  # its shapes, which are also those of a checkpoint
     program: jax.stages.Compiled  # `program.make_chunk`
-    estimate: Plan
-    plan: Plan  # exact
+    plan: Plan
 
 
-def assemble(config: Config, mesh: Mesh, say: Callable[[str], None]) -> Assembly:
-    """Compiles a run's program and tells its memory plan.
+def assemble(config: Config, mesh: Mesh, say: Callable[[str], None], parts: Parts | None = None) -> Assembly:
+    """Compiles a run's program and prints its memory plan.
 
-    Raises ValueError, naming the flags to lower, if the run will not fit: before compiling, if that is plain already.
+    Args:
+      parts: a run of one's own making, in place of what the config says.
+
+    Raises ValueError, which names the flags to lower, if the run does not fit in memory.
     """
-    parts = building.make_parts(config)
+    parts = parts or building.make_parts(config)
     init = make_init(parts, config.seed, mesh)
     abstract = init.eval_shape()
-    estimate = memory.estimate(config, parts, abstract, mesh)
-    memory.refuse_hopeless(estimate, mesh, say)
     say("compiling")
     program = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk).lower(abstract).compile()
-    plan = memory.exact(estimate, program, mesh)
-    memory.check(plan, mesh, say)
-    return Assembly(parts, init, abstract, program, estimate, plan)
+    saves = config.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
+    held = memory.held_by_process(list(mesh.devices.flat))
+    is_cpu = mesh.devices.flat[0].platform == "cpu"
+    plan = memory.make_plan(abstract, program, copied_by_saves=is_cpu and saves, held=held)
+    free = devices.available_memory_bytes(mesh.size)
+    available = None if free is None else free + held
+    say(plan.table(available))
+    plan.check(available)
+    return Assembly(parts, init, abstract, program, plan)

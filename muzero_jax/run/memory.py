@@ -1,151 +1,125 @@
-"""What a run will hold in memory, foretold before anything is allocated.
+"""The memory that a run needs on each device: planned before any of it is taken, and measured while it runs.
 
-Twice. `estimate` adds up the state and what self-play, learning and matches are known to need, in a second, so that the
-hopeless is refused without compiling. `exact` then asks the program, which is compiled from the abstract state.
-Self-play, learning and matches take turns, so of what they need while they run only the largest counts.
-
-On a CPU XLA's account is not all: what stands beside it was measured (docs/performance.md has how near the plan comes).
+The plan adds up the run's state, XLA's own account of the compiled program and, on a CPU, what the process holds before
+it begins. What libraries take later is in no account, so runs hold up to 1.5 times their plan (docs/performance.md).
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from jax.sharding import Mesh
+import jax
 
-from muzero_jax import building
-from muzero_jax.arithmetic import devices
-from muzero_jax.learning import replay
-from muzero_jax.run import library_tasks, memory_parts
-from muzero_jax.run.memory_parts import tree_bytes
-from muzero_jax.storage.config import Config
-from muzero_jax.training import Parts
+from muzero_jax.arithmetic.devices import format_bytes, memory_stats
 from muzero_jax.types import TrainState
 
-MARGIN = 1.25
-"""An estimate refuses a run only if it is this many times what is available."""
-RUNTIME_BYTES = 31 * 2**20
-"""Scratch of the process, which its devices share. This and the next four are of a CPU, fitted to `train.py`'s runs on
-Linux with glibc (docs/performance.md)."""
-SAVING_BYTES = 13 * 2**20
-"""What saves leave there beside."""
-RUNTIME_SHARE, RUNTIME_SHARE_BYTES = 0.15, 64 * 2**20
-"""With several devices, the share of all else that their threads leave unused as free heap between them. That is small
-pieces, which large runs have no more of, so there is a most to it."""
-HOLES_SHARE = 0.25
-"""Of the tasks in XLA's queue, what small pieces among them keep from being filled again when the tasks are gone."""
-
-QUEUE = "XLA's task queue"
-_STATE = ("replay", "games", "parameters", "optimiser")
+SAVING, PROCESS = "checkpoint being saved", "process so far"
 _FLAGS = {
     "replay": "--replay.replay-length or --self-play.num-envs",
-    "checkpoint being saved": "--replay.replay-length or --self-play.num-envs",
     "games": "--self-play.num-envs",
     "parameters": "--network.width",
     "optimiser": "--network.width",
-    QUEUE: "--iterations-per-chunk, --optimiser.updates-per-iteration or --devices",
-    "self-play": "--self-play.num-envs or --search.num-simulations",
-    "Reanalyze": "--replay.reanalyze-fraction or --optimiser.batch-size",
-    "learning": "--optimiser.batch-size or --optimiser.micro-batch-size",
-    "matches": "--evaluation.final-games or --evaluation.mcts-simulations",
+    "program": "--optimiser.batch-size, --self-play.num-envs or --search.num-simulations",
 }
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 class Plan(NamedTuple):
-    """Bytes per device, by purpose."""
+    """Bytes that one device holds at the worst time, by purpose."""
 
-    held: dict[str, int]  # whatever runs
-    turns: dict[str, int]  # while each runs, one after the other
-    runtime: int = 0  # what the host's libraries take beside
-    runtime_share: float = 0.0  # and for each byte of the above
-
-    @property
-    def rows(self) -> dict[str, int]:
-        """What is held at the worst time; their sum is the plan's total."""
-        busiest = max(self.turns, key=self.turns.__getitem__)
-        rows = self.held | {busiest: self.turns[busiest]}
-        runtime = self.runtime + min(int(self.runtime_share * sum(rows.values())), RUNTIME_SHARE_BYTES)
-        return rows | ({"runtime": runtime} if runtime else {})
+    parts: dict[str, int]
 
     @property
     def total(self) -> int:
-        """The peak."""
-        return sum(self.rows.values())
+        """The sum of all parts."""
+        return sum(self.parts.values())
+
+    def table(self, available: int | None) -> str:
+        """The plan for the terminal, largest part first; `available`: bytes that a device may fill, None if unknown."""
+        rows = sorted(self.parts.items(), key=lambda row: -row[1]) + [("total per device", self.total)]
+        rows += [("available", available)] if available is not None else []
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {format_bytes(size):>9}" for name, size in rows)
+
+    def check(self, available: int | None) -> None:
+        """Raises ValueError, which names the flags that make the largest part smaller, unless the plan fits."""
+        if available is not None and self.total > available:
+            largest = max(_FLAGS, key=lambda name: self.parts.get(name, 0))
+            needed, free = format_bytes(self.total), format_bytes(available)
+            raise ValueError(
+                f"this run needs {needed} of memory per device but {free} are available; lower {_FLAGS[largest]}"
+            )
+
+
+def make_plan(state: TrainState, program: Any, *, copied_by_saves: bool, held: int = 0) -> Plan:
+    """The plan of a run by its abstract state and its compiled program.
+
+    Args:
+      copied_by_saves: whether a checkpoint being saved holds on to the state, so that the next chunk makes a copy of
+        it. That is so on a CPU; on an accelerator, Orbax first copies the state to the host.
+      held: a device's share of what the process holds already (`held_by_process`).
+    """
+    learner = state.learner
+    pieces = state.replay, state.actor, learner.params, learner.optimiser_state
+    names = "replay", "games", "parameters", "optimiser"
+    parts = {name: bytes_per_device(piece) for name, piece in zip(names, pieces, strict=True)}
+    if copied_by_saves:
+        parts[SAVING] = sum(parts.values())
+    account = program.memory_analysis()
+    if account is not None:  # some backends give no account
+        results = account.output_size_in_bytes - account.alias_size_in_bytes
+        parts["program"] = results + account.temp_size_in_bytes + account.generated_code_size_in_bytes
+    if held:
+        parts[PROCESS] = held
+    return Plan(parts)
+
+
+def held_by_process(devices: Sequence[Any]) -> int:
+    """A device's share of the memory that this process holds now; 0 for accelerators, and where nobody tells."""
+    return _process_bytes("VmRSS") // len(devices) if devices[0].platform == "cpu" and _STATUS.exists() else 0
+
+
+def bytes_per_device(tree: Any) -> int:
+    """Bytes that one device holds of a pytree's arrays, abstract or not; of sharded arrays, its own share."""
+
+    def size(leaf: Any) -> int:
+        sharding = getattr(leaf, "sharding", None)
+        shape = sharding.shard_shape(leaf.shape) if sharding is not None else leaf.shape
+        return math.prod(shape) * leaf.dtype.itemsize
+
+    return sum(map(size, jax.tree.leaves(tree)))
+
+
+class Meter:
+    """Measures the most memory that a device has held since the meter was made.
+
+    An accelerator counts for itself. On a CPU the devices share what the process holds, which Linux tells.
+    """
+
+    def __init__(self, devices: Sequence[Any]):
+        self._devices = devices
+        self._by_process = devices[0].platform == "cpu" and _forget_peak()
 
     @property
-    def flags(self) -> str:
-        """What to lower for the largest part."""
-        rows = {name: size for name, size in self.rows.items() if name in _FLAGS}
-        return _FLAGS[max(rows, key=rows.__getitem__)]
+    def peak(self) -> int | None:
+        """Bytes of the device that held most so far; None where nobody counts."""
+        if self._by_process:
+            return _process_bytes("VmHWM") // len(self._devices)
+        counts = [memory_stats(device).get("peak_bytes_in_use") for device in self._devices]
+        return max((count for count in counts if count is not None), default=None)
 
 
-def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Plan:
-    """The plan by arithmetic alone, from the abstract state of a run."""
-    params = state.learner.params
-    leaves = state.replay, state.actor, params, state.learner.optimiser_state
-    held = dict(devices.plan_memory(dict(zip(_STATE, leaves, strict=True))))
-    runtime, share = 0, 0.0
-    if mesh.devices.flat[0].platform == "cpu":
-        runtime, share = RUNTIME_BYTES // mesh.size, RUNTIME_SHARE if mesh.size > 1 else 0.0
-        if _saves_on_the_way(config):
-            # A save in the background holds on to the state, so the next chunk copies it: it cannot change it in place.
-            held |= {"checkpoint being saved": sum(held.values())}
-            runtime += SAVING_BYTES // mesh.size
-    frame = replay.frame_shapes(state.replay, parts.environment.observation_shape)
-    node = memory_parts.node_bytes(config, parts, params)
-    windows = mesh.size * building.micro_batch(config, parts.model, config.optimiser.batch_size // mesh.size)
-    gradients = 2 if windows < config.optimiser.batch_size else 1  # of one part, and the sum of those before
-    learning = memory_parts.learning_bytes(config, parts.model, params, frame, windows=windows)
-    turns = {
-        "self-play": memory_parts.self_play_bytes(config, node, frame),
-        "Reanalyze": memory_parts.reanalyze_bytes(config, node, frame),
-        "learning": learning + mesh.size * gradients * tree_bytes(params),
-        "matches": memory_parts.match_bytes(config, parts, node),
-    }
-    return Plan(held, {name: size // mesh.size for name, size in turns.items()}, runtime, share)
+def _forget_peak() -> bool:
+    """Has Linux forget the process's peak, which compiling made; False where that cannot be."""
+    try:
+        _CLEAR.write_text("5")  # "reset the peak resident set size"
+    except OSError:
+        return False
+    return True
 
 
-def _saves_on_the_way(config: Config) -> bool:
-    """Whether the clock may order a save before the last chunk (`runner.Loop`): by itself or after an evaluation.
-
-    Whether it will depends on what else takes the time: compiling, `max_iterations`, the session that is resumed.
-    """
-    intervals = config.checkpoint_minutes, config.evaluation.interval_minutes
-    return any(0 < minutes < config.minutes for minutes in intervals)
-
-
-def exact(plan: Plan, program: Any, mesh: Mesh) -> Plan:
-    """An estimated plan with what the compiled program needs in place of the parts of it that take turns.
-
-    The program's row bears the name of the part that is estimated to be its largest. XLA counts a device's share:
-    results that take no argument's place, temporaries and, on an accelerator, code; what its library takes on a CPU is
-    added.
-    """
-    analysis = program.memory_analysis()
-    if analysis is None:  # a backend that doesn't tell
-        return plan
-    results = analysis.output_size_in_bytes - analysis.alias_size_in_bytes
-    needed = results + analysis.temp_size_in_bytes + analysis.generated_code_size_in_bytes
-    matches = {"matches": plan.turns["matches"]}
-    in_program = [name for name in plan.turns if name not in matches]
-    turns = {max(in_program, key=plan.turns.__getitem__): needed} | matches
-    waiting = library_tasks.waiting_bytes(program, mesh)
-    runtime = plan.runtime + int(HOLES_SHARE * waiting)
-    return plan._replace(held=plan.held | ({QUEUE: waiting} if waiting else {}), turns=turns, runtime=runtime)
-
-
-def refuse_hopeless(estimate: Plan, mesh: Mesh, say: Callable[[str], None]) -> None:
-    """Tells an estimate and raises ValueError, naming the flags to lower, if it is far beyond what is available."""
-    available = devices.available_memory_bytes(mesh.size)
-    if available is not None and estimate.total > MARGIN * available:
-        check(estimate, mesh, say)
-
-
-def check(plan: Plan, mesh: Mesh, say: Callable[[str], None]) -> None:
-    """Tells a plan; raises ValueError, naming the flags to lower, if it will not fit."""
-    say(devices.format_plan(devices.plan_memory(plan.rows), devices.available_memory_bytes(mesh.size)))
-    refuse(plan, mesh)
-
-
-def refuse(plan: Plan, mesh: Mesh) -> None:
-    """Raises ValueError, naming the flags to lower, if a plan that was told will not fit any more."""
-    devices.check_plan(plan.total, devices.available_memory_bytes(mesh.size), plan.flags)
+def _process_bytes(name: str) -> int:
+    """Memory of this process: VmRSS is what it holds now, VmHWM its peak."""
+    lines = (line.split() for line in _STATUS.read_text().splitlines())
+    return next(int(words[1]) * 1024 for words in lines if words[0] == f"{name}:")

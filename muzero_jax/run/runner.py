@@ -19,11 +19,11 @@ from jax.sharding import Mesh
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Versions
-from muzero_jax.run import memory, profiling
+from muzero_jax.run import profiling
 from muzero_jax.run.accounting import Clock, Interrupt, Totals
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.display import ProgressDisplay
-from muzero_jax.run.memory_meter import MemoryMeter, give_back
+from muzero_jax.run.memory import Meter
 from muzero_jax.run.metrics import MetricsWriter, Record, last_record, wandb_writer
 from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.storage import config as configs
@@ -64,13 +64,12 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
     disk that is full, a checkpoint of another configuration. The last good checkpoint is kept.
     """
     start = time.perf_counter()
-    parts, init, abstract, program, estimate, plan = assemble(config, mesh, say)
+    parts, init, abstract, program, plan = assemble(config, mesh, say)
     versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
     if config.evaluation.interval_minutes > 0:
         say("compiling the matches")
         versions.compile()  # before the meter, so that what it sees are a run's arrays and not its programs
-        memory.refuse(plan, mesh)  # now that the programs have taken theirs
-    meter = MemoryMeter(mesh)
+    meter = Meter(list(mesh.devices.flat))
     seconds_to_compile = time.perf_counter() - start
     run_directory.make_room(config, run_dir)
     with Checkpointer(run_dir / run_directory.CHECKPOINTS) as checkpoints:
@@ -89,14 +88,14 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
             with clock.measure("compile"):
                 state = restored[1] if restored else init()
                 del init  # and with it the program, if there was need of one: 20 MiB and more
-                give_back()
             begun = f"going on from iteration {iteration}" if restored else "training"
             say(f"{begun}; Ctrl-C saves and stops")
             profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if config.profile else None)
             with ProgressDisplay(config.minutes, config.max_iterations) as display, Interrupt() as interrupt, profiler:
                 reporter = Reporter(writer, display, clock)
-                loop = Loop(config, program, versions, checkpoints, reporter, totals, profiler, meter)
+                loop = Loop(config, program, versions, checkpoints, reporter, totals, profiler)
                 state, iteration = loop.run(state, iteration, interrupt)
+                peak = meter.peak  # before the final matches, which nobody planned
             if config.profile:
                 say(profiler.report(program.as_text()))
             if interrupt.requested:
@@ -110,8 +109,7 @@ def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None])
     summary = {"iteration": iteration, "strength": strength, "elo": versions.ladder.by_iteration()}
     summary["device"] = devices.describe_device(mesh.size)
     summary["precision"] = precision.resolve(config.network.compute_dtype).compute_dtype  # what "auto" meant there
-    # Bytes per device; the estimate is the plan from before compiling.
-    summary["memory"] = {"estimated": estimate.total, "planned": plan.total, "peak": meter.peak}
+    summary["memory"] = {"planned": plan.total, "peak": peak}  # bytes per device
     seconds = split_time(clock, totals, iteration) | {"final matches": final_seconds}
     summary |= {"seconds": seconds} | totals.summary(clock.seconds["train"])
     write_whole(run_dir / "summary.json", json.dumps(summary, indent=2))
@@ -153,7 +151,6 @@ class Loop(NamedTuple):
     reporter: Reporter
     totals: Totals
     profiler: ChunkProfiler
-    meter: MemoryMeter
 
     def run(self, state: TrainState, iteration: int, interrupt: Interrupt) -> tuple[TrainState, int]:
         """Runs chunks until it is time to stop, then saves; returns the last state and its iteration."""
@@ -175,10 +172,10 @@ class Loop(NamedTuple):
                 record |= self._evaluate(state, iteration)
             self.reporter.report({"iteration": iteration} | record)
             if saves.due(clock.minutes) or evaluate:
-                self._save(iteration, state)
+                self.checkpoints.save(iteration, state)
                 saved_at = iteration
         if saved_at != iteration:
-            self._save(iteration, state)
+            self.checkpoints.save(iteration, state)
         return state, iteration
 
     def _finished(self, iteration: int) -> bool:
@@ -190,22 +187,14 @@ class Loop(NamedTuple):
     def _chunk(self, state: TrainState) -> tuple[TrainState, Record]:
         seconds = self.reporter.clock.seconds
         before = seconds["train"]
-        with self.profiler.chunk(), self.meter.chunk(), self.reporter.clock.measure("train"):
+        with self.profiler.chunk(), self.reporter.clock.measure("train"):
             state, metrics = self.program(state)
             metrics = jax.device_get(metrics)
         return state, self.totals.add(metrics, seconds["train"] - before)
 
     def _evaluate(self, state: TrainState, iteration: int) -> Record:
         with self.reporter.clock.measure("evaluate"):
-            record = self.versions.measure(state.learner.params, iteration)
-            give_back()
-            return record
-
-    def _save(self, iteration: int, state: TrainState) -> None:
-        """Without the free heap that would stand beside what a save takes."""
-        self.checkpoints.wait()
-        give_back()
-        self.checkpoints.save(iteration, state)
+            return self.versions.measure(state.learner.params, iteration)
 
 
 def check_finite(record: Record, iteration: int) -> None:

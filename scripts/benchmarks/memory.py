@@ -22,12 +22,12 @@ import jax
 from experiments import presets
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices
-from muzero_jax.run import memory_meter, runner
+from muzero_jax.run import runner
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 
-ESTIMATE, PLANNED, MEASURED = "estimated before compiling", "planned", "measured"
-NAMES = {"estimated": ESTIMATE, "planned": PLANNED, "peak": MEASURED}
+PLANNED, MEASURED = "planned", "measured"
+NAMES = {"planned": PLANNED, "peak": MEASURED}
 """Of the figures in a run's summary."""
 MIB = 2**20
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -72,10 +72,11 @@ def figures(found: dict[str, int]) -> dict[str, Any]:
         "rates": {key: _exact(size / MIB) | {"judged": key == MEASURED} for key, size in found.items()},
         "ratios": [
             # A plan is no better for being higher, or lower.
-            {"numerator": part, "denominator": whole, "aim": None, "judged": False} | _exact(found[part] / found[whole])
-            for part, whole in ((PLANNED, MEASURED), (ESTIMATE, MEASURED))
-            if whole in found
-        ],
+            {"numerator": PLANNED, "denominator": MEASURED, "aim": None, "judged": False}
+            | _exact(found[PLANNED] / found[MEASURED])
+        ]
+        if MEASURED in found
+        else [],
     }
 
 
@@ -126,7 +127,6 @@ def _exact(value: float) -> dict[str, float]:
 def main(arguments: list[str]) -> int:
     """`measure` of a case, by its name, on a number of devices; what it found as the last line on stdout."""
     case, num_devices = arguments
-    memory_meter.keep_large_blocks_apart()
     with contextlib.redirect_stdout(sys.stderr):  # the run's own progress
         found = measure(CASES[case](), int(num_devices))
     print(json.dumps(found))

@@ -12,7 +12,6 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from experiments import presets
 from muzero_jax.arithmetic import devices
-from muzero_jax.run.memory_meter import MemoryMeter
 
 
 @pytest.mark.parametrize(
@@ -166,9 +165,6 @@ def refuse():
 def test_a_device_that_tells_nothing_of_its_memory_is_no_error_anywhere(monkeypatch, tell):
     device = SimpleNamespace(platform="METAL", memory_stats=tell)
     assert devices.memory_stats(device) == {}
-    meter = MemoryMeter(devices.make_mesh(1))
-    monkeypatch.setattr(meter, "_devices", [device])
-    assert meter.peak is None
     monkeypatch.setattr(jax, "devices", lambda: [device])
     monkeypatch.setattr(devices, "_mem_available", lambda: 1000)
     monkeypatch.setattr(devices, "_cgroup_memory_free", lambda root: None)
@@ -223,40 +219,6 @@ def test_indivisible_sizes_are_refused_with_the_nearest_that_work(flag, value, n
         devices.check_divisible(flag, value, num_devices)
     assert str(error.value) == sentence
     devices.check_divisible(flag, num_devices * 3, num_devices)
-
-
-def test_memory_plan_counts_the_share_of_one_device():
-    mesh = devices.make_mesh(2)
-    everywhere, split = (NamedSharding(mesh, PartitionSpec(*spec)) for spec in ((), ("data",)))
-    parts = {
-        "params": {"w": jax.ShapeDtypeStruct((10, 10), jnp.float32, sharding=everywhere)},
-        "replay": [
-            jax.ShapeDtypeStruct((8, 1000), jnp.bool_, sharding=split),
-            jax.ShapeDtypeStruct((8, 4), jnp.bfloat16, sharding=split),
-        ],
-        "keys": jax.eval_shape(lambda: jax.random.key(0)),
-        "search tree": 2048,
-    }
-    rows = devices.plan_memory(parts)
-    assert rows == [("replay", 4000 + 4 * 4 * 2), ("search tree", 2048), ("params", 400), ("keys", 8)]
-    assert devices.format_plan(rows, available=3 * 2**30).splitlines() == [
-        "replay              3.9 KiB",
-        "search tree         2.0 KiB",
-        "params                400 B",
-        "keys                    8 B",
-        "total per device    6.3 KiB",
-        "available           3.0 GiB",
-    ]
-
-
-def test_plan_that_does_not_fit_names_the_flag_to_lower():
-    devices.check_plan(100, 100, "--replay.replay-length")
-    devices.check_plan(100, None, "--replay.replay-length")
-    sentence = (
-        r"^this run needs 2\.0 GiB of memory per device but 1\.5 GiB are available; lower --replay\.replay-length$"
-    )
-    with pytest.raises(ValueError, match=sentence):
-        devices.check_plan(2 * 2**30, 3 * 2**29, "--replay.replay-length")
 
 
 def test_host_memory_is_shared_equally_by_cpu_devices(monkeypatch):

@@ -16,7 +16,7 @@ from experiments import evaluate, presets, train
 from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.games import environment
-from muzero_jax.run import autotune, memory_meter, runner
+from muzero_jax.run import autotune, runner
 from muzero_jax.run.runner import Result
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
@@ -140,7 +140,7 @@ def test_a_run_that_does_not_fit_in_memory_names_the_flag_to_lower(run, tmp_path
     monkeypatch.setattr(devices, "available_memory_bytes", lambda num_devices=1: 1024)
     outcome = run(train, *TINY, "--run-dir", tmp_path / "run")
     assert_one_sentence(outcome, "memory", "lower --")
-    assert "replay" in outcome[1] and "learning" in outcome[1]
+    assert "replay" in outcome[1] and "program" in outcome[1]
     assert not list((tmp_path / "run").iterdir())  # so that the next try may have the folder
 
 
@@ -170,15 +170,6 @@ def test_an_interrupted_run_prints_the_command_that_resumes_it(run, tmp_path, mo
     assert status == EXIT_INTERRUPTED == 130
     assert re.search(r"^device: .*\nprecision: float32 \(.*\)$", output, re.MULTILINE)
     assert f"{sys.executable} experiments/train.py --run-dir {tmp_path / 'run'} --resume" in output
-
-
-def test_large_blocks_are_kept_apart_before_anything_takes_memory(run, tmp_path, monkeypatch):
-    steps = []
-    monkeypatch.setattr(memory_meter, "keep_large_blocks_apart", lambda: steps.append("kept apart"))
-    monkeypatch.setattr(autotune, "tune", lambda config, *others, **keywords: steps.append("tuned") or config)
-    monkeypatch.setattr(runner, "train", lambda *others: steps.append("trained") or Result({}, interrupted=True))
-    run(train, *TINY, "--autotune", "--run-dir", tmp_path / "run")
-    assert steps == ["kept apart", "tuned", "trained"]
 
 
 def test_resuming_takes_everything_from_the_saved_config(run, saved_run, monkeypatch):

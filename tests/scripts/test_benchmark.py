@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from dataclasses import replace
 
 import jax
@@ -10,7 +11,6 @@ import numpy as np
 import pytest
 
 from experiments.command_line import report_errors
-from muzero_jax.run import memory_meter
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import NetworkConfig
 from scripts import benchmark
@@ -355,7 +355,7 @@ def test_all_devices_are_as_many_as_divide_games_and_batch(nothing_compiles, mon
         assert "4 of 6" in case.note and "4 of 6" not in case.name and case.num_devices == 4
         case.make()
     assert set(asked) == {1, 4}
-    monkeypatch.setattr(memory, "run_apart", lambda case, num_devices: {memory.ESTIMATE: 1, memory.PLANNED: 1})
+    monkeypatch.setattr(memory, "run_apart", lambda case, num_devices: {memory.PLANNED: 1})
     names = [measure()["case"] for _, measure in memory.records(quick=False)]
     assert names[:2] == ["tic-tac-toe preset, 1 device", "tic-tac-toe preset, 4 devices"]
 
@@ -479,18 +479,14 @@ def test_a_memory_run_that_fails_is_one_sentence_with_its_last_word(child, reaso
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(memory_meter.set_back() is None, reason="only Linux lets a process set its peak back")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process held at its peak")
 def test_a_memory_run_in_a_process_of_its_own_is_planned_and_measured():
     found = memory.run_apart("tic-tac-toe preset", 2)
-    assert 0.8 < found[memory.PLANNED] / found[memory.MEASURED] < 1.25  # measured: 1.04 to 1.08
-    assert found[memory.ESTIMATE] > 0
+    assert 0 < found[memory.PLANNED] < found[memory.MEASURED]  # so small a run is mostly what XLA's libraries take
 
 
 def test_the_memory_suite_sets_the_plan_beside_what_was_held_where_that_can_be_measured():
-    found = {memory.ESTIMATE: 8 * 2**20, memory.PLANNED: 6 * 2**20}
+    found = {memory.PLANNED: 6 * 2**20}
     ratios = memory.figures(found | {memory.MEASURED: 4 * 2**20})["ratios"]
-    assert [(r["numerator"], r["median"]) for r in ratios] == [
-        (memory.PLANNED, 1.5),
-        (memory.ESTIMATE, 2.0),
-    ]
+    assert [(r["numerator"], r["median"]) for r in ratios] == [(memory.PLANNED, 1.5)]
     assert memory.figures(found)["ratios"] == []
