@@ -13,6 +13,7 @@ from jax.sharding import Mesh
 from muzero_jax import training
 from muzero_jax.run import memory
 from muzero_jax.run.memory import Plan
+from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import Init, TrainState
@@ -29,15 +30,20 @@ class Assembly(NamedTuple):
     plan: Plan  # exact
 
 
-def assemble(config: Config, mesh: Mesh, say: Callable[[str], None]) -> Assembly:
-    """Compiles a run's program and tells its memory plan.
+def assemble(
+    config: Config,
+    mesh: Mesh,
+    say: Callable[[str], None],
+    checkpoint_minutes: float = Session.checkpoint_minutes,
+) -> Assembly:
+    """Compiles a run's program and tells its memory plan, which depends on whether the clock orders checkpoints.
 
     Raises ValueError, naming the flags to lower, if the run will not fit: before compiling, if that is plain already.
     """
     parts = training.make_parts(config)
     init = training.make_init(config, parts, mesh)
     abstract = init.eval_shape()
-    estimate = memory.estimate(config, parts, abstract, mesh)
+    estimate = memory.estimate(config, parts, abstract, mesh, checkpoint_minutes)
     memory.refuse_hopeless(estimate, mesh, say)
     say("compiling")
     program = training.make_chunk(config, parts, mesh).lower(abstract).compile()

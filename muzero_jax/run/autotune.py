@@ -23,8 +23,9 @@ from jax.sharding import Mesh
 
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.run.assembly import assemble
-from muzero_jax.storage.config import Config, ReplayConfig, validate
+from muzero_jax.storage.config import Config, ReplayConfig
 from muzero_jax.storage.files import write_whole
+from muzero_jax.storage.validation import validate
 
 TIMED_SECONDS = 3.0
 """Of iterations that learn, for each size; compilation comes on top."""
@@ -50,12 +51,11 @@ class Kept(NamedTuple):
 
 
 def tune(config: Config, mesh: Mesh, *, minutes: float, cache: Path, say: Callable[[str], None]) -> Config:
-    """The config with the fastest sizes found in about `minutes`, `autotune` done; tells the curve line by line.
+    """The config with the fastest sizes found in about `minutes`; tells the curve line by line.
 
     The result is kept in the file `cache` under this device and config, and found there the next time; a search that
     the time cut short goes on from there. One that had to begin with less is not kept.
     """
-    config = replace(config, autotune=False)
     key = _key(config, mesh)
     known = _read(cache)
     kept = known.get(key)

@@ -78,7 +78,7 @@ class Plan(NamedTuple):
         return _FLAGS[max(rows, key=rows.__getitem__)]
 
 
-def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Plan:
+def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh, checkpoint_minutes: float) -> Plan:
     """The plan by arithmetic alone, from the abstract state of a run."""
     params = state.learner.params
     leaves = state.replay, state.actor, params, state.learner.optimiser_state
@@ -86,7 +86,7 @@ def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Pla
     runtime, share = 0, 0.0
     if mesh.devices.flat[0].platform == "cpu":
         runtime, share = RUNTIME_BYTES // mesh.size, RUNTIME_SHARE if mesh.size > 1 else 0.0
-        if _saves_on_the_way(config):
+        if _saves_on_the_way(config, checkpoint_minutes):
             # A save in the background holds on to the state, so the next chunk copies it: it cannot change it in place.
             held |= {"checkpoint being saved": sum(held.values())}
             runtime += SAVING_BYTES // mesh.size
@@ -104,12 +104,12 @@ def estimate(config: Config, parts: Parts, state: TrainState, mesh: Mesh) -> Pla
     return Plan(held, {name: size // mesh.size for name, size in turns.items()}, runtime, share)
 
 
-def _saves_on_the_way(config: Config) -> bool:
+def _saves_on_the_way(config: Config, checkpoint_minutes: float) -> bool:
     """Whether the clock may order a save before the last chunk (`runner.Loop`): by itself or after an evaluation.
 
     Whether it will depends on what else takes the time: compiling, `max_iterations`, the session that is resumed.
     """
-    intervals = config.checkpoint_minutes, config.evaluation.interval_minutes
+    intervals = checkpoint_minutes, config.evaluation.interval_minutes
     return any(0 < minutes < config.minutes for minutes in intervals)
 
 

@@ -12,7 +12,7 @@ from experiments import presets
 from muzero_jax.arithmetic import devices
 from muzero_jax.run import autotune
 from muzero_jax.run.autotune import Kept, Sizes
-from muzero_jax.storage.config import Config, validate
+from muzero_jax.storage.config import Config
 from tests.reference.tiny_run import CONFIG
 
 FRAMES = autotune.ring_frames(CONFIG)
@@ -148,9 +148,7 @@ def test_what_a_run_had_allocated_is_free_before_the_next_size_is_tried(monkeypa
 def test_the_flags_told_at_the_end_make_the_same_run_without_autotune(most_games, tmp_path, monkeypatch):
     monkeypatch.setattr(autotune, "_measure", fits(most_games))
     lines = []
-    tuned = autotune.tune(
-        replace(CONFIG, autotune=True), devices.make_mesh(2), minutes=1.0, cache=tmp_path / "cache", say=lines.append
-    )
+    tuned = autotune.tune(CONFIG, devices.make_mesh(2), minutes=1.0, cache=tmp_path / "cache", say=lines.append)
     told = lines[-1].removeprefix("autotune: the same without a search: ").split()
     assert tuned != CONFIG
     assert tyro.cli(Config, default=CONFIG, args=told) == tuned
@@ -263,8 +261,3 @@ def test_what_is_kept_is_of_one_length_of_chunks():
 def test_frames_per_second_are_measured_on_the_real_program(monkeypatch):
     monkeypatch.setattr(autotune, "TIMED_SECONDS", 0.0)
     assert autotune._measure(CONFIG, devices.make_mesh(2)) > 0
-
-
-def test_a_resumed_run_keeps_its_sizes():
-    with pytest.raises(ValueError, match="leave it out with --resume"):
-        validate(replace(CONFIG, autotune=True, resume=True))

@@ -17,9 +17,10 @@ import pytest
 from muzero_jax.arithmetic import devices
 from muzero_jax.learning import replay
 from muzero_jax.run import library_tasks, memory, memory_meter, memory_parts
-from muzero_jax.run.accounting import Clock, Interrupt
+from muzero_jax.run.accounting import Clock
 from muzero_jax.run.memory import Plan
 from muzero_jax.run.runner import Loop
+from muzero_jax.run.session import Session
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG
 
@@ -45,7 +46,7 @@ NODE = 16 * 4 + 7 * 4 + 9 * 4 * 4  # the embedding, a node's numbers, four numbe
 
 @pytest.fixture(scope="module")
 def estimate():
-    return memory.estimate(CONFIG, tiny_run.parts(), tiny_run.abstract_state(), tiny_run.mesh())
+    return memory.estimate(CONFIG, tiny_run.parts(), tiny_run.abstract_state(), tiny_run.mesh(), 1e-9)
 
 
 def one_frame():
@@ -66,8 +67,8 @@ def test_the_ring_and_the_trees_are_counted_as_by_hand(estimate):
 def test_a_checkpoint_being_saved_counts_where_a_chunk_may_follow_a_save():
     def five_minutes(save_every, evaluate_every):
         evaluation = replace(CONFIG.evaluation, interval_minutes=evaluate_every)
-        config = replace(CONFIG, minutes=5.0, checkpoint_minutes=save_every, evaluation=evaluation)
-        return memory.estimate(config, tiny_run.parts(), tiny_run.abstract_state(), tiny_run.mesh())
+        config = replace(CONFIG, minutes=5.0, evaluation=evaluation)
+        return memory.estimate(config, tiny_run.parts(), tiny_run.abstract_state(), tiny_run.mesh(), save_every)
 
     never = five_minutes(save_every=0.0, evaluate_every=0.0)
     assert never == five_minutes(save_every=5.0, evaluate_every=60.0)  # at the end only
@@ -86,7 +87,6 @@ def test_the_loop_saves_before_its_last_chunk_just_where_the_plan_counts_it(save
         minutes=5.0,
         max_iterations=None,
         iterations_per_chunk=1,
-        checkpoint_minutes=save_every,
         evaluation=evaluation,
     )
     clock, checkpoints = Clock({}), MagicMock()
@@ -97,11 +97,12 @@ def test_the_loop_saves_before_its_last_chunk_just_where_the_plan_counts_it(save
         clock.seconds["train"] += 60.0
         return state, {}
 
-    loop = Loop(config=config, program=program, checkpoints=checkpoints, reporter=MagicMock(clock=clock), **others)
-    _, last = loop.run(tiny_run.abstract_state(), 0, Interrupt())
+    others |= {"session": Session(checkpoint_minutes=save_every), "reporter": MagicMock(clock=clock)}
+    loop = Loop(config=config, program=program, checkpoints=checkpoints, **others)
+    _, last, _ = loop.run(tiny_run.abstract_state(), 0)
     saved = [call.args[0] for call in checkpoints.save.call_args_list]
     assert saved[-1] == last == 5
-    plan = memory.estimate(config, tiny_run.parts(), tiny_run.abstract_state(), tiny_run.mesh())
+    plan = memory.estimate(config, tiny_run.parts(), tiny_run.abstract_state(), tiny_run.mesh(), save_every)
     assert (len(saved) > 1) == ("checkpoint being saved" in plan.held)
 
 
@@ -142,7 +143,7 @@ def test_in_parts_learning_needs_one_part_and_the_sum_of_gradients_before(estima
     def learning(micro_batch):
         config = replace(CONFIG, optimiser=replace(CONFIG.optimiser, micro_batch_size=micro_batch))
         parts, mesh = tiny_run.parts(), tiny_run.mesh()
-        return memory.estimate(config, parts, tiny_run.abstract_state(), mesh).turns["learning"]
+        return memory.estimate(config, parts, tiny_run.abstract_state(), mesh, 0.0).turns["learning"]
 
     gradient = memory_parts.tree_bytes(tiny_run.abstract_state().learner.params)
     assert learning(None) == learning(4) == estimate.turns["learning"]
