@@ -194,6 +194,12 @@ def test_a_finished_run_that_is_resumed_learns_nothing_more_and_loses_nothing(se
     assert (session.directory / "notes.txt").exists()
 
 
+def test_a_run_whose_time_was_up_before_any_version_was_rated_can_be_resumed(session):
+    session(interrupted_in_chunk(1), max_iterations=8)
+    summary = session(max_iterations=2, resume=True).summary
+    assert (summary["iteration"], summary["elo"]) == (2, {})
+
+
 # --- Ctrl-C -----------------------------------------------------------------------------------------------------------
 
 

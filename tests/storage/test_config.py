@@ -31,7 +31,7 @@ def another_value_of_every_field(cls=Config, prefix=""):
             yield from another_value_of_every_field(kind, f"{prefix}{name}.")
         else:
             default = getattr(cls(), name)
-            candidates = [*typing.get_args(kind), 8, 0.625, True, False, "another", (7, 8)]
+            candidates = [*typing.get_args(kind), 8, 6, 0.625, True, False, "another", (7, 8)]
             yield prefix + name, next(x for x in candidates if is_bearable(x, kind) and x != default)
 
 
