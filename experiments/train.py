@@ -7,9 +7,8 @@ run to go on with; then every flag overrides one field of it, and `--help` shows
 import argparse
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import tyro
 
@@ -19,16 +18,25 @@ from experiments import presets
 from experiments.command_line import EXIT_INTERRUPTED, report_errors
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.run import display, metrics, profiling
+from muzero_jax.run import session as sessions
+from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.validation import validate
 
 
-def choose_default(arguments: list[str]) -> tuple[Config, int]:
-    """The config that the flags override (a preset, or that of the run to resume), and the devices at hand.
+class Command(NamedTuple):
+    """All flags: what a run is, and how it is held this time."""
 
-    A run's own config is read before JAX starts, because it may say how many devices to start it with; so is
-    `--profile`, because XLA reads its flags once.
+    config: Annotated[Config, tyro.conf.arg(name="")]
+    session: Annotated[Session, tyro.conf.arg(name="")]
+
+
+def choose_default(arguments: list[str]) -> tuple[Command, int]:
+    """What the flags override (a preset, or the config of the run to resume), and the devices at hand.
+
+    `--device`, `--devices` and `--profile` are read before JAX starts, because they cannot change afterwards.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--env", default="hex")
@@ -36,18 +44,17 @@ def choose_default(arguments: list[str]) -> tuple[Config, int]:
     parser.add_argument("--run-dir", "--run_dir", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--device")
+    parser.add_argument("--device", default="auto")
     parser.add_argument("--devices", type=optional_int)
     parser.add_argument("--profile", action="store_true")
     known, _ = parser.parse_known_args(arguments)
     if known.profile:
         profiling.disable_command_buffers()
+    num_devices = devices.configure_devices(known.devices, known.device)
     if known.resume:
         run_dir = known.run_dir or run_directory.find_default(known.env, known.board_size, known.seed)
-        saved = replace(configs.load(run_dir), run_dir=str(run_dir))
-        return saved, devices.configure_devices(known.devices or saved.devices, known.device or saved.device)
-    num_devices = devices.configure_devices(known.devices, known.device or "auto")
-    return presets.preset(known.env, known.board_size), num_devices
+        return Command(configs.load(run_dir), Session(run_dir=str(run_dir))), num_devices
+    return Command(presets.preset(known.env, known.board_size), Session()), num_devices
 
 
 def optional_int(text: str) -> int | None:
@@ -55,9 +62,22 @@ def optional_int(text: str) -> int | None:
     return None if text == "None" else int(text)
 
 
-def share_out(config: Config, num_devices: int) -> int:
+def check(config: Config, session: Session, default: Config) -> Path:
+    """The run's folder, neither made nor touched; ValueError in one sentence if the flags make no run."""
+    validate(config)
+    sessions.validate(session)
+    if session.resume and config.seed != default.seed:
+        raise ValueError(f"the run to resume was made with --seed {default.seed}; leave --seed out")
+    if session.wandb:
+        metrics.check_wandb()
+    run_dir = Path(session.run_dir) if session.run_dir else run_directory.default(config)
+    run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite)
+    return run_dir
+
+
+def share_out(config: Config, session: Session, num_devices: int) -> int:
     """How many devices share the games and the batch: as many as divide them, or what `--devices` says."""
-    if config.devices is None:
+    if session.devices is None:
         return devices.largest_divisor(num_devices, *config.shared_sizes)
     for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):
         devices.check_divisible(flag, size, num_devices)
@@ -67,34 +87,34 @@ def share_out(config: Config, num_devices: int) -> int:
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     default, num_devices = choose_default(arguments)
-    config = configs.validate(tyro.cli(Config, default=default, args=arguments, description=__doc__))
-    if config.resume and config.seed != default.seed:
-        raise ValueError(f"the run to resume was made with --seed {default.seed}; leave --seed out")
-    if config.wandb:
-        metrics.check_wandb()
+    config, session = tyro.cli(Command, default=default, args=arguments, description=__doc__)
+    run_dir = check(config, session, default.config)
     from muzero_jax.run import autotune, runner
 
-    run_directory.check(config)
-    num_devices = share_out(config, num_devices)
-    if config.compilation_cache:
-        devices.enable_compilation_cache(config.compilation_cache)
-    mesh = devices.make_mesh(num_devices)
-    if config.autotune:
+    mesh = devices.make_mesh(share_out(config, session, num_devices))
+    if session.compilation_cache:
+        devices.enable_compilation_cache(session.compilation_cache)
+    if session.autotune:
         cache = autotune.default_cache()
-        config = replace(config, autotune=False)
-        config = autotune.tune(config, mesh, minutes=config.autotune_minutes, cache=cache, say=print)
+        config = autotune.tune(config, mesh, minutes=session.autotune_minutes, cache=cache, say=print)
+    introduce(config, mesh.size)
+    run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
+    print(f"run directory: {run_dir}")
+    result = runner.train(config, session, run_dir, mesh, print)
+    if result.interrupted:
+        flags = f"--run-dir {shlex.quote(str(run_dir))} {sessions.flags_to_resume(session)}"
+        print(f"stopped and saved; go on with: {command('train')} {flags}")
+        return EXIT_INTERRUPTED
+    show(result.summary, run_dir)
+    return 0
+
+
+def introduce(config: Config, num_devices: int) -> None:
+    """Prints what will be trained, and on what."""
     print(configs.describe(config))
     print(f"device: {devices.describe_device(num_devices)}")
     compute_dtype, reason = precision.resolve(config.network.compute_dtype)
     print(f"precision: {compute_dtype} ({reason})")
-    run_dir = run_directory.prepare(config)
-    print(f"run directory: {run_dir}")
-    result = runner.train(config, run_dir, mesh, print)
-    if result.interrupted:
-        print(f"stopped and saved; go on with: {command('train')} --run-dir {shlex.quote(str(run_dir))} --resume")
-        return EXIT_INTERRUPTED
-    show(result.summary, run_dir)
-    return 0
 
 
 def command(script: str) -> str:

@@ -82,8 +82,8 @@ def win_matrix(num_players: int, matches: Sequence[tuple[int, int, float, float]
 
 def _maximise(wins: np.ndarray, start: np.ndarray) -> np.ndarray:
     """The ratings [P] in nats, the first of them 0, that make `wins` likeliest; `start` is a first guess like them."""
-    if len(wins) == 1:
-        return np.zeros(1)
+    if len(wins) < 2:
+        return np.zeros(len(wins))
     fit = optimize.minimize(
         _loss_and_gradient,
         start[1:],

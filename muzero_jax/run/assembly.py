@@ -29,10 +29,13 @@ class Assembly(NamedTuple):
     plan: Plan
 
 
-def assemble(config: Config, mesh: Mesh, say: Callable[[str], None], parts: Parts | None = None) -> Assembly:
+def assemble(
+    config: Config, mesh: Mesh, say: Callable[[str], None], *, saves: bool = True, parts: Parts | None = None
+) -> Assembly:
     """Compiles a run's program and prints its memory plan.
 
     Args:
+      saves: whether checkpoints are saved before the run's end.
       parts: a run of one's own making, in place of what the config says.
 
     Raises ValueError, which names the flags to lower, if the run does not fit in memory.
@@ -42,7 +45,6 @@ def assemble(config: Config, mesh: Mesh, say: Callable[[str], None], parts: Part
     abstract = init.eval_shape()
     say("compiling")
     program = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk).lower(abstract).compile()
-    saves = config.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
     held = memory.held_by_process(list(mesh.devices.flat))
     is_cpu = mesh.devices.flat[0].platform == "cpu"
     plan = memory.make_plan(abstract, program, copied_by_saves=is_cpu and saves, held=held)

@@ -20,8 +20,9 @@ from jax.sharding import Mesh
 
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.run.assembly import assemble
-from muzero_jax.storage.config import Config, ReplayConfig, validate
+from muzero_jax.storage.config import Config, ReplayConfig
 from muzero_jax.storage.files import write_whole
+from muzero_jax.storage.validation import validate
 
 TIMED_SECONDS = 3.0
 """Measured for each size, of iterations that learn; compilation comes on top."""

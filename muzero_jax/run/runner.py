@@ -9,7 +9,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ import jax
 from jax.sharding import Mesh
 
 from muzero_jax.arithmetic import devices, precision
-from muzero_jax.evaluation.arena import Arena
+from muzero_jax.evaluation.arena import Arena, Summary
 from muzero_jax.evaluation.progress import Versions
 from muzero_jax.run import profiling
 from muzero_jax.run.accounting import Clock, Interrupt, Totals
@@ -26,11 +26,13 @@ from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.memory import Meter
 from muzero_jax.run.metrics import MetricsWriter, Record, last_record, wandb_writer
 from muzero_jax.run.profiling import ChunkProfiler
+from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.files import write_whole
+from muzero_jax.training import Parts
 from muzero_jax.types import Metrics, TrainState
 
 Program = Callable[[TrainState], tuple[TrainState, Metrics]]
@@ -57,63 +59,95 @@ class Result(NamedTuple):
     interrupted: bool  # by Ctrl-C; then nothing was evaluated at the end
 
 
-def train(config: Config, run_dir: Path, mesh: Mesh, say: Callable[[str], None]) -> Result:
+class Start(NamedTuple):
+    """Where a session takes its run up."""
+
+    iteration: int
+    state: TrainState | None  # None: one is yet to be made
+    record: Record  # the newest metrics, whose counts and times go on
+
+
+NEW = Start(0, None, {})
+
+
+def train(
+    config: Config,
+    session: Session,
+    run_dir: Path,
+    mesh: Mesh,
+    say: Callable[[str], None],
+    parts: Parts | None = None,
+) -> Result:
     """Trains until the clock, `max_iterations` or Ctrl-C says stop, then measures how strong the agent has become.
+
+    `parts` are a game, a network or an algorithm of one's own, in place of what the config says.
 
     Raises ValueError in one sentence where the user can do something about it: a loss that stopped being finite, a
     disk that is full, a checkpoint of another configuration. The last good checkpoint is kept.
     """
     start = time.perf_counter()
-    parts, init, abstract, program, plan = assemble(config, mesh, say)
+    saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
+    parts, init, abstract, program, plan = assemble(config, mesh, say, saves=saves, parts=parts)
     versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
     if config.evaluation.interval_minutes > 0:
         say("compiling the matches")
-        versions.compile()  # before the meter, so that what it sees are a run's arrays and not its programs
-    meter = Meter(list(mesh.devices.flat))
+        versions.compile()
+    meter = Meter(list(mesh.devices.flat))  # after compiling, which takes more than the run
     seconds_to_compile = time.perf_counter() - start
-    run_directory.make_room(config, run_dir)
+    if session.overwrite and not session.resume:
+        run_directory.make_room(run_dir)
     with Checkpointer(run_dir / run_directory.CHECKPOINTS) as checkpoints:
-        restored = checkpoints.restore_latest(abstract) if config.resume else None
-        if config.resume and restored is None and last_record(run_dir, up_to_iteration=sys.maxsize):
-            raise ValueError(f"{run_dir} has metrics but no checkpoint to go on from; --overwrite starts it anew")
-        iteration = restored[0] if restored else 0
+        iteration, state, record = find_start(checkpoints, abstract, run_dir) if session.resume else NEW
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
-        configs.save(replace(config, resume=False, overwrite=False, profile=False), run_dir)
-        record = last_record(run_dir, up_to_iteration=iteration) if restored else {}
+        configs.save(config, run_dir)
         versions.ladder.load(iteration)
         clock, totals = Clock(record), Totals(config, record)
         clock.seconds["compile"] += seconds_to_compile
-        others = [wandb_writer(run_dir, config=asdict(config))] if config.wandb else []
-        with MetricsWriter(run_dir, resume_from=iteration, tensorboard=config.tensorboard, others=others) as writer:
+        with open_writer(config, session, run_dir, iteration) as writer:
+            begun = "training" if state is None else f"going on from iteration {iteration}"
             with clock.measure("compile"):
-                state = restored[1] if restored else init()
+                state = init() if state is None else state
                 del init  # and with it the program, if there was need of one: 20 MiB and more
-            begun = f"going on from iteration {iteration}" if restored else "training"
             say(f"{begun}; Ctrl-C saves and stops")
-            profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if config.profile else None)
-            with ProgressDisplay(config.minutes, config.max_iterations) as display, Interrupt() as interrupt, profiler:
-                reporter = Reporter(writer, display, clock)
-                loop = Loop(config, program, versions, checkpoints, reporter, totals, profiler)
-                state, iteration = loop.run(state, iteration, interrupt)
-                peak = meter.peak  # before the final matches, which nobody planned
-            if config.profile:
+            reporter = Reporter(writer, ProgressDisplay(config.minutes, config.max_iterations), clock)
+            profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if session.profile else None)
+            loop = Loop(config, session, program, versions, checkpoints, reporter, totals, profiler)
+            state, iteration, interrupted = loop.run(state, iteration)
+            peak = meter.peak  # before the final matches, which nobody planned
+            if session.profile:
                 say(profiler.report(program.as_text()))
-            if interrupt.requested:
+            if interrupted:
                 return Result({}, interrupted=True)
             say("training is over and saved; now the final matches")
-            start = time.perf_counter()
-            strength = versions.measure_fully(state.learner.params, iteration)
-            final_seconds = time.perf_counter() - start
-            scores = {f"eval/{spec}": summary["score"] for spec, summary in strength.items()}
-            writer.write({"iteration": iteration} | totals.record() | clock.record() | scores)
-    summary = {"iteration": iteration, "strength": strength, "elo": versions.ladder.by_iteration()}
-    summary["device"] = devices.describe_device(mesh.size)
-    summary["precision"] = precision.resolve(config.network.compute_dtype).compute_dtype  # what "auto" meant there
-    summary["memory"] = {"planned": plan.total, "peak": peak}  # bytes per device
-    seconds = split_time(clock, totals, iteration) | {"final matches": final_seconds}
-    summary |= {"seconds": seconds} | totals.summary(clock.seconds["train"])
+            strength, seconds = loop.measure_fully(state, iteration)
+    held = {"planned": plan.total, "peak": peak}  # bytes per device
+    summary = {"iteration": iteration, "strength": strength, "elo": versions.ladder.by_iteration(), "memory": held}
+    summary |= describe_machine(config, mesh) | totals.summary(clock.seconds["train"])
+    summary["seconds"] = split_time(clock, totals, iteration) | {"final matches": seconds}
     write_whole(run_dir / "summary.json", json.dumps(summary, indent=2))
     return Result(summary, interrupted=False)
+
+
+def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -> Start:
+    """The newest intact checkpoint with its metrics; ValueError if there is none but metrics tell that there was."""
+    restored = checkpoints.restore_latest(abstract)
+    if restored is not None:
+        return Start(*restored, last_record(run_dir, up_to_iteration=restored[0]))
+    if last_record(run_dir, up_to_iteration=sys.maxsize):
+        raise ValueError(f"{run_dir} has metrics but no checkpoint to go on from; --overwrite starts it anew")
+    return NEW
+
+
+def open_writer(config: Config, session: Session, run_dir: Path, iteration: int) -> MetricsWriter:
+    """Where metrics go, for a `with` block; lines beyond the iteration are cut off."""
+    others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
+    return MetricsWriter(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others)
+
+
+def describe_machine(config: Config, mesh: Mesh) -> dict[str, Any]:
+    """On what a run was trained, and which precision "auto" meant there."""
+    compute_dtype = precision.resolve(config.network.compute_dtype).compute_dtype
+    return {"device": devices.describe_device(mesh.size), "precision": compute_dtype}
 
 
 def split_time(clock: Clock, totals: Totals, iteration: int) -> dict[str, float]:
@@ -145,6 +179,7 @@ class Loop(NamedTuple):
     """The chunks of one session, and what happens between them."""
 
     config: Config
+    session: Session
     program: Program
     versions: Versions
     checkpoints: Checkpointer
@@ -152,31 +187,43 @@ class Loop(NamedTuple):
     totals: Totals
     profiler: ChunkProfiler
 
-    def run(self, state: TrainState, iteration: int, interrupt: Interrupt) -> tuple[TrainState, int]:
-        """Runs chunks until it is time to stop, then saves; returns the last state and its iteration."""
+    def run(self, state: TrainState, iteration: int) -> tuple[TrainState, int, bool]:
+        """Runs chunks until it is time to stop, then saves.
+
+        Returns the last state, its iteration, and whether Ctrl-C was pressed.
+        """
         clock = self.reporter.clock
         evaluations = Schedule(self.config.evaluation.interval_minutes, clock.minutes)
-        saves = Schedule(self.config.checkpoint_minutes, clock.minutes)
-        if iteration == 0 and self.config.evaluation.interval_minutes > 0:
-            self.reporter.report({"iteration": 0} | self._evaluate(state, 0))
-        saved_at = None
-        while not (interrupt.requested or self._finished(iteration)):
-            state, record = self._chunk(state)
-            iteration += self.config.iterations_per_chunk
-            check_finite(record, iteration)
-            if "train/loss" in record:
-                self.profiler.warmed_up()
-            evaluate = evaluations.due(clock.minutes) or self._finished(iteration)
-            if evaluate and not interrupt.requested:
-                self.profiler.stop()
-                record |= self._evaluate(state, iteration)
-            self.reporter.report({"iteration": iteration} | record)
-            if saves.due(clock.minutes) or evaluate:
+        saves = Schedule(self.session.checkpoint_minutes, clock.minutes)
+        with self.reporter.display, Interrupt() as interrupt, self.profiler:
+            if iteration == 0 and self.config.evaluation.interval_minutes > 0:
+                self.reporter.report({"iteration": 0} | self._evaluate(state, 0))
+            saved = False
+            while not (interrupt.requested or self._finished(iteration)):
+                state, record = self._chunk(state)
+                iteration += self.config.iterations_per_chunk
+                check_finite(record, iteration)
+                evaluate = evaluations.due(clock.minutes) or self._finished(iteration)
+                if evaluate and not interrupt.requested:
+                    self.profiler.stop()
+                    record |= self._evaluate(state, iteration)
+                self.reporter.report({"iteration": iteration} | record)
+                saved = saves.due(clock.minutes) or evaluate
+                if saved:
+                    self.checkpoints.save(iteration, state)
+            if not saved:
                 self.checkpoints.save(iteration, state)
-                saved_at = iteration
-        if saved_at != iteration:
-            self.checkpoints.save(iteration, state)
-        return state, iteration
+        return state, iteration, interrupt.requested
+
+    def measure_fully(self, state: TrainState, iteration: int) -> tuple[dict[str, Summary], float]:
+        """Plays the matches of a run's end and writes their scores; returns them and the seconds that they took."""
+        start = time.perf_counter()
+        strength = self.versions.measure_fully(state.learner.params, iteration)
+        seconds = time.perf_counter() - start
+        scores = {f"eval/{spec}": summary["score"] for spec, summary in strength.items()}
+        record = {"iteration": iteration} | self.totals.record() | self.reporter.clock.record() | scores
+        self.reporter.writer.write(record)
+        return strength, seconds
 
     def _finished(self, iteration: int) -> bool:
         if iteration == 0:  # compilation may have eaten the whole budget; a run learns something all the same
@@ -190,7 +237,10 @@ class Loop(NamedTuple):
         with self.profiler.chunk(), self.reporter.clock.measure("train"):
             state, metrics = self.program(state)
             metrics = jax.device_get(metrics)
-        return state, self.totals.add(metrics, seconds["train"] - before)
+        record = self.totals.add(metrics, seconds["train"] - before)
+        if "train/loss" in record:
+            self.profiler.warmed_up()
+        return state, record
 
     def _evaluate(self, state: TrainState, iteration: int) -> Record:
         with self.reporter.clock.measure("evaluate"):

@@ -85,28 +85,26 @@ def find_default(env: str, board_size: int | None, seed: int) -> Path:
     return found[0]
 
 
-def check(config: Config) -> Path:
-    """The run's folder, neither made nor touched.
+def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> None:
+    """Raises ValueError if a session cannot have the folder, which is neither made nor touched.
 
-    Raises ValueError if it holds a run already and neither `--resume` nor `--overwrite` was given, or if there is
-    nothing to resume.
+    It may not hold a run, unless that is to be gone on with or overwritten, nor anything else. There must be a run to
+    resume.
     """
-    run_dir = Path(config.run_dir) if config.run_dir else default(config)
     is_run = holds_run(run_dir)
-    if config.resume and not is_run:
+    if resume and not is_run:
         raise ValueError(f"there is no run to resume in {run_dir}; leave out --resume to start one")
-    if is_run and not (config.resume or config.overwrite):
+    if is_run and not (resume or overwrite):
         raise ValueError(f"{run_dir} holds a run already: --resume goes on with it, --overwrite deletes it first")
     if not is_run and run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
         raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
-    if is_run and config.overwrite:
+    if is_run and overwrite:
         configs.load(run_dir)  # other programs write a config.json too: what is not ours is refused, not deleted
-    return run_dir
 
 
-def prepare(config: Config) -> Path:
-    """As `check`, and the folder is made if need be."""
-    run_dir = check(config)
+def prepare(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> Path:
+    """As `check`, and the folder is made if need be; returns it."""
+    check(run_dir, resume=resume, overwrite=overwrite)
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -114,9 +112,9 @@ def prepare(config: Config) -> Path:
     return run_dir
 
 
-def make_room(config: Config, run_dir: Path) -> None:
-    """Deletes what is in a run's folder, if `--overwrite` says so; called once nothing can refuse the new run."""
-    if config.overwrite and not config.resume and holds_run(run_dir):
+def make_room(run_dir: Path) -> None:
+    """Deletes the run in a folder, if it holds one; called once nothing can refuse the new run."""
+    if holds_run(run_dir):
         configs.load(run_dir)  # never what is not ours
         shutil.rmtree(run_dir)
         run_dir.mkdir()

@@ -22,17 +22,21 @@ import jax
 from experiments import presets
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices
-from muzero_jax.run import runner
+from muzero_jax.run import memory_meter, runner
+from muzero_jax.run.session import Session
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 
-PLANNED, MEASURED = "planned", "measured"
-NAMES = {"planned": PLANNED, "peak": MEASURED}
+ESTIMATE, PLANNED, MEASURED = "estimated before compiling", "planned", "measured"
+NAMES = {"estimated": ESTIMATE, "planned": PLANNED, "peak": MEASURED}
 """Of the figures in a run's summary."""
 MIB = 2**20
 ROOT = Path(__file__).resolve().parent.parent.parent
 ITERATIONS = 60
 """That learn, at most. What takes memory has happened more than once by then, evaluations and saves among it."""
+
+SESSION = Session(checkpoint_minutes=0.05)
+"""A preset's iterations may take less than 15 seconds; without a save before the last, a run holds less."""
 
 CASES: dict[str, Callable[[], Config]] = {
     "tic-tac-toe preset": presets.tic_tac_toe,
@@ -72,11 +76,10 @@ def figures(found: dict[str, int]) -> dict[str, Any]:
         "rates": {key: _exact(size / MIB) | {"judged": key == MEASURED} for key, size in found.items()},
         "ratios": [
             # A plan is no better for being higher, or lower.
-            {"numerator": PLANNED, "denominator": MEASURED, "aim": None, "judged": False}
-            | _exact(found[PLANNED] / found[MEASURED])
-        ]
-        if MEASURED in found
-        else [],
+            {"numerator": part, "denominator": whole, "aim": None, "judged": False} | _exact(found[part] / found[whole])
+            for part, whole in ((PLANNED, MEASURED), (ESTIMATE, MEASURED))
+            if whole in found
+        ],
     }
 
 
@@ -103,21 +106,16 @@ def run_apart(case: str, num_devices: int) -> dict[str, int]:
 def measure(config: Config, num_devices: int) -> dict[str, int]:
     """Bytes per device of one run; what nobody counts is left out."""
     with tempfile.TemporaryDirectory() as folder:
-        config = short_run(config, Path(folder) / "run")
-        run_dir = run_directory.prepare(config)
-        found = runner.train(config, run_dir, devices.make_mesh(num_devices), lambda text: None).summary["memory"]
+        run_dir, mesh = run_directory.prepare(Path(folder) / "run"), devices.make_mesh(num_devices)
+        found = runner.train(short_run(config), SESSION, run_dir, mesh, lambda text: None).summary["memory"]
     return {NAMES[name]: size for name, size in found.items() if size is not None}
 
 
-def short_run(config: Config, run_dir: Path) -> Config:
-    """`config` with its sizes, but over in five minutes at most, evaluated every 15 seconds and saved every three.
-
-    A preset's 60 iterations may take less than 15 seconds; without a save before the last, a run holds less.
-    """
+def short_run(config: Config) -> Config:
+    """`config` with its sizes, but over in five minutes at most and evaluated every 15 seconds."""
     evaluation = replace(config.evaluation, interval_minutes=0.25)
     iterations = config.iterations_to_learn + ITERATIONS
-    config = replace(config, run_dir=str(run_dir), minutes=5.0, max_iterations=iterations)
-    return replace(config, checkpoint_minutes=0.05, evaluation=evaluation)
+    return replace(config, minutes=5.0, max_iterations=iterations, evaluation=evaluation)
 
 
 def _exact(value: float) -> dict[str, float]:
@@ -127,6 +125,7 @@ def _exact(value: float) -> dict[str, float]:
 def main(arguments: list[str]) -> int:
     """`measure` of a case, by its name, on a number of devices; what it found as the last line on stdout."""
     case, num_devices = arguments
+    memory_meter.keep_large_blocks_apart()
     with contextlib.redirect_stdout(sys.stderr):  # the run's own progress
         found = measure(CASES[case](), int(num_devices))
     print(json.dumps(found))

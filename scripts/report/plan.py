@@ -55,8 +55,6 @@ def short_run(iterations: int) -> Config:
         max_iterations=iterations,
         iterations_per_chunk=4,  # the split of the time is told from chunks before the first update
         evaluation=evaluation,
-        tensorboard=False,
-        checkpoint_minutes=0.0,
     )
 
 

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean
@@ -19,6 +18,7 @@ import jax
 from muzero_jax.arithmetic import devices
 from muzero_jax.arithmetic.devices import format_bytes
 from muzero_jax.run import runner
+from muzero_jax.run.session import Session
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 from scripts.report.arithmetic_section import Say
@@ -58,8 +58,9 @@ def short_run(config: Config, say: Say) -> Run:
     readings = GpuReadings()
     watching = readings if jax.default_backend() == "gpu" else nullcontext()  # else a GPU may idle beside
     with tempfile.TemporaryDirectory() as folder, watching:
-        run_dir = run_directory.prepare(replace(config, run_dir=str(Path(folder) / "run")))
-        summary = runner.train(config, run_dir, devices.make_mesh(count), phases.say).summary
+        run_dir = run_directory.prepare(Path(folder) / "run")
+        session = Session(tensorboard=False, checkpoint_minutes=0.0)
+        summary = runner.train(config, session, run_dir, devices.make_mesh(count), phases.say).summary
         phases.end()
     if not summary:
         raise KeyboardInterrupt

@@ -18,8 +18,9 @@ from muzero_jax.arithmetic import devices, precision
 from muzero_jax.games import environment
 from muzero_jax.run import autotune, runner
 from muzero_jax.run.runner import Result
-from muzero_jax.storage import config as configs
+from muzero_jax.run.session import Session
 from muzero_jax.storage import run_directory
+from muzero_jax.storage.validation import validate
 from tests.reference import tiny_run
 
 ROOT = Path(__file__).parent.parent.parent
@@ -99,6 +100,7 @@ def test_a_value_of_the_wrong_type_is_refused(run):
         ("--search.num-simulations", 0, "--search.num-simulations is 0, but must be positive"),
         ("--devices", 99, "--devices 99 is too many"),
         ("--devices", 0, "--devices is 0"),
+        ("--autotune-minutes", 0, "--autotune-minutes is 0.0, but must be positive"),
     ],
 )
 def test_sizes_that_make_no_run_are_refused_before_anything_is_compiled(run, tmp_path, flag, value, sentence):
@@ -169,25 +171,30 @@ def test_an_interrupted_run_prints_the_command_that_resumes_it(run, tmp_path, mo
     status, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run")
     assert status == EXIT_INTERRUPTED == 130
     assert re.search(r"^device: .*\nprecision: float32 \(.*\)$", output, re.MULTILINE)
-    assert f"{sys.executable} experiments/train.py --run-dir {tmp_path / 'run'} --resume" in output
+    assert f"{sys.executable} experiments/train.py --run-dir {tmp_path / 'run'} --resume --devices 2\n" in output
 
 
 def test_resuming_takes_everything_from_the_saved_config(run, saved_run, monkeypatch):
     """But for the flags given now."""
     seen = []
-    monkeypatch.setattr(runner, "train", lambda config, *others: seen.append(config) or Result({}, interrupted=True))
-    run(train, "--resume", "--run-dir", saved_run, "--minutes", 9)
-    assert seen == [replace(tiny_run.CONFIG, run_dir=str(saved_run), resume=True, minutes=9.0)]
+    monkeypatch.setattr(runner, "train", lambda *arguments: seen.append(arguments[:2]) or Result({}, interrupted=True))
+    run(train, "--resume", "--run-dir", saved_run, "--minutes", 9, "--no-tensorboard")
+    session = Session(run_dir=str(saved_run), resume=True, tensorboard=False)
+    assert seen == [(replace(tiny_run.CONFIG, minutes=9.0), session)]
 
 
-def test_a_run_that_is_resumed_by_its_game_starts_its_own_number_of_devices(saved_run, tmp_path, monkeypatch):
+def test_a_resumed_run_keeps_its_seed(run, saved_run):
+    assert_one_sentence(run(train, "--resume", "--run-dir", saved_run, "--seed", 1), "made with --seed 0")
+
+
+def test_a_run_can_be_resumed_by_its_game(saved_run, tmp_path, monkeypatch):
     shutil.copytree(saved_run, tmp_path / "runs" / "tic_tac_toe-seed3")
     monkeypatch.chdir(tmp_path)
     asked = []
     monkeypatch.setattr(devices, "configure_devices", lambda *arguments: asked.append(arguments) or 2)
-    config, _ = train.choose_default("--env tic_tac_toe --seed 3 --resume".split())
-    assert config == replace(tiny_run.CONFIG, run_dir="runs/tic_tac_toe-seed3")
-    assert asked == [(tiny_run.CONFIG.devices, "auto")]
+    default, _ = train.choose_default("--env tic_tac_toe --seed 3 --resume --devices 2 --device cpu".split())
+    assert default == (tiny_run.CONFIG, Session(run_dir="runs/tic_tac_toe-seed3"))
+    assert asked == [(2, "cpu")]
 
 
 def test_a_profiled_run_keeps_a_gpus_kernels_apart_before_jax_starts(monkeypatch):
@@ -207,9 +214,9 @@ def test_hex_without_a_size_says_which_it_chose_and_why(capsys):
 
 def test_every_game_has_a_preset_that_makes_a_run():
     for env in environment.GAMES:
-        assert configs.validate(presets.preset(env, None)).env == env
+        assert validate(presets.preset(env, None)).env == env
     for size in (2, 3, 5, 11, 19):
-        assert configs.validate(presets.preset("hex", size)).board_size == size
+        assert validate(presets.preset("hex", size)).board_size == size
 
 
 # --- evaluate ---------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 from muzero_jax import building
 from muzero_jax.arithmetic import devices
 from muzero_jax.run import program as programs
+from muzero_jax.run.session import Session
 from muzero_jax.storage.config import (
     Config,
     EvaluationConfig,
@@ -25,10 +26,7 @@ from muzero_jax.storage.config import (
 CONFIG = Config(
     env="tic_tac_toe",
     minutes=1000.0,
-    devices=2,
     iterations_per_chunk=2,
-    tensorboard=False,
-    checkpoint_minutes=1e-9,  # after every chunk
     network=NetworkConfig(width=16, num_bins=3),
     search=SearchConfig(num_simulations=4, max_num_considered_actions=4),
     self_play=SelfPlayConfig(num_envs=8, rollout_length=4),
@@ -37,6 +35,9 @@ CONFIG = Config(
     optimiser=OptimiserConfig(batch_size=8, updates_per_iteration=2, warmup_updates=0),
     evaluation=EvaluationConfig(interval_minutes=0.0, games=4, final_games=4, num_simulations=2, mcts_simulations=()),
 )
+
+
+SESSION = Session(devices=2, tensorboard=False, checkpoint_minutes=1e-9)  # a checkpoint after every chunk
 
 
 @functools.cache

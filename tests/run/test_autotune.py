@@ -11,7 +11,7 @@ from experiments import presets
 from muzero_jax.arithmetic import devices
 from muzero_jax.run import autotune
 from muzero_jax.run.autotune import Sizes
-from muzero_jax.storage.config import Config, validate
+from muzero_jax.storage.config import Config
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG
 
@@ -236,8 +236,3 @@ def test_a_rate_is_of_the_real_programs_chunks_after_one_that_learns(monkeypatch
     assert asked == [CONFIG] and CONFIG.iterations_per_chunk == 2
     warm_up = len(iterations) - 8
     assert iterations[warm_up - 1] > CONFIG.iterations_to_learn >= 2 * (warm_up - 1)
-
-
-def test_a_resumed_run_keeps_its_sizes():
-    with pytest.raises(ValueError, match="leave it out with --resume"):
-        validate(replace(CONFIG, autotune=True, resume=True))

@@ -21,7 +21,7 @@ from muzero_jax.evaluation import elo
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Ladder
 from muzero_jax.run import accounting, metrics, runner
-from muzero_jax.run.memory import bytes_per_device
+from muzero_jax.run.memory import Meter, bytes_per_device
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
@@ -67,9 +67,10 @@ def session(monkeypatch, tmp_path):
     def run(program=None, **changes):
         compiled = SimpleNamespace(compile=lambda: Replaced(program or whole_program))
         monkeypatch.setattr(training, "make_chunk", lambda *arguments: SimpleNamespace(lower=lambda state: compiled))
-        config = replace(CONFIG, run_dir=str(tmp_path / "run"), **changes)
-        run_dir = run_directory.prepare(config)
-        return runner.train(config, run_dir, tiny_run.mesh(), lambda text: None)
+        wanted = {name: changes.pop(name) for name in ("resume", "overwrite") if name in changes}
+        config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)
+        run_dir = run_directory.prepare(tmp_path / "run", **wanted)
+        return runner.train(config, session, run_dir, tiny_run.mesh(), lambda text: None)
 
     run.directory = tmp_path / "run"
     return run
@@ -133,11 +134,11 @@ def test_the_summary_says_where_a_run_was_made_and_what_auto_meant_there(session
     assert (summary["device"], summary["precision"]) == (devices.describe_device(2), "bfloat16_products")
 
 
-def test_the_summary_sets_the_memory_held_beside_the_plan(session):
-    held = session(max_iterations=4).summary["memory"]
-    assert set(held) == {"planned", "peak"}
-    assert held["planned"] > bytes_per_device(tiny_run.abstract_state())
-    assert held["peak"] is None or held["peak"] >= 0
+def test_the_summary_sets_the_memory_held_beside_the_plan(session, monkeypatch):
+    monkeypatch.setattr(Meter, "peak", 12345)
+    memory = session(max_iterations=4).summary["memory"]
+    assert memory["planned"] > bytes_per_device(tiny_run.abstract_state())
+    assert memory["peak"] == 12345
 
 
 def test_what_made_the_first_state_is_gone_when_chunks_run(session, monkeypatch):
@@ -184,10 +185,18 @@ def test_a_run_resumes_from_an_older_checkpoint_if_the_newest_is_damaged(session
     assert_same(saved_state(session.directory)[1], unbroken[8])
 
 
-def test_a_finished_run_that_is_resumed_learns_nothing_more(session, unbroken):
+def test_a_finished_run_that_is_resumed_learns_nothing_more_and_loses_nothing(session, unbroken):
     session(max_iterations=4)
-    session(max_iterations=4, resume=True)
+    (session.directory / "notes.txt").write_text("precious")
+    session(max_iterations=4, resume=True, overwrite=True)
     assert_same(saved_state(session.directory)[1], unbroken[4])
+    assert (session.directory / "notes.txt").exists()
+
+
+def test_a_run_whose_time_was_up_before_any_version_was_rated_can_be_resumed(session):
+    session(interrupted_in_chunk(1), max_iterations=8)
+    summary = session(max_iterations=2, resume=True).summary
+    assert (summary["iteration"], summary["elo"]) == (2, {})
 
 
 # --- Ctrl-C -----------------------------------------------------------------------------------------------------------
@@ -255,12 +264,11 @@ def test_check_finite_names_the_metric(value):
     runner.check_finite({}, 7)  # while the ring fills there is no loss
 
 
-def test_the_saved_config_is_that_of_a_plain_run(session):
-    """Neither --resume nor --overwrite are in it: nobody who loads it wants to delete anything."""
-    session(max_iterations=2)
-    session(max_iterations=4, overwrite=True, minutes=7.0)
-    saved = configs.load(session.directory)
-    assert saved == replace(CONFIG, run_dir=str(session.directory), max_iterations=4, minutes=7.0)
+def test_a_run_that_is_overwritten_leaves_nothing_behind_and_its_config_is_the_new_ones(session):
+    session(max_iterations=4)
+    assert session(max_iterations=2, overwrite=True, minutes=7.0).summary["totals"]["frames"] == 64
+    assert configs.load(session.directory) == replace(CONFIG, max_iterations=2, minutes=7.0)
+    assert checkpoint_steps(session.directory / "checkpoints") == [2]
 
 
 def test_flags_that_do_not_fit_the_checkpoint_leave_the_run_as_it_was(session, unbroken):

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from experiments.command_line import report_errors
-from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import NetworkConfig
 from scripts import benchmark
 from scripts.benchmarks import measuring, memory, ours, report, straightforward, suites, workloads
@@ -451,13 +450,12 @@ def test_our_iteration_goes_on_from_where_it_was():
     assert all(float(m["train/updates"].sum()) == 4 for m in metrics)
 
 
-def test_the_memory_suites_runs_are_whole_ones_that_end_once_they_have_learned(tmp_path):
-    config = memory.short_run(TINY, tmp_path / "run")
-    assert run_directory.prepare(config) == tmp_path / "run"
+def test_the_memory_suites_runs_are_whole_ones_that_end_once_they_have_learned():
+    config = memory.short_run(TINY)
     assert config.max_iterations - TINY.iterations_to_learn == memory.ITERATIONS
     assert 0 < config.evaluation.interval_minutes < TINY.evaluation.interval_minutes
-    assert 0 < config.checkpoint_minutes < config.evaluation.interval_minutes
-    changed = ("run_dir", "minutes", "max_iterations", "checkpoint_minutes", "evaluation")
+    assert 0 < memory.SESSION.checkpoint_minutes < config.evaluation.interval_minutes
+    changed = ("minutes", "max_iterations", "evaluation")
     same = {name: getattr(TINY, name) for name in changed}
     assert replace(config, **same) == TINY
 

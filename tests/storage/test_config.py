@@ -1,14 +1,20 @@
 """Configs are values: frozen, hashable, checked in sentences that name the flag, and read back from JSON unchanged."""
 
+import ast
 import dataclasses
+import inspect
+import itertools
 import json
+import re
 import typing
+from pathlib import Path
 
 import pytest
 from beartype.door import is_bearable
 
-from muzero_jax.storage import config as configs
-from muzero_jax.storage.config import Config, from_json, to_json, validate
+from muzero_jax.run.session import Session
+from muzero_jax.storage.config import Config, from_json, load, to_json
+from muzero_jax.storage.validation import validate
 
 
 def with_field(path, value, config=None):
@@ -25,7 +31,7 @@ def another_value_of_every_field(cls=Config, prefix=""):
             yield from another_value_of_every_field(kind, f"{prefix}{name}.")
         else:
             default = getattr(cls(), name)
-            candidates = [*typing.get_args(kind), 7, 0.625, True, False, "another", (7, 8)]
+            candidates = [*typing.get_args(kind), 8, 6, 0.625, True, False, "another", (7, 8)]
             yield prefix + name, next(x for x in candidates if is_bearable(x, kind) and x != default)
 
 
@@ -108,13 +114,47 @@ def test_the_default_config_is_valid_and_returned_as_it_is():
         ("iterations_per_chunk", 0),
         ("search.max_children", 1),
         ("minutes", 0.0),
+        ("max_iterations", 0),
+        ("seed", -1),
+        ("seed", 2**32),
+        ("optimiser.learning_rate", float("nan")),
+        ("optimiser.weight_decay", -1e-4),
+        ("optimiser.micro_batch_size", 0),
+        ("evaluation.interval_minutes", -1.0),
+        ("evaluation.mcts_simulations", (100, 0)),
+        ("evaluation.games", 33),
+        ("evaluation.final_games", 33),
     ],
 )
 def test_a_field_out_of_range_is_refused_in_one_sentence_that_names_its_flag_and_value(path, value):
     with pytest.raises(ValueError) as error:
         validate(with_field(path, value))
     message = str(error.value)
-    assert "--" + path.replace("_", "-") in message and str(value) in message and "\n" not in message
+    assert message.startswith(f"--{path.replace('_', '-')} is {value}, but ") and "\n" not in message
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ('{"network": {"width": 1.5}}', "--network.width is 1.5, but must be of type int"),
+        ('{"network": {"width": true}}', "--network.width is True, but must be of type int"),
+        ('{"network": {"kind": "cnn"}}', "--network.kind is cnn, but must be one of mlp, observation, tower"),
+        ('{"evaluation": {"mcts_simulations": 8}}', "--evaluation.mcts-simulations is 8, but must be a list"),
+        ('{"evaluation": {"mcts_simulations": [8, 0]}}', "is (8, 0), but each must be positive"),
+        ('{"minutes": 0}', "--minutes is 0, but must be positive"),
+        ('{"max_iterations": "many"}', "--max-iterations is many, but must be of type int"),
+        ('{"search": 3}', "it holds 3 where it should hold the fields of SearchConfig"),
+    ],
+)
+def test_json_that_holds_what_a_field_does_not_allow_is_refused(text, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        from_json(text)
+
+
+def test_the_config_of_an_older_version_is_refused_in_one_sentence(tmp_path):
+    (tmp_path / "config.json").write_text('{"env": "hex", "resume": false}')
+    with pytest.raises(ValueError, match="config.json is not a config of ours: it has a field 'resume' that this"):
+        load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -156,14 +196,22 @@ def test_waiting_for_more_frames_than_the_ring_holds_is_refused():
         validate(with_field("replay.min_frames", 513))
 
 
-@pytest.mark.parametrize("name", ["games", "final_games"])
-def test_odd_numbers_of_games_are_refused_because_openings_are_played_twice(name):
-    with pytest.raises(ValueError, match=r"--evaluation\.games and --evaluation\.final-games must be even"):
-        validate(with_field(f"evaluation.{name}", 33))
+def test_odd_numbers_of_games_are_refused_because_openings_are_played_twice():
+    with pytest.raises(ValueError, match="must be even: openings are played with both colours"):
+        validate(with_field("evaluation.games", 33))
 
 
-def test_every_choice_is_documented_where_its_name_does_not_say_all():
-    assert all(cls.__doc__ for cls in vars(configs).values() if dataclasses.is_dataclass(cls))
+@pytest.mark.parametrize("record", [Config, Session])
+def test_every_flag_has_a_help_text(record):
+    """It is the string after a field's line; a group's is the docstring of its class."""
+    module = ast.parse(Path(inspect.getfile(record)).read_text())
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef)]
+    pairs = [pair for node in classes for pair in itertools.pairwise([*node.body, ast.Pass()])]
+    fields = [(field.target.id, text) for field, text in pairs if isinstance(field, ast.AnnAssign)]
+    groups = [name for name, kind in typing.get_type_hints(record).items() if dataclasses.is_dataclass(kind)]
+    assert all(ast.get_docstring(node) for node in classes)
+    assert {name for name, _ in fields} >= set(typing.get_type_hints(record))
+    assert [name for name, text in fields if not isinstance(text, ast.Expr)] == groups
 
 
 def test_learning_waits_for_whole_windows_and_for_what_the_config_asks():

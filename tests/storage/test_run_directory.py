@@ -1,6 +1,5 @@
 """Where runs lie: folders are checked before anything is made or deleted, and versions go by their paths."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -16,10 +15,6 @@ from tests.reference.tiny_run import CONFIG
 # --- the folder of a run ----------------------------------------------------------------------------------------------
 
 
-def prepare(tmp_path, **changes):
-    return run_directory.prepare(replace(CONFIG, run_dir=str(tmp_path / "run"), **changes))
-
-
 def make_run(run_dir):
     """A folder that holds a run, with something in it that nobody wants to lose."""
     run_dir.mkdir(parents=True)
@@ -29,10 +24,10 @@ def make_run(run_dir):
 
 
 def test_a_folder_is_checked_without_being_made_or_deleted(tmp_path):
-    new = replace(CONFIG, run_dir=str(tmp_path / "new"))
-    assert run_directory.check(new) == tmp_path / "new" and not (tmp_path / "new").exists()
+    run_directory.check(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
     run_dir = make_run(tmp_path / "run")
-    assert run_directory.check(replace(CONFIG, run_dir=str(run_dir), overwrite=True)) == run_dir
+    run_directory.check(run_dir, overwrite=True)
     assert (run_dir / "metrics.jsonl").read_text() == "precious"
 
 
@@ -62,21 +57,18 @@ def test_of_hex_without_a_size_it_is_the_one_that_there_is(runs):
 def test_a_folder_that_holds_a_run_is_refused_without_resume_or_overwrite(tmp_path):
     run_dir = make_run(tmp_path / "run")
     with pytest.raises(ValueError, match="holds a run already: --resume .*--overwrite"):
-        prepare(tmp_path)
-    assert prepare(tmp_path, resume=True) == run_dir
-    assert prepare(tmp_path, resume=True, overwrite=True) == run_dir
+        run_directory.prepare(run_dir)
+    assert run_directory.prepare(run_dir, resume=True) == run_dir
+    assert run_directory.prepare(run_dir, resume=True, overwrite=True) == run_dir
     assert (run_dir / "metrics.jsonl").read_text() == "precious"
 
 
 def test_overwrite_deletes_a_run_and_nothing_else(tmp_path):
     run_dir = make_run(tmp_path / "run")
     (tmp_path / "neighbour").write_text("precious")
-    assert prepare(tmp_path, overwrite=True) == run_dir
+    assert run_directory.prepare(run_dir, overwrite=True) == run_dir
     assert (run_dir / "metrics.jsonl").exists()  # until nothing can refuse the new run any more
-    run_directory.make_room(replace(CONFIG, overwrite=True, resume=True), run_dir)
-    run_directory.make_room(CONFIG, run_dir)
-    assert (run_dir / "metrics.jsonl").exists()
-    run_directory.make_room(replace(CONFIG, overwrite=True), run_dir)
+    run_directory.make_room(run_dir)
     assert list(run_dir.iterdir()) == []
     assert (tmp_path / "neighbour").exists()
 
@@ -86,16 +78,17 @@ def test_a_folder_that_holds_something_else_is_never_touched(tmp_path, changes):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.tex").write_text("precious")
     with pytest.raises(ValueError, match="no run"):
-        prepare(tmp_path, **changes)
+        run_directory.prepare(tmp_path / "run", **changes)
+    run_directory.make_room(tmp_path / "run")
     assert (tmp_path / "run" / "thesis.tex").read_text() == "precious"
 
 
 def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path):
     (tmp_path / "run").write_text("a file")
     with pytest.raises(ValueError, match="choose another --run-dir"):
-        prepare(tmp_path)
+        run_directory.prepare(tmp_path / "run")
     with pytest.raises(ValueError, match="cannot make .*; choose another --run-dir"):
-        run_directory.prepare(replace(CONFIG, run_dir=str(tmp_path / "run" / "inside")))
+        run_directory.prepare(tmp_path / "run" / "inside")
 
 
 # --- versions ---------------------------------------------------------------------------------------------------------
