@@ -24,7 +24,7 @@ KNOWS = {
     "training": {"types", "arithmetic", "games", "learning", "networks", "search", "storage"},
     "evaluation": {"types", "arithmetic", "games", "storage", "training"},
     "run": {"types", "arithmetic", "evaluation", "learning", "search", "storage", "training"},
-    "play": {"types", "evaluation", "search", "training"},
+    "play": {"types", "evaluation", "search"},
 }
 
 # Which modules may know each third-party library, so that its next breaking release touches one file.
