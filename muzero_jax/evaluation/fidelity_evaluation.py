@@ -97,7 +97,7 @@ def format_table(result: Result) -> str:
     return "\n".join(lines)
 
 
-def _cell(number: float | None) -> str:
+def _cell(number: float | int | None) -> str:
     return "-" if number is None else f"{number:.4f}" if isinstance(number, float) else str(number)
 
 

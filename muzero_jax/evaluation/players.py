@@ -117,7 +117,7 @@ def parse(text: str, *, others: str = "") -> PlayerSpec:
     kind, budget = _split_budget(text, ":")
     if (kind in ("mcts", "rules") and budget) or text in ("random", "greedy"):
         return PlayerSpec(kind, None, budget)
-    raise ValueError(f"there is no player {text!r}: give {others}{SPECS}")
+    raise ValueError(f"there is no player {text!r}: choose {others}{SPECS}")
 
 
 def parse_all(text: str, *, others: str = "") -> list[PlayerSpec]:
