@@ -45,7 +45,7 @@ def test_a_name_says_who_plays_with_which_budget(saved_run, text, spec):
 )
 def test_an_unknown_name_is_refused_with_the_names_there_are(saved_run, text):
     with pytest.raises(
-        ValueError, match=r"no player .*: choose agent, random, greedy, mcts:N.*RUN:rules@N.*run directory"
+        ValueError, match=r"no player .*: choose agent, random, greedy .*mcts:N .*RUN:rules@N .*directory"
     ):
         players.parse(text.replace("RUN", str(saved_run)), others="agent, ")
 
