@@ -106,10 +106,10 @@ def check(a: Arguments) -> None:
 
 def load(a: Arguments):
     """The game, the agent and the notation that the flags ask for."""
-    from muzero_jax.evaluation import arena
+    from muzero_jax.evaluation import players
     from muzero_jax.play import notation
 
-    agent = arena.load_agent(a.run, a.num_simulations)
+    agent = players.load_agent(a.run, a.num_simulations)
     game, thinker = seat(a, agent)
     if a.time_per_move:
         thinker.prepare(game, a.time_per_move)

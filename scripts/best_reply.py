@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices
-from muzero_jax.evaluation import opponents
 from muzero_jax.evaluation.batches import in_batches
 from muzero_jax.evaluation.oracles import hex as hex_oracle
 from muzero_jax.evaluation.oracles.common import Oracle, solve
+from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games.environment import make_environment, transform_observation
 from muzero_jax.games.hex import MIN_SIZE
 from muzero_jax.types import Environment, EnvState
@@ -155,7 +155,7 @@ def main(arguments: list[str]) -> int:
         raise ValueError(f"--samples is {a.samples}, but MCTS must be asked at least once at one decision or more")
     devices.configure_devices(1)
     oracle, environment = hex_oracle.make_oracle(a.board_size), make_environment("hex", board_size=a.board_size)
-    player = opponents.rollout_mcts_player(environment, num_simulations=a.num_simulations)
+    player = rollout_mcts_player(environment, num_simulations=a.num_simulations)
     ask = jax.jit(lambda states, draws: player.act(None, jax.random.key(draws[0]), states))
     score = best_reply(environment, oracle, ask, a.samples, lambda text: print(text, flush=True))
     for name, first, both in zip(("as chosen", "asked again"), score.as_first, score.both_seats, strict=True):

@@ -16,7 +16,7 @@ import pytest
 
 from muzero_jax import building
 from muzero_jax.arithmetic import devices
-from muzero_jax.evaluation.arena import load_agent
+from muzero_jax.evaluation.players import load_agent
 from muzero_jax.run.metrics import read_records
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from scripts.benchmarks import measuring, ours, workloads

@@ -7,6 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+BATCH_SIZE = 256
+"""Rows of a call of `in_keyed_batches`."""
+
 
 def in_batches(function: Callable, batch_size: int, *inputs: Any) -> Any:
     """Applies `function` to pytrees of at least one row [N, ...], `batch_size` rows at a time.
@@ -20,3 +23,15 @@ def in_batches(function: Callable, batch_size: int, *inputs: Any) -> Any:
         batch = function(*jax.tree.map(lambda rows, index=index: jnp.asarray(rows[index]), inputs))
         outputs.append(jax.tree.map(lambda rows, start=start: np.asarray(rows)[: total - start], batch))
     return jax.tree.map(lambda *parts: np.concatenate(parts), *outputs)
+
+
+def in_keyed_batches(function: Callable, seed: int, *inputs: Any) -> Any:
+    """As `in_batches`, for a `function` of a key and the inputs: every batch draws from a key of its own."""
+    total = jax.tree.leaves(inputs)[0].shape[0]
+    batch_size = min(BATCH_SIZE, total)
+    key = jax.random.key(seed)
+
+    def call(batch_index, *batch):
+        return function(jax.random.fold_in(key, batch_index[0]), *batch)
+
+    return in_batches(call, batch_size, np.arange(total, dtype=np.uint32) // batch_size, *inputs)

@@ -5,26 +5,28 @@ varied and yet such as the agent meets. Means over a depth are over the lines th
 the agent's own moves that is a shrinking and ever more peaceful share, which is why random moves are walked as well.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
-from muzero_jax.building import make_search
-from muzero_jax.evaluation import fidelity, opponents
-from muzero_jax.evaluation.arena import Agent
-from muzero_jax.evaluation.batches import in_batches
+from muzero_jax.evaluation import fidelity
+from muzero_jax.evaluation.batches import in_keyed_batches
 from muzero_jax.evaluation.fidelity import Drift, TreeFaults
 from muzero_jax.evaluation.oracles import positions
+from muzero_jax.evaluation.players import Agent
+from muzero_jax.evaluation.tables import align, percent
 from muzero_jax.types import EnvState
 
 Result = dict[str, Any]
 """`lines` (a list of rows, one a depth, for each kind of move), `tree` and the settings."""
-BATCH_SIZE = 256
 LINES = {"policy": "the agent's own moves", "random": "uniformly random moves"}
 COLUMNS = {
+    "depth": "depth",
+    "lines": "lines",
+    "wins": "wins",
     "value_drift": "value",
     "policy_drift": "policy",
     "illegal_prior": "illegal",
@@ -36,11 +38,8 @@ COLUMNS = {
 }
 
 
-def examine(agent: Agent, *, num_positions: int, unroll_steps: int, num_simulations: int | None, seed: int) -> Result:
-    """Unrolls the run's model from at most `num_positions` positions, and searches from them.
-
-    Args:
-      num_simulations: of the search trees that are looked at; by default the run's evaluation budget.
+def examine(agent: Agent, *, num_positions: int, unroll_steps: int, seed: int) -> Result:
+    """Unrolls the agent's model from at most `num_positions` positions, and searches from them.
 
     Raises ValueError for numbers that are not positive.
     """
@@ -48,14 +47,13 @@ def examine(agent: Agent, *, num_positions: int, unroll_steps: int, num_simulati
         if number < 1:
             raise ValueError(f"{flag} is {number}, but must be positive")
     states = _own_positions(agent, num_positions, seed)
-    budget = num_simulations or agent.config.evaluation.num_simulations
     imagines = agent.config.optimiser.reconstruction_weight > 0
-    unroll = _make_unroll(agent, unroll_steps, seed)
-    walks = {kind: unroll(states, kind == "random") for kind in LINES}
+    drifts = _unroll(agent, states, unroll_steps, seed)
+    tree = tree_row(_search(agent, states, seed), agent.num_simulations)
     return {
         "positions": states.terminated.shape[0],
-        "lines": {kind: depth_rows(drift, imagines=imagines) for kind, drift in walks.items()},
-        "tree": {"num_simulations": budget} | tree_row(_search(agent, states, budget, seed), budget),
+        "lines": {kind: depth_rows(drift, imagines=imagines) for kind, drift in drifts.items()},
+        "tree": {"num_simulations": agent.num_simulations} | tree,
     }
 
 
@@ -86,21 +84,21 @@ def format_table(result: Result) -> str:
     for kind, rows in result["lines"].items():
         lines.append(f"Along {LINES[kind]}, from {result['positions']} positions of its own games:")
         columns = {key: title for key, title in COLUMNS.items() if any(row[key] is not None for row in rows)}
-        lines.append("  ".join(["depth", "lines", " wins", *(f"{title:>13}" for title in columns.values())]))
-        for row in rows:
-            counts = (f"{row[name]:>5}" for name in ("depth", "lines", "wins"))
-            cells = (f"{'-':>13}" if row[key] is None else f"{row[key]:13.4f}" for key in columns)
-            lines.append("  ".join([*counts, *cells]))
-        lines.append("")
+        lines += [*align([columns.values(), *([_cell(row[key]) for key in columns] for row in rows)]), ""]
     tree = result["tree"]
+    shares = {key: percent(tree[key], "none") for key in ("illegal_visits", "visits_beyond_end", "illegal_prior")}
     lines += [
-        f"In search trees of {tree['num_simulations']} simulations: {_percent(tree['illegal_visits'])} of them below a "
-        f"move that the rules forbid, {_percent(tree['visits_beyond_end'])} beyond a game's end; below the root, "
-        f"{_percent(tree['illegal_prior'])} of the prior is on illegal moves.",
+        f"In search trees of {tree['num_simulations']} simulations: {shares['illegal_visits']} of them below a "
+        f"move that the rules forbid, {shares['visits_beyond_end']} beyond a game's end; below the root, "
+        f"{shares['illegal_prior']} of the prior is on illegal moves.",
         "What the model costs in strength: the score of the same network against itself with the true rules, "
         f"--opponent rules:{tree['num_simulations']}; half the points means that it costs nothing.",
     ]
     return "\n".join(lines)
+
+
+def _cell(number: float | int | None) -> str:
+    return "-" if number is None else f"{number:.4f}" if isinstance(number, float) else str(number)
 
 
 def _depth_row(drift: Drift, imagines: bool) -> dict[str, Any]:
@@ -126,57 +124,45 @@ def _depth_row(drift: Drift, imagines: bool) -> dict[str, Any]:
 
 def _own_positions(agent: Agent, num_positions: int, seed: int) -> EnvState:
     """States [N, ...] of the agent's games, none of them over."""
-    environment = agent.parts.environment
-    player = opponents.greedy_prior_player(environment, agent.parts.model)
+    num_drawn = 2 * num_positions  # half of them come from random games
     drawn = positions.sample(
-        environment, player, agent.params, num_positions=2 * num_positions, min_plies=0, seed=seed
-    )  # half of them come from random games
+        agent.parts.environment, agent.policy_head(), agent.params, num_positions=num_drawn, min_plies=0, seed=seed
+    )
     own = np.nonzero(drawn.is_own_play)[0][:num_positions]
     return jax.tree.map(lambda leaf: leaf[own], drawn.states)
 
 
-def _make_unroll(agent: Agent, unroll_steps: int, seed: int) -> Callable[[EnvState, bool], Drift]:
-    """`fidelity.unroll` over any number of positions: (states, whether moves are random) -> Drift [K+1, N]."""
-    environment, model, params = agent.parts.environment, agent.parts.model, agent.params
+def _unroll(agent: Agent, states: EnvState, unroll_steps: int, seed: int) -> dict[str, Drift]:
+    """`fidelity.unroll` along each kind of line, on the host with leaves [K+1, N]."""
+    unroll = partial(fidelity.unroll, agent.parts.environment, agent.parts.model, agent.params)
 
     @jax.jit
-    def unroll(states, is_random, batch_index):
-        key = jax.random.fold_in(jax.random.key(seed), batch_index[0])
-        drift = fidelity.unroll(environment, model, params, key, states, is_random, unroll_steps=unroll_steps)
-        return jax.tree.map(lambda leaf: leaf.swapaxes(0, 1), drift)
+    def by_row(key, states, is_random):
+        return _swapped(unroll(key, states, is_random, unroll_steps=unroll_steps))
 
-    def unroll_all(states, is_random):
-        drift = _in_batches(unroll, states, np.full(states.terminated.shape, is_random))
-        return jax.tree.map(lambda leaf: leaf.swapaxes(0, 1), drift)
+    def along(kind):
+        return _swapped(in_keyed_batches(by_row, seed, states, np.full(states.terminated.shape, kind == "random")))
 
-    return unroll_all
+    return {kind: along(kind) for kind in LINES}
 
 
-def _search(agent: Agent, states: EnvState, num_simulations: int, seed: int) -> TreeFaults:
+def _swapped(drift: Drift) -> Drift:
+    return jax.tree.map(lambda leaf: leaf.swapaxes(0, 1), drift)
+
+
+def _search(agent: Agent, states: EnvState, seed: int) -> TreeFaults:
     """The faults of the trees that the agent's search grows from the states."""
-    environment, model, params = agent.parts.environment, agent.parts.model, agent.params
-    config = replace(agent.config, search=replace(agent.config.search, engine="own"))  # whose trees can be read
-    search = make_search(config, environment, model, noise=False, num_simulations=num_simulations)
+    environment, config = agent.parts.environment, agent.config
+    config = replace(config, search=replace(config.search, engine="own"))  # whose trees can be read
+    search = agent._replace(config=config).search()
 
     @jax.jit
-    def look(states, batch_index):
-        key = jax.random.fold_in(jax.random.key(seed), batch_index[0])
-        output = search(params, key, environment.look(states))
+    def look(key, states):
+        output = search(agent.params, key, environment.look(states))
         return fidelity.look_at_tree(environment, states, output.tree)
 
-    return _in_batches(look, states)
-
-
-def _in_batches(function: Callable, states: EnvState, *others: np.ndarray) -> Any:
-    """`in_batches` with each row's batch index as a last input: every batch draws from a key of its own."""
-    size = states.terminated.shape[0]
-    batch_size = min(BATCH_SIZE, size)
-    return in_batches(function, batch_size, states, *others, np.arange(size, dtype=np.uint32) // batch_size)
+    return in_keyed_batches(look, seed, states)
 
 
 def _ratio(total: Any, count: Any) -> float | None:
     return float(total / count) if count else None
-
-
-def _percent(share: float | None) -> str:
-    return "none" if share is None else f"{100 * share:.1f}%"

@@ -1,37 +1,37 @@
-"""A trained agent against exact play: `examine` draws positions, solves them, and judges moves by the solutions.
+"""Moves against exact play: `examine` draws positions, solves them, and judges moves by the solutions.
 
 The positions depend on the run and the seed alone, not on who is judged, so that players are compared on the same
-ones; an agent's own games are played by its policy head. Each player answers for all positions in batches of one
-compiled size.
+ones; an agent's own games are played by its policy head.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from muzero_jax.building import make_search
-from muzero_jax.evaluation import arena, opponents
-from muzero_jax.evaluation.arena import Agent
-from muzero_jax.evaluation.batches import in_batches
+from muzero_jax import building
+from muzero_jax.evaluation import players
+from muzero_jax.evaluation.batches import in_keyed_batches
 from muzero_jax.evaluation.oracles import positions, score
 from muzero_jax.evaluation.oracles.catalogue import make_oracle
 from muzero_jax.evaluation.oracles.common import Oracle, solve
 from muzero_jax.evaluation.oracles.positions import Positions
+from muzero_jax.evaluation.players import Agent, MakeParts, PlayerSpec
+from muzero_jax.evaluation.tables import fields
 from muzero_jax.types import EnvState, Params
 
 BUDGETS = (16, 64, 256)
 """Simulations a move, unless others are asked for."""
-BATCH_SIZE = 256
 
 
 class Candidate(NamedTuple):
     """Somebody whose moves are judged."""
 
     name: str
+    params: Params
     answer: Callable[[Params, Array, EnvState], tuple[Array, Array | None]]
     """(params, key, states [B]) -> (action [B], the positions' value for their movers [B] if it has an opinion)"""
 
@@ -63,9 +63,16 @@ def examine(
     solutions = solve(oracle, states.observation, num_actions=num_actions, report=report)
     scores = [score.score_random(solutions, is_own_play)]
     for candidate in candidates:
-        action, value = _answers(candidate, agent.params, states, seed)
+        answer = jax.jit(partial(candidate.answer, candidate.params))
+        action, value = in_keyed_batches(answer, seed, states)
         scores.append(score.score_player(candidate.name, action, value, solutions, is_own_play))
     return score.describe(solutions, is_own_play) | {"scores": scores}
+
+
+def format_table(result: dict[str, Any]) -> str:
+    """The positions' kinds, then one line a player."""
+    kinds = {name: value for name, value in result.items() if name != "scores"}
+    return f"{fields(kinds)}\n\n{score.format_table(result['scores'])}"
 
 
 def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
@@ -75,17 +82,16 @@ def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
     return [_policy_head(agent), *(_searching(agent, budget) for budget in budgets)]
 
 
-def named_candidate(spec: str, agent: Agent) -> Candidate:
-    """The player that `spec` names as in `arena.make_opponent`; its opinion of a position's value is not asked for.
+def named_candidate(
+    spec: PlayerSpec, agent: Agent, num_simulations: int | None, make_parts: MakeParts = building.make_parts
+) -> Candidate:
+    """A player by name, as in `players.load`; its opinion of a position's value is not asked for."""
+    name, player, params, _ = players.load(spec, agent, num_simulations, make_parts)
 
-    Raises ValueError for any other name.
-    """
-    try:
-        player = arena.make_opponent(spec, agent.parts)
-    except ValueError:
-        choices = "agent, random, greedy or mcts:N; another run is judged by giving it as --run"
-        raise ValueError(f"there is no player {spec!r}: choose {choices}") from None
-    return Candidate(player.name, lambda params, key, states: (player.act(params, key, states), None))
+    def answer(params, key, states):
+        return player.act(params, key, states), None
+
+    return Candidate(name if spec.run else player.name, params, answer)
 
 
 def _policy_head(agent: Agent) -> Candidate:
@@ -97,18 +103,17 @@ def _policy_head(agent: Agent) -> Candidate:
         legal_logits = jnp.where(states.legal_action_mask, output.policy_logits, -jnp.inf)
         return jnp.argmax(legal_logits, axis=-1), model.to_scalar(output.value_logits)
 
-    return Candidate("policy head", answer)
+    return Candidate("policy head", agent.params, answer)
 
 
 def _searching(agent: Agent, num_simulations: int) -> Candidate:
-    environment, model = agent.parts.environment, agent.parts.model
-    search = make_search(agent.config, environment, model, noise=False, num_simulations=num_simulations)
+    environment, search = agent.parts.environment, agent.search(num_simulations)
 
     def answer(params, key, states):
         output = search(params, key, environment.look(states))
         return output.action, output.value
 
-    return Candidate(f"{num_simulations} simulations", answer)
+    return Candidate(f"{num_simulations} simulations", agent.params, answer)
 
 
 def _draw(agent: Agent, oracle: Oracle, num_positions: int, seed: int) -> Positions:
@@ -117,22 +122,9 @@ def _draw(agent: Agent, oracle: Oracle, num_positions: int, seed: int) -> Positi
         return positions.enumerate_all(environment)
     return positions.sample(
         environment,
-        opponents.greedy_prior_player(environment, agent.parts.model),
+        agent.policy_head(),
         agent.params,
         num_positions=num_positions,
         min_plies=oracle.min_plies,
         seed=seed,
     )
-
-
-def _answers(candidate: Candidate, params: Params, states: EnvState, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """What the candidate plays [N] and thinks [N]; every batch draws from a key of its own."""
-    size = states.terminated.shape[0]
-    batch_size = min(BATCH_SIZE, size)
-    batch_index = np.arange(size, dtype=np.uint32) // batch_size
-
-    @jax.jit
-    def answer(states, batch_index):
-        return candidate.answer(params, jax.random.fold_in(jax.random.key(seed), batch_index[0]), states)
-
-    return in_batches(answer, batch_size, states, batch_index)

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from muzero_jax import building, types
-from muzero_jax.evaluation import arena
+from muzero_jax import types
+from muzero_jax.evaluation.players import Agent
 from muzero_jax.play.position import Position
 from muzero_jax.search.tree import Tree
 from muzero_jax.types import EnvState, Params, SearchFn
@@ -199,16 +199,13 @@ class Thinker:
         return int(self._generator.choice(len(weights), p=weights / weights.sum()))
 
 
-def make_thinker(agent: arena.Agent, **options) -> Thinker:
+def make_thinker(agent: Agent, **options) -> Thinker:
     """The `Thinker` of a loaded run; `options` are Thinker's keyword arguments."""
-    model, environment = agent.parts.model, agent.parts.environment
-
-    def make_search(num_simulations: int) -> SearchFn:
-        return building.make_search(agent.config, environment, model, noise=False, num_simulations=num_simulations)
+    model = agent.parts.model
 
     def predict(params, observation, mask):
         output = model.initial_inference(params, observation)
         logits = jnp.where(mask, output.policy_logits.astype(jnp.float32), -jnp.inf)
         return jax.nn.softmax(logits), model.to_scalar(output.value_logits)
 
-    return Thinker(make_search, predict, agent.params, **options)
+    return Thinker(agent.search, predict, agent.params, **options)

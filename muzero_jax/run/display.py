@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from muzero_jax.evaluation.tables import align
 from muzero_jax.run import metrics
 
 PLAIN_SECONDS = 5.0
@@ -122,6 +123,4 @@ def summary_table(rows: Sequence[Mapping[str, Any]], title: str, *, stream: Any 
             table.add_row(*row)
         Console(file=stream).print(table)
         return
-    widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [columns, *cells]]
-    print("\n".join([title, *(line.rstrip() for line in lines)]), file=stream)
+    print("\n".join([title, *align([columns, *cells], "<")]), file=stream)

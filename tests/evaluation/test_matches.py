@@ -30,7 +30,7 @@ def jit_match(environment, player_a, player_b, num_games, opening_plies):
 @pytest.fixture(scope="module")
 def mcts_against_random():
     """64 games of tic-tac-toe from the empty board, the MCTS with 500 simulations."""
-    mcts = opponents.rollout_mcts_player(TIC_TAC_TOE, num_simulations=500)
+    mcts = rollout_mcts_player(TIC_TAC_TOE, num_simulations=500)
     return jit_match(TIC_TAC_TOE, mcts, opponents.random_player(TIC_TAC_TOE), 64, 0)(None, None, jax.random.key(0))
 
 
@@ -59,7 +59,7 @@ def test_mcts_never_loses_tic_tac_toe_against_random(mcts_against_random):
 
 def test_a_larger_budget_is_stronger():
     def mcts(num_simulations):
-        return opponents.rollout_mcts_player(NIM, num_simulations=num_simulations)
+        return rollout_mcts_player(NIM, num_simulations=num_simulations)
 
     result = jit_match(NIM, mcts(100), mcts(4), 256, 1)(None, None, jax.random.key(0))
     assert matches.summarise(result)["ci95"][0] > 0.6

@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.evaluation import opponents
+from muzero_jax.evaluation import opponents, rollout_mcts
 from muzero_jax.games.environment import make_environment
+from muzero_jax.search.tree import Row
 from muzero_jax.types import Model, NetworkOutput, SearchOutput
 from tests.reference.nim import best_actions, make_nim, make_state
 
@@ -35,9 +36,9 @@ def stack(*states):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
-def jit_mcts(environment, num_simulations, exploration=opponents.EXPLORATION):
+def jit_mcts(environment, num_simulations, exploration=rollout_mcts.EXPLORATION):
     return jax.jit(
-        lambda key, states: opponents.rollout_mcts(
+        lambda key, states: rollout_mcts.rollout_mcts(
             environment, key, states, num_simulations=num_simulations, exploration=exploration
         )
     )
@@ -112,9 +113,10 @@ def test_greedy_prior_plays_the_best_legal_logit_and_never_an_illegal_one():
 
 
 def test_search_player_plays_the_searched_action_of_the_movers_view():
-    def search_fn(params, key, observation, legal_action_mask):
+    def search_fn(params, key, position):
         del key
-        action = jnp.argmax(legal_action_mask & ~observation.any(axis=(1, 2, 3))[:, None], axis=-1) + params
+        is_empty = ~position.observation.any(axis=(1, 2, 3))[:, None]
+        action = jnp.argmax(position.legal_action_mask & is_empty, axis=-1) + params
         return SearchOutput(action, None, None)
 
     player = opponents.search_player(TIC_TAC_TOE, search_fn, "mine")
@@ -123,14 +125,15 @@ def test_search_player_plays_the_searched_action_of_the_movers_view():
     assert player.name == "mine"
 
 
-def test_a_search_with_the_true_rules_is_shown_the_states_themselves():
+def test_a_search_is_shown_the_states_themselves_too():
+    """What a search with the true rules plans from."""
     states = stack(tic_tac_toe_position([3]), tic_tac_toe_position([3, 5]))
 
-    def search_fn(params, key, shown, legal_action_mask):
-        assert shown is states and legal_action_mask is states.legal_action_mask
-        return SearchOutput(shown.current_player + params, None, None)
+    def search_fn(params, key, position):
+        assert position.state is states
+        return SearchOutput(position.state.current_player + params, None, None)
 
-    actions = opponents.search_player(TIC_TAC_TOE, search_fn, true_rules=True).act(4, jax.random.key(0), states)
+    actions = opponents.search_player(TIC_TAC_TOE, search_fn).act(4, jax.random.key(0), states)
     np.testing.assert_array_equal(actions, states.current_player + 4)
 
 
@@ -143,7 +146,7 @@ def nim_rollout():
 
     def rollout(stones, passes_turn):
         states = make_state(stones, jnp.zeros_like(stones), passes_turn)
-        return opponents._rollout(NIM, jax.random.key(0), opponents._without_observation(states))
+        return rollout_mcts.random_return(NIM, jax.random.key(0), states)
 
     return jax.jit(rollout)
 
@@ -237,18 +240,32 @@ def test_mcts_wins_and_blocks_in_connect_four():
 
 
 def test_the_most_visited_action_wins_and_ties_go_to_the_better_mean():
-    visits, returns = jnp.array([[3.0, 5, 5, 0]]), jnp.array([[3.0, -1, 2, -jnp.inf]])
-    unused = jnp.zeros((1, 1))
-    tree = opponents._Tree(visits[None], returns[None], None, unused, unused, unused, unused, None)
-    output = opponents._summary(tree)
+    visits, returns = jnp.array([[3.0, 5, 5, 2]]), jnp.array([[3.0, -1, 2, 0]])
+    legal = jnp.array([[1.0, 1.0, 1.0, 0.0]])
+    root = Row(prior=legal, visits=visits, q=returns / visits, raw_value=jnp.zeros(1), value=jnp.zeros(1))
+    output = rollout_mcts.summarise(root)
     assert int(output.action[0]) == 2
     np.testing.assert_allclose(output.value, [4 / 13], rtol=1e-6)
     np.testing.assert_allclose(output.policy, [[3 / 13, 5 / 13, 5 / 13, 0]], rtol=1e-6)
 
 
+def test_ucb_scores_by_hand():
+    """Four simulations, means 1/2 and -1, exploration 2: q + 2 sqrt(ln 4 / n); untried ones first, illegal ones never."""
+    row = Row(
+        prior=jnp.array([[0.9, 0.6, 0.7, 0.0]]),
+        visits=jnp.array([[3.0, 1.0, 0.0, 0.0]]),
+        q=jnp.array([[0.5, -1.0, 0.0, 0.0]]),
+        raw_value=jnp.zeros(1),
+        value=jnp.zeros(1),
+    )
+    scores = np.asarray(rollout_mcts.ucb_scores(row, 2.0))[0]
+    np.testing.assert_allclose(scores[:2], [0.5 + 2 * np.sqrt(np.log(4) / 3), -1 + 2 * np.sqrt(np.log(4))], rtol=1e-5)
+    assert scores[2] > 100 and scores[3] == -np.inf
+
+
 def test_a_search_without_simulations_is_refused():
     with pytest.raises(ValueError, match="at least 1 simulation"):
-        opponents.rollout_mcts_player(TIC_TAC_TOE, num_simulations=0)
+        rollout_mcts.rollout_mcts_player(TIC_TAC_TOE, num_simulations=0)
 
 
 @pytest.mark.parametrize("name", ["othello", "hex", "go_9x9"])

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from experiments import evaluate
-from muzero_jax.evaluation import opponents, oracle_evaluation
-from muzero_jax.evaluation.arena import Agent
+from muzero_jax.evaluation import opponents, oracle_evaluation, players
 from muzero_jax.evaluation.oracles import connect_four, hex, positions, score, tic_tac_toe
 from muzero_jax.evaluation.oracles.catalogue import make_oracle
 from muzero_jax.evaluation.oracles.common import ILLEGAL, Solutions, solve
+from muzero_jax.evaluation.players import Agent
 from muzero_jax.games.environment import make_environment
 from tests.reference import exact_play, tiny_run
 from tests.reference import tic_tac_toe as rules
@@ -96,7 +96,10 @@ def test_every_position_of_hex_3x3_is_consistent_with_the_environment_from_the_o
     assert_consistent(environment, hex.make_oracle(3), states)
 
 
-@pytest.mark.parametrize(("name", "size", "min_plies"), [("hex", 5, 6), ("connect_four", None, 20)])
+@pytest.mark.parametrize(
+    ("name", "size", "min_plies"),
+    [("hex", 5, 9), pytest.param("hex", 5, 6, marks=pytest.mark.slow), ("connect_four", None, 20)],
+)
 def test_sampled_positions_are_consistent_with_the_environment(name, size, min_plies):
     environment = make_environment(name, board_size=size)
     assert_consistent(environment, make_oracle(name, size), random_positions(environment, min_plies, 30))
@@ -134,7 +137,7 @@ def test_a_half_turn_of_the_board_turns_the_values():
 
 @pytest.mark.parametrize(("name", "size"), [("hex", 6), ("hex", None), ("go_9x9", None), ("chess", None)])
 def test_a_game_without_an_oracle_is_named_in_one_sentence(name, size):
-    agent = Agent(replace(tiny_run.CONFIG, env=name, board_size=size), None, None, None, 0)  # type: ignore
+    agent = Agent(replace(tiny_run.CONFIG, env=name, board_size=size), None, 1)  # type: ignore
     with pytest.raises(ValueError, match=r"has no oracle: exact play is known for tic_tac_toe.*instead"):
         oracle_evaluation.examine(agent, [], num_positions=10, seed=0)
 
@@ -217,7 +220,7 @@ def test_solving_reports_its_progress():
 
 
 def test_evaluate_judges_the_policy_head_and_search_on_every_position(saved_run, capsys):
-    assert evaluate.main(["--run", str(saved_run), "--oracle", "--budgets", "2", "4", "--json"]) == 0
+    assert evaluate.main(["oracle", "--run", str(saved_run), "--budgets", "2", "4", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["positions"], result["can_err"], result["from_own_play"]) == (4520, CAN_ERR, 0)
     names = [player["player"] for player in result["scores"]]
@@ -228,11 +231,23 @@ def test_evaluate_judges_the_policy_head_and_search_on_every_position(saved_run,
 
 
 def test_evaluate_judges_another_player_and_prints_a_table(saved_run, capsys):
-    assert evaluate.main(["--run", str(saved_run), "--oracle", "--player", "random"]) == 0
+    assert evaluate.main(["oracle", "--run", str(saved_run), "--player", "random"]) == 0
     yardstick, judged = capsys.readouterr().out.splitlines()[-2:]
     assert yardstick.split()[:3] == ["a", "random", "move"] and judged.split()[0] == "random"
     expected, measured = (float(line.split("%")[0].split()[-1]) for line in (yardstick, judged))
     assert measured == pytest.approx(expected, abs=4)  # some 3,000 positions: a standard error of one percent
+
+
+def test_another_runs_player_is_judged_with_its_own_weights(saved_run):
+    """On the agent's positions; a run against itself, whose searches agree."""
+    agent = players.load_agent(saved_run)
+    rival = oracle_evaluation.named_candidate(players.parse(f"{saved_run}@4"), agent._replace(params=None), None)
+    assert rival.name == f"{saved_run}@4"
+    result = oracle_evaluation.examine(
+        agent, [*oracle_evaluation.agent_candidates(agent, (4,)), rival], num_positions=1, seed=0
+    )
+    *_, own, same = result["scores"]
+    assert same["optimal_move_rate"] == own["optimal_move_rate"] and same["value_error"] is None
 
 
 @pytest.mark.parametrize(
@@ -246,4 +261,4 @@ def test_evaluate_judges_another_player_and_prints_a_table(saved_run, capsys):
 )
 def test_a_mistake_is_a_value_error_with_a_reason(saved_run, flags, reason):
     with pytest.raises(ValueError, match=reason):
-        evaluate.main(["--run", str(saved_run), "--oracle", *flags])
+        evaluate.main(["oracle", "--run", str(saved_run), *flags])

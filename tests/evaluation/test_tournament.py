@@ -1,49 +1,34 @@
 """Who plays a tournament, who met whom, and what the table says."""
 
+import shutil
 from dataclasses import replace
 
-import jax
 import numpy as np
 import pytest
 
-from muzero_jax.evaluation import arena, charts, matches, tournament
+from muzero_jax.evaluation import arena, charts, matches, players, tournament
 from muzero_jax.evaluation.matches import MatchResult
-from muzero_jax.storage import config as configs
-from muzero_jax.storage.checkpoint import Checkpointer
 from tests.reference import tiny_run
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def runs(saved_run, tmp_path_factory):
     """Two run directories of one config, with one checkpoint each."""
-    folder = tmp_path_factory.mktemp("runs")
-    state = tiny_run.make_init()()
-    for name in ("a", "b"):
-        (folder / name).mkdir()
-        (folder / name / "config.json").write_text(configs.to_json(tiny_run.CONFIG))
-        with Checkpointer(folder / name / "checkpoints") as checkpoints:
-            checkpoints.save_params(6, state.learner.params)
-    return f"{folder}/a", f"{folder}/b"
+    other = tmp_path_factory.mktemp("other") / "b"
+    shutil.copytree(saved_run, other)
+    return str(saved_run), str(other)
 
 
 # --- who plays --------------------------------------------------------------------------------------------------------
 
 
-def test_a_spec_names_a_player_and_its_budget(runs):
+def test_a_player_of_the_table_is_named_with_its_run_and_budget(runs):
     a, b = runs
-    specs = (a, f"{a}@64", f"{b}:rules", f"{b}:rules@8", f"{b}:greedy", "greedy", "rules:5", "mcts:7", "random")
-    field = tournament.enter(specs)
-    expected = [f"{a}@2", f"{a}@64", f"{b}:rules@2", f"{b}:rules@8", f"{b}:greedy", f"{a}:greedy", f"{a}:rules@5"]
-    assert [entrant.name for entrant in field.entrants] == [*expected, "mcts:7", "random"]
-    players = [entrant.player.name for entrant in field.entrants]
-    assert players[1] == "agent (64 simulations)" and players[3] == "true rules (8 simulations)"
+    field = tournament.enter((a, f"{a}@64", f"{b}:rules", f"{b}:greedy", "greedy", "rules:5", "mcts:7", "random"), 9)
+    expected = [f"{a}@9", f"{a}@64", f"{b}:rules@9", f"{b}:greedy", f"{a}:greedy", f"{a}:rules@5", "mcts:7", "random"]
+    assert [entrant.name for entrant in field.entrants] == expected
     assert field.host.iteration == 6
-
-
-def test_num_simulations_is_the_budget_of_runs_that_name_none(runs):
-    a, b = runs
-    names = [entrant.name for entrant in tournament.enter((a, f"{b}@3", f"{b}:rules"), 9).entrants]
-    assert names == [f"{a}@9", f"{b}@3", f"{b}:rules@9"]
+    assert [entrant.name for entrant in tournament.enter((a, b)).entrants] == [f"{a}@2", f"{b}@2"]
 
 
 def test_players_that_differ_in_their_weights_alone_share_a_program(runs):
@@ -60,13 +45,7 @@ def test_players_that_differ_in_their_weights_alone_share_a_program(runs):
         (["random", "mcts:5"], "needs a run directory"),
         (["A", "A@2"], "twice"),
         (["A", "A/"], "twice"),  # as a shell completes it
-        (["A", "rnadom"], "no player 'rnadom'.*RUN:rules@N.*mcts:N"),
-        (["A", "A@0"], "no player"),
-        (["A", "A@"], "no player"),
-        (["A", "A:greedy@4"], "no player"),
-        (["A", "A:ruels"], "no player"),
-        (["A", "mcts"], "no player"),
-        (["A", "mcts:0"], "no player"),
+        (["A", "rnadom"], "no player 'rnadom'"),
     ],
 )
 def test_tournaments_that_cannot_be_are_refused_in_a_sentence(runs, specs, sentence):
@@ -74,12 +53,9 @@ def test_tournaments_that_cannot_be_are_refused_in_a_sentence(runs, specs, sente
         tournament.enter(tuple(spec.replace("A", runs[0]) for spec in specs))
 
 
-def test_runs_of_two_games_do_not_meet(runs, tmp_path, monkeypatch):
-    load = arena.load_agent
-    other = replace(tiny_run.CONFIG, env="hex", board_size=3)
-    monkeypatch.setattr(
-        arena, "load_agent", lambda run, n: load(run, n)._replace(config=other) if run.name == "b" else load(run, n)
-    )
+def test_runs_of_two_games_do_not_meet(runs, monkeypatch):
+    agents = iter([tiny_run.CONFIG, replace(tiny_run.CONFIG, env="hex", board_size=3)])
+    monkeypatch.setattr(players, "load_agent", lambda *others: players.Agent(next(agents), tiny_run.parts(), 2))
     with pytest.raises(ValueError, match="different games"):
         tournament.enter(runs)
 
@@ -171,15 +147,3 @@ def test_a_result_is_drawn_or_refused_in_a_sentence(result, tmp_path):
     for path in (tmp_path / "nowhere" / "elo.png", tmp_path / "elo.doc"):
         with pytest.raises(ValueError, match="cannot draw --plot"):
             charts.plot_tournament(result, path)
-
-
-# --- the true rules as an opponent ------------------------------------------------------------------------------------
-
-
-def test_the_runs_network_with_the_true_rules_is_an_opponent_and_plays_legal_moves(runs):
-    agent = arena.load_agent(arena.Path(runs[0]))
-    player, params = arena.load_opponent("rules:3", agent, None)
-    assert player.name == "true rules (3 simulations)"
-    states = jax.vmap(agent.parts.environment.init)(jax.random.split(jax.random.key(0), 2))
-    states = states.replace(legal_action_mask=states.legal_action_mask.at[:, :8].set(False))
-    np.testing.assert_array_equal(jax.jit(player.act)(params, jax.random.key(0), states), [8, 8])

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from experiments import evaluate, presets, train
+from experiments import evaluate_flags as flags
 from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.games import environment
@@ -222,7 +223,21 @@ def test_every_game_has_a_preset_that_makes_a_run():
 # --- evaluate ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def fake_match(monkeypatch):
+    """What was asked of a match that is not played."""
+    asked = []
+
+    def play(command, mesh, make_parts):
+        asked.append(command)
+        return {"wins": 3, "draws": 1, "score": 0.875}, None
+
+    monkeypatch.setitem(evaluate.COMMANDS, flags.Match, play)
+    return asked
+
+
 def test_a_match_as_json_is_one_object(run, saved_run):
+    """By the flags of before there were commands, which outside programs call."""
     status, output, _ = run(
         evaluate, "--run", saved_run, "--opponent", "random", "--games", 8, "--num-simulations", 2, "--json"
     )
@@ -234,19 +249,57 @@ def test_a_match_as_json_is_one_object(run, saved_run):
     low, high = result["ci95"]
     assert 0 <= low <= result["score"] <= high <= 1
     assert (result["iteration"], result["opponent"], result["illegal_actions"]) == (6, "random", 0)
+    assert (result["run"], result["player"]) == (str(saved_run), "agent (2 simulations)")
 
 
-@pytest.fixture
-def table_instead_of_a_match(monkeypatch):
-    summary = {"wins": 3, "draws": 1, "losses": 0, "games": 4, "score": 0.875, "ci95": [0.4, 1.0]}
-    monkeypatch.setattr(evaluate, "match_summary", lambda *arguments: dict(summary))
+def test_a_match_is_printed_as_a_table(run, fake_match):
+    assert run(evaluate, "match", "--run", "x") == (0, " wins  3\ndraws  1\nscore  0.875\n", "")
 
 
-def test_a_match_is_printed_as_a_table(run, saved_run, table_instead_of_a_match):
-    status, output, _ = run(evaluate, "--run", saved_run)
-    assert status == 0
-    assert re.search(r"^ *wins  3$", output, re.MULTILINE)
-    assert re.search(r"^ *score  0\.875$", output, re.MULTILINE)
+def test_old_flags_work_with_a_note_that_names_the_command(run, fake_match):
+    status, output, error = run(evaluate, "--run", "x", "--opponent", "mcts:9", "--games", 4, "--seed", 3)
+    assert status == 0 and output.splitlines()[0].split() == ["wins", "3"]
+    assert error.startswith("note: ") and "`evaluate.py match`" in error and error.count("\n") == 1
+    assert fake_match == [flags.Match(run=Path("x"), opponent="mcts:9", games=4, seed=3)]
+
+
+@pytest.mark.parametrize(
+    "old, command",
+    [
+        ("--run x", flags.Match(run=Path("x"))),
+        ("--json --run x/versions/3", flags.Match(run=Path("x/versions/3"), json=True)),
+        ("--run x --opponent exhaustive --num-simulations 8", flags.Exhaustive(run=Path("x"), num_simulations=8)),
+        ("--run x --oracle --budgets 2 4 --games 9", flags.Oracle(run=Path("x"), budgets=(2, 4))),
+        (
+            "--run x --fidelity --positions 7 --plot y.svg",
+            flags.Fidelity(run=Path("x"), positions=7, plot=Path("y.svg")),
+        ),
+        ("--tournament x y@2 --anchor y@2", flags.Tournament(players=("x", "y@2"), anchor="y@2")),
+    ],
+)
+def test_old_flags_mean_what_the_command_does(old, command):
+    assert flags.parse(old.split(), "") == (command, True)
+
+
+@pytest.mark.parametrize(
+    "command", ["match --run", "tournament random", "oracle --run", "fidelity --run", "exhaustive --run"]
+)
+def test_every_command_takes_ones_own_parts(saved_run, command):
+    def make_parts(config):
+        raise ValueError(f"my own {config.env}")
+
+    with pytest.raises(ValueError, match="my own tic_tac_toe"):
+        evaluate.main([*command.split(), str(saved_run)], make_parts)
+
+
+def test_a_flag_of_another_command_is_refused(run):
+    status, _, error = run(evaluate, "exhaustive", "--run", "x", "--games", 8)
+    assert status == EXIT_ERROR and "--games" in words(error)
+
+
+def test_an_unknown_command_is_answered_with_those_that_there_are(run):
+    status, _, error = run(evaluate, "mtach", "--run", "x")
+    assert status == EXIT_ERROR and "match, tournament, oracle, fidelity, exhaustive" in words(error)
 
 
 def test_a_folder_without_a_run_cannot_be_evaluated(run, tmp_path):
@@ -275,7 +328,7 @@ def test_a_config_that_was_tampered_with_is_a_sentence(run, saved_run, tmp_path)
 @pytest.mark.parametrize(
     "arguments, parts",
     [
-        (["--opponent", "rnadom"], ["unknown opponent 'rnadom'", "mcts:N"]),
+        (["--opponent", "rnadom"], ["no player 'rnadom'", "mcts:N"]),
         (["--opponent", "RUN/checkpoints/5"], ["no version 5 in", "name one of those in it: 6"]),
         (["--games", 0], ["--games is 0"]),
         (["--num-simulations", 0], ["--num-simulations is 0"]),
@@ -283,8 +336,8 @@ def test_a_config_that_was_tampered_with_is_a_sentence(run, saved_run, tmp_path)
     ],
 )
 def test_matches_that_cannot_be_played_are_refused(run, saved_run, arguments, parts):
-    flags = [str(argument).replace("RUN", str(saved_run)) for argument in arguments]
-    assert_one_sentence(run(evaluate, "--run", saved_run, *flags), *parts)
+    arguments = [str(argument).replace("RUN", str(saved_run)) for argument in arguments]
+    assert_one_sentence(run(evaluate, "match", "--run", saved_run, *arguments), *parts)
 
 
 def test_evaluate_needs_a_run(run):
@@ -299,24 +352,34 @@ def test_evaluate_needs_a_run(run):
         (["--tournament", "random", "mcts:1"], ["leave --run out"]),
         (["--anchor", "random"], ["--anchor is for --tournament"]),
         (["--plot", "x.png"], ["--plot draws what --tournament or --fidelity find"]),
-        (["--fidelity", "--plot", "x.doc"], ["--plot x.doc", ".png, .svg, .pdf"]),
-        (["--fidelity", "--unroll-steps", 0], ["--unroll-steps is 0"]),
-        (["--fidelity", "--positions", 0], ["--positions is 0"]),
     ],
 )
-def test_questions_that_do_not_go_together_are_refused(run, saved_run, arguments, parts):
-    assert_one_sentence(run(evaluate, "--run", saved_run, *arguments), *parts)
+def test_old_flags_that_do_not_go_together_are_refused(run, arguments, parts):
+    assert_one_sentence(run(evaluate, "--run", "x", *arguments), *parts)
 
 
-def test_a_tournament_takes_its_runs_as_players(run, saved_run):
-    assert_one_sentence(run(evaluate, "--tournament", "random", "mcts:1"), "needs a run directory among its players")
-    assert_one_sentence(run(evaluate, "--tournament", saved_run, "rnadom"), "no player 'rnadom'")
+@pytest.mark.parametrize(
+    "arguments, parts",
+    [
+        (["--plot", "x.doc"], ["--plot x.doc", ".png, .svg, .pdf"]),
+        (["--unroll-steps", 0], ["--unroll-steps is 0"]),
+        (["--positions", 0], ["--positions is 0"]),
+    ],
+)
+def test_fidelity_that_cannot_be_measured_is_refused(run, saved_run, arguments, parts):
+    assert_one_sentence(run(evaluate, "fidelity", "--run", saved_run, *arguments), *parts)
+
+
+@pytest.mark.parametrize("tournament", ["tournament", "--tournament"])
+def test_a_tournament_takes_its_runs_as_players(run, saved_run, tournament):
+    assert_one_sentence(run(evaluate, tournament, "random", "mcts:1"), "needs a run directory among its players")
+    assert_one_sentence(run(evaluate, tournament, saved_run, "rnadom"), "no player 'rnadom'")
 
 
 def test_fidelity_is_a_table_with_what_it_means_and_a_picture(run, saved_run, tmp_path):
     picture = tmp_path / "drift.svg"
-    flags = ["--fidelity", "--positions", 4, "--unroll-steps", 1, "--num-simulations", 2, "--plot", picture]
-    status, output, _ = run(evaluate, "--run", saved_run, *flags)
+    arguments = ["--positions", 4, "--unroll-steps", 1, "--num-simulations", 2, "--plot", picture]
+    status, output, _ = run(evaluate, "fidelity", "--run", saved_run, *arguments)
     assert status == 0
     assert "Along uniformly random moves" in output and "--opponent rules:2" in output
     assert "<svg" in picture.read_text()
@@ -341,32 +404,37 @@ def test_ctrl_c_outside_of_training_is_no_traceback(capsys):
     assert capsys.readouterr().err == "interrupted\n"
 
 
-COMMANDS = {
-    "experiments/train.py": [],
-    "experiments/evaluate.py": [],
-    "experiments/play.py": ["--run", "nothing"],
-    "scripts/ablation.py": [],
-    "scripts/benchmark.py": [],
-    "scripts/best_reply.py": [],
-    "scripts/hardware_report.py": [],
-}
+COMMANDS = [
+    "experiments/train.py",
+    "experiments/evaluate.py match --run nothing",
+    "experiments/evaluate.py oracle --run nothing",
+    "experiments/evaluate.py tournament nothing random",
+    "experiments/evaluate.py --run nothing",
+    "experiments/play.py --run nothing",
+    "scripts/ablation.py",
+    "scripts/benchmark.py",
+    "scripts/best_reply.py",
+    "scripts/hardware_report.py",
+]
 
 
-@pytest.mark.parametrize("script", COMMANDS)
-def test_a_full_memory_is_answered_with_flags_that_the_command_has(script, monkeypatch, capsys):
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_full_memory_is_answered_with_flags_that_the_command_has(command, monkeypatch, capsys):
+    script, *needed = command.split()
+
     def enter(*arguments):
         monkeypatch.setattr(sys, "argv", [script, *arguments])
         with pytest.raises(SystemExit) as exit_:
             runpy.run_path(str(ROOT / script), run_name="__main__")
         return exit_.value.code, capsys.readouterr()
 
-    _, shown = enter("--help")
+    _, shown = enter(*needed, "--help")
 
     def fill(*arguments):
         raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1073741824 bytes.")
 
     monkeypatch.setattr(devices, "configure_devices", fill)
-    status, said = enter(*COMMANDS[script])
+    status, said = enter(*needed)
     assert_one_sentence((status, said.out, said.err), "the device's memory is full; ")
     flags = re.findall(r"--[\w.-]+", said.err)
     assert flags

@@ -5,7 +5,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from muzero_jax.evaluation import arena, tournament
+from muzero_jax.evaluation import players, tournament
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer
@@ -106,32 +106,31 @@ def versions(saved_run):
 
 
 def test_a_version_is_loaded_by_its_path(versions):
-    agent = arena.load_agent(versions / "2")
+    agent = players.load_agent(versions / "2")
     assert agent.iteration == 2 and {float(leaf.min()) for leaf in jax.tree.leaves(agent.params)} == {1.0}
-    assert (
-        arena.load_agent(versions.parent).iteration == arena.load_agent(versions.parent / "checkpoints" / "6").iteration
-    )
+    newest = players.load_agent(versions.parent)
+    assert newest.iteration == players.load_agent(versions.parent / "checkpoints" / "6").iteration
 
 
 @pytest.mark.parametrize("name", ["3", "11"])
 def test_a_version_that_is_not_there_is_a_sentence_with_those_that_are(versions, name):
     with pytest.raises(ValueError, match=f"no version {name} in .*versions; name one of those in it: 2, 10$"):
-        arena.load_agent(versions / name)
+        players.load_agent(versions / name)
     with pytest.raises(ValueError, match=f"no version {name} .* 2, 10$"):
         tournament.enter((f"{versions}/{name}@4", "random"))
 
 
 def test_a_folder_of_versions_is_no_version(versions):
     with pytest.raises(ValueError, match="versions is no version; name one of those in it: 2, 10$"):
-        arena.load_agent(versions)
+        players.load_agent(versions)
 
 
 def test_a_version_can_be_an_opponent(versions):
-    agent = arena.load_agent(versions.parent)
-    player, params = arena.load_opponent(f"{versions}/10", agent, 3)
-    assert player.name == "agent (3 simulations)" and float(jax.tree.leaves(params)[0].min()) == 5.0
+    agent = players.load_agent(versions.parent)
+    entrant = players.load(players.parse(f"{versions}/10"), agent, 3)
+    assert entrant.name == f"{versions}/10@3" and float(jax.tree.leaves(entrant.params)[0].min()) == 5.0
     with pytest.raises(ValueError, match="no version 4 in"):
-        arena.load_opponent(f"{versions}/4", agent, 3)
+        players.load(players.parse(f"{versions}/4"), agent, 3)
 
 
 def test_a_tournament_takes_versions_one_by_one_or_all_together(versions):
@@ -153,10 +152,10 @@ def test_a_run_without_versions_is_a_sentence(tmp_path):
     with pytest.raises(ValueError, match="no versions in .*run/versions"):
         tournament.enter((f"{run_dir}/versions", "random"))
     with pytest.raises(ValueError, match="no version 3 in .*; name one of those in it: there are none"):
-        arena.load_agent(run_dir / "versions" / "3")
+        players.load_agent(run_dir / "versions" / "3")
 
 
 def test_what_lies_in_no_run_is_no_version(tmp_path):
     (tmp_path / "versions" / "3").mkdir(parents=True)
     assert run_directory.find_saved(tmp_path / "versions" / "3") is None
-    assert not arena.is_run("random") and not arena.is_run("")
+    assert not players.is_run("random") and not players.is_run("")

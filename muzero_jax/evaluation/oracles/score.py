@@ -10,6 +10,7 @@ import numpy as np
 
 from muzero_jax.evaluation.matches import wilson_interval
 from muzero_jax.evaluation.oracles.common import ILLEGAL, Solutions
+from muzero_jax.evaluation.tables import align, percent, percent_interval
 
 Score = dict[str, Any]
 
@@ -59,16 +60,13 @@ def score_player(
 
 def format_table(scores: list[Score]) -> str:
     """One line a player: percentages with their 95% intervals, and the value error."""
-    columns = ("optimal_move_rate", "keeps_win_rate", "loses_win_rate")
-    titles = ("optimal moves", "keeps a win", "loses a win")
-    width = max(len(score["player"]) for score in scores)
-    lines = ["  ".join([" " * width, *(f"{title:>20}" for title in titles), "value error"])]
+    columns = {"optimal_move_rate": "optimal moves", "keeps_win_rate": "keeps a win", "loses_win_rate": "loses a win"}
+    rows = [["", *columns.values(), "value error"]]
     for score in scores:
-        cells = [_format_rate(score[name], score.get(f"{name}_ci95")) for name in columns]
         error = score.get("value_error")
-        cells.append("" if error is None else f"{error:11.3f}")
-        lines.append("  ".join([f"{score['player']:>{width}}", *cells]).rstrip())
-    return "\n".join(lines)
+        rates = [_format_rate(score[name], score.get(f"{name}_ci95")) for name in columns]
+        rows.append([score["player"], *rates, "" if error is None else f"{error:.3f}"])
+    return "\n".join(align(rows))
 
 
 def _rates(
@@ -88,9 +86,4 @@ def _rates(
 
 
 def _format_rate(rate: float | None, interval: list[float] | None) -> str:
-    if rate is None:
-        return f"{'-':>20}"
-    text = f"{100 * rate:.1f}%"
-    if interval is not None:
-        text += f" [{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"
-    return f"{text:>20}"
+    return percent(rate) if interval is None else f"{percent(rate)} {percent_interval(interval)}"

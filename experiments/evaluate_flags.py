@@ -1,0 +1,143 @@
+"""What `evaluate.py` can be asked: its commands with their flags, and the flags of before there were commands."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """What every command takes."""
+
+    num_simulations: int | None = None
+    """search budget of every run that is named without one; default: its own evaluation.num_simulations"""
+    json: Switch = False
+    """print one JSON object"""
+    device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
+    """what to run on; auto: the best that JAX finds"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfRun(Command):
+    """What the commands take that measure one run."""
+
+    run: Path
+    """run directory of the agent, or RUN/versions/N for what it was after iteration N"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Games(Command):
+    """What the commands take that play games."""
+
+    games: int = 256
+    """of the match, or of each pair of a tournament; rounded up to a multiple of two games a device"""
+    opening_plies: int | None = None
+    """random moves before each game; default: the (first) run's evaluation.opening_plies"""
+    seed: int = 0
+    devices: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match(Games, OfRun):
+    """Games against one opponent: colours balanced, every random opening played from both sides."""
+
+    opponent: str = "random"
+    """random, greedy (the run's policy head), rules:N (its network searching with the true rules), mcts:N (rollout MCTS
+    with N simulations), or another run of the same game: RUN, RUN@N, RUN:rules@N, RUN:greedy"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tournament(Games):
+    """A round robin with a cross table and an Elo scale."""
+
+    players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER ...")]
+    """RUN, RUN@N (N simulations), RUN:rules@N (true rules), RUN:greedy (policy head), rules:N, greedy (both of the
+    first run), mcts:N, random. RUN is a directory, RUN/versions/N what that run was after iteration N, or RUN/versions
+    all of its versions"""
+    anchor: str | None = None
+    """the player whose Elo is 0, named as the table does; default: random if it plays, else the first"""
+    plot: Path | None = None
+    """draw the table into this file (.png, .svg, .pdf)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Oracle(OfRun):
+    """Moves judged by exact play (tic-tac-toe, Connect Four after 16 moves, Hex up to 5x5)."""
+
+    player: str = "agent"
+    """whose moves: agent (the policy head, and search at every budget), or a player named as in a tournament"""
+    positions: int = 500
+    """at most this many, half from random games and half from the agent's; tic-tac-toe is judged on all"""
+    budgets: tuple[int, ...] | None = None
+    """simulations a move of the agent's searches; default: num-simulations, or else 16 64 256"""
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fidelity(OfRun):
+    """How far the learned model drifts from the true rules, depth by depth and in the search tree."""
+
+    unroll_steps: int = 8
+    """greatest depth"""
+    positions: int = 500
+    """at most this many, of the agent's own games"""
+    seed: int = 0
+    plot: Path | None = None
+    """draw the drift into this file (.png, .svg, .pdf)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exhaustive(OfRun):
+    """Every reply there is by every opponent, as either colour; tiny games only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flags(Match, Oracle, Fidelity):
+    """The flags of before there were commands, which go on working."""
+
+    run: Path | None = None  # type: ignore
+    tournament: tuple[str, ...] = ()
+    """players of a tournament, in place of run and opponent"""
+    anchor: str | None = None
+    """of --tournament"""
+    oracle: Switch = False
+    fidelity: Switch = False
+
+
+def parse(arguments: list[str], description: str) -> tuple[Command, bool]:
+    """The command that the arguments mean, and whether they say so by the old flags."""
+    if arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"):
+        return translate(tyro.cli(Flags, args=arguments)), True
+    commands = Match | Tournament | Oracle | Fidelity | Exhaustive
+    return tyro.cli(commands, args=arguments, description=description), False
+
+
+def translate(flags: Flags) -> Command:
+    """The command that the old flags mean; raises ValueError in one sentence where they mean none."""
+    asked = {name: kind for name, kind in OLD.items() if getattr(flags, name)}
+    if len(asked) > 1:
+        raise ValueError("--{} and --{} are two questions; ask one at a time".format(*asked))
+    if flags.tournament and flags.run is not None:
+        raise ValueError("--tournament takes the run as one of its players; leave --run out")
+    if flags.run is None and not flags.tournament:
+        raise ValueError("--run is missing: give the directory of a run, or players to --tournament")
+    if flags.anchor is not None and not flags.tournament:
+        raise ValueError("--anchor is for --tournament; add it or leave --anchor out")
+    if flags.plot is not None and not (flags.tournament or flags.fidelity):
+        raise ValueError("--plot draws what --tournament or --fidelity find; add one of them")
+    (kind,) = asked.values() or [Exhaustive if flags.opponent == "exhaustive" else Match]
+    values: dict[str, Any] = vars(flags) | {"players": flags.tournament}
+    return kind(**{field.name: values[field.name] for field in fields(kind)})
+
+
+OLD: dict[str, type[Command]] = {"tournament": Tournament, "fidelity": Fidelity, "oracle": Oracle}
+
+
+def remedy(arguments: list[str]) -> str:
+    """What to do when the memory is full, by flags that the command has."""
+    plays_games = arguments[:1] not in (["oracle"], ["fidelity"], ["exhaustive"])
+    return f"lower {'--games or ' if plays_games else ''}--num-simulations, or use --device cpu"

@@ -1,0 +1,182 @@
+"""Players by name: what a name means, the run that it loads, and the search without noise that plays for it.
+
+    RUN[@N]          a run's agent, searching with N simulations
+    RUN:rules[@N]    the same network and search, planning with the true rules
+    RUN:greedy       its policy head
+    rules:N, greedy  the same of the host: the run that the others meet
+    mcts:N, random   rollout MCTS; uniformly random legal moves
+
+RUN is a run's directory (its newest checkpoint), RUN/versions/N what it was after iteration N, or RUN/versions all of
+its versions, each a player. A name that gives no N takes the command's budget, or else the run's own for evaluation.
+"""
+
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+
+from muzero_jax import building
+from muzero_jax.evaluation import opponents
+from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
+from muzero_jax.storage import config as configs
+from muzero_jax.storage import run_directory
+from muzero_jax.storage.checkpoint import restore_params
+from muzero_jax.storage.config import Config
+from muzero_jax.training import Parts
+from muzero_jax.types import Params, Player, SearchFn
+
+SPECS = (
+    "random, greedy (the policy head), mcts:N (rollout MCTS, N simulations), rules:N (search with the true rules), "
+    "RUN, RUN@N, RUN:rules@N or RUN:greedy, where RUN is a run directory, a version of one (RUN/versions/1200) or all of "
+    "them (RUN/versions)"
+)
+MakeParts = Callable[[Config], Parts]
+"""What builds a run's game and network; pass your own where yours are not the configured ones."""
+
+
+class PlayerSpec(NamedTuple):
+    """A player's name, read."""
+
+    kind: str  # agent, rules, greedy, mcts or random
+    run: str | None = None  # whose network plays; None: the host's, or there is none
+    num_simulations: int | None = None  # None where the name gives no budget
+
+
+class Entrant(NamedTuple):
+    """A player ready to play."""
+
+    name: str
+    player: Player
+    params: Params
+    program: Hashable  # equal for players that differ in their params alone
+
+
+class Agent(NamedTuple):
+    """A run's network and search. Without noise, what it plays depends on the position alone."""
+
+    config: Config
+    parts: Parts
+    num_simulations: int  # of a search, unless another number is asked for
+    params: Params = None
+    iteration: int = 0
+    name: str = "agent"  # the path that it was loaded from
+
+    def search(self, num_simulations: int | None = None, *, true_rules: bool = False) -> SearchFn:
+        """Its search; with `true_rules` the game itself takes the place of the learned dynamics."""
+        return building.make_search(
+            self.config,
+            self.parts.environment,
+            self.parts.model,
+            noise=False,
+            num_simulations=num_simulations or self.num_simulations,
+            true_rules=true_rules,
+        )
+
+    def player(self, num_simulations: int | None = None, *, true_rules: bool = False) -> Player:
+        """Plays what `search` chooses."""
+        name = f"{'true rules' if true_rules else 'agent'} ({num_simulations or self.num_simulations} simulations)"
+        search = self.search(num_simulations, true_rules=true_rules)
+        return opponents.search_player(self.parts.environment, search, name)
+
+    def policy_head(self) -> Player:
+        """Plays what the network likes best, without search."""
+        return opponents.greedy_prior_player(self.parts.environment, self.parts.model)
+
+
+def load_agent(path: Path, num_simulations: int | None = None, make_parts: MakeParts = building.make_parts) -> Agent:
+    """A run's newest intact checkpoint, or the version that `path` names (RUN/versions/N), on the first device.
+
+    It searches with its evaluation budget unless one is given. Raises ValueError in one sentence if `path` names no
+    run, no intact checkpoint or no version that there is.
+    """
+    saved = run_directory.find_saved(path) or run_directory.Saved(path)
+    config = configs.load(saved.run_dir)
+    step = run_directory.version_of(saved)
+    parts = make_parts(config)
+    abstract = jax.eval_shape(parts.model.init, jax.random.key(0))
+    folder = saved.folder or saved.run_dir / run_directory.CHECKPOINTS
+    iteration, params = restore_params(folder, abstract, step=step)
+    budget = config.evaluation.num_simulations if num_simulations is None else num_simulations
+    if budget < 1:
+        raise ValueError(f"--num-simulations is {budget}, but must be positive")
+    return Agent(config, parts, budget, params, iteration, str(path))
+
+
+def parse(text: str, *, others: str = "") -> PlayerSpec:
+    """The player that `text` names; a run's name goes before any other meaning.
+
+    Raises ValueError with the names that there are, `others` among them: those that the caller knows besides.
+    """
+    if is_run(text):
+        return PlayerSpec("agent", str(Path(text)))
+    rest, budget = _split_budget(text, "@")
+    if is_run(rest):
+        return PlayerSpec("agent", str(Path(rest)), budget)
+    run, _, kind = rest.rpartition(":")
+    if is_run(run) and (kind == "rules" or (kind == "greedy" and budget is None)):
+        return PlayerSpec(kind, str(Path(run)), budget)
+    kind, budget = _split_budget(text, ":")
+    if (kind in ("mcts", "rules") and budget) or text in ("random", "greedy"):
+        return PlayerSpec(kind, None, budget)
+    raise ValueError(f"there is no player {text!r}: choose {others}{SPECS}")
+
+
+def parse_all(text: str, *, others: str = "") -> list[PlayerSpec]:
+    """As `parse`; where it names the folder of a run's versions, each of them is a player."""
+    spec = parse(text, others=others)
+    versions = None if spec.run is None else run_directory.versions_in(Path(spec.run))
+    if versions is None:
+        return [spec]
+    if not versions:
+        raise ValueError(f"there are no versions in {spec.run}; leave it out or name a run directory")
+    return [spec._replace(run=str(version)) for version in versions]
+
+
+def load(
+    spec: PlayerSpec, host: Agent, num_simulations: int | None = None, make_parts: MakeParts = building.make_parts
+) -> Entrant:
+    """The player that `spec` means, to meet the host; raises ValueError as `load_agent` and `check_same_game`."""
+    if spec.run is None:
+        return enter(spec, host)
+    agent = load_agent(Path(spec.run), num_simulations, make_parts)
+    check_same_game(host.config, agent.config, spec.run)
+    return enter(spec, agent)
+
+
+def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
+    """The player of the agent's game that `spec` means; one without a network carries no params."""
+    environment, config = agent.parts.environment, agent.config
+    budget = spec.num_simulations or agent.num_simulations
+    match spec.kind:
+        case "random":
+            return Entrant("random", opponents.random_player(environment), None, "random")
+        case "mcts":
+            player = rollout_mcts_player(environment, num_simulations=budget)
+            return Entrant(f"mcts:{budget}", player, None, ("mcts", budget))
+        case "greedy":
+            name, player = f"{agent.name}:greedy", agent.policy_head()
+        case "rules":
+            name, player = f"{agent.name}:rules@{budget}", agent.player(budget, true_rules=True)
+        case _:
+            name, player = f"{agent.name}@{budget}", agent.player(budget)
+    return Entrant(name, player, agent.params, (spec.kind, budget, config.network, config.search, config.targets))
+
+
+def is_run(text: str) -> bool:
+    """Whether `text` is a run's directory, or lies in one."""
+    return run_directory.find_saved(Path(text)) is not None
+
+
+def check_same_game(one: Config, other: Config, other_run: str) -> None:
+    """Raises ValueError if two runs cannot meet."""
+    for name in ("env", "board_size"):
+        ours, theirs = getattr(one, name), getattr(other, name)
+        if ours != theirs:
+            raise ValueError(f"the runs are of different games: {name} is {ours} here and {theirs} in {other_run}")
+
+
+def _split_budget(text: str, separator: str) -> tuple[str, int | None]:
+    """`kind:N` as (kind, N), and anything else, a budget of 0 included, as (text, None)."""
+    kind, _, budget = text.rpartition(separator)
+    return (kind, int(budget)) if budget.isdecimal() and int(budget) > 0 else (text, None)

@@ -1,0 +1,30 @@
+"""Text tables: one way to align columns for everything that is printed in them."""
+
+from collections.abc import Iterable, Sequence
+
+
+def align(rows: Iterable[Iterable[str]], sides: str = ">") -> list[str]:
+    """The rows as lines, their columns two blanks apart, each as wide as its widest cell.
+
+    `sides` holds < (left) or > (right) for each column; its last is for all columns after it.
+    """
+    cells = [list(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    formats = [f"{side}{width}" for side, width in zip(sides.ljust(len(widths), sides[-1]), widths, strict=True)]
+    return ["  ".join(map(format, row, formats)).rstrip() for row in cells]
+
+
+def fields(record: dict) -> str:
+    """One line a field: its name and its value, numbers with three digits."""
+    texts = {name: f"{value:.3f}" if isinstance(value, float) else str(value) for name, value in record.items()}
+    return "\n".join(align(texts.items(), "><"))
+
+
+def percent(share: float | None, missing: str = "-") -> str:
+    """A share in [0, 1] with one digit after the point, `missing` where there is none."""
+    return missing if share is None else f"{100 * share:.1f}%"
+
+
+def percent_interval(ends: Sequence[float]) -> str:
+    """The ends of an interval of shares, in per cent."""
+    return f"[{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]"

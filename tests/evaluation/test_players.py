@@ -1,0 +1,138 @@
+"""Players by name, runs loaded to play: mistakes are sentences that say what to do."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from muzero_jax.evaluation import players, tournament
+from muzero_jax.evaluation.players import Agent, PlayerSpec
+from muzero_jax.storage import config as configs
+from tests.reference import tiny_run
+
+HOST = Agent(tiny_run.CONFIG, tiny_run.parts(), 2)
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text, spec",
+    [
+        ("random", PlayerSpec("random")),
+        ("greedy", PlayerSpec("greedy")),
+        ("mcts:7", PlayerSpec("mcts", None, 7)),
+        ("rules:64", PlayerSpec("rules", None, 64)),
+        ("RUN", PlayerSpec("agent", "RUN")),
+        ("RUN/", PlayerSpec("agent", "RUN")),  # as a shell completes it
+        ("RUN@64", PlayerSpec("agent", "RUN", 64)),
+        ("RUN:rules", PlayerSpec("rules", "RUN")),
+        ("RUN:rules@8", PlayerSpec("rules", "RUN", 8)),
+        ("RUN:greedy", PlayerSpec("greedy", "RUN")),
+        ("RUN/versions/2@8", PlayerSpec("agent", "RUN/versions/2", 8)),
+    ],
+)
+def test_a_name_says_who_plays_with_which_budget(saved_run, text, spec):
+    run = None if spec.run is None else spec.run.replace("RUN", str(saved_run))
+    assert players.parse(text.replace("RUN", str(saved_run))) == spec._replace(run=run)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "rnadom", "Random", "mcts", "mcts:", "mcts:0", "mcts:-5", "mcts:many", "rules"]
+    + ["RUN@", "RUN@0", "RUN:ruels", "RUN:greedy@4", "RUN/elsewhere"],
+)
+def test_an_unknown_name_is_refused_with_the_names_there_are(saved_run, text):
+    with pytest.raises(
+        ValueError, match=r"no player .*: choose agent, random, greedy .*mcts:N .*RUN:rules@N .*directory"
+    ):
+        players.parse(text.replace("RUN", str(saved_run)), others="agent, ")
+
+
+# --- players ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text, name, says",
+    [
+        ("random", "random", "random"),
+        ("greedy", "agent:greedy", "greedy prior"),
+        ("mcts:7", "mcts:7", "rollout MCTS (7 simulations)"),
+        ("rules:3", "agent:rules@3", "true rules (3 simulations)"),
+    ],
+)
+def test_players_without_a_run_of_their_own_are_the_hosts(text, name, says):
+    entrant = players.load(players.parse(text), HOST._replace(params="weights"))
+    assert (entrant.name, entrant.player.name) == (name, says)
+    assert entrant.params == ("weights" if name.startswith("agent") else None)
+
+
+@pytest.mark.parametrize(
+    "text, name, says",
+    [
+        ("RUN", "RUN@3", "agent (3 simulations)"),  # the budget asked for
+        ("RUN@9", "RUN@9", "agent (9 simulations)"),
+        ("RUN:rules@9", "RUN:rules@9", "true rules (9 simulations)"),
+        ("RUN:greedy", "RUN:greedy", "greedy prior"),
+    ],
+)
+def test_a_run_can_be_an_opponent_with_its_own_weights(saved_run, text, name, says):
+    entrant = players.load(players.parse(text.replace("RUN", str(saved_run))), HOST, 3)
+    assert (entrant.name, entrant.player.name) == (name.replace("RUN", str(saved_run)), says)
+    tiny_run.assert_same(entrant.params, tiny_run.make_init()().learner.params)
+
+
+def test_a_run_of_another_game_is_no_opponent(saved_run):
+    other = HOST._replace(config=replace(HOST.config, env="hex", board_size=3))
+    with pytest.raises(ValueError, match="different games: env is hex here and tic_tac_toe in"):
+        players.load(players.parse(str(saved_run)), other)
+
+
+@pytest.mark.parametrize("true_rules", [False, True])
+def test_an_agents_search_plays_legal_moves(true_rules):
+    player = HOST.player(3, true_rules=true_rules)
+    params = tiny_run.make_init()().learner.params
+    states = jax.vmap(HOST.parts.environment.init)(jax.random.split(jax.random.key(0), 2))
+    states = states.replace(legal_action_mask=states.legal_action_mask.at[:, :8].set(False))
+    np.testing.assert_array_equal(jax.jit(player.act)(params, jax.random.key(0), states), [8, 8])
+
+
+# --- trained runs -----------------------------------------------------------------------------------------------------
+
+
+def test_a_loaded_agent_has_the_saved_weights_and_the_budget_asked_for(saved_run):
+    agent = players.load_agent(saved_run)
+    tiny_run.assert_same(agent.params, tiny_run.make_init()().learner.params)
+    assert (agent.iteration, agent.config, agent.num_simulations) == (6, tiny_run.CONFIG, 2)
+    assert agent.name == str(saved_run) and agent.player().name == "agent (2 simulations)"
+    assert players.load_agent(saved_run, 9).player().name == "agent (9 simulations)"
+
+
+def test_ones_own_parts_take_the_place_of_the_configured_ones(saved_run):
+    """Of the agent, of a rival and of a tournament's players."""
+    asked = []
+    own = tiny_run.parts()._replace(environment=tiny_run.parts().environment._replace(name="my game"))
+
+    def make_parts(config):
+        asked.append(config)
+        return own
+
+    assert players.load_agent(saved_run, make_parts=make_parts).parts is own
+    players.load(PlayerSpec("agent", str(saved_run)), HOST, make_parts=make_parts)
+    assert tournament.enter((str(saved_run), "random"), make_parts=make_parts).host.parts is own
+    assert asked == [tiny_run.CONFIG] * 3
+
+
+@pytest.mark.parametrize("budget", [0, -3])
+def test_an_agent_without_simulations_is_refused(saved_run, budget):
+    with pytest.raises(ValueError, match=f"--num-simulations is {budget}, but must be positive"):
+        players.load_agent(saved_run, budget)
+
+
+def test_a_folder_without_a_run_or_without_a_checkpoint_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="holds no run"):
+        players.load_agent(tmp_path)
+    (tmp_path / "config.json").write_text(configs.to_json(tiny_run.CONFIG))
+    with pytest.raises(ValueError, match="no checkpoint in"):
+        players.load_agent(tmp_path)

@@ -1,0 +1,21 @@
+"""The one way to print a table."""
+
+from muzero_jax.evaluation import tables
+
+
+def test_columns_are_as_wide_as_their_widest_cell_and_stand_to_their_side():
+    lines = tables.align([["", "name", "Elo"], ["1", "x", "-12"], ["12", "longer", "3"]], "><>")
+    assert lines == ["    name    Elo", " 1  x       -12", "12  longer    3"]
+
+
+def test_the_last_side_is_for_all_columns_after_it_and_no_line_ends_in_blanks():
+    assert tables.align([["a", "bb", "ccc"], ["aaa", "b", ""]], "<") == ["a    bb  ccc", "aaa  b"]
+
+
+def test_fields_are_a_line_each_and_numbers_have_three_digits():
+    assert tables.fields({"wins": 3, "score": 0.12345}) == " wins  3\nscore  0.123"
+
+
+def test_a_share_that_there_is_not_is_no_number():
+    assert (tables.percent(None), tables.percent(0.125)) == ("-", "12.5%")
+    assert tables.percent_interval([0.0, 1.0]) == "[0.0, 100.0]"
