@@ -176,8 +176,7 @@ def match_summary(agent, a: Arguments, mesh) -> dict:
 
 def oracle(agent, a: Arguments, about: dict) -> tuple[dict, str]:
     """Judges the agent's moves, or another player's, by exact play; returns the result and the tables to print."""
-    from muzero_jax.evaluation import oracle_evaluation
-    from muzero_jax.evaluation.oracles import score
+    from muzero_jax.evaluation import oracle_evaluation, oracle_scores
 
     if a.budgets is not None and a.num_simulations is not None:
         raise ValueError("give --budgets or --num-simulations, not both: the second is one budget")
@@ -191,7 +190,7 @@ def oracle(agent, a: Arguments, about: dict) -> tuple[dict, str]:
         agent, candidates, num_positions=a.positions, seed=a.seed, report=make_progress_report("positions solved")
     )
     kinds = {name: value for name, value in (result | about).items() if name != "scores"}
-    return result | about, format_fields(kinds) + "\n\n" + score.format_table(result["scores"])
+    return result | about, format_fields(kinds) + "\n\n" + oracle_scores.format_table(result["scores"])
 
 
 def make_progress_report(what: str, interval: float = 5.0):

@@ -24,15 +24,15 @@ KNOWS = {
     "training": {"types", "arithmetic", "games", "learning", "networks", "search", "storage"},
     "evaluation": {"types", "arithmetic", "games", "storage", "training"},
     "run": {"types", "arithmetic", "evaluation", "learning", "search", "storage", "training"},
-    "play": {"types", "evaluation", "search", "training"},
+    "play": {"types", "games", "evaluation", "search", "training"},
 }
 
 # Which modules may know each third-party library, so that its next breaking release touches one file.
 EVERYWHERE = {"jax", "jaxtyping", "numpy"}
 LIBRARIES = {
-    "pgx": {"games.environment", "games.hex", "play.fen"},
+    "pgx": {"games.catalogue", "games.chess_fen", "games.game", "games.hex_rules"},
     "flax.linen": {"networks.layers", "networks.model"},
-    "flax.struct": {"games.hex"},
+    "flax.struct": {"games.hex_rules"},
     "flax.training": {"learning.learner"},
     "mctx": {"search.mctx_reference"},
     "optax": {

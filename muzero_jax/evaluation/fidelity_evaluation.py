@@ -12,11 +12,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from muzero_jax.evaluation import fidelity, opponents
+from muzero_jax.evaluation import fidelity, opponents, positions
 from muzero_jax.evaluation.arena import Agent
 from muzero_jax.evaluation.batches import in_batches
 from muzero_jax.evaluation.fidelity import Drift, TreeFaults
-from muzero_jax.evaluation.oracles import positions
 from muzero_jax.training import make_search
 from muzero_jax.types import EnvState
 

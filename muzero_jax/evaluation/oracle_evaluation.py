@@ -13,13 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from muzero_jax.evaluation import arena, opponents
+from muzero_jax.evaluation import arena, opponents, oracle_scores, positions
 from muzero_jax.evaluation.arena import Agent
 from muzero_jax.evaluation.batches import in_batches
-from muzero_jax.evaluation.oracles import positions, score
-from muzero_jax.evaluation.oracles.catalogue import make_oracle
-from muzero_jax.evaluation.oracles.common import Oracle, solve
-from muzero_jax.evaluation.oracles.positions import Positions
+from muzero_jax.evaluation.positions import Positions
+from muzero_jax.games.catalogue import make_oracle
+from muzero_jax.games.oracle import Oracle, solve
 from muzero_jax.training import make_search
 from muzero_jax.types import EnvState, Params
 
@@ -61,11 +60,11 @@ def examine(
         raise ValueError(f"none of the games drawn lasted {oracle.min_plies} moves; ask for more --positions")
     num_actions = agent.parts.environment.num_actions
     solutions = solve(oracle, states.observation, num_actions=num_actions, report=report)
-    scores = [score.score_random(solutions, is_own_play)]
+    scores = [oracle_scores.score_random(solutions, is_own_play)]
     for candidate in candidates:
         action, value = _answers(candidate, agent.params, states, seed)
-        scores.append(score.score_player(candidate.name, action, value, solutions, is_own_play))
-    return score.describe(solutions, is_own_play) | {"scores": scores}
+        scores.append(oracle_scores.score_player(candidate.name, action, value, solutions, is_own_play))
+    return oracle_scores.describe(solutions, is_own_play) | {"scores": scores}
 
 
 def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:

@@ -2,7 +2,8 @@
 
 Colours are the players': black moves first and stays black. A swap in Hex changes stones, not players: white takes
 black's stone off and gets its mirror image, and black is to move. In chess, black is still the first mover here;
-its people call that colour white. `play` for a colour that is not to move builds a position from stones (see `sides`).
+its people call that colour white. `play` for a colour that is not to move builds a position from stones, as
+`games.sides` can.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool
 
-from muzero_jax.play import board, sides
+from muzero_jax.games.catalogue import find_or_plain
+from muzero_jax.games.game import Game
+from muzero_jax.games.sides import closed
+from muzero_jax.games.view import Squares
 from muzero_jax.types import Environment, EnvState
 
 BLACK, WHITE = 0, 1
@@ -36,13 +40,14 @@ class Ply(NamedTuple):
 class Position:
     """A game of `environment`, from its start or from any state; undo is exact, for every state is kept.
 
+    `game` says how it is drawn, written and scored; by default what the catalogue says of the environment's name.
     Raises ValueError for a game that is not for two players.
     """
 
-    def __init__(self, environment: Environment):
+    def __init__(self, environment: Environment, game: Game | None = None):
         if environment.num_players != 2:
             raise ValueError(f"{environment.name} has {environment.num_players} player(s); only two can play here")
-        self.environment = environment
+        self.environment, self.game = environment, game or find_or_plain(environment.name)
         self._move = jax.jit(environment.move)
         self._initial = jax.tree.map(jnp.asarray, environment.init(jax.random.key(0)))  # pgx's Othello holds an int
         self.reset()
@@ -86,9 +91,9 @@ class Position:
         return None if rewards[BLACK] == rewards[WHITE] else int(rewards.argmax())
 
     @property
-    def squares(self) -> list[list[str]]:
-        """The board as `board.squares` shows it."""
-        return board.squares(self.name, self.state)
+    def squares(self) -> Squares:
+        """The board as the game's `View` shows it."""
+        return self.game.view.squares(self.state)
 
     def seen_by(self, colour: int) -> EnvState:
         """The position with `colour` to move, as its search wants it; raises IllegalMove if there is none."""
@@ -111,9 +116,9 @@ class Position:
         in_turns = self.in_turns and before is self.state
         state, _, _ = self._move(before, jnp.int32(action))
         if not in_turns:
-            state = sides.without_swap(self.name, state)
+            state = self.game.sides.settled(state)
         if self.is_over:
-            state = sides.closed(state, self.state)
+            state = closed(state, self.state)
         self.plies.append(Ply(colour, action, state, in_turns))
 
     def resign(self, colour: int) -> None:
@@ -140,42 +145,34 @@ class Position:
         self.plies = list(plies)
 
     def repeats(self, colour: int, action: int) -> bool:
-        """Whether a legal move of Go repeats an earlier position, which pgx allows and lets the mover lose for."""
-        if not self.name.startswith("go_"):
+        """Whether a legal move loses the game by repeating an earlier position, as in Go."""
+        if self.game.repeats is None:
             return False
         state, _, _ = self._move(self.seen_by(colour), jnp.int32(action))
-        return bool(state._x.is_psk)
+        return self.game.repeats(state)
 
     def _ready(self, colour: int) -> EnvState:
         """The state from which `colour` can move: this one if it is to move, else one built for it."""
-        state, name = self.state, self.name
-        if self.is_over:
-            if self.in_turns:
-                raise IllegalMove("the game is over")
-            try:
-                state = sides.reopened(name, state)
-            except ValueError as error:
-                raise IllegalMove(str(error)) from None
-        if colour == self.colour_to_move:
-            return state
-        if not sides.can_switch(name):
-            raise IllegalMove("the other side is to move")
-        return sides.switched(name, state, self._move)
+        state, sides = self.state, self.game.sides
+        if self.is_over and self.in_turns:
+            raise IllegalMove("the game is over")
+        try:
+            state = sides.reopened(state) if self.is_over else state
+            return state if colour == self.colour_to_move else sides.switched(state, self._move)
+        except ValueError as error:
+            raise IllegalMove(str(error)) from None
 
-    def score(self, komi: float = board.GO_KOMI) -> str:
+    def score(self, komi: float | None = None) -> str:
         """The result as GTP writes it: `B+3.5`, `W+` (no margin in this game), `B+R` (resigned), `0` (a draw).
 
-        Go is scored by area at any time, unless a repeated position ended it. Raises ValueError where there is none.
+        Raises ValueError where there is none yet; Go has a score at any time. By default the komi is the game's.
         """
-        margin = None
         if self.plies and self.plies[-1].action == RESIGN:
             return f"{'BW'[1 - self.plies[-1].colour]}+R"
-        if self.name.startswith("go_") and not bool(self.state._x.is_psk):
-            margin = board.area_difference(self.squares) - komi
-        elif not self.is_over:
-            raise ValueError("cannot score")
-        elif self.name == "othello":
-            margin = board.stone_difference(self.squares)
+        points = self.game.points
+        margin = points and points.margin(self.state, self.squares, points.komi if komi is None else komi)
         if margin is not None:
             return f"{'BW'[margin < 0]}+{abs(margin):g}" if margin else "0"
+        if not self.is_over:
+            raise ValueError("cannot score")
         return "0" if self.winner is None else f"{'BW'[self.winner]}+"

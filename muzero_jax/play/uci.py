@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from muzero_jax.games.notation import Notation
 from muzero_jax.play import VERSION
 from muzero_jax.play.clock import share
-from muzero_jax.play.fen import read_fen
-from muzero_jax.play.notation import Notation
 from muzero_jax.play.position import BLACK, WHITE, Position
 from muzero_jax.play.protocol import Stream, send
 from muzero_jax.play.thinking import MOST_SIMULATIONS, Analysis, Thinker
@@ -94,8 +93,8 @@ class UciSession:
         start, moves = words[:split], words[split + 1 :]
         before = self.position.snapshot()
         try:
-            if start[:1] == ["fen"]:
-                state, colour = read_fen(self.position.name, " ".join(start[1:]))
+            if start[:1] == ["fen"] and self.position.game.read_fen:
+                state, colour = self.position.game.read_fen(" ".join(start[1:]))
                 self.position.reset(state, BLACK if colour == 0 else WHITE)
             elif start == ["startpos"]:
                 self.position.reset()

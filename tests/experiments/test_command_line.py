@@ -15,7 +15,7 @@ import pytest
 from experiments import evaluate, presets, train
 from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax.arithmetic import devices, precision
-from muzero_jax.games import environment
+from muzero_jax.games import catalogue
 from muzero_jax.run import autotune, memory_meter, runner
 from muzero_jax.run.runner import Result
 from muzero_jax.storage import config as configs
@@ -215,7 +215,7 @@ def test_hex_without_a_size_says_which_it_chose_and_why(capsys):
 
 
 def test_every_game_has_a_preset_that_makes_a_run():
-    for env in environment.GAMES:
+    for env in catalogue.GAMES:
         assert configs.validate(presets.preset(env, None)).env == env
     for size in (2, 3, 5, 11, 19):
         assert configs.validate(presets.preset("hex", size)).board_size == size

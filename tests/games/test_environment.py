@@ -9,7 +9,8 @@ import numpy as np
 import pgx
 import pytest
 
-from muzero_jax.games.environment import GAMES, make_environment, make_move, with_reset
+from muzero_jax.games.catalogue import GAMES
+from muzero_jax.games.environment import make_environment, make_move, with_reset
 from tests.reference.games import MOVES, environment_of, moves_of, random_games
 
 BIG_GAMES = [pytest.param(name, marks=pytest.mark.slow) for name in ("chess", "shogi")]

@@ -19,9 +19,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
 from muzero_jax.play import web_server
-from muzero_jax.play.notation import make_notation
 from muzero_jax.play.position import Position
 from muzero_jax.play.web_session import WebGame
 from tests.reference.play import fake_thinker

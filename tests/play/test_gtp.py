@@ -9,9 +9,10 @@ import subprocess
 
 import pytest
 
+from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
+from muzero_jax.games.notation import ACTION, STANDARD
 from muzero_jax.play import gtp, protocol
-from muzero_jax.play.notation import ACTION, STANDARD, make_notation
 from muzero_jax.play.position import Position
 from tests.reference.play import fake_thinker
 

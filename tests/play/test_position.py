@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
+from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
-from muzero_jax.play.notation import make_notation
 from muzero_jax.play.position import BLACK, WHITE, IllegalMove, Position
 from tests.reference.play import fake_thinker
 from tests.reference.tiny_run import assert_same

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from experiments import play
 from experiments.command_line import EXIT_ERROR, report_errors
+from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
 from muzero_jax.play import terminal
-from muzero_jax.play.notation import make_notation
 from muzero_jax.play.position import BLACK, WHITE, Position
 from tests.reference.play import fake_thinker, save_untrained_run
 

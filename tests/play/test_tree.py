@@ -8,9 +8,9 @@ import pytest
 
 from experiments import play
 from experiments.command_line import EXIT_ERROR, report_errors
+from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
 from muzero_jax.play import tree_picture, tree_view
-from muzero_jax.play.notation import make_notation
 from muzero_jax.play.position import Position
 from muzero_jax.play.thinking import Analysis
 from muzero_jax.search.tree import Tree

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
+from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
 from muzero_jax.play import uci
-from muzero_jax.play.notation import make_notation
 from muzero_jax.play.position import WHITE, Position
 from tests.reference.play import fake_thinker
 
