@@ -50,11 +50,11 @@ def make_notation(environment: Environment, kind: str = STANDARD, game: Game | N
 def make_oracle(name: str, board_size: int | None) -> Oracle:
     """Exact play of a game; ValueError if it is not known."""
     exact = find_or_plain(name).exact
-    oracle = exact and exact.oracle(board_size)
-    if oracle:
-        return oracle
+    if exact and (exact.largest_size is None or board_size and board_size <= exact.largest_size):
+        return exact.make_oracle(board_size)
     board = f"{name} {board_size}x{board_size}" if board_size else name
-    solved = [game.exact.boards for game in GAMES.values() if game.exact]
+    sizes = {game.name: game.exact.largest_size for game in GAMES.values() if game.exact}
+    solved = [f"{name} up to {size}x{size}" if size else name for name, size in sizes.items()]
     raise ValueError(
         f"{board} has no oracle: exact play is known for {', '.join(solved[:-1])} and {solved[-1]}; "
         "measure this run with a match instead (--opponent)"

@@ -114,5 +114,5 @@ CONNECT_FOUR = Game(
     notation=columns_alone,
     view=View(numbered_stones(HEIGHT, WIDTH), page=Page("connect_four", ("red", "yellow"))),
     sides=by_stones(lambda board: board[:WIDTH] < 0),
-    exact=Exact(lambda board_size: make_oracle(), "connect_four"),
+    exact=Exact(lambda board_size: make_oracle()),
 )

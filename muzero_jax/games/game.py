@@ -29,8 +29,8 @@ class Points(NamedTuple):
 class Exact(NamedTuple):
     """Exact play of a game, or of its small boards."""
 
-    oracle: Callable[[int | None], Oracle | None]  # board size -> its oracle, None for a board that is not solved
-    boards: str  # what is solved, in words
+    make_oracle: Callable[[Any], Oracle]  # (board size; None for a game of one size)
+    largest_size: int | None = None  # of the boards that are solved; None for a game of one size
 
 
 class Game(NamedTuple):

@@ -1,13 +1,12 @@
 """Hex of any size with the swap rule."""
 
-from jax import numpy as jnp
+import jax.numpy as jnp
 
 from muzero_jax.games import hex_solver
 from muzero_jax.games.game import Exact, Game
 from muzero_jax.games.hex_rules import MAX_SIZE, MIN_SIZE, Hex
 from muzero_jax.games.layout import Grid, Layout
 from muzero_jax.games.notation import SWAP, coordinates
-from muzero_jax.games.oracle import Oracle
 from muzero_jax.games.sides import Move, by_stones, exchanged
 from muzero_jax.games.view import Page, View, signed_stones
 from muzero_jax.types import EnvState
@@ -25,11 +24,6 @@ def symmetries(cells: Grid) -> list[Grid]:
     """A half turn keeps both players' edges; a transposition (the last two) swaps them and so the colors."""
     half_turn = cells[::-1, ::-1]
     return [cells, half_turn, cells.T, half_turn.T]
-
-
-def oracle(board_size: int | None) -> Oracle | None:
-    """Exact play on small boards."""
-    return hex_solver.make_oracle(board_size) if board_size and board_size <= hex_solver.MAX_SIZE else None
 
 
 def switched(state: EnvState, move: Move) -> EnvState:
@@ -59,5 +53,5 @@ HEX = Game(
     notation=coordinates(SWAP),
     view=View(signed_stones(lambda state: int(state._x.color)), marks_last=True, leans=True, page=Page("hex")),
     sides=by_stones(lambda board: jnp.append(board == 0, False))._replace(switched=switched, settled=settled),
-    exact=Exact(oracle, f"hex up to {hex_solver.MAX_SIZE}x{hex_solver.MAX_SIZE}"),
+    exact=Exact(hex_solver.make_oracle, hex_solver.MAX_SIZE),
 )

@@ -41,5 +41,5 @@ TIC_TAC_TOE = Game(
     notation=coordinates(),
     view=View(numbered_stones(3, 3), marks_last=True, page=Page("tic_tac_toe", ("X", "O"))),
     sides=by_stones(lambda board: board < 0),
-    exact=Exact(lambda board_size: make_oracle(), "tic_tac_toe"),
+    exact=Exact(lambda board_size: make_oracle()),
 )

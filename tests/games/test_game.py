@@ -1,4 +1,4 @@
-"""A game needs no more than rules: everything else has a default that works. And every game's record is complete."""
+"""A game needs no more than rules: everything else has a default that works."""
 
 from typing import Any, NamedTuple
 
