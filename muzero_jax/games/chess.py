@@ -1,5 +1,6 @@
 """Chess, and Gardner's chess on 5x5."""
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -36,11 +37,6 @@ def notation(mover_view: MoverView, shape: tuple[int, int], num_actions: int) ->
     return coordinates(upward=True)(shape, num_actions)._replace(write=write, read=read)
 
 
-def _view(mover_view: MoverView) -> View:
-    colours = ("white", "black")
-    return View(partial(squares, mover_view), colours=colours, page=Page("chess", colours))
-
-
 def _chess(state: EnvState) -> tuple[np.ndarray, int]:
     return np.asarray(state._x.board), int(state._x.color)
 
@@ -49,19 +45,17 @@ def _gardner_chess(state: EnvState) -> tuple[np.ndarray, int]:
     return np.asarray(state._board), int(state._turn)
 
 
-CHESS = Game(
-    "chess",
-    "Chess",
-    layout=Layout(action_location),
-    notation=partial(notation, _chess),
-    view=_view(_chess),
-    read_fen=chess_fen.read_chess,
-)
-GARDNER_CHESS = Game(
-    "gardner_chess",
-    "Gardner chess",
-    layout=Layout(action_location),
-    notation=partial(notation, _gardner_chess),
-    view=_view(_gardner_chess),
-    read_fen=chess_fen.read_gardner_chess,
-)
+def _game(name: str, title: str, mover_view: MoverView, read_fen: Callable[[str], tuple[EnvState, int]]) -> Game:
+    colours = ("white", "black")
+    return Game(
+        name,
+        title,
+        layout=Layout(action_location),
+        notation=partial(notation, mover_view),
+        view=View(partial(squares, mover_view), colours=colours, page=Page("chess", colours)),
+        read_fen=read_fen,
+    )
+
+
+CHESS = _game("chess", "Chess", _chess, chess_fen.read_chess)
+GARDNER_CHESS = _game("gardner_chess", "Gardner chess", _gardner_chess, chess_fen.read_gardner_chess)

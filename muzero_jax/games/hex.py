@@ -15,11 +15,6 @@ DEFAULT_SIZE = 11
 COLOR_PLANE, SWAP_PLANE = 2, 3  # of the observation: the color of the mover, whether a swap is legal
 
 
-def rules(board_size: int | None) -> Hex:
-    """The rules on a board of `board_size`, by default 11."""
-    return Hex(size=DEFAULT_SIZE if board_size is None else board_size)
-
-
 def symmetries(cells: Grid) -> list[Grid]:
     """A half turn keeps both players' edges; a transposition (the last two) swaps them and so the colors."""
     half_turn = cells[::-1, ::-1]
@@ -47,7 +42,7 @@ def settled(state: EnvState) -> EnvState:
 HEX = Game(
     "hex",
     "Hex",
-    rules=rules,
+    rules=lambda board_size: Hex(size=DEFAULT_SIZE if board_size is None else board_size),
     sizes=range(MIN_SIZE, MAX_SIZE + 1),
     layout=Layout(symmetries=symmetries, negated=((2, COLOR_PLANE), (3, COLOR_PLANE))),
     notation=coordinates(SWAP),

@@ -16,11 +16,6 @@ def cells_first(shape: tuple[int, int], num_actions: int) -> Int[np.ndarray, " A
     return np.where(actions < shape[0] * shape[1], actions, -1)
 
 
-def identity(cells: Grid) -> list[Grid]:
-    """No symmetry but the identity."""
-    return [cells]
-
-
 def turns_and_mirrors(cells: Grid) -> list[Grid]:
     """The eight symmetries of a square."""
     return [np.rot90(image, quarter_turns) for image in (cells, cells.T) for quarter_turns in range(4)]
@@ -31,7 +26,7 @@ class Layout(NamedTuple):
 
     action_location: Callable[[tuple[int, int], int], Int[np.ndarray, " A"]] = cells_first
     """(board shape, number of actions) -> the cell that each action touches, -1 for none"""
-    symmetries: Callable[[Grid], list[Grid]] = identity
+    symmetries: Callable[[Grid], list[Grid]] = lambda cells: [cells]
     """cells [H, W] -> for each symmetry of the rules the cell that each cell is filled from; the identity first"""
     negated: tuple[tuple[int, int], ...] = ()
     """pairs (symmetry, plane) of the bool planes that a symmetry negates, such as one that names the mover's colour"""

@@ -9,9 +9,9 @@ from muzero_jax.types import EnvState
 
 
 def margin(state: EnvState, squares: Squares, komi: float) -> float | None:
-    """The stones of the end."""
+    """Stones count at the end of the game."""
     del komi
-    return stone_difference(squares) if bool(state.terminated) else None
+    return stone_difference(squares) if state.terminated else None
 
 
 OTHELLO = Game(

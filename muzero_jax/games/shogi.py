@@ -62,17 +62,9 @@ def _read_animal_shogi(state: EnvState) -> tuple[np.ndarray, np.ndarray, int]:
     return np.asarray(state._board), np.asarray(state._hand), int(state._turn)
 
 
-SHOGI = Game(
-    "shogi",
-    "Shogi",
-    layout=Layout(action_location),
-    notation=notation,
-    view=_view(_read_shogi, (9, 9), SHOGI_PIECES),
-)
-ANIMAL_SHOGI = Game(
-    "animal_shogi",
-    "Animal shogi",
-    layout=Layout(action_location),
-    notation=notation,
-    view=_view(_read_animal_shogi, (4, 3), ANIMAL_SHOGI_PIECES),
-)
+def _game(name: str, title: str, view: View) -> Game:
+    return Game(name, title, layout=Layout(action_location), notation=notation, view=view)
+
+
+SHOGI = _game("shogi", "Shogi", _view(_read_shogi, (9, 9), SHOGI_PIECES))
+ANIMAL_SHOGI = _game("animal_shogi", "Animal shogi", _view(_read_animal_shogi, (4, 3), ANIMAL_SHOGI_PIECES))

@@ -25,19 +25,15 @@ def _the_end_is_final(state: EnvState) -> EnvState:
     raise ValueError("the game is over")
 
 
-def _as_it_is(state: EnvState) -> EnvState:
-    return state
-
-
 class Sides(NamedTuple):
     """How a position is built from stones. The default is for games in which it is more than its stones."""
 
     switched: Callable[[EnvState, Move], EnvState] = _turns_alternate
-    """A state that is not over with the other side to move; ValueError where there is none."""
+    """a state that is not over with the other side to move; ValueError where there is none"""
     reopened: Callable[[EnvState], EnvState] = _the_end_is_final
-    """A finished state that takes another stone, as a finished game sent in scan order needs; ValueError likewise."""
-    settled: Callable[[EnvState], EnvState] = _as_it_is
-    """A state without the moves that answer a game's first one: what was built from stones has none."""
+    """a finished state that takes another stone, as a finished game sent in scan order needs; ValueError likewise"""
+    settled: Callable[[EnvState], EnvState] = lambda state: state
+    """a state without the moves that answer a game's first one: a position built from stones has none"""
 
 
 def by_stones(open_actions: Callable[[Array], Array]) -> Sides:

@@ -34,17 +34,14 @@ def observed_planes(state: EnvState) -> Squares:
     return [[str(cell.argmax()) if cell.any() else EMPTY for cell in row] for row in planes]
 
 
-def no_hands(state: EnvState) -> tuple[str, str]:
-    """For games without drops."""
-    del state
-    return "", ""
-
-
 class View(NamedTuple):
     """How a state of one game is drawn."""
 
     squares: Callable[[EnvState], Squares] = observed_planes
-    hands: Callable[[EnvState], tuple[str, str]] = no_hands  # pieces to drop of the first mover and the other
+    hands: Callable[[EnvState], tuple[str, str]] = lambda state: (
+        "",
+        "",
+    )  # pieces to drop of both
     colours: tuple[str, str] = ("black", "white")  # what people call the first mover and the other
     marks_last: bool = False  # whether an action is a cell, so that the last one played can be marked
     leans: bool = False  # whether each row lies half a cell to the right of the one above
