@@ -107,13 +107,13 @@ def check(a: Arguments) -> None:
 def load(a: Arguments):
     """The game, the agent and the notation that the flags ask for."""
     from muzero_jax.evaluation import players
-    from muzero_jax.play import notation
+    from muzero_jax.games.catalogue import make_notation
 
     agent = players.load_agent(a.run, a.num_simulations)
     game, thinker = seat(a, agent)
     if a.time_per_move:
         thinker.prepare(game, a.time_per_move)
-    return game, thinker, notation.make_notation(agent.parts.environment, a.notation)
+    return game, thinker, make_notation(agent.parts.environment, a.notation)
 
 
 def seat(a: Arguments, agent):
@@ -147,13 +147,13 @@ def seat(a: Arguments, agent):
 
 
 def serve(a: Arguments, position, thinker, moves, out) -> None:
-    """Speaks to a program until it has had enough. Where both are possible, the first line says whether it is UCI."""
-    from muzero_jax.play import chess_moves, gtp, protocol, uci
+    """Speaks to a program until it has had enough. The first line tells UCI from GTP where both are possible."""
+    from muzero_jax.play import gtp, protocol, uci
 
     lines = protocol.read_lines(sys.stdin.buffer)
     first = next(lines, "")
     rest: Iterator[str] = itertools.chain([first], lines)
-    speaks_uci = position.name in chess_moves.SIZES and a.notation == "standard" and first.split()[:1] == ["uci"]
+    speaks_uci = position.game.read_fen and a.notation == "standard" and first.split()[:1] == ["uci"]
     if speaks_uci:
         uci.serve(uci.UciSession(position, thinker, moves, seconds=a.time_per_move), rest, out)
     else:

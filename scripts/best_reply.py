@@ -26,11 +26,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices
 from muzero_jax.evaluation.batches import in_batches
-from muzero_jax.evaluation.oracles import hex as hex_oracle
-from muzero_jax.evaluation.oracles.common import Oracle, solve
 from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
+from muzero_jax.games import hex_solver
 from muzero_jax.games.environment import make_environment, transform_observation
-from muzero_jax.games.hex import MIN_SIZE
+from muzero_jax.games.hex_rules import MIN_SIZE
+from muzero_jax.games.oracle import Oracle, solve
 from muzero_jax.types import Environment, EnvState
 
 BATCH = 512
@@ -147,14 +147,14 @@ def _take(states: EnvState, rows: np.ndarray) -> Any:
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     a = tyro.cli(Arguments, args=arguments, description=__doc__)
-    if not MIN_SIZE <= a.board_size <= hex_oracle.MAX_SIZE:
-        raise ValueError(f"--board-size is {a.board_size}, but Hex is solved from {MIN_SIZE} to {hex_oracle.MAX_SIZE}")
+    if not MIN_SIZE <= a.board_size <= hex_solver.MAX_SIZE:
+        raise ValueError(f"--board-size is {a.board_size}, but Hex is solved from {MIN_SIZE} to {hex_solver.MAX_SIZE}")
     if a.num_simulations < 1:
         raise ValueError(f"--num-simulations is {a.num_simulations}, but must be positive")
     if not a.samples or min(a.samples) < 1:
         raise ValueError(f"--samples is {a.samples}, but MCTS must be asked at least once at one decision or more")
     devices.configure_devices(1)
-    oracle, environment = hex_oracle.make_oracle(a.board_size), make_environment("hex", board_size=a.board_size)
+    oracle, environment = hex_solver.make_oracle(a.board_size), make_environment("hex", board_size=a.board_size)
     player = rollout_mcts_player(environment, num_simulations=a.num_simulations)
     ask = jax.jit(lambda states, draws: player.act(None, jax.random.key(draws[0]), states))
     score = best_reply(environment, oracle, ask, a.samples, lambda text: print(text, flush=True))

@@ -14,7 +14,7 @@ jax.config.update("jax_num_cpu_devices", 2)  # one mesh drives everything, so te
 PACKAGE = Path(__file__).parent.parent / "muzero_jax"
 UNCHECKED = {
     "networks.model",  # Flax rewrites the methods of its modules
-    "games.hex",  # a state is a pgx dataclass, which JAX also rebuilds around leaves that are no arrays
+    "games.hex_rules",  # a state is a pgx dataclass, which JAX also rebuilds around leaves that are no arrays
 }
 
 

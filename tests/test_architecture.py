@@ -23,17 +23,17 @@ KNOWS = {
     "learning": {"types", "arithmetic"},
     "training": {"types", "arithmetic", "learning"},
     "building": {"types", "arithmetic", "games", "learning", "networks", "search", "storage", "training"},
-    "evaluation": {"types", "arithmetic", "building", "search", "storage", "training"},
+    "evaluation": {"types", "arithmetic", "building", "games", "search", "storage", "training"},
     "run": {"types", "arithmetic", "building", "evaluation", "storage", "training"},
-    "play": {"types", "building", "evaluation", "search"},
+    "play": {"types", "evaluation", "games", "search"},
 }
 
 # Which modules may know each third-party library, so that its next breaking release touches one file.
 EVERYWHERE = {"jax", "jaxtyping", "numpy"}
 LIBRARIES = {
-    "pgx": {"games.environment", "games.hex", "play.fen"},
+    "pgx": {"games.catalogue", "games.chess_fen", "games.game", "games.hex_rules"},
     "flax.linen": {"networks.layers", "networks.model"},
-    "flax.struct": {"games.hex"},
+    "flax.struct": {"games.hex_rules"},
     "flax.training": {"learning.learner"},
     "mctx": {"search.mctx_reference"},
     "optax": {"learning.learner", "learning.losses", "networks.value_transform"},

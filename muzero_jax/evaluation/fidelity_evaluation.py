@@ -12,10 +12,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from muzero_jax.evaluation import fidelity
+from muzero_jax.evaluation import fidelity, positions
 from muzero_jax.evaluation.batches import in_keyed_batches
 from muzero_jax.evaluation.fidelity import Drift, TreeFaults
-from muzero_jax.evaluation.oracles import positions
 from muzero_jax.evaluation.players import Agent
 from muzero_jax.evaluation.tables import align, percent
 from muzero_jax.types import EnvState

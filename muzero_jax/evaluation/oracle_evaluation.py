@@ -13,14 +13,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from muzero_jax import building
-from muzero_jax.evaluation import players
+from muzero_jax.evaluation import oracle_scores, players, positions
 from muzero_jax.evaluation.batches import in_keyed_batches
-from muzero_jax.evaluation.oracles import positions, score
-from muzero_jax.evaluation.oracles.catalogue import make_oracle
-from muzero_jax.evaluation.oracles.common import Oracle, solve
-from muzero_jax.evaluation.oracles.positions import Positions
 from muzero_jax.evaluation.players import Agent, MakeParts, PlayerSpec
+from muzero_jax.evaluation.positions import Positions
 from muzero_jax.evaluation.tables import fields
+from muzero_jax.games.catalogue import make_oracle
+from muzero_jax.games.oracle import Oracle, solve
 from muzero_jax.types import EnvState, Params
 
 BUDGETS = (16, 64, 256)
@@ -61,18 +60,18 @@ def examine(
         raise ValueError(f"none of the games drawn lasted {oracle.min_plies} moves; ask for more --positions")
     num_actions = agent.parts.environment.num_actions
     solutions = solve(oracle, states.observation, num_actions=num_actions, report=report)
-    scores = [score.score_random(solutions, is_own_play)]
+    scores = [oracle_scores.score_random(solutions, is_own_play)]
     for candidate in candidates:
         answer = jax.jit(partial(candidate.answer, candidate.params))
         action, value = in_keyed_batches(answer, seed, states)
-        scores.append(score.score_player(candidate.name, action, value, solutions, is_own_play))
-    return score.describe(solutions, is_own_play) | {"scores": scores}
+        scores.append(oracle_scores.score_player(candidate.name, action, value, solutions, is_own_play))
+    return oracle_scores.describe(solutions, is_own_play) | {"scores": scores}
 
 
 def format_table(result: dict[str, Any]) -> str:
     """The positions' kinds, then one line a player."""
     kinds = {name: value for name, value in result.items() if name != "scores"}
-    return f"{fields(kinds)}\n\n{score.format_table(result['scores'])}"
+    return f"{fields(kinds)}\n\n{oracle_scores.format_table(result['scores'])}"
 
 
 def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:

@@ -1,1 +1,1 @@
-"""Games that pgx lacks."""
+"""Games: what every game is, one file for each, and the catalogue that lists them."""

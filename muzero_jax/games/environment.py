@@ -5,33 +5,18 @@ turns get the right sign without counting plies, and no later module asks who is
 every action legal, so nobody may draw from its mask there.
 """
 
-import difflib
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pgx
 from jax import Array
 from jaxtyping import Int
 
-from muzero_jax.games.hex import Hex
+from muzero_jax.games.catalogue import GAMES, find
+from muzero_jax.games.game import Game, make_rules
+from muzero_jax.games.layout import Layout
 from muzero_jax.types import Board, Environment, EnvState, Step, Symmetries
-
-GAMES = (
-    "tic_tac_toe",
-    "connect_four",
-    "othello",
-    "hex",
-    "go_9x9",
-    "go_19x19",
-    "chess",
-    "gardner_chess",
-    "animal_shogi",
-    "shogi",
-)
-DEFAULT_HEX_SIZE = 11
-COLOR_PLANE = 2  # of Hex's observation: the color of the mover
 
 
 def make_environment(name: str, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
@@ -40,22 +25,27 @@ def make_environment(name: str, *, board_size: int | None = None, gamma: float =
     Raises:
         ValueError: an unknown or unsupported game, a size for a game that has one size only, or a gamma outside (0, 1].
     """
-    _check_arguments(name, board_size, gamma)
-    game = Hex(size=DEFAULT_HEX_SIZE if board_size is None else board_size) if name == "hex" else pgx.make(name)
-    state = jax.eval_shape(game.init, jax.random.key(0))
+    return environment_of(find(name), board_size=board_size, gamma=gamma)
+
+
+def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
+    """As `make_environment`, for any game, in the catalogue or not."""
+    _check_arguments(game, board_size, gamma)
+    rules = make_rules(game, board_size)
+    state = jax.eval_shape(rules.init, jax.random.key(0))
     shape, num_actions = state.observation.shape, state.legal_action_mask.shape[0]
-    location = _action_location(name, shape[:2], num_actions)
+    location = game.layout.action_location(shape[:2], num_actions)
     return Environment(
-        name=name,
-        init=game.init,
-        move=make_move(game.step, gamma=gamma),
+        name=game.name,
+        init=rules.init,
+        move=make_move(rules.step, gamma=gamma),
         observe=lambda state: state.observation,
         legal=lambda state: state.legal_action_mask,
         num_actions=num_actions,
         observation_shape=shape,
-        num_players=game.num_players,
+        num_players=rules.num_players,
         discount=-gamma,
-        board=Board(shape[:2], jnp.asarray(location, jnp.int32), _make_symmetries(name, shape, location)),
+        board=Board(shape[:2], jnp.asarray(location, jnp.int32), _make_symmetries(game.layout, shape, location)),
     )
 
 
@@ -71,46 +61,24 @@ def make_move(play: Callable[..., EnvState], *, gamma: float) -> Callable[..., S
     return move
 
 
-def _check_arguments(name: str, board_size: int | None, gamma: float) -> None:
-    if name not in GAMES:
-        if name in pgx.available_envs():
-            reason = "is a game of pgx that is not supported yet, because it has chance, hidden cards or no board"
-            raise ValueError(f"{name!r} {reason}; choose one of {', '.join(GAMES)}.")
-        closest = difflib.get_close_matches(name.lower().replace("-", "_"), GAMES, n=1, cutoff=0.0)[0]
-        raise ValueError(f"There is no game {name!r} (did you mean {closest!r}?); choose one of {', '.join(GAMES)}.")
-    if board_size is not None and name != "hex":
-        raise ValueError(f"Only hex has a choice of board size; leave the board size out for {name}.")
+def _check_arguments(game: Game, board_size: int | None, gamma: float) -> None:
+    if board_size is not None and game.sizes is None:
+        sized = ", ".join(other.name for other in GAMES.values() if other.sizes)
+        raise ValueError(f"Only {sized} has a choice of board size; leave the board size out for {game.name}.")
     if not 0.0 < gamma <= 1.0:
         raise ValueError(f"gamma discounts later rewards and must be above 0 and at most 1, not {gamma}.")
 
 
-def _action_location(name: str, board_shape: tuple[int, int], num_actions: int) -> Int[np.ndarray, " A"]:
-    """The cell of the observation, row * W + column, that each action touches; -1 for a pass and for Hex's swap.
-
-    A column of Connect Four is its top cell. Chess names the square that the piece leaves, shogi the one it comes to,
-    animal shogi the one it leaves or, for a drop, comes to: the squares that pgx's labels are made of. Chess and shogi
-    number them down the files, which `observe` turns by a quarter.
-    """
-    height, width = board_shape
-    actions = np.arange(num_actions)
-    if name in ("chess", "gardner_chess"):
-        file, rank = np.divmod(actions // (num_actions // (height * width)), height)
-        return (height - 1 - rank) * width + file
-    if name in ("shogi", "animal_shogi"):
-        file, rank = np.divmod(actions % (height * width), height)
-        return rank * width + (width - 1 - file)
-    return np.where(actions < height * width, actions, -1)
-
-
-def _make_symmetries(name: str, observation_shape: tuple[int, ...], location: Int[np.ndarray, " A"]) -> Symmetries:
+def _make_symmetries(layout: Layout, observation_shape: tuple[int, ...], location: Int[np.ndarray, " A"]) -> Symmetries:
     """Symmetry g fills cell c from cell `sources[g][c]`; an action goes where its cell goes."""
     height, width, num_planes = observation_shape
-    sources = _cell_sources(name, np.arange(height * width).reshape(height, width))
+    cells = np.arange(height * width).reshape(height, width)
+    sources = np.stack([grid.ravel() for grid in layout.symmetries(cells)])
     num_symmetries = len(sources)
     observation_permutation = (sources[..., None] * num_planes + np.arange(num_planes)).reshape(num_symmetries, -1)
     observation_flip = np.zeros((num_symmetries, height * width, num_planes), bool)
-    if name == "hex":
-        observation_flip[2:, :, COLOR_PLANE] = True
+    for symmetry, plane in layout.negated:
+        observation_flip[symmetry, :, plane] = True
     action_permutation = np.tile(np.arange(len(location)), (num_symmetries, 1))
     if num_symmetries > 1:
         (cell_actions,) = np.nonzero(location >= 0)
@@ -123,21 +91,3 @@ def _make_symmetries(name: str, observation_shape: tuple[int, ...], location: In
         observation_flip=jnp.asarray(observation_flip.reshape(num_symmetries, -1)),
         action_permutation=jnp.asarray(action_permutation, jnp.int32),
     )
-
-
-def _cell_sources(name: str, cells: Int[np.ndarray, "H W"]) -> Int[np.ndarray, "G N"]:
-    """Each symmetry as the grid of cells that it reads from; the identity first.
-
-    Hex: a half turn keeps both players' edges, a transposition swaps them and so the colors; the last two are the
-    transpositions. Chess and shogi have none: their starting positions tell left from right.
-    """
-    half_turn = cells[::-1, ::-1]
-    if name in ("tic_tac_toe", "othello", "go_9x9", "go_19x19"):
-        grids = [np.rot90(image, quarter_turns) for image in (cells, cells.T) for quarter_turns in range(4)]
-    elif name == "hex":
-        grids = [cells, half_turn, cells.T, half_turn.T]
-    elif name == "connect_four":
-        grids = [cells, cells[:, ::-1]]
-    else:
-        grids = [cells]
-    return np.stack([grid.ravel() for grid in grids])

@@ -1,204 +1,52 @@
-"""Hex on any board from 2x2 to 19x19, as a pgx `Env`.
+"""Hex of any size with the swap rule."""
 
-pgx's own `Hex(size=n)` keeps a board of 121 cells whatever n is, so it works at 11 alone. Ours agrees with it move for
-move at 11 (actions, observations, players, rewards, masks) and takes a fifth of its time there under `vmap`, where a
-`lax.cond` costs both branches. A stone carries the label of its chain with the edges that the chain touches in the
-label's two low bits, so a move is six lookups and one masked `where` over the board, and a win is "both bits set".
-"""
-
-from typing import Any, NamedTuple
-
-import jax
 import jax.numpy as jnp
-import numpy as np
-from jax import Array
-from jaxtyping import Bool
-from pgx import core
-from pgx._src.struct import dataclass
 
-MIN_SIZE, MAX_SIZE = 2, 19
-BOTH_EDGES = 3
+from muzero_jax.games import hex_solver
+from muzero_jax.games.game import Exact, Game
+from muzero_jax.games.hex_rules import MAX_SIZE, MIN_SIZE, Hex
+from muzero_jax.games.layout import Grid, Layout
+from muzero_jax.games.notation import SWAP, coordinates
+from muzero_jax.games.sides import Move, by_stones, exchanged
+from muzero_jax.games.view import Page, View, signed_stones
+from muzero_jax.types import EnvState
 
-# The six neighbours in ring order, as (row, column) offsets. The two of a pair touch each other, so that own stones on
-# both belong to one chain: a move joins at most three chains, one a pair.
-NEIGHBOUR_PAIRS = np.array([[(0, -1), (1, -1)], [(1, 0), (0, 1)], [(-1, 1), (-1, 0)]])
+DEFAULT_SIZE = 11
+COLOR_PLANE, SWAP_PLANE = 2, 3  # of the observation: the color of the mover, whether a swap is legal
 
 
-class GameState(NamedTuple):
-    """The rules' state, from the view of the player to move."""
+def symmetries(cells: Grid) -> list[Grid]:
+    """A half turn keeps both players' edges; a transposition (the last two) swaps them and so the colors."""
+    half_turn = cells[::-1, ::-1]
+    return [cells, half_turn, cells.T, half_turn.T]
 
-    board: (
-        Array  # [N] int16: 0 empty, own chains' labels > 0, the opponent's < 0; |label| = 4 * (a cell + 1) + edge bits
+
+def switched(state: EnvState, move: Move) -> EnvState:
+    """The other side to move: the board is kept from the mover's view, with a plane for the mover's color."""
+    del move
+    state = exchanged(state)
+    game = state._x._replace(board=-state._x.board)
+    return settled(state.replace(_x=game, observation=state.observation.at[..., COLOR_PLANE].set(game.color == 1)))
+
+
+def settled(state: EnvState) -> EnvState:
+    """Takes the swap away: it answers the first move of a game, not the first stone of a position."""
+    if bool(state.terminated):
+        return state
+    return state.replace(
+        legal_action_mask=state.legal_action_mask.at[-1].set(False),
+        observation=state.observation.at[..., SWAP_PLANE].set(False),
     )
-    color: Array  # [] int32, of the player to move: 0 starts and joins top and bottom, 1 joins left and right
-    step_count: Array  # [] int32, moves made, the swap included
-    first_cell: Array  # [] int32, where the first stone was put: the one that a swap takes
 
 
-class Tables(NamedTuple):
-    """What the N = size * size cells of a board have to do with each other."""
-
-    neighbours: (
-        np.ndarray
-    )  # [N, 3, 2] int32, the cells next to each; the cell itself (empty before a move) past the edge
-    edges: np.ndarray  # [2, N] int32, per color: bit 0 on its first edge (top, left), bit 1 on its second
-    transposed: np.ndarray  # [N] int32, the mirror image in the long diagonal
-
-
-def make_tables(size: int) -> Tables:
-    """The tables of a size x size board."""
-    cells = np.arange(size * size, dtype=np.int32)
-    row, column = np.divmod(cells, size)
-    next_row, next_column = (
-        row[:, None, None] + NEIGHBOUR_PAIRS[..., 0],
-        column[:, None, None] + NEIGHBOUR_PAIRS[..., 1],
-    )
-    on_board = (next_row >= 0) & (next_row < size) & (next_column >= 0) & (next_column < size)
-    neighbours = np.where(on_board, next_row * size + next_column, cells[:, None, None])
-    line = np.stack([row, column])
-    edges = (line == 0) * 1 + (line == size - 1) * 2
-    return Tables(neighbours.astype(np.int32), edges.astype(np.int32), column * size + row)
-
-
-def play(game: GameState, action: Array, tables: Tables) -> tuple[GameState, Array]:
-    """Place a stone, or swap: (the state for the other player, whether the mover has won).
-
-    A swap takes the opponent's stone off the board and puts an own stone on the transposed cell, so that the mover
-    stands exactly where the opponent stood.
-    """
-    num_cells = tables.transposed.size
-    board, is_swap = game.board, action == num_cells
-    cell = jnp.where(is_swap, jnp.asarray(tables.transposed)[game.first_cell], action)
-    neighbours = jnp.asarray(tables.neighbours)[cell]
-    chains = jnp.maximum(board[neighbours].max(axis=1), 0)  # [3], 0 where a pair holds no own stone
-
-    edges = jnp.asarray(tables.edges)[game.color, cell] | ((chains[0] | chains[1] | chains[2]) & BOTH_EDGES)
-    label = (4 * (cell + 1) + edges).astype(board.dtype)
-    chains = jnp.where(chains > 0, chains, label)  # no stone bears the new label yet, so it matches none
-
-    cells = jnp.arange(num_cells, dtype=board.dtype)
-    taken = jnp.where(is_swap, game.first_cell, -1).astype(board.dtype)
-    joined = (board == chains[0]) | (board == chains[1]) | (board == chains[2]) | (cells == cell.astype(board.dtype))
-    return GameState(
-        board=jnp.where(joined, -label, jnp.where(cells == taken, 0, -board)),
-        color=1 - game.color,
-        step_count=game.step_count + 1,
-        first_cell=jnp.where(game.step_count == 0, cell, game.first_cell),
-    ), edges == BOTH_EDGES
-
-
-@dataclass
-class State(core.State):
-    """pgx's state; `_x` holds the rules' part. Fields are arrays, or what stands for them in `eval_shape`."""
-
-    current_player: Any  # [] int32
-    observation: Any  # [size, size, 4] bool: own stones, the opponent's, the mover's color, whether a swap is legal
-    rewards: Any  # [2] float32
-    terminated: Any  # [] bool
-    truncated: Any  # [] bool, never True
-    legal_action_mask: Any  # [size*size + 1] bool, the last is the swap
-    _step_count: Any  # [] int32
-    _player_order: Any  # [2] int32, the player of each color
-    _x: GameState
-
-    @property
-    def env_id(self) -> core.EnvId:
-        """The name that pgx's drawing code knows."""
-        return "hex"
-
-
-class Hex(core.Env):
-    """Hex of any size; action row * size + column places a stone, action size * size swaps (legal as second move only).
-
-    With `swap=False` the swap keeps its number and is never legal.
-
-    Raises:
-        ValueError: `size` is not a whole number from 2 to 19.
-    """
-
-    def __init__(self, *, size: int = 11, swap: bool = True):
-        super().__init__()
-        if not isinstance(size, int) or not MIN_SIZE <= size <= MAX_SIZE:
-            raise ValueError(
-                f"Hex is played on boards of size {MIN_SIZE} to {MAX_SIZE}, so choose another than {size!r}."
-            )
-        self.size = size
-        self.swap = swap
-        self._tables = make_tables(size)
-
-    def step(self, state: State, action: Array, key: Array | None = None) -> State:
-        """One move as `pgx.Env.step` defines it, without its `cond`s: an illegal move loses, a finished game stays.
-
-        After an illegal swap, which nobody should make, the final board is not pgx's.
-        """
-        del key
-        over = state.terminated | state.truncated
-        is_illegal = ~state.legal_action_mask[action]
-        played, won = play(state._x, action, self._tables)
-        game = jax.tree.map(lambda old, new: jnp.where(over, old, new), state._x, played)
-        terminated = state.terminated | ~over & (won | is_illegal)
-        mover_reward = jnp.where(over, 0.0, jnp.where(is_illegal, -1.0, won.astype(jnp.float32)))
-        return state.replace(
-            current_player=state._player_order[game.color],
-            observation=self._planes(game),
-            rewards=jnp.where(jnp.arange(2) == state.current_player, mover_reward, 0.0 - mover_reward),
-            terminated=terminated,
-            legal_action_mask=self._legal_action_mask(game) | terminated,
-            _step_count=state._step_count + ~over,
-            _x=game,
-        )
-
-    def _init(self, key: Array) -> State:
-        player_order = jnp.array([[0, 1], [1, 0]])[jax.random.bernoulli(key).astype(jnp.int32)]
-        game = GameState(jnp.zeros(self.size**2, jnp.int16), jnp.int32(0), jnp.int32(0), jnp.int32(0))
-        return State(
-            current_player=player_order[0],
-            observation=self._planes(game),
-            rewards=jnp.zeros(2, jnp.float32),
-            terminated=jnp.bool_(False),
-            truncated=jnp.bool_(False),
-            legal_action_mask=self._legal_action_mask(game),
-            _step_count=jnp.int32(0),
-            _player_order=player_order,
-            _x=game,
-        )
-
-    def _step(self, state: State, action: Array, key: Array | None) -> State:
-        return self.step(state, action, key)
-
-    def _observe(self, state: State, player_id: Array) -> Array:
-        game, is_mover = state._x, player_id == state.current_player
-        board, color = (
-            jnp.where(is_mover, game.board, -game.board),
-            jnp.where(is_mover, game.color, 1 - game.color),
-        )
-        return self._planes(game._replace(board=board, color=color))
-
-    def _can_swap(self, game: GameState) -> Bool[Array, ""]:
-        return (game.step_count == 1) & self.swap
-
-    def _legal_action_mask(self, game: GameState) -> Bool[Array, " A"]:
-        return jnp.append(game.board == 0, self._can_swap(game))
-
-    def _planes(self, game: GameState) -> Bool[Array, "H W 4"]:
-        """A cell's four planes are the bytes of one word: written one by one they took half of the step's time."""
-        board = game.board.reshape(self.size, self.size)
-        own, opponent = (board > 0).astype(jnp.uint32), (board < 0).astype(jnp.uint32)
-        color, can_swap = game.color.astype(jnp.uint32), self._can_swap(game).astype(jnp.uint32)
-        word = own | opponent << 8 | color << 16 | can_swap << 24
-        return jax.lax.bitcast_convert_type(word, jnp.uint8).astype(jnp.bool_)
-
-    @property
-    def id(self) -> core.EnvId:
-        """pgx's name of the game."""
-        return "hex"
-
-    @property
-    def version(self) -> str:
-        """Of these rules, in pgx's form."""
-        return "v0"
-
-    @property
-    def num_players(self) -> int:
-        """Two."""
-        return 2
+HEX = Game(
+    "hex",
+    "Hex",
+    rules=lambda board_size: Hex(size=DEFAULT_SIZE if board_size is None else board_size),
+    sizes=range(MIN_SIZE, MAX_SIZE + 1),
+    layout=Layout(symmetries=symmetries, negated=((2, COLOR_PLANE), (3, COLOR_PLANE))),
+    notation=coordinates(SWAP),
+    view=View(signed_stones(lambda state: int(state._x.color)), marks_last=True, leans=True, page=Page("hex")),
+    sides=by_stones(lambda board: jnp.append(board == 0, False))._replace(switched=switched, settled=settled),
+    exact=Exact(hex_solver.make_oracle, hex_solver.MAX_SIZE),
+)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from muzero_jax.play import board
-from muzero_jax.play.notation import Notation
+from muzero_jax.games import view
+from muzero_jax.games.notation import Notation
 from muzero_jax.play.position import Position
 
 LABEL, EMPTY, FIRST, SECOND, LAST = "label", "empty", "first", "second", "last"
@@ -16,7 +16,7 @@ Line = list[tuple[str, str]]
 def draw(position: Position, notation: Notation) -> list[Line]:
     """The position row by row with its coordinates; Hex leans to the right, as its cells do."""
     lines = list(_rows(position, notation))
-    black_hand, white_hand = board.hands(position.name, position.state)
+    black_hand, white_hand = position.game.view.hands(position.state)
     if black_hand or white_hand:
         lines.append([(f"in hand: first {black_hand or '-'}, second {white_hand or '-'}", LABEL)])
     return lines
@@ -35,7 +35,7 @@ def _rows(position: Position, notation: Notation) -> Iterator[Line]:
     last = _last_cell(position, len(rows[0]))
     yield [(header, LABEL)]
     for index, row in enumerate(rows):
-        indent = " " * index if position.name == "hex" else ""
+        indent = " " * index if position.game.view.leans else ""
         line: Line = [(indent + notation.rows[index].rjust(margin), LABEL)]
         for column, cell in enumerate(row):
             line += [(" ", LABEL), (cell.rjust(width), LAST if (index, column) == last else _kind(cell))]
@@ -43,14 +43,14 @@ def _rows(position: Position, notation: Notation) -> Iterator[Line]:
 
 
 def _kind(cell: str) -> str:
-    if cell == board.EMPTY:
+    if cell == view.EMPTY:
         return EMPTY
-    return SECOND if cell == board.SECOND or cell.islower() else FIRST
+    return SECOND if cell == view.SECOND or cell.islower() else FIRST
 
 
 def _last_cell(position: Position, width: int) -> tuple[int, int] | None:
     """Where the last stone was put, in games where an action is a cell."""
-    if not position.plies or position.name not in ("hex", "tic_tac_toe", "othello", "go_9x9", "go_19x19"):
+    if not position.plies or not position.game.view.marks_last:
         return None
     row, column = divmod(position.plies[-1].action, width)
     return (row, column) if 0 <= row < len(position.squares) else None

@@ -8,9 +8,10 @@ every other game, and changes nothing. Moves follow `notation`; `resign` is unde
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from muzero_jax.play import VERSION, board, drawing, notation, sgf
+from muzero_jax.games.catalogue import make_notation
+from muzero_jax.games.notation import PASS, SWAP, Notation
+from muzero_jax.play import VERSION, drawing, sgf
 from muzero_jax.play.clock import Clock, seconds_of
-from muzero_jax.play.notation import HEX_SWAP, PASS, Notation
 from muzero_jax.play.position import BLACK, WHITE, IllegalMove, Position
 from muzero_jax.play.protocol import Command, Failure, Stream, answer, parse, send
 from muzero_jax.play.thinking import Analysis, Thinker
@@ -32,14 +33,14 @@ class GtpSession:
     """One controller's session: a game, an agent, and a method for each command.
 
     Args:
-      moves: how moves are written, as `notation.make_notation` makes it.
+      moves: how moves are written, as `make_notation` makes it.
       seconds: time for each move where the controller sets no clock; None searches the agent's usual budget.
     """
 
     def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
         self.position, self.thinker, self.moves, self.seconds = position, thinker, moves, seconds
         self.clock = Clock()
-        self.komi = board.GO_KOMI
+        self.komi: float | None = None  # the game's
         self.is_done = False
         self._commands: dict[str, Callable[[list[str]], str]] = {
             "name": lambda _: "muzero_jax",
@@ -62,7 +63,7 @@ class GtpSession:
             "time_left": self._time_left,
             "loadsgf": self._loadsgf,
             "hexgui-analyze_commands": lambda _: ANALYZE_COMMANDS,
-            HEX_SWAP: self._swap_pieces,
+            SWAP: self._swap_pieces,
             "muzero-policy": lambda _: self._pairs(self._analysis().policy),
             "muzero-prior": lambda _: self._pairs(self.thinker.network(self.position)[0]),
             "muzero-value": self._value,
@@ -149,9 +150,9 @@ class GtpSession:
 
     def _swap_pieces(self, _: list[str]) -> str:
         """Swaps for the side to move, as `play w swap-pieces` does."""
-        if self.position.name != "hex":
+        if self.moves.swap is None:
             raise Failure("illegal move")
-        self.position = self.position.play(self.position.environment.num_actions - 1)
+        self.position = self.position.play(self.moves.swap)
         return ""
 
     def _all_legal_moves(self, arguments: list[str]) -> str:
@@ -187,7 +188,7 @@ class GtpSession:
         """`loadsgf file [move]`: the position before that move, by default the last. Moves are in standard notation."""
         if not 1 <= len(arguments) <= 2 or (len(arguments) == 2 and not arguments[1].isdecimal()):
             raise Failure("syntax error: loadsgf needs a file and perhaps a move number")
-        standard = notation.make_notation(self.position.environment)
+        standard = make_notation(self.position.environment, game=self.position.game)
         before = min(int(arguments[1][:9]), 10**6) if len(arguments) == 2 else None
         try:
             self.position = sgf.load(Path(arguments[0]), self.position, standard, before)
@@ -220,7 +221,7 @@ class GtpSession:
         words = [
             (self.moves.write(state, int(a)), policy[a]) for a in (-policy).argsort(kind="stable") if policy[a] >= 0.01
         ]
-        return " ".join(f"{word} {share:.2f}" for word, share in words if word != HEX_SWAP)
+        return " ".join(f"{word} {share:.2f}" for word, share in words if word != SWAP)
 
     def _analysis(self, colour: int | None = None) -> Analysis:
         colour = self.position.colour_to_move if colour is None else colour
@@ -228,7 +229,7 @@ class GtpSession:
         return self.thinker.analyse(self.position, colour, seconds=self.seconds if allotted is None else allotted)
 
     def _nothing_to_play(self) -> str:
-        return "resign" if self.position.name == "hex" else PASS
+        return PASS if self.moves.swap is None else "resign"
 
     def _view(self, colour: int):
         """The state that a move of `colour` is written from; after the end, any."""

@@ -2,8 +2,8 @@
 
 Colours are the players': black moves first and stays black. A swap in Hex changes stones, not players: white takes
 black's stone off and gets its mirror image, and black is to move. In chess, black is still the first mover here;
-its people call that colour white. `play` for a colour that is not to move builds a position from stones (see `sides`).
-A position never changes: whoever keeps the old one can go back to it.
+its people call that colour white. `play` for a colour that is not to move builds a position from stones, as
+`games.sides` can. A position never changes: whoever keeps the old one can go back to it.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool
 
-from muzero_jax.play import board, sides
+from muzero_jax.games.catalogue import find_or_plain
+from muzero_jax.games.game import Game
+from muzero_jax.games.sides import Move, closed
+from muzero_jax.games.view import Squares
 from muzero_jax.types import Environment, EnvState
 
 BLACK, WHITE = 0, 1
@@ -38,7 +41,8 @@ class Position(NamedTuple):
     """A game from its start, or from any state, to here. `play`, `undo` and their like return another position."""
 
     environment: Environment
-    move: sides.Move  # the environment's, compiled once for all positions of a game
+    game: Game  # how it is drawn, written and scored
+    move: Move  # the environment's, compiled once for all positions of a game
     opening: EnvState
     start: EnvState  # what the first of `plies` was played on
     players: tuple[int, int]  # pgx's numbers of BLACK and WHITE
@@ -83,9 +87,9 @@ class Position(NamedTuple):
         return None if rewards[BLACK] == rewards[WHITE] else int(rewards.argmax())
 
     @property
-    def squares(self) -> list[list[str]]:
-        """The board as `board.squares` shows it."""
-        return board.squares(self.name, self.state)
+    def squares(self) -> Squares:
+        """The board as the game's `View` shows it."""
+        return self.game.view.squares(self.state)
 
     def seen_by(self, colour: int) -> EnvState:
         """The position with `colour` to move, as its search wants it; raises IllegalMove if there is none."""
@@ -112,9 +116,9 @@ class Position(NamedTuple):
         in_turns = self.in_turns and before is self.state
         state = self.move(before, jnp.int32(action)).state
         if not in_turns:
-            state = sides.without_swap(self.name, state)
+            state = self.game.sides.settled(state)
         if self.is_over:
-            state = sides.closed(state, self.state)
+            state = closed(state, self.state)
         return self._replace(plies=(*self.plies, Ply(colour, action, state, in_turns)))
 
     def resign(self, colour: int) -> "Position":
@@ -133,50 +137,45 @@ class Position(NamedTuple):
         raise ValueError("there is nothing to take back")
 
     def repeats(self, colour: int, action: int) -> bool:
-        """Whether a legal move of Go repeats an earlier position, which pgx allows and lets the mover lose for."""
-        if not self.name.startswith("go_"):
+        """Whether a legal move loses the game by repeating an earlier position, as in Go."""
+        if self.game.repeats is None:
             return False
-        state = self.move(self.seen_by(colour), jnp.int32(action)).state
-        return bool(state._x.is_psk)
+        return self.game.repeats(self.move(self.seen_by(colour), jnp.int32(action)).state)
 
     def _ready(self, colour: int) -> EnvState:
         """The state from which `colour` can move: this one if it is to move, else one built for it."""
-        state, name = self.state, self.name
-        if self.is_over:
-            if self.in_turns:
-                raise IllegalMove("the game is over")
-            try:
-                state = sides.reopened(name, state)
-            except ValueError as error:
-                raise IllegalMove(str(error)) from None
-        if colour == self.colour_to_move:
-            return state
-        if not sides.can_switch(name):
-            raise IllegalMove("the other side is to move")
-        return sides.switched(name, state, self.move)
+        state, sides = self.state, self.game.sides
+        if self.is_over and self.in_turns:
+            raise IllegalMove("the game is over")
+        try:
+            state = sides.reopened(state) if self.is_over else state
+            return state if colour == self.colour_to_move else sides.switched(state, self.move)
+        except ValueError as error:
+            raise IllegalMove(str(error)) from None
 
-    def score(self, komi: float = board.GO_KOMI) -> str:
+    def score(self, komi: float | None = None) -> str:
         """The result as GTP writes it: `B+3.5`, `W+` (no margin in this game), `B+R` (resigned), `0` (a draw).
 
-        Go is scored by area at any time, unless a repeated position ended it. Raises ValueError where there is none.
+        Raises ValueError where there is none yet; Go has a score at any time. By default the komi is the game's.
         """
-        margin = None
         if self.plies and self.plies[-1].action == RESIGN:
             return f"{'BW'[1 - self.plies[-1].colour]}+R"
-        if self.name.startswith("go_") and not bool(self.state._x.is_psk):
-            margin = board.area_difference(self.squares) - komi
-        elif not self.is_over:
-            raise ValueError("cannot score")
-        elif self.name == "othello":
-            margin = board.stone_difference(self.squares)
+        points = self.game.points
+        margin = points and points.margin(self.state, self.squares, points.komi if komi is None else komi)
         if margin is not None:
             return f"{'BW'[margin < 0]}+{abs(margin):g}" if margin else "0"
+        if not self.is_over:
+            raise ValueError("cannot score")
         return "0" if self.winner is None else f"{'BW'[self.winner]}+"
 
 
-def new_game(environment: Environment) -> Position:
-    """The opening of a game; raises ValueError for a game that is not for two players."""
+def new_game(environment: Environment, game: Game | None = None) -> Position:
+    """The opening of a game; raises ValueError for a game that is not for two players.
+
+    `game` says how it is drawn, written and scored; by default what the catalogue says of the environment's name.
+    """
     if environment.num_players != 2:
         raise ValueError(f"{environment.name} has {environment.num_players} player(s); only two can play here")
     opening = jax.tree.map(jnp.asarray, environment.init(jax.random.key(0)))  # pgx's Othello holds an int
-    return Position(environment, jax.jit(environment.move), opening, opening, (BLACK, WHITE)).new()
+    game = game or find_or_plain(environment.name)
+    return Position(environment, game, jax.jit(environment.move), opening, opening, (BLACK, WHITE)).new()

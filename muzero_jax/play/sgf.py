@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from muzero_jax.play.notation import Notation
+from muzero_jax.games.notation import Notation
 from muzero_jax.play.position import BLACK, RESIGN, WHITE, Position
 
 MOST_BYTES = 1_000_000
@@ -78,16 +78,7 @@ def _played(moves: list[SgfMove], position: Position, notation: Notation, before
 
 
 def _action(text: str, position: Position, notation: Notation) -> int:
-    """An SGF value as an action; Go's points count from the top left, and its pass is empty (or tt up to 19x19)."""
+    """An SGF value as an action."""
     if text.lower() == "resign":
         return RESIGN
-    if not position.name.startswith("go_"):
-        return notation.read(position.state, text)
-    height, width = position.environment.board.shape
-    if text in ("", "tt"):
-        return height * width
-    point = re.fullmatch("([a-s])([a-s])", text)
-    column, row = (ord(point[1]) - 97, ord(point[2]) - 97) if point else (width, height)
-    if column >= width or row >= height:
-        raise ValueError(f"{text[:10]!r} is no point of this board")
-    return row * width + column
+    return notation.read_sgf(text) if notation.read_sgf else notation.read(position.state, text)

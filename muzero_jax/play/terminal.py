@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from rich.console import Console
 from rich.text import Text
 
+from muzero_jax.games.catalogue import find_or_plain
+from muzero_jax.games.notation import Notation
 from muzero_jax.play import drawing
-from muzero_jax.play.notation import Notation
 from muzero_jax.play.position import BLACK, WHITE, IllegalMove, Position
 from muzero_jax.play.thinking import Analysis, Thinker
 
@@ -169,7 +170,7 @@ class TerminalGame:
 
 def colour_names(name: str) -> tuple[str, str]:
     """What players call the first mover and the other in game `name`."""
-    return ("white", "black") if name.endswith("chess") else ("black", "white")
+    return find_or_plain(name).view.colours
 
 
 def colour_of(text: str, name: str) -> int | None:

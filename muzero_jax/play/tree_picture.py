@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from muzero_jax.games.notation import Notation
 from muzero_jax.play import tree_view
-from muzero_jax.play.notation import Notation
 from muzero_jax.play.position import Position
 from muzero_jax.play.thinking import Analysis, Thinker
 from muzero_jax.play.tree_view import Branch

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from muzero_jax.play.notation import Notation
+from muzero_jax.games.notation import Notation
 from muzero_jax.play.position import Position
 from muzero_jax.search.tree import ROOT, Tree
 

@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from muzero_jax.games.notation import Notation
 from muzero_jax.play import VERSION
 from muzero_jax.play.clock import share
-from muzero_jax.play.fen import read_fen
-from muzero_jax.play.notation import Notation
-from muzero_jax.play.position import BLACK, Position
+from muzero_jax.play.position import BLACK, WHITE, Position
 from muzero_jax.play.protocol import Stream, send
 from muzero_jax.play.thinking import MOST_SIMULATIONS, Analysis, Thinker
 
@@ -92,8 +91,9 @@ class UciSession:
         """`position startpos|fen FEN [moves ...]`."""
         split = words.index("moves") if "moves" in words else len(words)
         start, moves = words[:split], words[split + 1 :]
-        if start[:1] == ["fen"]:
-            position = self.position.new(*read_fen(self.position.name, " ".join(start[1:])))
+        if start[:1] == ["fen"] and self.position.game.read_fen:
+            state, colour = self.position.game.read_fen(" ".join(start[1:]))
+            position = self.position.new(state, BLACK if colour == 0 else WHITE)
         elif start == ["startpos"]:
             position = self.position.new()
         else:

@@ -8,25 +8,10 @@ business: it asks for the agent's moves, so people, agents or both can play.
 import threading
 from typing import Any
 
+from muzero_jax.games.notation import Notation
 from muzero_jax.play import tree_picture, tree_view
-from muzero_jax.play.notation import Notation
 from muzero_jax.play.position import Position
 from muzero_jax.play.thinking import Analysis, Thinker
-
-BOARDS = {
-    "tic_tac_toe": "tic_tac_toe",
-    "connect_four": "connect_four",
-    "othello": "othello",
-    "hex": "hex",
-    "go_9x9": "go",
-    "go_19x19": "go",
-    "chess": "chess",
-    "gardner_chess": "chess",
-}
-"""How the page draws each game's board."""
-
-COLOURS = {"tic_tac_toe": ("X", "O"), "connect_four": ("red", "yellow"), "chess": ("white", "black")}
-"""What the page calls the first mover and the other, by board; black and white elsewhere."""
 
 BUDGETS = (1, 4, 16, 64, 256, 1024)
 MOST_SIMULATIONS = 4096
@@ -42,11 +27,11 @@ class WebGame:
     """
 
     def __init__(self, position: Position, thinker: Thinker, notation: Notation):
-        if position.name not in BOARDS:
+        page = position.game.view.page
+        if page is None:
             raise ValueError(f"there is no board for {position.name} in the browser; leave --web out to play it here")
         self.position, self.thinker, self.notation = position, thinker, notation
-        self._board = BOARDS[position.name]
-        self._names = COLOURS.get(self._board, ("black", "white"))
+        self._board, self._names = page
         self._lock = threading.Lock()
         self._remembered: tuple[Any, Analysis] | None = None  # the last analysis, and of what
 
@@ -114,6 +99,7 @@ class WebGame:
         played = self._texts()
         return {
             "game": position.name,
+            "title": position.game.title,
             "board": self._board,
             "columns": self.notation.columns,
             "rows": self.notation.rows,

@@ -9,6 +9,7 @@ import pytest
 
 from muzero_jax.evaluation import matches, opponents
 from muzero_jax.evaluation.matches import MatchResult
+from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games.environment import make_environment
 from muzero_jax.types import Player
 from tests.reference.nim import make_nim

@@ -250,7 +250,7 @@ def test_the_most_visited_action_wins_and_ties_go_to_the_better_mean():
 
 
 def test_ucb_scores_by_hand():
-    """Four simulations, means 1/2 and -1, exploration 2: q + 2 sqrt(ln 4 / n); untried ones first, illegal ones never."""
+    """Four simulations, means 1/2 and -1, exploration 2: q + 2 sqrt(ln 4 / n); untried first, illegal never."""
     row = Row(
         prior=jnp.array([[0.9, 0.6, 0.7, 0.0]]),
         visits=jnp.array([[3.0, 1.0, 0.0, 0.0]]),

@@ -16,7 +16,7 @@ from experiments import evaluate, presets, train
 from experiments import evaluate_flags as flags
 from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax.arithmetic import devices, precision
-from muzero_jax.games import environment
+from muzero_jax.games import catalogue
 from muzero_jax.run import autotune, runner
 from muzero_jax.run.runner import Result
 from muzero_jax.run.session import Session
@@ -214,7 +214,7 @@ def test_hex_without_a_size_says_which_it_chose_and_why(capsys):
 
 
 def test_every_game_has_a_preset_that_makes_a_run():
-    for env in environment.GAMES:
+    for env in catalogue.GAMES:
         assert validate(presets.preset(env, None)).env == env
     for size in (2, 3, 5, 11, 19):
         assert validate(presets.preset("hex", size)).board_size == size

@@ -9,7 +9,8 @@ import numpy as np
 import pgx
 import pytest
 
-from muzero_jax.games.environment import GAMES, make_environment, make_move
+from muzero_jax.games.catalogue import GAMES
+from muzero_jax.games.environment import make_environment, make_move
 from muzero_jax.learning import self_play
 from tests.reference.games import MOVES, environment_of, moves_of, random_games
 

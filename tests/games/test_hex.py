@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pgx.hex import Hex as PgxHex
 
-from muzero_jax.games.hex import Hex, make_tables, play
+from muzero_jax.games.hex_rules import Hex, make_tables, play
 from tests.reference import hex as reference
 
 SIZES = [2, 3, 5, 9, 19]

@@ -9,8 +9,8 @@ import subprocess
 
 import pytest
 
+from muzero_jax.games.notation import ACTION, STANDARD
 from muzero_jax.play import gtp, protocol
-from muzero_jax.play.notation import ACTION, STANDARD
 from tests.reference.play import fake_thinker, notation, opening
 
 ANSWER = re.compile(r"[=?][0-9]* [^\n\x00-\x08\x0b-\x1f]*(\n[^\n]+)*\n\n")

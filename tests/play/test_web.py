@@ -58,6 +58,7 @@ def test_every_board_says_what_the_page_needs_to_draw_it(name):
     state = new(name).get("/api/state").json()
     assert len(state["squares"]) == len(state["rows"]) and len(state["squares"][0]) == len(state["columns"])
     assert state["to_move"] == 0 and state["ply"] == 0 and state["result"] is None
+    assert state["title"].lower().replace("-", "_").replace(" ", "_") == name.removesuffix("_9x9")
     assert len(state["legal"]) == int(opening(name).legal_action_mask().sum())
 
 

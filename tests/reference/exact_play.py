@@ -41,7 +41,7 @@ def hex_action_values(board: np.ndarray, color: int) -> dict[int, int]:
 
 
 def hex_observation(board: np.ndarray, color: int) -> np.ndarray:
-    """As `games.hex` shows it to the player of `color`, long after the swap."""
+    """As `games.hex_rules` shows it to the player of `color`, long after the swap."""
     planes = [board == color, board == 1 - color, np.full(board.shape, color == 1), np.zeros(board.shape, bool)]
     return np.stack(planes, axis=-1)
 

@@ -1,4 +1,4 @@
-"""Who has won a Hex position, found by walking: the reference that `games.hex` is held against."""
+"""Who has won a Hex position, found by walking: the reference that `games.hex_rules` is held against."""
 
 import numpy as np
 

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from muzero_jax import building
+from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
-from muzero_jax.play.notation import make_notation
 from muzero_jax.play.position import new_game
 from muzero_jax.play.thinking import Thinker
 from muzero_jax.storage import checkpoint

@@ -9,13 +9,13 @@ import pytest
 
 from experiments.command_line import EXIT_ERROR, report_errors
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
-from muzero_jax.evaluation.oracles import hex as hex_oracle
+from muzero_jax.games import hex_solver
 from muzero_jax.games.environment import make_environment
 from scripts import best_reply
 
 SIZE = 3
 ENVIRONMENT = make_environment("hex", board_size=SIZE)
-ORACLE = hex_oracle.make_oracle(SIZE)
+ORACLE = hex_solver.make_oracle(SIZE)
 EMPTY = ENVIRONMENT.init(jax.random.key(0))
 move = jax.jit(lambda state, action: ENVIRONMENT.move(state, action).state)
 

@@ -250,20 +250,9 @@ function drawThoughts() {
 
 // --- controls --------------------------------------------------------------------------------------------------------
 
-const GAMES = {
-  tic_tac_toe: "Tic-tac-toe",
-  connect_four: "Connect Four",
-  othello: "Othello",
-  hex: "Hex",
-  go_9x9: "Go",
-  go_19x19: "Go",
-  chess: "Chess",
-  gardner_chess: "Gardner chess",
-};
-
 function fillControls() {
   const size = `${state.squares.length}×${state.squares[0].length}`;
-  $("title").textContent = GAMES[state.game] + (["hex", "go"].includes(state.board) ? ` ${size}` : "");
+  $("title").textContent = state.title + (["hex", "go"].includes(state.board) ? ` ${size}` : "");
   document.title = `${$("title").textContent} – muzero_jax`;
   const sides = [
     ["0", `${state.names[0]} (moves first)`],

@@ -5,10 +5,10 @@ import importlib
 import numpy as np
 import pytest
 
+from muzero_jax.games import chess_moves, go
+from muzero_jax.games.catalogue import find
 from muzero_jax.games.environment import make_environment
-from muzero_jax.play import board, chess_moves
-from muzero_jax.play.fen import read_fen
-from muzero_jax.play.notation import ACTION
+from muzero_jax.games.notation import ACTION
 from muzero_jax.play.position import BLACK, WHITE, new_game
 from tests.reference.play import notation, opening
 
@@ -81,7 +81,7 @@ def test_an_action_is_a_plain_number_below_their_count(text):
 )
 def test_every_plane_of_a_chess_action_goes_where_pgx_says(name, module, table):
     """The table of pgx has -1 for what leaves the board."""
-    size, table = chess_moves.SIZES[name], np.asarray(getattr(importlib.import_module(module), table))
+    size, table = environment(name).board_shape[0], np.asarray(getattr(importlib.import_module(module), table))
     for square, file, rank in ((s, *divmod(s, size)) for s in range(size * size)):
         for plane, (ranks, files) in enumerate(chess_moves.deltas(size), 9):
             on_board = 0 <= file + files < size and 0 <= rank + ranks < size
@@ -107,7 +107,7 @@ def test_blacks_moves_are_written_from_whites_side_of_the_board():
 
 @pytest.mark.slow
 def test_a_pawn_says_what_it_becomes():
-    state, colour = read_fen("chess", "1r2k3/P7/8/8/8/8/7p/4K3 w - - 0 1")
+    state, colour = find("chess").read_fen("1r2k3/P7/8/8/8/8/7p/4K3 w - - 0 1")
     position, moves = opening("chess").new(state, colour), notation("chess")
     promotions = {moves.write(state, action) for action in position.legal_actions()} - {
         "e1d1", "e1d2", "e1e2", "e1f1", "e1f2",
@@ -121,7 +121,7 @@ def test_a_pawn_says_what_it_becomes():
 
 @pytest.mark.slow
 def test_a_fen_says_who_is_to_move_and_what_may_castle():
-    state, colour = read_fen("chess", "r3k2r/8/8/8/8/8/6p1/R3K2R b Kq - 3 20")
+    state, colour = find("chess").read_fen("r3k2r/8/8/8/8/8/6p1/R3K2R b Kq - 3 20")
     position, moves = opening("chess").new(state, colour), notation("chess")
     assert position.colour_to_move == WHITE
     legal = {moves.write(state, action) for action in position.legal_actions()}
@@ -148,11 +148,11 @@ def test_a_fen_says_who_is_to_move_and_what_may_castle():
 )
 def test_a_fen_that_is_no_position_is_refused_in_one_sentence(name, fen):
     with pytest.raises(ValueError, match="FEN"):
-        read_fen(name, fen)
+        find(name).read_fen(fen)
 
 
 def test_gardners_chess_reads_fen_and_keeps_the_sides_apart():
-    state, colour = read_fen("gardner_chess", "4k/P4/5/4p/K4 b - -")
+    state, colour = find("gardner_chess").read_fen("4k/P4/5/4p/K4 b - -")
     position, moves = opening("gardner_chess").new(state, colour), notation("gardner_chess")
     assert position.colour_to_move == WHITE
     position = position.play(moves.read(position.state, "e2e1n"))
@@ -164,9 +164,9 @@ def test_gardners_chess_reads_fen_and_keeps_the_sides_apart():
 def test_area_counts_stones_and_the_regions_of_one_colour():
     rows = [list(row) for row in (".XO..", "XXOO.", "..XO.", "XXXOO", ".XO.O")]
     black, white = 8 + (1 + 2 + 1), 8 + (4 + 1)
-    assert board.area_difference(rows) == black - white
-    assert board.area_difference([["."] * 3] * 3) == 0
-    assert board.area_difference([["X", ".", "O"]]) == 0
+    assert go.area_difference(rows) == black - white
+    assert go.area_difference([["."] * 3] * 3) == 0
+    assert go.area_difference([["X", ".", "O"]]) == 0
 
 
 @pytest.mark.slow

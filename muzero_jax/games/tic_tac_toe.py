@@ -1,10 +1,15 @@
-"""Tic-tac-toe by plain negamax over two 9-bit boards: 5,478 positions, each solved once."""
+"""Tic-tac-toe, with exact play by plain negamax over two 9-bit boards: 5,478 positions, each solved once."""
 
 import functools
 
 import numpy as np
 
-from muzero_jax.evaluation.oracles.common import Oracle, to_bits
+from muzero_jax.games.game import Exact, Game
+from muzero_jax.games.layout import Layout, turns_and_mirrors
+from muzero_jax.games.notation import coordinates
+from muzero_jax.games.oracle import Oracle, to_bits
+from muzero_jax.games.sides import by_stones
+from muzero_jax.games.view import Page, View, numbered_stones
 
 FULL = (1 << 9) - 1
 LINES = (0o7, 0o70, 0o700, 0o111, 0o222, 0o444, 0o421, 0o124)
@@ -27,3 +32,14 @@ def _value_after(moved: int, other: int) -> int:
         return 1
     empty = FULL & ~(moved | other)
     return -max((_value_after(other | 1 << cell, moved) for cell in range(9) if empty >> cell & 1), default=0)
+
+
+TIC_TAC_TOE = Game(
+    "tic_tac_toe",
+    "Tic-tac-toe",
+    layout=Layout(symmetries=turns_and_mirrors),
+    notation=coordinates(),
+    view=View(numbered_stones(3, 3), marks_last=True, page=Page("tic_tac_toe", ("X", "O"))),
+    sides=by_stones(lambda board: board < 0),
+    exact=Exact(lambda board_size: make_oracle()),
+)

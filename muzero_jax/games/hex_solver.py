@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muzero_jax.evaluation.oracles.common import Oracle, to_bits
+from muzero_jax.games.oracle import Oracle, to_bits
 
 MAX_SIZE = 5
 
@@ -26,7 +26,7 @@ class Side(NamedTuple):
 
 
 def make_oracle(size: int) -> Oracle:
-    """The oracle of `games.hex` on a board of at most `MAX_SIZE`: observation [size, size, 4]."""
+    """The oracle of `hex_rules` on a board of at most `MAX_SIZE`: observation [size, size, 4]."""
     return Oracle(Solver(size).action_values, min_plies=0, is_small=False)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from muzero_jax.evaluation.matches import wilson_interval
-from muzero_jax.evaluation.oracles.common import ILLEGAL, Solutions
 from muzero_jax.evaluation.tables import align, percent, percent_interval
+from muzero_jax.games.oracle import ILLEGAL, Solutions
 
 Score = dict[str, Any]
 

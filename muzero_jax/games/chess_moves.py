@@ -7,16 +7,18 @@ takes a queen move to the last rank becomes a queen. Castling is the king's move
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from muzero_jax.games.notation import Read, Write
 from muzero_jax.types import EnvState
 
-SIZES = {"chess": 8, "gardner_chess": 5}
 _NUM_PROMOTIONS = 9
 _PROMOTED = "rbn"  # by plane // 3; plane % 3 is the file's shift
 _PROMOTION_SHIFT = (0, 1, -1)
+
+MoverView = Callable[[EnvState], tuple[np.ndarray, int]]
+"""state -> (the board from the mover's side, 1 if the second player moves)"""
 
 
 def deltas(size: int) -> list[tuple[int, int]]:
@@ -29,13 +31,12 @@ def deltas(size: int) -> list[tuple[int, int]]:
     return list(zip(rank_steps, file_steps, strict=True)) + knight
 
 
-def writer(name: str) -> Callable[[EnvState, int], str]:
-    """(state, action) -> `e2e4`, `a7b8n`, for the game `name`."""
-    size = SIZES[name]
+def writer(size: int, mover_view: MoverView) -> Write:
+    """(state, action) -> `e2e4`, `a7b8n`."""
     moves = deltas(size)
 
     def write(state: EnvState, action: int) -> str:
-        board, turn = view(name, state)
+        board, turn = mover_view(state)
         square, plane = divmod(int(action), _NUM_PROMOTIONS + len(moves))
         file, rank = divmod(square, size)
         is_promotion = plane < _NUM_PROMOTIONS
@@ -48,19 +49,18 @@ def writer(name: str) -> Callable[[EnvState, int], str]:
     return write
 
 
-def reader(name: str) -> Callable[[EnvState, str], int]:
+def reader(size: int, mover_view: MoverView) -> Read:
     """(state, `e2e4`) -> action; ValueError where no piece could ever move like that."""
-    size = SIZES[name]
     moves = deltas(size)
     planes = {move: plane + _NUM_PROMOTIONS for plane, move in enumerate(moves)}
     pattern = re.compile("([a-{0}])([1-{1}])([a-{0}])([1-{1}])([qrbn]?)".format("abcdefgh"[size - 1], size))
-    write = writer(name)
+    write = writer(size, mover_view)
 
     def read(state: EnvState, text: str) -> int:
         match = pattern.fullmatch(text.lower())
         if not match:
             raise ValueError("invalid move: not of the form e2e4 or e7e8q")
-        _, turn = view(name, state)
+        _, turn = mover_view(state)
         file, rank, to_file, to_rank = (int(c, 36) - (10 if c.isalpha() else 1) for c in match.groups()[:4])
         if turn:
             rank, to_rank = size - 1 - rank, size - 1 - to_rank
@@ -75,12 +75,6 @@ def reader(name: str) -> Callable[[EnvState, str], int]:
         return action
 
     return read
-
-
-def view(name: str, state: EnvState) -> tuple[np.ndarray, int]:
-    """The board from the mover's side, and 1 if the second player moves."""
-    game: Any = state._x if name == "chess" else state
-    return (np.asarray(game.board), int(game.color)) if name == "chess" else (np.asarray(game._board), int(game._turn))
 
 
 def _square(file: int, rank: int, size: int, turn: int) -> str:

@@ -1,1 +1,0 @@
-"""Exact play of small games."""

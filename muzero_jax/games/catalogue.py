@@ -1,0 +1,61 @@
+"""All games by name. A game's own file says everything of it; here it gets its line in the list."""
+
+import difflib
+
+import pgx
+
+from muzero_jax.games.chess import CHESS, GARDNER_CHESS
+from muzero_jax.games.connect_four import CONNECT_FOUR
+from muzero_jax.games.game import Game
+from muzero_jax.games.go import GO_9X9, GO_19X19
+from muzero_jax.games.hex import HEX
+from muzero_jax.games.notation import ACTION, STANDARD, Notation, numbers
+from muzero_jax.games.oracle import Oracle
+from muzero_jax.games.othello import OTHELLO
+from muzero_jax.games.shogi import ANIMAL_SHOGI, SHOGI
+from muzero_jax.games.tic_tac_toe import TIC_TAC_TOE
+from muzero_jax.types import Environment
+
+_ALL = (TIC_TAC_TOE, CONNECT_FOUR, OTHELLO, HEX, GO_9X9, GO_19X19, CHESS, GARDNER_CHESS, ANIMAL_SHOGI, SHOGI)
+GAMES: dict[str, Game] = {game.name: game for game in _ALL}
+
+
+def find(name: str) -> Game:
+    """The game called `name`; ValueError in one sentence if there is none."""
+    if name in GAMES:
+        return GAMES[name]
+    choices = f"choose one of {', '.join(GAMES)}."
+    if name in pgx.available_envs():
+        reason = "is a game of pgx that is not supported yet, because it has chance, hidden cards or no board"
+        raise ValueError(f"{name!r} {reason}; {choices}")
+    closest = difflib.get_close_matches(name.lower().replace("-", "_"), GAMES, n=1, cutoff=0.0)[0]
+    raise ValueError(f"There is no game {name!r} (did you mean {closest!r}?); {choices}")
+
+
+def find_or_plain(name: str) -> Game:
+    """The game called `name`, or one with every default: an environment may be somebody's own."""
+    return GAMES.get(name) or Game(name, name)
+
+
+def make_notation(environment: Environment, kind: str = STANDARD, game: Game | None = None) -> Notation:
+    """How moves of an environment are written; `kind` is STANDARD or ACTION."""
+    game = game or find_or_plain(environment.name)
+    notation = game.notation(environment.board.shape, environment.num_actions)
+    if kind == ACTION:
+        write, read = numbers(environment.num_actions)
+        return notation._replace(write=write, read=read)
+    return notation
+
+
+def make_oracle(name: str, board_size: int | None) -> Oracle:
+    """Exact play of a game; ValueError if it is not known."""
+    exact = find_or_plain(name).exact
+    if exact and (exact.largest_size is None or board_size and board_size <= exact.largest_size):
+        return exact.make_oracle(board_size)
+    board = f"{name} {board_size}x{board_size}" if board_size else name
+    sizes = {game.name: game.exact.largest_size for game in GAMES.values() if game.exact}
+    solved = [f"{name} up to {size}x{size}" if size else name for name, size in sizes.items()]
+    raise ValueError(
+        f"{board} has no oracle: exact play is known for {', '.join(solved[:-1])} and {solved[-1]}; "
+        "measure this run with a match instead (--opponent)"
+    )

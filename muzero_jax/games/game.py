@@ -1,0 +1,55 @@
+"""A game as one record: its rules, and all that people, programs and the networks need to know of it.
+
+pgx has the rules of most games. What it does not say stands here, a file for each family of games: which cell an action
+touches, how the board may be turned, how moves are written and positions drawn, who has how many points, and exact play
+where it is known. Every field but the names has a default, so that rules alone make a game that works everywhere.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pgx
+
+from muzero_jax.games.layout import Layout
+from muzero_jax.games.notation import MakeNotation, action_numbers
+from muzero_jax.games.oracle import Oracle
+from muzero_jax.games.sides import Sides
+from muzero_jax.games.view import Squares, View
+from muzero_jax.types import EnvState
+
+
+class Points(NamedTuple):
+    """The score of a game that has one, beyond who won."""
+
+    margin: Callable[[EnvState, Squares, float], float | None]
+    """(state, its squares, komi) -> the first mover's lead; None where the position has no score"""
+    komi: float = 0.0  # points for the second player, under which agents are trained
+
+
+class Exact(NamedTuple):
+    """Exact play of a game, or of its small boards."""
+
+    make_oracle: Callable[[Any], Oracle]  # (board size; None for a game of one size)
+    largest_size: int | None = None  # of the boards that are solved; None for a game of one size
+
+
+class Game(NamedTuple):
+    """One game. `Game(name, title)` is a game of pgx with action numbers for moves and plain text for a board."""
+
+    name: str  # what `--env` calls it
+    title: str  # what people call it
+    rules: Callable[[int | None], Any] | None = None  # board size -> a pgx `Env`; None: pgx's own under this name
+    sizes: range | None = None  # board sizes that `rules` takes, None being its default; None if there is no choice
+    layout: Layout = Layout()
+    notation: MakeNotation = action_numbers
+    view: View = View()
+    sides: Sides = Sides()
+    points: Points | None = None
+    repeats: Callable[[EnvState], bool] | None = None  # whether the last move lost the game by repeating a position
+    read_fen: Callable[[str], tuple[EnvState, int]] | None = None  # FEN -> (state, who moves: 0 is the first mover)
+    exact: Exact | None = None
+
+
+def make_rules(game: Game, board_size: int | None) -> Any:
+    """The game's rules as a pgx `Env`: `init`, `step` and `num_players`."""
+    return pgx.make(game.name) if game.rules is None else game.rules(board_size)  # type: ignore

@@ -1,0 +1,75 @@
+"""Go on 9x9 and 19x19, scored by area."""
+
+import re
+from functools import partial
+
+from muzero_jax.games.game import Game, Points
+from muzero_jax.games.layout import Layout, turns_and_mirrors
+from muzero_jax.games.notation import LETTERS, PASS, Notation, coordinates
+from muzero_jax.games.sides import by_passing
+from muzero_jax.games.view import EMPTY, FIRST, SECOND, Page, Squares, View, signed_stones, stone_difference
+from muzero_jax.types import EnvState
+
+KOMI = 7.5  # pgx's, which every Go agent here was trained under
+
+
+def area_difference(squares: Squares) -> int:
+    """The area score before komi (Tromp-Taylor): stones, and empty regions that touch one colour alone."""
+    height, width = len(squares), len(squares[0])
+    unseen = {(r, c) for r in range(height) for c in range(width) if squares[r][c] == EMPTY}
+    difference = stone_difference(squares)
+    while unseen:
+        region, reaches, frontier = 0, set(), [unseen.pop()]
+        while frontier:
+            r, c = frontier.pop()
+            region += 1
+            for cell in ((r - 1, c), (r + 1, c), (r, c - 1), (r, c + 1)):
+                if cell in unseen:
+                    unseen.remove(cell)
+                    frontier.append(cell)
+                elif 0 <= cell[0] < height and 0 <= cell[1] < width:
+                    reaches.add(squares[cell[0]][cell[1]])
+        reaches.discard(EMPTY)
+        difference += {(FIRST,): region, (SECOND,): -region}.get(tuple(reaches), 0)
+    return difference
+
+
+def repeats(state: EnvState) -> bool:
+    """Whether the last move made an earlier position anew, which pgx allows and lets the mover lose for."""
+    return bool(state._x.is_psk)
+
+
+def margin(state: EnvState, squares: Squares, komi: float) -> float | None:
+    """At any time, unless a repeated position ended the game."""
+    return None if repeats(state) else area_difference(squares) - komi
+
+
+def notation(shape: tuple[int, int], num_actions: int) -> Notation:
+    """`D4` or `pass`: columns without the letter I, row 1 at the bottom."""
+    make = coordinates(PASS, letters=LETTERS.replace("i", "").upper(), upward=True)
+    return make(shape, num_actions)._replace(read_sgf=partial(read_point, shape))
+
+
+def read_point(shape: tuple[int, int], text: str) -> int:
+    """An SGF point as an action: two letters from the top left; a pass is empty, or tt up to 19x19."""
+    height, width = shape
+    if text in ("", "tt"):
+        return height * width
+    point = re.fullmatch("([a-s])([a-s])", text)
+    column, row = (ord(point[1]) - 97, ord(point[2]) - 97) if point else (width, height)
+    if column >= width or row >= height:
+        raise ValueError(f"{text[:10]!r} is no point of this board")
+    return row * width + column
+
+
+GO_9X9 = Game(
+    "go_9x9",
+    "Go",
+    layout=Layout(symmetries=turns_and_mirrors),
+    notation=notation,
+    view=View(signed_stones(lambda state: 0), marks_last=True, page=Page("go")),
+    sides=by_passing("consecutive_pass_count"),
+    points=Points(margin, KOMI),
+    repeats=repeats,
+)
+GO_19X19 = GO_9X9._replace(name="go_19x19")

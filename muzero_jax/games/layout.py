@@ -1,0 +1,32 @@
+"""Where actions lie on the board that an observation [H, W, P] shows, and how the board may be turned."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+Grid = np.ndarray
+"""Cells [H, W], each as its number row * W + column."""
+
+
+def cells_first(shape: tuple[int, int], num_actions: int) -> Int[np.ndarray, " A"]:
+    """Actions are the cells in order, or their first ones; a pass or a swap comes after all of them."""
+    actions = np.arange(num_actions)
+    return np.where(actions < shape[0] * shape[1], actions, -1)
+
+
+def turns_and_mirrors(cells: Grid) -> list[Grid]:
+    """The eight symmetries of a square."""
+    return [np.rot90(image, quarter_turns) for image in (cells, cells.T) for quarter_turns in range(4)]
+
+
+class Layout(NamedTuple):
+    """What one game's actions and symmetries have to do with the cells of its board."""
+
+    action_location: Callable[[tuple[int, int], int], Int[np.ndarray, " A"]] = cells_first
+    """(board shape, number of actions) -> the cell that each action touches, -1 for none"""
+    symmetries: Callable[[Grid], list[Grid]] = lambda cells: [cells]
+    """cells [H, W] -> for each symmetry of the rules the cell that each cell is filled from; the identity first"""
+    negated: tuple[tuple[int, int], ...] = ()
+    """pairs (symmetry, plane) of the bool planes that a symmetry negates, such as one that names the mover's colour"""

@@ -1,0 +1,99 @@
+"""Moves as text: a game's standard notation, and plain action numbers for every game.
+
+| game | a move | special |
+|---|---|---|
+| Go | `D4`: column letter without I, row 1 at the bottom | `pass` |
+| Hex | `d4`: column letter, row 1 at the top | `swap-pieces` |
+| Othello, tic-tac-toe | `d4`, as in Hex | `pass` in Othello |
+| Connect Four | `d`, the column | |
+| chess, Gardner chess | `e2e4`, `e7e8q`: long algebraic, as UCI has it | |
+
+All others have action numbers only. Reading is case-blind; what is written reads back as the same action.
+"""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from muzero_jax.types import EnvState
+
+STANDARD, ACTION = "standard", "action"
+"""Kinds of notation: the game's own, and action numbers."""
+SWAP = "swap-pieces"
+PASS = "pass"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+Write = Callable[[EnvState, int], str]
+"""(state, action) -> text. The state is needed because a promotion looks like a pawn's move."""
+Read = Callable[[EnvState, str], int]
+"""(state, text) -> action; ValueError if it is no move on any board of the game."""
+
+
+class Notation(NamedTuple):
+    """How moves of one game are written on one board."""
+
+    write: Write
+    read: Read
+    columns: list[str]  # labels of the board's columns, from the left
+    rows: list[str]  # labels of its rows, from the top
+    read_sgf: Callable[[str], int] | None = None  # text -> action, where SGF files write moves in another way
+    swap: int | None = None  # the action that exchanges the sides, in a game that has one
+
+
+MakeNotation = Callable[[tuple[int, int], int], Notation]
+"""(board shape, number of actions) -> the notation of that board."""
+
+
+def action_numbers(shape: tuple[int, int], num_actions: int) -> Notation:
+    """pgx's own numbers as moves; columns from a on, row 1 at the top."""
+    return Notation(*numbers(num_actions), *_labels(shape))
+
+
+def coordinates(*others: str, letters: str = LETTERS, upward: bool = False) -> MakeNotation:
+    """For games whose actions are the cells and then `others`; `upward` puts row 1 at the bottom."""
+
+    def make(shape: tuple[int, int], num_actions: int) -> Notation:
+        columns, rows = _labels(shape, letters, upward)
+        names = [column + row for row in rows for column in columns] + list(others)
+        return Notation(*words(names), columns, rows, swap=num_actions - 1 if SWAP in others else None)
+
+    return make
+
+
+def columns_alone(shape: tuple[int, int], num_actions: int) -> Notation:
+    """For games whose actions are the columns."""
+    del num_actions
+    columns, rows = _labels(shape)
+    return Notation(*words(columns), columns, rows)
+
+
+def words(names: list[str]) -> tuple[Write, Read]:
+    """One word an action."""
+    actions = {word.lower(): action for action, word in enumerate(names)}
+    if SWAP in actions:
+        actions["swap"] = actions[SWAP]
+
+    def read(state: EnvState, text: str) -> int:
+        del state
+        if text.lower() not in actions:
+            raise ValueError("invalid coordinate")
+        return actions[text.lower()]
+
+    return lambda state, action: names[action], read
+
+
+def numbers(num_actions: int) -> tuple[Write, Read]:
+    """The action's number."""
+
+    def read(state: EnvState, text: str) -> int:
+        del state
+        if not re.fullmatch("[0-9]{1,6}", text) or int(text) >= num_actions:
+            raise ValueError(f"invalid action: not a number from 0 to {num_actions - 1}")
+        return int(text)
+
+    return lambda state, action: str(action), read
+
+
+def _labels(shape: tuple[int, int], letters: str = LETTERS, upward: bool = False) -> tuple[list[str], list[str]]:
+    downward = [str(row + 1) for row in range(shape[0])]
+    return list(letters[: shape[1]]), downward[::-1] if upward else downward

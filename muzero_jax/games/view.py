@@ -1,0 +1,80 @@
+"""What a person sees of a state: pieces on squares, from the first mover's side, whoever is to move.
+
+pgx keeps most boards from the mover's view and each game in fields of its own; a game's `View` reads them back into one
+picture. Row 0 is the top row as people draw it: row 8 of chess, row 9 of Go, row 1 of Hex and Othello.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from muzero_jax.types import EnvState
+
+EMPTY = "."
+FIRST, SECOND = "X", "O"
+"""The stones of the first mover and of the other; games with pieces show letters, the first mover's in capitals."""
+
+Squares = list[list[str]]
+"""Rows of `X`, `O`, piece letters and `.`, the top row first."""
+
+
+class Page(NamedTuple):
+    """How the page in the browser shows a game."""
+
+    board: str  # one of the kinds of board in `play/web/board.js`
+    names: tuple[str, str] = ("black", "white")  # of the first mover and the other
+
+
+def observed_planes(state: EnvState) -> Squares:
+    """A plain picture of any board: each cell shows the number of the first plane that is set there."""
+    observation = np.atleast_2d(state.observation)
+    planes = observation.reshape(*observation.shape[:2], -1) != 0
+    return [[str(cell.argmax()) if cell.any() else EMPTY for cell in row] for row in planes]
+
+
+class View(NamedTuple):
+    """How a state of one game is drawn."""
+
+    squares: Callable[[EnvState], Squares] = observed_planes
+    hands: Callable[[EnvState], tuple[str, str]] = lambda state: (
+        "",
+        "",
+    )  # pieces to drop of both
+    colours: tuple[str, str] = ("black", "white")  # what people call the first mover and the other
+    marks_last: bool = False  # whether an action is a cell, so that the last one played can be marked
+    leans: bool = False  # whether each row lies half a cell to the right of the one above
+    page: Page | None = None  # None: the browser has no board for this game
+
+
+def stones(signs: Int[np.ndarray, "H W"]) -> Squares:
+    """+1 is the first mover's stone, -1 the other's."""
+    return [[(EMPTY, FIRST, SECOND)[sign] for sign in row] for row in signs.tolist()]
+
+
+def numbered_stones(height: int, width: int) -> Callable[[EnvState], Squares]:
+    """Reads boards that hold -1 for empty, else the colour."""
+
+    def read(state: EnvState) -> Squares:
+        colours = np.asarray(state._x.board).reshape(height, width)
+        return stones(np.where(colours < 0, 0, 1 - 2 * colours))
+
+    return read
+
+
+def signed_stones(mover: Callable[[EnvState], int]) -> Callable[[EnvState], Squares]:
+    """Reads square boards that hold positive numbers for the colour that `mover` names (0 is the first mover)."""
+
+    def read(state: EnvState) -> Squares:
+        board = np.sign(np.asarray(state._x.board)).astype(int)
+        size = int(len(board) ** 0.5)
+        return stones(board.reshape(size, size) * (1 - 2 * mover(state)))
+
+    return read
+
+
+def stone_difference(squares: Squares) -> int:
+    """Stones of the first mover minus the other's."""
+    cells = [cell for row in squares for cell in row]
+    return cells.count(FIRST) - cells.count(SECOND)

@@ -1,0 +1,114 @@
+"""A game needs no more than rules: everything else has a default that works."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.games import catalogue
+from muzero_jax.games.environment import environment_of
+from muzero_jax.games.game import Game
+from muzero_jax.games.notation import ACTION
+from muzero_jax.play import drawing
+from muzero_jax.play.position import BLACK, WHITE, IllegalMove, Position
+from muzero_jax.play.web_session import WebGame
+from tests.reference.play import fake_thinker
+
+
+class RowState(NamedTuple):
+    """Two players fill a row of three cells, each from the left or from the right; who fills it up wins."""
+
+    current_player: Any
+    observation: Any  # [1, 3, 2] bool, what the mover filled and what the other did
+    rewards: Any
+    terminated: Any
+    legal_action_mask: Any
+
+    def replace(self, **fields):
+        return self._replace(**fields)
+
+
+class RowRules:
+    """Action 0 fills the leftmost free cell, action 1 the rightmost."""
+
+    num_players = 2
+
+    def init(self, key):
+        del key
+        nothing = jnp.zeros((1, 3, 2), bool)
+        return RowState(jnp.int32(0), nothing, jnp.zeros(2), jnp.bool_(False), jnp.ones(2, bool))
+
+    def step(self, state, action):
+        free = ~state.observation.any(axis=-1)[0]
+        cell = jnp.where(action == 0, jnp.argmax(free), 2 - jnp.argmax(free[::-1]))
+        observation = state.observation.at[0, cell, 0].set(True)[..., ::-1]
+        won = free.sum() == 1
+        rewards = jnp.where(won, jnp.where(jnp.arange(2) == state.current_player, 1.0, -1.0), 0.0)
+        return RowState(1 - state.current_player, observation, rewards, won, jnp.ones(2, bool))
+
+
+ROW = Game("row", "Row", rules=lambda board_size: RowRules())
+
+
+@pytest.fixture(scope="module")
+def environment():
+    return environment_of(ROW)
+
+
+def test_a_game_of_rules_alone_has_an_environment_with_no_symmetry_but_the_identity(environment):
+    assert (environment.name, environment.num_actions, environment.board.shape) == ("row", 2, (1, 3))
+    assert environment.board.action_location.tolist() == [0, 1]
+    assert environment.board.symmetries.action_permutation.tolist() == [[0, 1]]
+    assert environment.board.symmetries.observation_permutation.tolist() == [[0, 1, 2, 3, 4, 5]]
+    assert not environment.board.symmetries.observation_flip.any()
+
+
+@pytest.mark.parametrize("game", [ROW, None], ids=["its record", "no record"])
+def test_it_is_played_by_action_numbers_on_a_plain_board(environment, game):
+    position, moves = Position(environment, game), catalogue.make_notation(environment, game=game)
+    position.play(moves.read(position.state, "1"))
+    assert moves.write(position.state, 1) == "1"
+    assert drawing.plain(drawing.draw(position, moves)) == "  a b c\n1 . . 1"  # plane 1: filled by who is not to move
+    with pytest.raises(ValueError, match="not a number from 0 to 1"):
+        moves.read(position.state, "a1")
+    with pytest.raises(IllegalMove, match="the other side is to move"):
+        position.play(0, BLACK)
+    with pytest.raises(ValueError, match="cannot score"):
+        position.score()
+    position.play(0)
+    position.play(0)
+    assert (position.is_over, position.winner, position.score()) == (True, BLACK, "B+")
+    with pytest.raises(IllegalMove, match="the game is over"):
+        position.play(0, WHITE)
+
+
+def test_it_has_no_page_in_the_browser_and_no_choice_of_size(environment):
+    with pytest.raises(ValueError, match="no board for row in the browser"):
+        WebGame(Position(environment, ROW), fake_thinker(favourite=0), catalogue.make_notation(environment, game=ROW))
+    with pytest.raises(ValueError, match="Only hex has a choice of board size; leave the board size out for row"):
+        environment_of(ROW, board_size=4)
+
+
+@pytest.mark.parametrize(("name", "size"), [("row", None), ("hex", 6), ("hex", None), ("go_9x9", None)])
+def test_a_game_or_board_without_an_oracle_is_refused_with_those_that_have_one(name, size):
+    message = "has no oracle: exact play is known for tic_tac_toe, connect_four and hex up to 5x5; measure this run"
+    with pytest.raises(ValueError, match=message):
+        catalogue.make_oracle(name, size)
+
+
+def test_oracles_are_of_the_board_that_was_asked_for():
+    assert catalogue.make_oracle("hex", 3).action_values(np.zeros((3, 3, 4), bool)) == dict.fromkeys(range(9), -1)
+    assert catalogue.make_oracle("tic_tac_toe", None).is_small
+    assert catalogue.make_oracle("connect_four", None).min_plies > 0
+
+
+def test_action_numbers_replace_a_games_moves_and_nothing_else_of_its_notation():
+    shape, num_actions = (3, 3), 10
+    standard = catalogue.find("hex").notation(shape, num_actions)
+    environment = environment_of(catalogue.find("hex"), board_size=3)
+    numbers = catalogue.make_notation(environment, ACTION)
+    state = environment.init(jax.random.key(0))
+    assert (standard.write(state, 9), numbers.write(state, 9)) == ("swap-pieces", "9")
+    assert numbers[2:] == standard[2:] == (["a", "b", "c"], ["1", "2", "3"], None, 9)
