@@ -1,7 +1,7 @@
 """What belongs to one call of `train.py` and not to the run: where it lies, whether to go on, and on which devices.
 
-Nothing here changes what a run learns on a given number of devices, so none of it is stored. The flags of a session
-that another call should repeat are told when it is interrupted.
+Nothing here changes what a run learns, but for the last bits that depend on devices, so none of it is stored. An
+interrupted session says with which flags the next one goes on as it did.
 """
 
 import shlex
@@ -42,7 +42,7 @@ class Session:
     """folder for XLA's persistent compilation cache (opt-in)"""
 
 
-REPEATED = ("device", "devices", "checkpoint_minutes", "tensorboard", "wandb", "compilation_cache")
+_REPEATED = ("device", "devices", "checkpoint_minutes", "tensorboard", "wandb", "compilation_cache")
 
 
 def validate(session: Session) -> Session:
@@ -57,14 +57,11 @@ def validate(session: Session) -> Session:
 
 def flags_to_resume(session: Session) -> str:
     """The flags with which the next session goes on as this one did; defaults are left out."""
-    values = {name.replace("_", "-"): getattr(session, name) for name in REPEATED if _is_given(session, name)}
-    switches = {True: "--{}", False: "--no-{}"}
-    flags = [
-        switches[value].format(name) if isinstance(value, bool) else f"--{name} {shlex.quote(str(value))}"
-        for name, value in values.items()
-    ]
-    return " ".join(["--resume", *flags])
+    given = {name: getattr(session, name) for name in _REPEATED if getattr(session, name) != getattr(Session(), name)}
+    return " ".join(["--resume", *(_flag(name.replace("_", "-"), value) for name, value in given.items())])
 
 
-def _is_given(session: Session, name: str) -> bool:
-    return getattr(session, name) != getattr(Session(), name)
+def _flag(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return f"--{name}" if value else f"--no-{name}"
+    return f"--{name} {shlex.quote(str(value))}"

@@ -86,10 +86,9 @@ def find_default(env: str, board_size: int | None, seed: int) -> Path:
 
 
 def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> None:
-    """Raises ValueError if a session cannot have the folder, which is neither made nor touched.
+    """Raises ValueError unless a session can have the folder, which is neither made nor touched.
 
-    It may not hold a run, unless that is to be gone on with or overwritten, nor anything else. There must be a run to
-    resume.
+    A new run needs a folder that is absent or empty; `resume` and `overwrite` allow one that holds a run.
     """
     is_run = holds_run(run_dir)
     if resume and not is_run:
@@ -103,7 +102,7 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> No
 
 
 def prepare(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> Path:
-    """As `check`, and the folder is made if need be; returns it."""
+    """Makes the folder if need be and returns it; raises ValueError as `check` does, or if it cannot be made."""
     check(run_dir, resume=resume, overwrite=overwrite)
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
