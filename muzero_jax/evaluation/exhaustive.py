@@ -4,7 +4,6 @@ For a game small enough this is proof, not a sample: if the walk finds no loss, 
 Positions are visited ply by ply in batches of one compiled size; one reached along several paths counts once.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -12,10 +11,6 @@ import numpy as np
 
 from muzero_jax.evaluation.batches import in_batches
 from muzero_jax.types import Environment, EnvState, Params, Player
-
-Rows = list[np.ndarray]
-"""The leaves of a batch of environment states, on the host."""
-
 
 MOST_POSITIONS = 500_000
 """Of one ply. Tic-tac-toe and Hex 3x3 stay far below; anything larger would take hours or all memory."""
@@ -43,28 +38,26 @@ def walk(
     """
     start = environment.init(jax.random.key(0))
     players_id = int(start.current_player) if moves_first else 1 - int(start.current_player)
-    leaves, structure = jax.tree.flatten(start)
-    call = _batched_calls(environment, player, params, structure, batch_size)
+    act = jax.jit(lambda states: player.act(params, jax.random.key(0), states))
+    move = jax.jit(jax.vmap(environment.move))
 
     results = {1: 0, 0: 0, -1: 0}
     positions = 0
-    level: Rows = [np.asarray(leaf)[None] for leaf in leaves]
-    while level[0].shape[0]:
-        if level[0].shape[0] > MOST_POSITIONS:
+    states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], start)
+    while states.terminated.size:
+        if states.terminated.size > MOST_POSITIONS:
             raise ValueError(f"{environment.name} has too many positions to try them all; play a match instead")
-        states = jax.tree.unflatten(structure, level)
-        is_players = np.asarray(states.current_player) == players_id
-        actions = call.act(level)
-        chosen = np.eye(environment.num_actions, dtype=bool)[actions]
+        is_players = states.current_player == players_id
+        chosen = np.eye(environment.num_actions, dtype=bool)[in_batches(act, batch_size, states)]
         expanded = np.where(is_players[:, None], chosen, states.legal_action_mask)
         if not np.all(states.legal_action_mask[expanded & is_players[:, None]]):
             raise ValueError(f"{player.name} chose an illegal move")
         positions += int(is_players.sum())
         row, action = np.nonzero(expanded)
-        level, reward, terminated = call.move([leaf[row] for leaf in level], action.astype(np.int32))
-        for outcome in np.where(is_players[row], reward, -reward)[terminated]:
+        after, reward, *_ = in_batches(move, batch_size, _take(states, row), action.astype(np.int32))
+        for outcome in np.where(is_players[row], reward, -reward)[after.terminated]:
             results[int(np.sign(outcome))] += 1
-        level = _distinct([leaf[~terminated] for leaf in level], structure)
+        states = _distinct(_take(after, ~after.terminated))
     return WalkResult(results[1], results[0], results[-1], positions)
 
 
@@ -85,30 +78,13 @@ def examine(environment: Environment, player: Player, params: Params) -> dict[st
     }
 
 
-class _Calls(NamedTuple):
-    act: Callable[[Rows], np.ndarray]
-    move: Callable[[Rows, np.ndarray], tuple[Rows, np.ndarray, np.ndarray]]
+def _take(states: EnvState, rows: np.ndarray) -> EnvState:
+    return jax.tree.map(lambda leaf: leaf[rows], states)
 
 
-def _batched_calls(environment: Environment, player: Player, params: Params, structure: Any, batch_size: int) -> _Calls:
-    """`act` and `move` over any number of rows, through one compiled batch size."""
-
-    def move(states: EnvState, action):
-        moved = jax.vmap(environment.move)(states, action)
-        return jax.tree.leaves(moved.state), moved.reward, moved.state.terminated
-
-    compiled_move = jax.jit(lambda rows, action: move(jax.tree.unflatten(structure, rows), action))
-    compiled_act = jax.jit(lambda rows: player.act(params, jax.random.key(0), jax.tree.unflatten(structure, rows)))
-    return _Calls(
-        act=lambda rows: in_batches(compiled_act, batch_size, rows),
-        move=lambda rows, action: in_batches(compiled_move, batch_size, rows, action),
-    )
-
-
-def _distinct(rows: Rows, structure: Any) -> Rows:
+def _distinct(states: EnvState) -> EnvState:
     """Drops rows that look the same to their mover (at equal ply, equal observations are equal positions)."""
-    observation = np.asarray(jax.tree.unflatten(structure, rows).observation)
-    if not observation.shape[0]:
-        return rows
-    _, first = np.unique(observation.reshape(observation.shape[0], -1), axis=0, return_index=True)
-    return [leaf[first] for leaf in rows]
+    if not states.terminated.size:
+        return states
+    observation = states.observation.reshape(states.terminated.size, -1)
+    return _take(states, np.unique(observation, axis=0, return_index=True)[1])

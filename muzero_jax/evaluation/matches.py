@@ -27,10 +27,6 @@ class MatchResult(NamedTuple):
     illegal_actions_b: Array  # [2, P] int32
 
 
-Match = Callable[[Params, Params, Array], MatchResult]
-"""(params of A, params of B, key) -> MatchResult."""
-
-
 class Games(NamedTuple):
     """A match in progress: both seatings of P openings. Of one seating, leaves lack the first axis."""
 
@@ -41,37 +37,23 @@ class Games(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """A match that can be played some moves at a time."""
+    """A match that is played some moves at a time, until every game has terminated."""
 
     begin: Callable[[Array], Games]  # from a key
     advance: Callable[[Params, Params, Array, Games, int], Games]  # by at most so many moves; the key is the same
 
 
-def play_match(
-    environment: Environment, player_a: Player, player_b: Player, *, num_games: int, opening_plies: int
-) -> Match:
-    """A function that plays `num_games` games: num_games / 2 openings of `opening_plies` uniformly random legal moves.
-
-    The first seat is the side that made the opening's first move. Games are batched on axis 0 and nothing is global, so
-    the match may run under `shard_map` with a key and a share of the games for each device.
-
-    Raises:
-        ValueError: an odd number of games or none, a negative opening, or a game that is not for two players.
-    """
-    begin, advance = match_in_pieces(environment, player_a, player_b, num_games=num_games, opening_plies=opening_plies)
-
-    def match(params_a: Params, params_b: Params, key: Array) -> MatchResult:
-        return advance(params_a, params_b, key, begin(key), jnp.iinfo(jnp.int32).max).result
-
-    return match
-
-
 def match_in_pieces(
     environment: Environment, player_a: Player, player_b: Player, *, num_games: int, opening_plies: int
 ) -> Pieces:
-    """The same match for a caller who calls `advance` until every game has terminated.
+    """A match of `num_games` games: num_games / 2 openings of `opening_plies` uniformly random legal moves.
 
-    On a CPU whole matches of a large network are better played so: what XLA's library leaves waits until a call ends.
+    The first seat is the side that made the opening's first move. Games are batched on axis 0 and nothing is global, so
+    the match may run under `shard_map` with a key and a share of the games for each device. It comes in pieces, because
+    on a CPU whole matches of a large network are better not one call: what XLA's library leaves waits until it ends.
+
+    Raises:
+        ValueError: an odd number of games or none, a negative opening, or a game that is not for two players.
     """
     _check_match(environment, num_games, opening_plies)
 

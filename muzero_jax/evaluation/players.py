@@ -28,8 +28,8 @@ from muzero_jax.types import Params, Player, SearchFn
 
 SPECS = (
     "random, greedy (the policy head), mcts:N (rollout MCTS, N simulations), rules:N (search with the true rules), "
-    "RUN, RUN@N, RUN:rules@N or RUN:greedy, where RUN is a run directory, a version of one (RUN/versions/1200) or "
-    "all of them (RUN/versions)"
+    "RUN, RUN@N, RUN:rules@N or RUN:greedy, where RUN is a run directory, a version of one (RUN/versions/1200) or all "
+    "of them (RUN/versions)"
 )
 MakeParts = Callable[[Config], Parts]
 """What builds a run's game and network; pass your own where yours are not the configured ones."""

@@ -5,6 +5,7 @@ breadth, the second what the player meets once it is any good. A game gives one 
 positions that look the same to their mover count once, so that intervals over positions mean what they say.
 """
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -20,6 +21,8 @@ RANDOM_SHARE = 0.25
 """Of the moves in a player's own games: without them all games of a deterministic player are the same."""
 GAMES_PER_POSITION = 2
 """Some games end before they may be asked about, and some positions come up twice."""
+MOST_PLIES = 64
+"""Of a game without a board; on one, a stone a cell."""
 BATCH_SIZE = 256
 """Positions a compiled call of `enumerate_all`; changes speed only."""
 
@@ -68,7 +71,6 @@ def enumerate_all(environment: Environment) -> Positions:
 def _play(environment: Environment, player: Player, params: Params, key: Array, random_share: np.ndarray) -> EnvState:
     """The states [plies, games, ...] of games in which the given shares of the moves are random; ended games stay."""
     num_games = len(random_share)
-    height, width = environment.board.shape
     start_key, play_key = jax.random.split(key)
 
     def one_move(states, move_key):
@@ -82,7 +84,8 @@ def _play(environment: Environment, player: Player, params: Params, key: Array, 
     def play(start_keys, move_keys):
         return lax.scan(one_move, jax.vmap(environment.init)(start_keys), move_keys)[1]
 
-    num_plies = height * width + 1  # a stone a cell, and Hex's swap
+    # A stone a cell, and Hex's swap.
+    num_plies = MOST_PLIES if environment.board is None else math.prod(environment.board.shape) + 1
     return jax.device_get(play(jax.random.split(start_key, num_games), jax.random.split(play_key, num_plies)))
 
 

@@ -40,7 +40,8 @@ def find_or_plain(name: str) -> Game:
 def make_notation(environment: Environment, kind: str = STANDARD, game: Game | None = None) -> Notation:
     """How moves of an environment are written; `kind` is STANDARD or ACTION."""
     game = game or find_or_plain(environment.name)
-    notation = game.notation(environment.board.shape, environment.num_actions)
+    shape = (0, 0) if environment.board is None else environment.board.shape
+    notation = game.notation(shape, environment.num_actions)
     if kind == ACTION:
         write, read = numbers(environment.num_actions)
         return notation._replace(write=write, read=read)

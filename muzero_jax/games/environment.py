@@ -56,7 +56,8 @@ def make_move(play: Callable[..., EnvState], *, gamma: float) -> Callable[..., S
         new = play(state, action, key)
         signed_gamma = jnp.where(new.current_player == state.current_player, gamma, -gamma)
         discount = jnp.where(new.terminated, 0.0, signed_gamma).astype(jnp.float32)
-        return Step(new, new.rewards[state.current_player], discount, new.terminated | new.truncated)
+        is_last = jnp.logical_or(new.terminated, new.truncated)
+        return Step(new, new.rewards[state.current_player], discount, is_last)
 
     return move
 

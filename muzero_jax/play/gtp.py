@@ -90,7 +90,7 @@ class GtpSession:
 
     def _boardsize(self, arguments: list[str]) -> str:
         """`boardsize columns [rows]`; it starts a new game, for HexGui sends no `clear_board` when it connects."""
-        height, width = self.position.environment.board.shape
+        height, width = len(self.moves.rows), len(self.moves.columns)
         try:
             size = [int(text) for text in arguments if len(text) < 9]
         except ValueError:

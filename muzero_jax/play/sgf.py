@@ -35,7 +35,7 @@ def load(path: Path, position: Position, notation: Notation, before_move: int | 
     if len(data) > MOST_BYTES:
         raise ValueError("cannot load file: it is too large")
     size, moves = read(data.decode("utf-8", errors="replace"))
-    width = position.environment.board.shape[1]
+    width = len(notation.columns)
     if size is not None and size != width:
         raise ValueError(f"cannot load file: its board has size {size}, not {width}")
     try:

@@ -23,9 +23,11 @@ FIXED = Player("takes params + 1 stones", lambda params, key, states: jnp.full(s
 
 
 def jit_match(environment, player_a, player_b, num_games, opening_plies):
-    return jax.jit(
-        matches.play_match(environment, player_a, player_b, num_games=num_games, opening_plies=opening_plies)
+    """(params of A, params of B, key) -> MatchResult, in one piece."""
+    begin, advance = matches.match_in_pieces(
+        environment, player_a, player_b, num_games=num_games, opening_plies=opening_plies
     )
+    return jax.jit(lambda params_a, params_b, key: advance(params_a, params_b, key, begin(key), 1000).result)
 
 
 @pytest.fixture(scope="module")
@@ -142,11 +144,11 @@ def test_matches_that_cannot_be_fair_or_played_are_refused():
     player = opponents.random_player(NIM)
     for num_games in (0, 3):
         with pytest.raises(ValueError, match="must be even"):
-            matches.play_match(NIM, player, player, num_games=num_games, opening_plies=0)
+            matches.match_in_pieces(NIM, player, player, num_games=num_games, opening_plies=0)
     with pytest.raises(ValueError, match="0 or more plies"):
-        matches.play_match(NIM, player, player, num_games=2, opening_plies=-1)
+        matches.match_in_pieces(NIM, player, player, num_games=2, opening_plies=-1)
     with pytest.raises(ValueError, match="two players"):
-        matches.play_match(NIM._replace(num_players=1), player, player, num_games=2, opening_plies=0)
+        matches.match_in_pieces(NIM._replace(num_players=1), player, player, num_games=2, opening_plies=0)
 
 
 # --- summaries --------------------------------------------------------------------------------------------------
