@@ -28,9 +28,10 @@ from muzero_jax.arithmetic import devices
 from muzero_jax.evaluation.batches import in_batches
 from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games import hex_solver
-from muzero_jax.games.environment import make_environment, transform_observation
+from muzero_jax.games.environment import make_environment
 from muzero_jax.games.hex_rules import MIN_SIZE
 from muzero_jax.games.oracle import Oracle, solve
+from muzero_jax.learning.symmetries import transform_observation
 from muzero_jax.types import Environment, EnvState
 
 BATCH = 512
