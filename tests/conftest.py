@@ -1,6 +1,8 @@
 """What every test runs under: two CPU devices, and shapes checked on every call of an annotated function."""
 
 import os
+import resource
+import time
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -25,6 +27,25 @@ def _checked_modules() -> list[str]:
 
 
 install_import_hook(_checked_modules(), "beartype.beartype")
+
+
+MOST_SECONDS = 10
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """A test that keeps the machine busy for longer must be marked `slow`; shared fixtures and waiting don't count."""
+    wall, busy = time.perf_counter(), _busy_seconds()
+    result = yield
+    seconds = min(time.perf_counter() - wall, _busy_seconds() - busy)
+    if seconds > MOST_SECONDS and not item.get_closest_marker("slow"):
+        pytest.fail(f"took {seconds:.0f} s: make it faster, or mark it slow")
+    return result
+
+
+def _busy_seconds() -> float:
+    """Processor time of this process, and of those that it has waited for."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +13,7 @@ from muzero_jax import building, training
 from muzero_jax.arithmetic import devices
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play
+from muzero_jax.run import program
 from muzero_jax.run.program import init, make_chunk, make_init
 from muzero_jax.types import Batch
 from tests.reference import gamble, tiny_run
@@ -186,20 +188,33 @@ def test_self_play_can_search_with_the_true_rules(params):
 # --- a game of one's own ----------------------------------------------------------------------------------------------
 
 
-def test_a_game_for_one_with_chance_and_a_time_limit_trains():
-    """No board, no pgx state: what an iteration needs is what an `Environment` says."""
-    parts = building.make_parts(CONFIG, environment=gamble.GAMBLE)
-    chunk = make_chunk(parts, tiny_run.mesh(), num_iterations=4)
-    state, metrics = chunk(make_init(parts, 0, tiny_run.mesh())())
+@pytest.fixture(scope="module")
+def gambled():
+    """Two chunks of a game without a board or a pgx state: what an iteration needs is what an `Environment` says."""
+    quick = changed("search", num_simulations=2, max_num_considered_actions=2)
+    quick = replace(quick, targets=replace(quick.targets, unroll_steps=1, td_steps=2))
+    parts, mesh = building.make_parts(quick, environment=gamble.GAMBLE), devices.make_mesh(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program, "train_iteration", chex.assert_max_traces(training.train_iteration, n=1))
+        chunk = make_chunk(parts, mesh, num_iterations=2)
+        state, _ = chunk(make_init(parts, 0, mesh)())
+        return chunk(state)  # neither a second call nor a second iteration traces anew
+
+
+def test_a_game_for_one_trains(gambled):
+    _, metrics = gambled
     assert np.isfinite(metrics["train/loss"]).all() and metrics["train/loss"][-1] > 0
-    played = on_host(state.replay.transitions)
-    frames = slice(0, int(state.replay.num_stored))
-    is_last, discount = played.is_last[frames], played.discount[frames]
-    assert (is_last & (discount == 0)).any() and (is_last & (discount != 0)).any()  # both kinds of end
-    bets = played.action[frames] == gamble.BET
-    assert set(np.unique(played.reward[frames][bets])) == {0.0, 1.0} and not played.reward[frames][~bets].any()
+
+
+def test_chance_is_drawn_and_both_kinds_of_end_are_told_apart(gambled):
+    state, _ = gambled
+    played = jax.tree.map(lambda x: x[: int(state.replay.num_stored)], on_host(state.replay.transitions))
+    by_the_rules, by_time = played.is_last & (played.discount == 0), played.is_last & (played.discount != 0)
+    assert by_the_rules.any() and by_time.any()
+    bets = played.action == gamble.BET
+    assert set(np.unique(played.reward[bets])) == {0.0, 1.0} and not played.reward[~bets].any()
     for game in range(8):  # an episode lasts five moves at most, and the next begins anew
-        ends = np.flatnonzero(is_last[:, game])
+        ends = np.flatnonzero(played.is_last[:, game])
         assert np.diff(ends, prepend=-1).max() <= gamble.TIME_LIMIT
 
 

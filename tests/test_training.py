@@ -50,7 +50,7 @@ def test_one_compiled_program_serves_every_chunk(run):
 def test_the_program_never_calls_the_host():
     """The run above also ran under a transfer guard; this reads the program itself, loops and branches included."""
     names = primitives(tiny_run.traced().jaxpr.jaxpr)
-    assert {"scan", "while", "cond", "psum"} & names and "shard_map" in names
+    assert {"scan", "while", "cond", "shard_map"} <= names and any(name.startswith("psum") for name in names)
     assert {name for name in names if "callback" in name or name in ("infeed", "outfeed", "device_put_host")} == set()
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import optax
@@ -92,6 +93,7 @@ def update(
         scaled loss takes them all: whether a gradient overflows is asked of the whole batch's.
       axis_name: of the devices that share the batch, if several do.
     """
+    chex.assert_equal_shape_prefix(jax.tree.leaves(batch), 1)
     if isinstance(learner.optimiser_state, ScaledState):
         step = _scaled_step
     else:

@@ -8,6 +8,7 @@ Observations of bools and legal moves lie in the ring as bits (`pack`): a byte e
 
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
@@ -50,8 +51,9 @@ def unpack(stored: Transition, observation_shape: tuple[int, ...]) -> Transition
 @jax.named_scope("replay")
 def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
     """Writes a rollout (leaves [T, B, ...]) over the oldest frames; C is a multiple of T, the same in every call."""
-    replay_length = replay.transitions.action.shape[0]
+    replay_length, num_envs = replay.transitions.action.shape
     rollout_length = trajectory.action.shape[0]
+    chex.assert_tree_shape_prefix(trajectory, (rollout_length, num_envs))
     if replay_length % rollout_length:
         raise ValueError(f"replay length {replay_length} is not a multiple of the rollout length {rollout_length}")
     transitions = jax.tree.map(

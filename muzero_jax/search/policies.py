@@ -9,6 +9,7 @@ the noise at the root is drawn otherwise (`dirichlet`).
 import math
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,6 +46,7 @@ def gumbel_search(
     table = considered_visits(most_considered, num_simulations)
 
     def search(params: Params, key: Array, position: Position) -> SearchOutput:
+        chex.assert_equal_shape_prefix(jax.tree.leaves(position), 1)
         legal_action_mask = position.legal_action_mask
         expand_key, gumbel_key = jax.random.split(key)
         root = simulator.root(params, position)
@@ -96,6 +98,7 @@ def puct_search(
     score = partial(puct_scores, pb_c_init=pb_c_init, pb_c_base=pb_c_base)
 
     def search(params: Params, key: Array, position: Position) -> SearchOutput:
+        chex.assert_equal_shape_prefix(jax.tree.leaves(position), 1)
         legal_action_mask = position.legal_action_mask
         action_key, dirichlet_key, expand_key = jax.random.split(key, 3)
         root = simulator.root(params, position)
