@@ -98,6 +98,15 @@ def test_an_agents_search_plays_legal_moves(true_rules):
     np.testing.assert_array_equal(jax.jit(player.act)(params, jax.random.key(0), states), [8, 8])
 
 
+def test_an_agent_plays_without_noise():
+    """Row 17 of the pitfalls: on an empty board, where noise would choose, eight keys find one move."""
+    states = jax.vmap(HOST.parts.environment.init)(jax.random.split(jax.random.key(0), 2))
+    act = jax.jit(HOST.player(4).act)
+    params = tiny_run.make_init()().learner.params
+    answers = {tuple(act(params, jax.random.key(seed), states).tolist()) for seed in range(8)}
+    assert len(answers) == 1
+
+
 # --- trained runs -----------------------------------------------------------------------------------------------------
 
 
