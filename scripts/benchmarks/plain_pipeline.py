@@ -5,7 +5,6 @@ PyTorch), the search is PUCT by the same rules as ours, visit for visit, and mov
 """
 
 import math
-import sys
 from typing import Any
 
 import jax
@@ -14,7 +13,6 @@ import numpy as np
 from muzero_jax.storage.config import Config, SearchConfig
 from muzero_jax.training import Parts
 from muzero_jax.types import Params
-from scripts.benchmarks.measuring import Variant
 
 
 class Node:
@@ -31,8 +29,7 @@ class PlainGame:
 
     def __init__(self, config: Config, parts: Parts, params: Params):
         self.config, self.parts, self.params = config, parts, params
-        self.random = np.random.default_rng(0)
-        self.key = jax.random.key(0)
+        self.random, self.key = np.random.default_rng(0), jax.random.key(0)
         self.root_inference = jax.jit(self._root_inference)
         self.recurrent_inference = jax.jit(self._recurrent_inference)
         self.init, self.step = jax.jit(parts.environment.init), jax.jit(parts.environment.step)
@@ -89,11 +86,7 @@ class PlainGame:
     def simulate(self, root: Node, legal: list[int]) -> None:
         """Walks down to an edge without a node, adds the node, and takes its value back up the path."""
         path, actions = [root], legal
-        while True:
-            action = self.select(path[-1], actions)
-            child = path[-1].children.get(action)
-            if child is None:
-                break
+        while (child := path[-1].children.get(action := self.select(path[-1], actions))) is not None:
             path.append(child)
             actions = range(len(child.prior))
         leaf = self.expand(path[-1], action)
@@ -112,10 +105,10 @@ class PlainGame:
 
     def select(self, node: Node, actions: Any) -> int:
         """The action of the highest PUCT score (MuZero, appendix B); Q is scaled to [0, 1] among the siblings."""
-        q = {action: self.q(child) for action, child in node.children.items()}
-        low, high = min(node.value, *q.values(), node.value), max(node.value, *q.values(), node.value)
-        span = max(high - low, 1e-8)
-        exploration = exploration_rate(node.visits, self.config.search)
+        discount = self.parts.environment.discount
+        q = {action: child.reward + discount * child.value for action, child in node.children.items()}
+        low, high = min([node.value, *q.values()]), max([node.value, *q.values()])
+        span, exploration = max(high - low, 1e-8), exploration_rate(node.visits, self.config.search)
         best, best_score = -1, -math.inf
         for action in actions:
             child = node.children.get(action)
@@ -124,9 +117,6 @@ class PlainGame:
             if score > best_score:
                 best, best_score = action, score
         return best
-
-    def q(self, child: Node) -> float:
-        return child.reward + self.parts.environment.discount * child.value
 
 
 def exploration_rate(visits: int, search: SearchConfig) -> float:
@@ -140,16 +130,3 @@ def visit_counts(root: Node) -> np.ndarray:
     for action, child in root.children.items():
         counts[action] = child.visits
     return counts
-
-
-def self_play(config: Config, parts: Parts, params: Params, moves: int) -> tuple[Variant, PlainGame]:
-    """Moves of one game after another, and the game, whose replay they go to."""
-    game = PlainGame(config, parts, params)
-    return Variant(lambda: [game.move() for _ in range(moves)], float(moves)), game
-
-
-def replay_bytes(replay: list[dict[str, Any]]) -> tuple[float, float]:
-    """Bytes a frame: of the arrays and numbers alone (4 each), and of the Python objects that hold them."""
-    payload = sum(getattr(value, "nbytes", 4) for frame in replay for value in frame.values())
-    objects = sum(sys.getsizeof(frame) + sum(map(sys.getsizeof, frame.values())) for frame in replay)
-    return payload / len(replay), objects / len(replay)
