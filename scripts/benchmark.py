@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices
 from muzero_jax.storage.files import check_writable, write_whole
-from scripts.benchmarks import comparing
+from scripts.benchmarks import cases
 from scripts.measuring import machine, timing
 
 EXIT_REGRESSION = 1
@@ -48,14 +48,14 @@ def read_report(file: Path) -> Record:
         raise ValueError(f"{file} does not exist; write one with --out") from None
     except ValueError as error:
         raise ValueError(f"{file} is not JSON ({error}); write a report with --out") from error
-    if not comparing.is_whole(old):
+    if not cases.is_whole(old):
         raise ValueError(f"{file} is no report of this script, or a damaged one; write one with --out")
     return old
 
 
 def records(suites: tuple[str, ...], quick: bool) -> Iterator[tuple[Record, Callable[[], Record]]]:
     """The outline of each case's record, which has no figures, and what measures the case and makes the record."""
-    from scripts.benchmarks import cases, memory
+    from scripts.benchmarks import memory
     from scripts.benchmarks.suites import SUITES as measured
 
     effort = timing.QUICK if quick else timing.FULL
@@ -69,7 +69,7 @@ def records(suites: tuple[str, ...], quick: bool) -> Iterator[tuple[Record, Call
 def check_common(suites: tuple[str, ...], quick: bool, old: Record, file: Path) -> None:
     """Raises ValueError, before anything is measured, if nothing of the suites can be compared with an older report."""
     outlines = [outline for outline, _ in records(suites, quick)]
-    if not comparing.shared({"machine": {"hardware": devices.describe_device()}, "results": outlines}, old):
+    if not cases.shared({"machine": {"hardware": devices.describe_device()}, "results": outlines}, old):
         asked = " ".join(suites if len(suites) == 1 else ["all"]) + " --quick" * quick
         raise ValueError(
             f"nothing of --suite {asked} can be compared with {file}: it has none of these cases (--quick has some of "
@@ -85,7 +85,7 @@ def measure(suites: tuple[str, ...], quick: bool, out: Path | None, tables: Text
     try:
         for _, measure_case in records(suites, quick):
             results.append(measure_case())
-            print(comparing.table(results[-1]), file=tables, flush=True)
+            print(cases.table(results[-1]), file=tables, flush=True)
             if out:
                 write_whole(out, json.dumps(new, indent=2) + "\n")
     except BaseException:  # Ctrl-C, or a case that failed
@@ -111,7 +111,7 @@ def main(arguments: list[str]) -> int:
         print(json.dumps(new, indent=2))
     if not old:
         return 0
-    compared, slower = comparing.compare(new, old)
+    compared, slower = cases.compare(new, old)
     for sentence in slower:
         print(f"regression: {sentence}", file=sys.stderr)
     if not compared:  # memory, that is, where the system does not tell it

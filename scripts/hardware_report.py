@@ -81,12 +81,13 @@ def write(sections: Sequence[Section], file: Path, end: str) -> None:
 def hardware_section(found: Machine, about: dict[str, Any]) -> Section:
     """The chapter on the machine, as it was before anything was measured."""
     memory, load, cores = devices.available_memory_bytes(), about["load_average"], devices.usable_cores()
+    shown = "unknown" if load is None else f"{load:.1f}"
     rows = {
         "device": about["hardware"],
         "backend": found.device.platform,
         "arithmetic of a run's networks": "{} ({})".format(*precision.resolve("auto")),
         "usable CPU cores": cores,
-        "load average": "unknown" if load is None else f"{load:.1f}",
+        "load average": shown,
         "memory available": devices.format_bytes(memory) if memory else "unknown",
         "system": f"{sys.platform}, Python {about['python']}",
         "versions": ", ".join(f"{name} {version}" for name, version in about["versions"].items()),
@@ -96,7 +97,7 @@ def hardware_section(found: Machine, about: dict[str, Any]) -> Section:
         "command": f"`{about['command']}`",
     }
     warning = (
-        f"Other processes were at work when this began (load average {load}). NumPy and PyTorch, whose threads spin "
+        f"Other processes were at work when this began (load average {shown}). NumPy and PyTorch, whose threads spin "
         "while they wait for each other, can lose far more by that than JAX does: trust comparisons with them only "
         "from a quiet machine."
     )

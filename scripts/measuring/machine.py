@@ -15,7 +15,6 @@ import jax
 from muzero_jax.arithmetic import devices
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-CODE = ("muzero_jax", "experiments", "scripts")
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "mctx", "pgx", "numpy", "scipy")
 Device = Any
 """A `jax.Device`, which pyright takes for a variable."""
@@ -47,19 +46,13 @@ def _without_owner(argument: str) -> str:
 
 
 def commit() -> str | None:
-    """The commit whose code is measured, with "-dirty" if the code was changed since; None outside of our clone."""
-
-    def git(*asked: str) -> subprocess.CompletedProcess:
-        return subprocess.run(["git", *asked], cwd=ROOT, capture_output=True, text=True)
-
-    try:
-        head, above = git("rev-parse", "--short", "HEAD"), git("rev-parse", "--show-prefix").stdout.strip()
-        changed = git("diff", "--quiet", "HEAD", "--", *CODE).returncode
-    except OSError:  # no git
-        return None
-    if head.returncode or above:  # no clone, or a folder of somebody else's
-        return None
-    return head.stdout.strip() + ("-dirty" if changed else "")
+    """The commit whose code is measured, with "-dirty" if the clone was changed since; None outside of our clone."""
+    asked = "git rev-parse --show-prefix && git describe --always --dirty --exclude='*'"
+    done = subprocess.run(asked, shell=True, cwd=ROOT, capture_output=True, text=True)
+    above, _, found = done.stdout.partition("\n")
+    return (
+        found.strip() if done.returncode == 0 and not above else None
+    )  # above: the folder of somebody's that we are in
 
 
 class Machine(NamedTuple):
@@ -68,6 +61,7 @@ class Machine(NamedTuple):
     labels: dict[str, Device]  # JAX's to compare, by the name that tables use; a run uses the first
     devices: Sequence[Device]  # all that a run would use
     torch: Any  # the module, or None
+    torch_device: str = "cpu"  # where PyTorch computes: on the GPU if it sees one and JAX uses one too
 
     @property
     def label(self) -> str:
@@ -84,21 +78,18 @@ class Machine(NamedTuple):
         """Whether there is a device to compare the CPU with."""
         return len(self.labels) > 1
 
-    @property
-    def torch_device(self) -> str:
-        """Where PyTorch computes: on the GPU if it sees one and JAX uses one too, else on the CPU."""
-        return "cuda" if self.has_accelerator and self.torch.cuda.is_available() else "cpu"
-
 
 def find_machine() -> Machine:
     """Looks; raises ValueError in one sentence if JAX was told to leave the CPU out, which comparisons need."""
-    device = jax.devices()[0]
+    device, torch = jax.devices()[0], _find_torch()
     try:
         host = jax.devices("cpu")[0]
     except RuntimeError as error:
         raise ValueError("JAX_PLATFORMS leaves out the CPU, which the report compares with; unset it") from error
-    labels = {"JAX": host} if device.platform == "cpu" else {f"JAX {device.platform.upper()}": device, "JAX CPU": host}
-    return Machine(labels, jax.devices(), _find_torch())
+    if device.platform == "cpu":
+        return Machine({"JAX": host}, jax.devices(), torch)
+    labels = {f"JAX {device.platform.upper()}": device, "JAX CPU": host}
+    return Machine(labels, jax.devices(), torch, "cuda" if torch and torch.cuda.is_available() else "cpu")
 
 
 def _find_torch() -> Any:

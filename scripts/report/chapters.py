@@ -1,7 +1,7 @@
 """All chapters of the report, in the order in which they are measured and told."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from scripts.benchmarks import frames, plain_pipeline, workloads
@@ -13,8 +13,8 @@ from scripts.report.particles import particles_section
 from scripts.report.sizes import Sizes
 
 
-def measure(machine: Machine, plan: Sizes, write: Say, run: Callable = short_run.short_run) -> Iterator[Section]:
-    """Each chapter after the one on the machine, as soon as what it tells is measured; `run` makes the short run."""
+def measure(machine: Machine, plan: Sizes, write: Say) -> Iterator[Section]:
+    """Each chapter after the one on the machine, as soon as what it tells is measured; `write` is told of progress."""
     start = time.perf_counter()
 
     def say(chapter: str) -> Say:
@@ -33,7 +33,7 @@ def measure(machine: Machine, plan: Sizes, write: Say, run: Callable = short_run
     yield networks.crossover_section(machine, matrices, by_name)
     measured = list(programs.measure_programs(plan, len(machine.devices), say("programs")))
     yield programs.throughput_section(measured)
-    trained = run(plan.run, say("short run"))
+    trained = short_run.short_run(plan.run, say("short run"))
     yield short_run.run_section(trained)
     at_work = list(programs.at_work(machine, plan, by_name, measured, trained))
     yield programs.utilisation_section(machine, matrices, precisions[0], at_work)

@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from muzero_jax.arithmetic import bfloat16_products, devices
 from muzero_jax.storage.config import Config
-from muzero_jax.types import Params
+from muzero_jax.types import Model, Params
 from scripts.benchmarks import plain_network
 from scripts.benchmarks.workloads import noisy_params, parts_of
 from scripts.measuring.machine import Machine
@@ -42,8 +42,12 @@ def describe(config: Config) -> str:
 
 
 def inference(config: Config) -> Callable[[Params, Any, Any], Any]:
-    """(params, observation, action) -> both outputs, as one program."""
-    model = parts_of(config).model
+    """`both_inferences` of the config's model."""
+    return both_inferences(parts_of(config).model)
+
+
+def both_inferences(model: Model) -> Callable[[Params, Any, Any], Any]:
+    """(params, observation, action) -> outputs of an initial and a recurrent inference, as one program."""
 
     def infer(params, observation, action):
         root = model.initial_inference(params, observation)

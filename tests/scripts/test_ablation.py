@@ -11,8 +11,9 @@ from muzero_jax import training
 from muzero_jax.arithmetic import precision
 from muzero_jax.storage.config import NetworkConfig
 from scripts import ablation
-from scripts.benchmarks import measuring, ours, plain_pipeline, workloads
-from scripts.benchmarks.measuring import Effort, Variant
+from scripts.benchmarks import frames, ours, plain_pipeline, workloads
+from scripts.measuring import timing
+from scripts.measuring.timing import Variant
 
 NUM_SIMULATIONS = 24
 NETWORK = NetworkConfig(kind="mlp", width=8, num_blocks=0, num_bins=3)
@@ -34,8 +35,9 @@ def params(parts):
 def game(parts, params):
     """A plain game that has made three moves, without noise at the root."""
     quiet = replace(CONFIG, search=replace(CONFIG.search, dirichlet_fraction=0.0))
-    variant, game = plain_pipeline.self_play(quiet, parts, params, moves=3)
-    variant.run()
+    game = plain_pipeline.PlainGame(quiet, parts, params)
+    for _ in range(3):
+        game.move()
     return game
 
 
@@ -90,21 +92,21 @@ def test_the_plain_game_remembers_every_move_as_legal_float32_frames(game):
 
 def test_bytes_of_a_plain_frame_are_those_of_its_arrays_and_four_for_each_number():
     frame = {"observation": np.zeros((3, 3, 2), np.float32), "action": 4, "reward": 0.0}
-    payload, objects = plain_pipeline.replay_bytes([frame, frame])
+    payload, objects = frames.plain_bytes([frame, frame])
     assert payload == 3 * 3 * 2 * 4 + 4 + 4
     assert objects > payload
 
 
 def test_a_frame_of_our_ring_is_bits_and_the_policy():
     """Tic-tac-toe: 18 cells and 9 legal actions in 3 and 2 bytes, 9 float32 of policy, 4 numbers of 4 bytes, a bool."""
-    assert ablation.ring_bytes(CONFIG) == 3 + 2 + 36 + 4 * 4 + 1
+    assert frames.ring_bytes(CONFIG) == 3 + 2 + 36 + 4 * 4 + 1
 
 
 def test_each_step_is_told_against_the_one_before_and_against_the_first(monkeypatch, game):
     rates = {"plain": [1.0, 2.0], "search": [3.0, 6.0], "program": [30.0, 60.0]}
     monkeypatch.setattr(ablation, "rungs", lambda config: ({name: Variant(lambda: None, 1.0) for name in rates}, game))
-    monkeypatch.setattr(measuring, "in_turn", lambda variants, effort: rates)
-    report = ablation.ladder(CONFIG, Effort.quick())
+    monkeypatch.setattr(timing, "rates", lambda variants, effort: rates)
+    report = ablation.ladder(CONFIG)
     ratios = [(s["step"], s["to_step_before"]["median"], s["to_plain"]["median"]) for s in report["steps"]]
     assert ratios == [("plain", 1.0, 1.0), ("search", 3.0, 3.0), ("program", 10.0, 30.0)]
     table = ablation.tables(report | {"has_bfloat16": False, "devices": 2})
@@ -130,7 +132,7 @@ def test_every_rung_plays_the_moves_that_it_counts(monkeypatch):
 
 
 def test_devices_that_do_not_divide_the_games_are_left_out(monkeypatch):
-    monkeypatch.setattr(plain_pipeline, "self_play", lambda *arguments, **keywords: (Variant(lambda: None, 1.0), None))
+    monkeypatch.setattr(plain_pipeline, "PlainGame", lambda *arguments: None)
     asked = []
     for program in ("self_play", "host_driven_self_play"):
         monkeypatch.setattr(ours, program, lambda config, num_devices=0: asked.append(num_devices))
