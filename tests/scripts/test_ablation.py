@@ -14,6 +14,7 @@ from scripts import ablation
 from scripts.benchmarks import frames, ours, plain_pipeline, workloads
 from scripts.measuring import timing
 from scripts.measuring.timing import Variant
+from tests.scripts.conftest import noise_params
 
 NUM_SIMULATIONS = 24
 NETWORK = NetworkConfig(kind="mlp", width=8, num_blocks=0, num_bins=3)
@@ -28,7 +29,7 @@ def parts():
 
 @pytest.fixture(scope="module")
 def params(parts):
-    return workloads.noisy_params(parts.model)
+    return noise_params(parts.model)
 
 
 @pytest.fixture(scope="module")
@@ -114,32 +115,30 @@ def test_each_step_is_told_against_the_one_before_and_against_the_first(monkeypa
     assert "No rung" not in ablation.tables(report | {"has_bfloat16": True, "devices": 1})
 
 
-def test_every_rung_plays_the_moves_that_it_counts(monkeypatch):
-    monkeypatch.setattr(precision, "has_amx", lambda: True)
+@pytest.mark.parametrize(
+    ("available", "amx", "every"), [(2, True, "+ every device"), (4, True, "+ 3 of 4 devices"), (1, False, None)]
+)
+def test_each_rung_is_a_step_from_the_one_before(available, amx, every, quick_params, monkeypatch):
+    def program(config, num_devices=None):
+        return config.self_play.num_envs, num_devices, config.network.compute_dtype
+
+    monkeypatch.setattr(ours, "host_driven_self_play", program)
+    monkeypatch.setattr(ours, "self_play", program)
+    monkeypatch.setattr(precision, "has_amx", lambda: amx)
+    monkeypatch.setattr(jax, "device_count", lambda: available)
     ladder, game = ablation.rungs(CONFIG)
-    names = ["PLAIN", "ONE_GAME", "MANY_GAMES", "FUSED", "ALL_DEVICES", "BFLOAT16"]
-    assert list(ladder) == [getattr(ablation, name) for name in names]
     plain = ladder.pop(ablation.PLAIN)
     plain.run()
     assert len(game.replay) == plain.work == 4
-    for name, rung in ladder.items():
-        moves = rung.run()
-        assert moves.action.shape == (3, 1 if name == ablation.ONE_GAME else 6) and moves.action.size == rung.work
-        assert np.take_along_axis(moves.legal_action_mask, moves.action[..., None], axis=-1).all()
-        sharding = getattr(moves.action, "sharding", None)  # what was driven from Python is on the host
-        used = len(sharding.device_set) if sharding else 0
-        assert used == {ablation.FUSED: 1, ablation.ALL_DEVICES: 2, ablation.BFLOAT16: 2}.get(name, 0)
-
-
-def test_devices_that_do_not_divide_the_games_are_left_out(monkeypatch):
-    monkeypatch.setattr(plain_pipeline, "PlainGame", lambda *arguments: None)
-    asked = []
-    for program in ("self_play", "host_driven_self_play"):
-        monkeypatch.setattr(ours, program, lambda config, num_devices=0: asked.append(num_devices))
-    monkeypatch.setattr(precision, "has_amx", lambda: True)
-    monkeypatch.setattr(jax, "device_count", lambda: 4)
-    assert "+ 3 of 4 devices" in ablation.rungs(CONFIG)[0]
-    assert asked == [0, 0, 1, 3, 3]
+    count, dtype = {4: 3}.get(available, available), CONFIG.network.compute_dtype
+    expected = {
+        ablation.ONE_GAME: (1, None, dtype),
+        ablation.MANY_GAMES: (6, None, dtype),
+        ablation.FUSED: (6, 1, dtype),
+    }
+    expected |= {every: (6, count, dtype)} if every else {}
+    expected |= {ablation.BFLOAT16: (6, count, "auto")} if amx else {}
+    assert ladder == expected
 
 
 @pytest.mark.parametrize("arguments", [["--games", "0"], ["--num-simulations", "-1"]])

@@ -13,7 +13,7 @@ from experiments.command_line import report_errors
 from muzero_jax.arithmetic import convolution
 from scripts import hardware_report
 from scripts.benchmarks import straightforward
-from scripts.benchmarks.workloads import noisy_params, parts_of
+from scripts.benchmarks.workloads import parts_of
 from scripts.measuring import machine, timing
 from scripts.measuring.machine import Machine
 from scripts.measuring.markdown import Section
@@ -23,6 +23,7 @@ from scripts.report.networks import InDtypes
 from scripts.report.programs import ALL, NETWORK_ALONE, ONE, Measured
 from scripts.report.short_run import Phases, Run
 from tests.reference import tiny_run
+from tests.scripts.conftest import noise_params
 
 CONFIG = replace(tiny_run.CONFIG, env="hex", board_size=3)
 CONFIG = replace(CONFIG, network=replace(CONFIG.network, kind="mlp", width=8, num_bins=2, compute_dtype="float32"))
@@ -66,7 +67,7 @@ def measured_once(monkeypatch):
 def test_the_plain_network_computes_what_the_library_does(kind):
     config = replace(CONFIG, network=replace(CONFIG.network, kind=kind, num_blocks=2))
     parts = parts_of(config)
-    params = noisy_params(parts.model)
+    params = noise_params(parts.model)
     observation, action = networks.make_inputs(config, 4)
     expected = networks.inference(config)(params, observation, action)
     plain = straightforward.plain_model(config, parts)
@@ -120,7 +121,7 @@ def test_the_density_is_scipys():
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-def test_a_report_holds_every_chapter_plot_and_a_conclusion(tmp_path, monkeypatch, measured_once, capsys):
+def test_a_report_holds_every_chapter_plot_and_a_conclusion(tmp_path, monkeypatch, measured_once, quick_params, capsys):
     monkeypatch.setattr(sizes, "choose", lambda quick, accelerator: TINY)
     monkeypatch.setattr(short_run, "short_run", lambda config, say: RUN)
     assert hardware_report.main(["--out", str(tmp_path)]) == 0
@@ -253,7 +254,7 @@ def test_every_candidate_is_traced_for_the_device_that_it_runs_on(monkeypatch):
     stand_in = Machine({"JAX GPU": other, "JAX CPU": host}, [other], None)
     tower = replace(CONFIG, network=replace(CONFIG.network, kind="tower", width=4))
     infer, inputs = networks.inference(tower), networks.make_inputs(tower, 1)
-    params = noisy_params(parts_of(tower).model)
+    params = noise_params(parts_of(tower).model)
     asked, target_device = [], convolution.target_device
     monkeypatch.setattr(convolution, "target_device", lambda: asked.append(target_device()) or asked[-1])
     candidates = networks.on_jax(stand_in, infer, params, *inputs)
