@@ -49,10 +49,9 @@ def rungs(config: Any) -> tuple[dict[str, Any], Any]:
     """Every rung as something to measure, from the bottom up, and the plain game, whose replay is looked at later."""
     import jax
 
-    from scripts.benchmarks import ours, plain_pipeline, workloads
+    from scripts.benchmarks import ours, plain_pipeline
 
-    parts = workloads.parts_of(config)
-    game = plain_pipeline.PlainGame(config, parts, workloads.noisy_params(parts.model))
+    game = plain_pipeline.PlainGame(config)
     alone = replace(config, self_play=replace(config.self_play, num_envs=1))
     ladder = {
         PLAIN: timing.Variant(lambda: [game.move() for _ in range(4)], 4),
@@ -73,8 +72,8 @@ def rungs(config: Any) -> tuple[dict[str, Any], Any]:
 
 def ladder(config: Any) -> dict[str, Any]:
     """Moves a second of every rung, its ratio to the one below and to the plain pipeline, and bytes a frame."""
-    from scripts.benchmarks import frames
     from scripts.benchmarks.cases import figure
+    from scripts.benchmarks.plain_pipeline import saved_bytes
 
     variants, game = rungs(config)
     rates = timing.rates(variants, timing.FULL)
@@ -88,12 +87,12 @@ def ladder(config: Any) -> dict[str, Any]:
         }
         for below, name in zip([names[0], *names], names, strict=False)
     ]
-    return {"steps": steps, "replay_bytes_per_frame": frames.saved(game.replay, config)}
+    return {"steps": steps, "replay_bytes_per_frame": saved_bytes(game.replay, config)}
 
 
 def tables(report: dict[str, Any]) -> str:
     """The report as Markdown."""
-    from scripts.benchmarks import frames
+    from scripts.benchmarks.plain_pipeline import bytes_table
 
     header = ("step", "moves/s", "to the step before", "to the plain pipeline")
     rows = []
@@ -105,7 +104,7 @@ def tables(report: dict[str, Any]) -> str:
         parts.append(f"No rung for several of the {report['devices']} devices: --games splits over none of them.")
     if not report["has_bfloat16"]:
         parts.append("No rung for bfloat16: this hardware has no units for it.")
-    return "\n\n".join([*parts, markdown.table(frames.table(report["replay_bytes_per_frame"]))])
+    return "\n\n".join([*parts, markdown.table(bytes_table(report["replay_bytes_per_frame"]))])
 
 
 def main(arguments: list[str]) -> int:

@@ -44,11 +44,11 @@ def read_report(file: Path) -> Record:
     """An older report; ValueError if the file is none, which is found out before anything is measured."""
     try:
         old = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(f"{file} does not exist; write one with --out") from None
-    except ValueError as error:
-        raise ValueError(f"{file} is not JSON ({error}); write a report with --out") from error
-    if not cases.is_whole(old):
+        found = [(figure["median"], figure["spread"]) for _, figure, _ in cases.figures(old, same_machine=True)]
+        is_whole = old["machine"]["hardware"] and all(median > 0 and spread >= 0 for median, spread in found)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        is_whole = False
+    if not is_whole:
         raise ValueError(f"{file} is no report of this script, or a damaged one; write one with --out")
     return old
 

@@ -110,16 +110,6 @@ def figures(report: Record, *, same_machine: bool) -> Iterator[tuple[str, Record
             yield f"{record['suite']}: {record['case']}: {told}", figure, record["higher_is_better"]
 
 
-def is_whole(report: Any) -> bool:
-    """Whether what was read as JSON has all that `compare` asks of an older report."""
-    try:
-        found = [(figure["median"], figure["spread"]) for _, figure, _ in figures(report, same_machine=True)]
-        texts = [report["machine"]["hardware"], *(record["suite"] for record in report["results"])]
-        return all(isinstance(x, str) for x in texts) and all(median > 0 and spread >= 0 for median, spread in found)
-    except (KeyError, TypeError, AttributeError):
-        return False
-
-
 def shared(new: Record, old: Record) -> list[tuple[str, Record, Record, bool]]:
     """(name, new figure, older one, whether higher is better) of all that two reports share and that is judged.
 

@@ -5,14 +5,17 @@ PyTorch), the search is PUCT by the same rules as ours, visit for visit, and mov
 """
 
 import math
+import sys
 from typing import Any
 
 import jax
 import numpy as np
 
+from muzero_jax import training
+from muzero_jax.arithmetic import devices
 from muzero_jax.storage.config import Config, SearchConfig
-from muzero_jax.training import Parts
-from muzero_jax.types import Params
+from scripts.benchmarks import workloads
+from scripts.measuring.markdown import Table
 
 
 class Node:
@@ -27,13 +30,14 @@ class Node:
 class PlainGame:
     """One game, its network as two compiled functions of batch 1, and everything else in Python."""
 
-    def __init__(self, config: Config, parts: Parts, params: Params):
-        self.config, self.parts, self.params = config, parts, params
+    def __init__(self, config: Config):
+        self.config, self.parts = config, workloads.parts_of(config)
+        self.params = workloads.noisy_params(self.parts.model)
         self.random, self.key = np.random.default_rng(0), jax.random.key(0)
         self.root_inference = jax.jit(self._root_inference)
         self.recurrent_inference = jax.jit(self._recurrent_inference)
-        self.init, self.step = jax.jit(parts.environment.init), jax.jit(parts.environment.step)
-        self.state = self.init(self.key)
+        self.step = jax.jit(self.parts.environment.step)
+        self.state = jax.jit(self.parts.environment.init)(self.key)
         self.replay: list[dict[str, Any]] = []
 
     def _root_inference(self, params, observation, legal_action_mask):
@@ -130,3 +134,37 @@ def visit_counts(root: Node) -> np.ndarray:
     for action, child in root.children.items():
         counts[action] = child.visits
     return counts
+
+
+def plain_bytes(replay: list[dict[str, Any]]) -> tuple[float, float]:
+    """Bytes a frame: of the arrays and numbers alone (4 each), and of the Python objects that hold them."""
+    payload = sum(getattr(value, "nbytes", 4) for frame in replay for value in frame.values())
+    objects = sum(sys.getsizeof(frame) + sum(map(sys.getsizeof, frame.values())) for frame in replay)
+    return payload / len(replay), objects / len(replay)
+
+
+def ring_bytes(config: Config) -> float:
+    """Bytes of a frame in our replay ring."""
+    state = training.abstract_state(config, workloads.parts_of(config), devices.make_mesh(1))
+    frames = config.replay.replay_length * config.self_play.num_envs
+    return (
+        sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(state.replay.transitions)) / frames
+    )
+
+
+def saved_bytes(replay: list[dict[str, Any]], config: Config) -> dict[str, float]:
+    """Bytes a frame of either, and the shares that ours saves."""
+    (payload, objects), own = plain_bytes(replay), ring_bytes(config)
+    sizes = {"plain": payload, "plain_as_python_objects": objects, "ours": own}
+    return sizes | {"saved": 1 - own / payload, "saved_of_objects": 1 - own / objects}
+
+
+def bytes_table(memory: dict[str, float]) -> Table:
+    """From `saved_bytes`."""
+    rows = {
+        "float32 arrays, numbers of 4 bytes": (memory["plain"], f"**{memory['saved']:.1%}**"),
+        "the same as Python objects": (memory["plain_as_python_objects"], f"**{memory['saved_of_objects']:.1%}**"),
+        "our ring": (memory["ours"], ""),
+    }
+    header = ("a frame in the replay", "bytes", "ours saves")
+    return Table(header, [(name, f"{size:,.0f}", share) for name, (size, share) in rows.items()])

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scripts.measuring.timing import Sample
+from scripts.measuring.timing import Sample, Times
+from scripts.measuring.words import against_all, seconds, sizes_of, spread, winners
 
 
 class Table(NamedTuple):
@@ -43,16 +44,44 @@ class Section(NamedTuple):
     headlines: Sequence[str] = ()  # the few of them that the conclusion repeats
 
 
-def by_size(
-    head: str,
-    table: Mapping[str, Mapping[Any, Sample]],
-    cell: Callable[[Sample | None], str],
-    size_name: Callable[[Any], str] = "{:,}".format,
-) -> Table:
-    """A row for each size, a column for each name."""
-    sizes = sorted({size for row in table.values() for size in row})
-    rows = [[size_name(size), *(cell(row.get(size)) for row in table.values())] for size in sizes]
-    return Table([head, *table], rows)
+class Compared(NamedTuple):
+    """Times of several ways to do a work of growing size, or several works: tables, a plot, and sentences."""
+
+    name: str  # of the work, with which sentences begin
+    times: Times
+    where: str  # before sizes in sentences: "at n ="
+    head: str  # over the sizes
+    unit: str  # of work a second
+    work: Callable[[Any], float]  # of a size
+    shows: str = "rate"  # in tables: "rate", "time" or both
+    plot: str = ""  # the name of its file, if there is one
+    size_name: Callable[[Any], str] = "{:,}".format
+
+    def rates(self) -> Times:
+        """The same table as work a second."""
+        return {name: {n: s.rate(self.work(n)) for n, s in row.items()} for name, row in self.times.items()}
+
+    def tables(self) -> list[Table]:
+        """Those that are shown, a row for each size and a column for each way."""
+        shown = {"time": (self.times, seconds), self.unit: (self.rates(), spread)}
+        chosen = [unit for unit in shown if ("time" if unit == "time" else "rate") in self.shows]
+        return [self._table(f"{self.head} ({unit})", *shown[unit]) for unit in chosen]
+
+    def _table(self, head: str, rows: Times, cell: Callable[[Sample | None], str]) -> Table:
+        sizes = [[self.size_name(n), *(cell(row.get(n)) for row in rows.values())] for n in sizes_of(rows)]
+        return Table([head, *rows], sizes)
+
+    def section(self, title: str, text: str, *others: "Compared", headlines: Sequence[str] = ()) -> Section:
+        """A chapter of this and others: who is fastest where, and the first way against each other one."""
+        every = (self, *others)
+        return Section(
+            title,
+            text,
+            [table for c in every for table in c.tables()],
+            [LinePlot(c.plot, f"{title}: {c.name}", c.head, c.unit, c.rates()) for c in every if c.plot],
+            [f"{c.name}: {sentence}" for c in every for sentence in against_all(c.times, c.where)],
+            [*(f"{c.name}, {winners(c.times, c.where)}" for c in every), *headlines],
+        )
 
 
 def table(content: Table) -> str:

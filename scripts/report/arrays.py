@@ -10,9 +10,9 @@ import numpy as np
 
 from muzero_jax.arithmetic.devices import format_bytes
 from scripts.measuring.machine import Machine
-from scripts.measuring.markdown import LinePlot, Section, by_size
+from scripts.measuring.markdown import Compared, Section
 from scripts.measuring.timing import Candidate, Fresh, Say, Times, samples, sweep
-from scripts.measuring.words import against_all, comparison, seconds, spread, three_digits, winners
+from scripts.measuring.words import seconds, three_digits
 from scripts.report.sizes import Sizes
 
 
@@ -83,46 +83,39 @@ def operation_times(machine: Machine, operation: Operation, sizes: Sequence[int]
     return sweep(sizes, candidates, work=operation.work, limits=plan.limits, say=say)
 
 
-def per_second(times: Times, work: Callable[[int], float]) -> Times:
-    """The same table as work per second."""
-    return {name: {size: sample.rate(work(size)) for size, sample in row.items()} for name, row in times.items()}
-
-
 def matrix_section(times: Times) -> Section:
     """From `operation_times` of the matrix product."""
-    speed = per_second(times, PRODUCT.work)
-    return Section(
-        "Matrix product",
+    text = (
         "GFLOP/s (2 n^3 operations) of the product of two n x n float32 matrices that lie on the device already, at "
-        "each library's default precision (on NVIDIA GPUs that have it, that is TensorFloat-32 for JAX).",
-        [by_size("n", speed, spread)],
-        [LinePlot("matrix-product", "Product of two n x n matrices, float32", "n", "GFLOP/s", speed)],
-        against_all(times, "at n ="),
-        [f"Matrix product, {winners(times, 'at n =')}"],
+        "each library's default precision (on NVIDIA GPUs that have it, that is TensorFloat-32 for JAX)."
     )
+    compared = Compared("n x n", times, "at n =", "n", "GFLOP/s", PRODUCT.work, plot="matrix-product")
+    return compared.section("Matrix product", text)
 
 
 def vector_section(machine: Machine, plan: Sizes, say: Say) -> Section:
     """Measures the operations on vectors and tells them."""
-    found = {o: operation_times(machine, o, plan.vectors, plan, lambda s, o=o: say(f"{o.name}, {s}")) for o in VECTORS}
-    return Section(
-        "Vector operations",
+    text = (
         "GB/s on vectors of n float32 numbers: bytes that must be read and written (12 n for 2.5 x + y, 8 n for exp, 4 "
-        "n for sum) over the time. NumPy makes an intermediate vector for 2.5 x, which is not counted; JAX fuses.",
-        [by_size(f"{o.name}, n", per_second(times, o.work), spread) for o, times in found.items()],
-        findings=[f"`{o.name}`: {text}" for o, times in found.items() for text in against_all(times, "at n =")],
-        headlines=[f"`{o.name}`, {winners(times, 'at n =')}" for o, times in found.items()],
+        "n for sum) over the time. NumPy makes an intermediate vector for 2.5 x, which is not counted; JAX fuses."
     )
+    compared = []
+    for operation in VECTORS:
+        say(operation.name)
+        times = operation_times(machine, operation, plan.vectors, plan, say)
+        name = f"`{operation.name}`"
+        compared.append(Compared(name, times, "at n =", f"{operation.name}, n", "GB/s", operation.work))
+    first, *others = compared
+    return first.section("Vector operations", text, *others)
 
 
-TO_DEVICE, TO_HOST, COPY = "device_put", "device_get", "NumPy copy"
+COPY, TO_DEVICE, TO_HOST = "NumPy copy", "device_put", "device_get"
 _ADD_ONE = jax.jit(lambda x: x + 1)
 
 
 def transfers_section(machine: Machine, plan: Sizes, say: Say) -> Section:
     """Measures moving arrays between the host and the device, and tells it."""
     times = sweep(plan.transfers, partial(_transfers, machine), work=float, limits=plan.limits, say=say)
-    speed = per_second(times, lambda size: size / 1e9)
     eight = jax.device_put(jnp.zeros(8), machine.device)
     empty = samples({"call": lambda: _ADD_ONE(eight)})["call"]
     shared = " Here they share one memory, and JAX may hand an array over without copying it."
@@ -133,22 +126,18 @@ def transfers_section(machine: Machine, plan: Sizes, say: Say) -> Section:
     )
     largest = max(times[COPY])
     costs = [f"{name} {three_digits(row[largest].median * 1e3)} ms" for name, row in times.items() if largest in row]
-    return Section(
-        "Transfers between host and device",
-        text,
-        [by_size("size (time)", times, seconds, format_bytes), by_size("size (GB/s)", speed, spread, format_bytes)],
-        [LinePlot("transfers", "Moving arrays between host and device", "bytes", "GB/s", speed)],
-        headlines=[f"Moving {format_bytes(largest)}: {', '.join(costs)}."]
-        + [f"Transfers, {comparison(times, name, COPY, 'at bytes')}" for name in (TO_DEVICE, TO_HOST)],
-    )
+    headlines = [f"Moving {format_bytes(largest)}: {', '.join(costs)}."]
+    gigabytes, both = lambda size: size / 1e9, "time and rate"
+    compared = Compared("Transfers", times, "at bytes", "size", "GB/s", gigabytes, both, "transfers", format_bytes)
+    return compared.section("Transfers between host and device", text, headlines=headlines)
 
 
 def _transfers(machine: Machine, size: int) -> dict[str, Candidate]:
     values = np.random.default_rng(0).normal(size=size // 4).astype(np.float32)
     on_device = jax.device_put(values, machine.device)
     return {
+        COPY: Fresh(np.copy, values.copy),
         TO_DEVICE: Fresh(lambda fresh: jax.device_put(fresh, machine.device), values.copy),
         # JAX keeps the host's copy of an array that was once asked for, hence a new one each time.
         TO_HOST: Fresh(jax.device_get, lambda: _ADD_ONE(on_device)),
-        COPY: Fresh(np.copy, values.copy),
     }

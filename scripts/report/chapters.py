@@ -2,9 +2,8 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
-from scripts.benchmarks import frames, plain_pipeline, workloads
+from scripts.benchmarks import plain_pipeline
 from scripts.measuring.machine import Machine
 from scripts.measuring.markdown import Section
 from scripts.measuring.timing import Say
@@ -39,14 +38,7 @@ def measure(machine: Machine, plan: Sizes, write: Say) -> Iterator[Section]:
     yield programs.utilisation_section(machine, matrices, precisions[0], at_work)
     yield arrays.transfers_section(machine, plan, say("transfers"))
     yield particles_section(machine, plan, say("particles"))
-    yield programs.memory_section(machine, measured, frame_bytes(plan))  # last: the peak is that of all chapters
-
-
-def frame_bytes(plan: Sizes) -> dict[str, float]:
-    """What a frame of the short run's game costs, told from one move of the plain pipeline."""
-    search = replace(plan.run.search, num_simulations=2, policy="puct")
-    config = replace(plan.run, search=search)
-    parts = workloads.parts_of(config)
-    game = plain_pipeline.PlainGame(config, parts, workloads.noisy_params(parts.model))
+    game = plain_pipeline.PlainGame(plan.run)
     game.move()
-    return frames.saved(game.replay, config)
+    frame = plain_pipeline.saved_bytes(game.replay, plan.run)
+    yield programs.memory_section(machine, measured, frame)  # last: the peak is that of all chapters

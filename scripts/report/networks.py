@@ -17,17 +17,9 @@ from muzero_jax.types import Model, Params
 from scripts.benchmarks import plain_network
 from scripts.benchmarks.workloads import noisy_params, parts_of
 from scripts.measuring.machine import Machine
-from scripts.measuring.markdown import LinePlot, Section, Table, by_size
+from scripts.measuring.markdown import Compared, Section, Table
 from scripts.measuring.timing import Candidate, Sample, Say, Times, in_time, samples, sweep
-from scripts.measuring.words import (
-    NOTHING,
-    against_all,
-    comparison,
-    crossover,
-    seconds,
-    three_digits,
-    winners,
-)
+from scripts.measuring.words import NOTHING, crossover, three_digits
 from scripts.report.arrays import elsewhere, on_jax, product_flops
 from scripts.report.sizes import Sizes
 
@@ -112,13 +104,6 @@ def _candidates(machine: Machine, config: Config, params: Params, infer: Callabl
 
 def network_section(plan: Sizes, times: Mapping[str, Times], num_devices: int) -> Section:
     """From `network_times` by network name, on a machine with so many devices."""
-    tables, plots = [], []
-    for name, config in plan.networks.items():
-        title = f"{name}: {describe(config)}, {three_digits(sum(flops(config)) / 1e6)} MFLOP; batch"
-        tables.append(by_size(title, times[name], seconds))
-        lines = {label: {b: s.times(1e6 / b) for b, s in row.items()} for label, row in times[name].items()}
-        title = f"The {name} network ({describe(config)})"
-        plots.append(LinePlot(f"network-{name}", title, "batch size", "microseconds a position", lines))
     text = (
         "Time of one call: one initial and one recurrent inference of the whole batch as one program, float32, inputs "
         "and parameters on the device. NumPy and PyTorch (eager) compute the MLP from the same parameters; a test "
@@ -126,17 +111,14 @@ def network_section(plan: Sizes, times: Mapping[str, Times], num_devices: int) -
     )
     if num_devices > 1:
         text += f" On all devices the batch is split over as many of the {num_devices} as divide it."
-    return Section(
-        "The MuZero network by batch size",
-        text,
-        tables,
-        plots,
-        [f"{name} network, {line}" for name, row in times.items() for line in against_all(row, "at batch")],
-        [f"{name} network, {winners(row, 'at batch')}" for name, row in times.items()],
-    )
+    compared = []
+    for name, config in plan.networks.items():
+        head = f"{name}: {describe(config)}, {three_digits(sum(flops(config)) / 1e6)} MFLOP; batch"
+        unit, plot = "positions/s", f"network-{name}"
+        compared.append(Compared(f"{name} network", times[name], "at batch", head, unit, float, "time", plot))
+    first, *others = compared
+    return first.section("The MuZero network by batch size", text, *others)
 
-
-# --- precision --------------------------------------------------------------------------------------------------------
 
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -153,33 +135,29 @@ class InDtypes(NamedTuple):
 def precision_works(machine: Machine, plan: Sizes, say: Say) -> list[InDtypes]:
     """Measures a matrix product, which comes first, and every network of the plan in each dtype, in turn."""
     n = plan.precision_matrix
-    x, y = np.random.default_rng(0).normal(size=(2, n, n)).astype(np.float32)
+    factors = np.random.default_rng(0).normal(size=(2, n, n))
     product = jax.jit(partial(jnp.matmul, preferred_element_type=jnp.float32))
-    calls = {
-        d: partial(product, *jax.device_put((jnp.asarray(x, d), jnp.asarray(y, d)), machine.device)) for d in DTYPES
-    }
-    works = [_in_dtypes(f"matrix product of n = {n:,}", product_flops(n), calls, np.asarray, say)]
+    inputs = {dtype: jax.device_put(jnp.asarray(factors, dtype), machine.device) for dtype in DTYPES}
+    calls = {dtype: partial(product, *pair) for dtype, pair in inputs.items()}
+    works = [_in_dtypes(f"matrix product of n = {n:,}", product_flops(n), calls, say)]
     for name, config in in_time(plan.networks.items(), plan.limits, say):
         batch = plan.precision_batches[config.network.kind]
-        params = noisy_params(parts_of(config).model)
-        inputs = jax.device_put((params, *make_inputs(config, batch)), machine.device)
+        inputs = jax.device_put((noisy_params(parts_of(config).model), *make_inputs(config, batch)), machine.device)
         calls = {}
         for dtype in (*DTYPES, bfloat16_products.COMPUTE_DTYPE):
             rounded = replace(config, network=replace(config.network, compute_dtype=dtype))
             calls[dtype] = partial(inference(rounded), *inputs)
-        total = batch * sum(flops(config))
-        works.append(_in_dtypes(f"{name} network at batch {batch:,}", total, calls, _policy_logits, say))
+        works.append(_in_dtypes(f"{name} network at batch {batch:,}", batch * sum(flops(config)), calls, say))
     return works
 
 
-def _policy_logits(outputs: Any) -> np.ndarray:
-    return np.asarray(outputs[1].policy_logits)
-
-
-def _in_dtypes(name: str, flops: float, calls: Mapping[str, Callable], result: Callable, say: Say) -> InDtypes:
+def _in_dtypes(name: str, flops: float, calls: Mapping[str, Callable], say: Say) -> InDtypes:
     say(name)
-    exact = result(calls["float32"]())
-    errors = {dtype: float(np.abs(result(call()) - exact).max() / np.abs(exact).max()) for dtype, call in calls.items()}
+    results = {dtype: call() for dtype, call in calls.items()}
+    if isinstance(results["float32"], tuple):  # outputs of both inferences
+        results = {dtype: outputs[1].policy_logits for dtype, outputs in results.items()}
+    exact = np.asarray(results["float32"])
+    errors = {dtype: float(np.abs(found - exact).max() / np.abs(exact).max()) for dtype, found in results.items()}
     return InDtypes(name, flops, samples(calls), errors)
 
 
@@ -191,22 +169,15 @@ def precision_section(machine: Machine, works: list[InDtypes]) -> Section:
         f"{machine.device.device_kind}. Error: the largest difference from the float32 result (of the network: of the "
         "policy logits after the recurrent inference), relative to the largest number of that result."
     )
-    by_dtype: dict[str, dict[str, Sample]] = {}
-    rows = []
-    for work in works:
-        exact = work.times["float32"].median
-        for dtype, sample in work.times.items():
-            by_dtype.setdefault(dtype, {})[work.name] = sample
-            speed, ratio = three_digits(work.flops / sample.median / 1e9), f"{exact / sample.median:.2f}x"
-            error = NOTHING if dtype == "float32" else f"{work.errors[dtype]:.1e}"
-            rows.append((work.name, dtype, seconds(sample), speed, ratio, error))
-    header = ("work", "dtype", "time", "GFLOP/s", "speed against float32", "error")
-    others = [dtype for dtype in by_dtype if dtype != "float32"]
-    headlines = [comparison(by_dtype, dtype, "float32", "for") for dtype in others]
-    return Section("Precision", text, [Table(header, rows)], headlines=headlines)
-
-
-# --- crossover --------------------------------------------------------------------------------------------------------
+    dtypes = dict.fromkeys(dtype for work in works for dtype in work.times)
+    times = {dtype: {work.name: work.times[dtype] for work in works if dtype in work.times} for dtype in dtypes}
+    errors = [[w.name, *(f"{w.errors[d]:.1e}" if d in w.errors else NOTHING for d in dtypes)] for w in works]
+    gigaflops = {work.name: work.flops / 1e9 for work in works}
+    compared = Compared(
+        "Precision", times, "for", "work", "GFLOP/s", gigaflops.__getitem__, "time and rate", size_name=str
+    )
+    section = compared.section("Precision", text)
+    return section._replace(tables=[*section.tables, Table(("error", *dtypes), errors)])
 
 
 def crossover_section(machine: Machine, matrices: Times, networks: Mapping[str, Times]) -> Section:

@@ -17,9 +17,9 @@ import numpy as np
 from scipy import stats
 
 from scripts.measuring.machine import Device, Machine
-from scripts.measuring.markdown import BarPlot, Section, by_size
+from scripts.measuring.markdown import BarPlot, Compared, Section
 from scripts.measuring.timing import Candidate, Say, sweep
-from scripts.measuring.words import against_all, seconds, three_digits
+from scripts.measuring.words import three_digits
 from scripts.report.sizes import Sizes
 
 TIME_STEP, TEMPERATURE, BANDWIDTH, HALF_WIDTH = 0.01, 0.5, 0.15, 2.0
@@ -137,13 +137,10 @@ def particles_section(machine: Machine, plan: Sizes, say: Say) -> Section:
         "scan starts and ends on the device. A test holds all ways to the same densities."
     )
     named = {way: {_name(size): sample for size, sample in row.items()} for way, row in times.items()}
-    return Section(
-        "Particle density pipeline",
-        text,
-        [by_size("particles", times, seconds, _name)],
-        [BarPlot("particles", _name(last), "milliseconds a step", bars)],
-        headlines=[*against_all(named, "for"), f"Transfers and separate calls add {extra}, by medians."],
-    )
+    compared = Compared("Particles", named, "for", "particles", "steps/s", lambda name: 1.0, "time", size_name=str)
+    headlines = [f"Transfers and separate calls add {extra} to the fused scan of the particles, by medians."]
+    section = compared.section("Particle density pipeline", text, headlines=headlines)
+    return section._replace(plots=[BarPlot("particles", _name(last), "milliseconds a step", bars)])
 
 
 def _name(size: tuple[int, int]) -> str:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from muzero_jax.arithmetic import bfloat16_products, devices, precision
 from muzero_jax.arithmetic.devices import format_bytes
 from muzero_jax.storage.config import Config
-from scripts.benchmarks import frames, ours
+from scripts.benchmarks import ours, plain_pipeline
 from scripts.measuring.machine import Machine
-from scripts.measuring.markdown import Section, Table
+from scripts.measuring.markdown import Compared, Section, Table
 from scripts.measuring.timing import Sample, Say, Times, Variant, in_time, samples
-from scripts.measuring.words import NOTHING, comparison, seconds, spread, three_digits
+from scripts.measuring.words import NOTHING, three_digits
 from scripts.report.networks import InDtypes, describe, flops, product_flops
 from scripts.report.short_run import Run
 from scripts.report.sizes import Sizes
@@ -31,7 +31,6 @@ class Measured(NamedTuple):
     flops: float  # of one call
     times: Mapping[str, Sample]
     memory: Any  # XLA's analysis of the one-device program
-    num_devices: int  # that `ALL` is: as many as divide the sizes
 
 
 def search_flops(config: Config, games: float) -> float:
@@ -55,7 +54,7 @@ def measure_search(config: Config, games: int, num_devices: int) -> Measured:
     if count > 1:
         variants[ALL] = ours.search(config, asked, count)
     name = f"search, {describe(config)}, {games} games, {simulations} simulations"
-    return _measured(name, config, games * simulations, search_flops(config, games), variants, count)
+    return _measured(name, config, games * simulations, search_flops(config, games), variants)
 
 
 def measure_learner(config: Config, num_devices: int) -> Measured:
@@ -64,14 +63,12 @@ def measure_learner(config: Config, num_devices: int) -> Measured:
     variants = {ONE: ours.learning(config, 1)} | ({ALL: ours.learning(config, count)} if count > 1 else {})
     size = f"{config.optimiser.batch_size} windows, {config.targets.unroll_steps} unroll steps"
     name = f"gradient steps, {describe(config)}, {size}"
-    return _measured(name, config, updates, update_flops(config, updates), variants, count)
+    return _measured(name, config, updates, update_flops(config, updates), variants)
 
 
-def _measured(
-    name: str, config: Config, units: float, flops: float, variants: Mapping[str, Variant], count: int
-) -> Measured:
+def _measured(name: str, config: Config, units: float, flops: float, variants: Mapping[str, Variant]) -> Measured:
     times = samples({where: variant.run for where, variant in variants.items()})
-    return Measured(name, config, units, flops, times, variants[ONE].memory, count)
+    return Measured(name, config, units, flops, times, variants[ONE].memory)
 
 
 def measure_programs(plan: Sizes, num_devices: int, say: Say) -> Iterator[Measured]:
@@ -94,19 +91,19 @@ def throughput_section(measured: Sequence[Measured]) -> Section:
         "alone is one initial and as many recurrent inferences as the search makes, in a loop on one device: its share "
         "of the search's time says how little the tree costs."
     )
-    header = ("program", "time of a call", "per second, one device", "all devices", "of which used", "network's share")
-    split = [m for m in measured if ALL in m.times]
-    times = {where: {m.name: m.times[where] for m in split} for where in (ALL, ONE)}
-    headlines = [comparison(times, ALL, ONE, "for")] if split else []
-    table = Table(header, [*map(_row, measured)])
-    return Section("Search and training-step throughput", text, [table], headlines=headlines)
-
-
-def _row(m: Measured) -> tuple[str, ...]:
-    one, many = (spread(m.times[where].rate(m.units)) if where in m.times else NOTHING for where in (ONE, ALL))
-    alone = m.times.get(NETWORK_ALONE)
-    share = f"{alone.median / m.times[ONE].median:.0%}" if alone else NOTHING
-    return m.name, seconds(m.times[ONE]), one, many, str(m.num_devices) if ALL in m.times else NOTHING, share
+    times = {where: {m.name: m.times[where] for m in measured if where in m.times} for where in (ONE, ALL)}
+    if not times[ALL]:
+        del times[ALL]
+    units = {m.name: m.units for m in measured}
+    shares = [
+        f"The network takes {m.times[NETWORK_ALONE].median / m.times[ONE].median:.0%} of the {m.name}, on one device."
+        for m in measured
+        if NETWORK_ALONE in m.times
+    ]
+    compared = Compared(
+        "Programs", times, "for", "program", "a second", units.__getitem__, "time and rate", size_name=str
+    )
+    return compared.section("Search and training-step throughput", text, headlines=shares)
 
 
 def at_work(
@@ -162,7 +159,7 @@ def _peak_flops(machine: Machine, matrices: Times, product: InDtypes) -> dict[st
 
 
 def memory_section(machine: Machine, measured: Sequence[Measured], frame: dict[str, float]) -> Section:
-    """XLA's account of the programs, the peaks of device and process, and what `frames.saved` says of a frame."""
+    """XLA's account of the programs, the peaks of device and process, and the `saved_bytes` of a frame."""
     parts = ("argument", "output", "temp")
     rows = [(m.name, *(format_bytes(getattr(m.memory, f"{part}_size_in_bytes")) for part in parts)) for m in measured]
     stats = devices.memory_stats(machine.device)
@@ -179,7 +176,7 @@ def memory_section(machine: Machine, measured: Sequence[Measured], frame: dict[s
     tables = [
         Table(("program", "arguments", "results", "temporary"), rows),
         Table(("memory", "bytes"), [(name, format_bytes(size) if size else NOTHING) for name, size in held.items()]),
-        frames.table(frame),
+        plain_pipeline.bytes_table(frame),
     ]
     saved = f"A frame in our replay takes {frame['saved']:.1%} less than its bare numbers in float32"
     headlines = [f"{saved}, and {frame['saved_of_objects']:.1%} less than as Python objects."]

@@ -11,7 +11,7 @@ from muzero_jax import training
 from muzero_jax.arithmetic import precision
 from muzero_jax.storage.config import NetworkConfig
 from scripts import ablation
-from scripts.benchmarks import frames, ours, plain_pipeline, workloads
+from scripts.benchmarks import ours, plain_pipeline, workloads
 from scripts.measuring import timing
 from scripts.measuring.timing import Variant
 from tests.scripts.conftest import noise_params
@@ -33,10 +33,12 @@ def params(parts):
 
 
 @pytest.fixture(scope="module")
-def game(parts, params):
+def game(params):
     """A plain game that has made three moves, without noise at the root."""
     quiet = replace(CONFIG, search=replace(CONFIG.search, dirichlet_fraction=0.0))
-    game = plain_pipeline.PlainGame(quiet, parts, params)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workloads, "noisy_params", lambda model: params)
+        game = plain_pipeline.PlainGame(quiet)
     for _ in range(3):
         game.move()
     return game
@@ -93,14 +95,14 @@ def test_the_plain_game_remembers_every_move_as_legal_float32_frames(game):
 
 def test_bytes_of_a_plain_frame_are_those_of_its_arrays_and_four_for_each_number():
     frame = {"observation": np.zeros((3, 3, 2), np.float32), "action": 4, "reward": 0.0}
-    payload, objects = frames.plain_bytes([frame, frame])
+    payload, objects = plain_pipeline.plain_bytes([frame, frame])
     assert payload == 3 * 3 * 2 * 4 + 4 + 4
     assert objects > payload
 
 
 def test_a_frame_of_our_ring_is_bits_and_the_policy():
     """Tic-tac-toe: 18 cells and 9 legal actions in 3 and 2 bytes, 9 float32 of policy, 4 numbers of 4 bytes, a bool."""
-    assert frames.ring_bytes(CONFIG) == 3 + 2 + 36 + 4 * 4 + 1
+    assert plain_pipeline.ring_bytes(CONFIG) == 3 + 2 + 36 + 4 * 4 + 1
 
 
 def test_each_step_is_told_against_the_one_before_and_against_the_first(monkeypatch, game):

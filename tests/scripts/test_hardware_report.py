@@ -207,15 +207,17 @@ def test_the_command_chooses_the_sizes_by_the_machine(quick, tmp_path, monkeypat
 def test_throughput_memory_and_utilisation_by_hand():
     memory = SimpleNamespace(argument_size_in_bytes=1024, output_size_in_bytes=2048, temp_size_in_bytes=0)
     times = {ONE: Sample(2.0, 1.0, 4.0), ALL: Sample(0.5, 0.4, 0.6), NETWORK_ALONE: Sample(1.0, 1.0, 1.0)}
-    searched = Measured("search", CONFIG, units=32, flops=4e6, times=times, memory=memory, num_devices=4)
+    searched = Measured("search", CONFIG, units=32, flops=4e6, times=times, memory=memory)
     half = replace(CONFIG, network=replace(CONFIG.network, compute_dtype="bfloat16"))
-    learned = Measured("steps", half, units=2, flops=2e6, times={ONE: times[ONE]}, memory=memory, num_devices=1)
+    learned = Measured("steps", half, units=2, flops=2e6, times={ONE: times[ONE]}, memory=memory)
     section = programs.throughput_section([searched, learned])
     assert section.tables[0].rows == [
-        ("search", "2 (1 to 4) s", "16 (8 to 32)", "64 (53.3 to 80)", "4", "50%"),
-        ("steps", "2 (1 to 4) s", "1 (0.5 to 2)", "-", "-", "-"),
+        ["search", "2 (1 to 4) s", "500 (400 to 600) ms"],
+        ["steps", "2 (1 to 4) s", "-"],
     ]
-    assert section.headlines == ["all devices against one device: faster for search (4x)."]
+    assert section.tables[1].rows == [["search", "16 (8 to 32)", "64 (53.3 to 80)"], ["steps", "1 (0.5 to 2)", "-"]]
+    assert section.findings == ["Programs: one device against all devices: slower for search (4x)."]
+    assert section.headlines[1] == "The network takes 50% of the search, on one device."
 
     found = Machine({"JAX": jax.devices()[0]}, jax.devices(), None)
     matrices = {"JAX": {10: Sample(1e-3, 1e-3, 1e-3)}, "NumPy": {10: Sample(1e-2, 1e-2, 1e-2)}}  # 2 MFLOP/s at best

@@ -200,15 +200,23 @@ def test_numbers_are_told_with_three_digits_and_their_spread():
     assert words.spread(None) == words.seconds(None) == "-"
 
 
-def test_a_document_has_numbered_chapters_with_tables_and_a_conclusion_of_headlines():
+def test_what_is_compared_becomes_a_chapter_of_a_document():
     times = {"A": exactly(b1=1.0), "B": exactly(b1=2.0, b4=0.5)}
-    table = markdown.by_size("batch", times, words.spread)
-    plot = markdown.LinePlot("plot", "A plot", "x", "y", times)
-    section = markdown.Section("Title", "Text.", [table], [plot], ["A finding."], ["A headline."])
+    work = markdown.Compared("Work", times, "at", "batch", "GB/s", float, "time and rate", "plot")
+    section = work.section(
+        "Title", "Text.", work._replace(name="More", shows="rate", plot=""), headlines=["A headline."]
+    )
     text = markdown.document("Report", "Method.", [section], "report", "The end.")
-    rows = "| batch | A | B |\n|---|---:|---:|\n| 1 | 1 (1 to 1) | 2 (2 to 2) |\n| 4 | - | 0.5 (0.5 to 0.5) |"
-    assert f"# Report\n\nMethod.\n\n## 1. Title\n\nText.\n\n{rows}\n\n![A plot](report-plot.png)" in text
-    assert "- A headline.\n- A finding." in text and text.count("A headline.") == 2 and text.endswith("The end.\n")
+    of_times = "| batch (time) | A | B |\n|---|---:|---:|\n| 1 | 1 (1 to 1) s | 2 (2 to 2) s |\n"
+    of_times += "| 4 | - | 500 (500 to 500) ms |"
+    of_rates = "| batch (GB/s) | A | B |\n|---|---:|---:|\n| 1 | 1 (1 to 1) | 0.5 (0.5 to 0.5) |\n"
+    of_rates += "| 4 | - | 8 (8 to 8) |"
+    tables = "\n\n".join([of_times, of_rates, of_rates])
+    assert f"# Report\n\nMethod.\n\n## 1. Title\n\nText.\n\n{tables}\n\n![Title: Work](report-plot.png)" in text
+    assert "- A headline.\n- Work: A against B: faster at 1 (2x)." in text
+    for headline in ("Work, fastest by median: A at 1; B at 4.", "A headline."):
+        assert text.count(f"- {headline}\n") == 2  # in the chapter and in the conclusion
+    assert text.endswith("The end.\n")
 
 
 # --- the machine ------------------------------------------------------------------------------------------------------
