@@ -7,7 +7,6 @@ hardware has units for it (with AMX, for products alone). Beside it, what a fram
 
 import argparse
 import json
-import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices, precision
+from scripts.measuring import machine, markdown, timing
 
 PLAIN = "Python tree, one game"
 ONE_GAME = "+ our search, one game"
@@ -49,13 +49,12 @@ def rungs(config: Any) -> tuple[dict[str, Any], Any]:
     """Every rung as something to measure, from the bottom up, and the plain game, whose replay is looked at later."""
     import jax
 
-    from scripts.benchmarks import ours, plain_pipeline, workloads
+    from scripts.benchmarks import ours, plain_pipeline
 
-    parts = workloads.parts_of(config)
-    plain, game = plain_pipeline.self_play(config, parts, workloads.noisy_params(parts.model), moves=4)
+    game = plain_pipeline.PlainGame(config)
     alone = replace(config, self_play=replace(config.self_play, num_envs=1))
     ladder = {
-        PLAIN: plain,
+        PLAIN: timing.Variant(lambda: [game.move() for _ in range(4)], 4),
         ONE_GAME: ours.host_driven_self_play(alone),
         MANY_GAMES: ours.host_driven_self_play(config),
         FUSED: ours.self_play(config, num_devices=1),
@@ -71,81 +70,54 @@ def rungs(config: Any) -> tuple[dict[str, Any], Any]:
     return ladder, game
 
 
-def ring_bytes(config: Any) -> float:
-    """Bytes of a frame in our replay ring."""
-    import jax
-
-    from muzero_jax import building
-    from muzero_jax.run.program import make_init
-
-    ring = make_init(building.make_parts(config), config.seed, devices.make_mesh(1)).eval_shape().replay.transitions
-    frames = config.replay.replay_length * config.self_play.num_envs
-    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(ring)) / frames
-
-
-def ladder(config: Any, effort: Any) -> dict[str, Any]:
+def ladder(config: Any) -> dict[str, Any]:
     """Moves a second of every rung, its ratio to the one below and to the plain pipeline, and bytes a frame."""
-    from scripts.benchmarks import measuring, plain_pipeline
+    from scripts.benchmarks.cases import figure
+    from scripts.benchmarks.plain_pipeline import saved_bytes
 
     variants, game = rungs(config)
-    rates = measuring.in_turn(variants, effort)
+    rates = timing.rates(variants, timing.FULL)
     names = list(rates)
-    steps = []
-    for below, name in zip([names[0], *names], names, strict=False):
-        to_below, to_plain = (
-            measuring.summary([a / b for a, b in zip(rates[name], rates[other], strict=True)])
-            for other in (below, names[0])
-        )
-        steps.append(
-            {"step": name, "moves_per_second": measuring.summary(rates[name])}
-            | {"to_step_before": to_below, "to_plain": to_plain}
-        )
-    payload, objects = plain_pipeline.replay_bytes(game.replay)
-    own = ring_bytes(config)
-    memory = {"plain": payload, "plain_as_python_objects": objects, "ours": own, "saved": 1 - own / payload}
-    return {"steps": steps, "replay_bytes_per_frame": memory | {"saved_of_objects": 1 - own / objects}}
+    steps = [
+        {
+            "step": name,
+            "moves_per_second": figure(timing.summarise(rates[name])),
+            "to_step_before": figure(timing.ratio(rates[name], rates[below])),
+            "to_plain": figure(timing.ratio(rates[name], rates[names[0]])),
+        }
+        for below, name in zip([names[0], *names], names, strict=False)
+    ]
+    return {"steps": steps, "replay_bytes_per_frame": saved_bytes(game.replay, config)}
 
 
 def tables(report: dict[str, Any]) -> str:
     """The report as Markdown."""
-    lines = ["| step | moves/s | to the step before | to the plain pipeline |", "|---|---|---|---|"]
+    from scripts.benchmarks.plain_pipeline import bytes_table
+
+    header = ("step", "moves/s", "to the step before", "to the plain pipeline")
+    rows = []
     for step in report["steps"]:
-        before, plain = step["to_step_before"], step["to_plain"]
-        rate = step["moves_per_second"]["median"]
-        lines.append(f"| {step['step']} | {rate:,.0f} | {before['median']:.2f}x | **{plain['median']:,.1f}x** |")
+        rate, before, plain = (step[key]["median"] for key in ("moves_per_second", "to_step_before", "to_plain"))
+        rows.append((step["step"], f"{rate:,.0f}", f"{before:.2f}x", f"**{plain:,.1f}x**"))
+    parts = [markdown.table(markdown.Table(header, rows))]
     if report["devices"] > 1 and not any("device" in step["step"] for step in report["steps"]):
-        lines += ["", f"No rung for several of the {report['devices']} devices: --games splits over none of them."]
+        parts.append(f"No rung for several of the {report['devices']} devices: --games splits over none of them.")
     if not report["has_bfloat16"]:
-        lines += ["", "No rung for bfloat16: this hardware has no units for it."]
-    memory = report["replay_bytes_per_frame"]
-    lines += ["", "| a frame in the replay | bytes | ours saves |", "|---|---|---|"]
-    rows = {
-        "float32 arrays, numbers of 4 bytes": (memory["plain"], f"**{memory['saved']:.1%}**"),
-        "the same as Python objects": (memory["plain_as_python_objects"], f"**{memory['saved_of_objects']:.1%}**"),
-        "our ring": (memory["ours"], ""),
-    }
-    lines += [f"| {name} | {size:,.0f} | {saved} |" for name, (size, saved) in rows.items()]
-    return "\n".join(lines)
+        parts.append("No rung for bfloat16: this hardware has no units for it.")
+    return "\n\n".join([*parts, markdown.table(bytes_table(report["replay_bytes_per_frame"]))])
 
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     options = read_arguments(arguments)
     count = devices.configure_devices()
-    from scripts.benchmarks import measuring, workloads
-    from scripts.benchmarks.report import machine
+    from scripts.benchmarks import workloads
 
-    config = workloads.workload(
-        "hex",
-        workloads.MLP,
-        num_envs=options.games,
-        num_simulations=options.num_simulations,
-        board_size=5,
-        rollout_length=4,
-    )
-    config = replace(config, search=replace(config.search, policy="puct"))
-    report = {"machine": machine(), "aim": AIM, "has_bfloat16": has_bfloat16(), "devices": count}
-    report |= ladder(config, measuring.Effort.full())
+    sizes = {"num_envs": options.games, "num_simulations": options.num_simulations, "board_size": 5}
+    config = workloads.workload("hex", workloads.MLP, rollout_length=4, **sizes)
+    config = workloads.with_engine(config, "own", "puct")
+    about = machine.describe(sys.argv)
+    report = {"machine": about, "aim": AIM, "has_bfloat16": has_bfloat16(), "devices": count} | ladder(config)
     print(json.dumps(report, indent=2) if options.json else tables(report))
     return 0
 

@@ -17,10 +17,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices
 from muzero_jax.storage.files import check_writable, write_whole
-from scripts.benchmarks import report
+from scripts.benchmarks import cases
+from scripts.measuring import machine, timing
 
 EXIT_REGRESSION = 1
 SUITES = ("search", "self-play", "learner", "iteration", "memory")
+Record = dict[str, Any]
 
 
 def read_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -38,58 +40,56 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def read_report(file: Path) -> dict[str, Any]:
+def read_report(file: Path) -> Record:
     """An older report; ValueError if the file is none, which is found out before anything is measured."""
     try:
         old = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(f"{file} does not exist; write one with --out") from None
-    except ValueError as error:
-        raise ValueError(f"{file} is not JSON ({error}); write a report with --out") from error
-    if not report.is_whole(old):
+        found = [(figure["median"], figure["spread"]) for _, figure, _ in cases.figures(old, same_machine=True)]
+        is_whole = old["machine"]["hardware"] and all(median > 0 and spread >= 0 for median, spread in found)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        is_whole = False
+    if not is_whole:
         raise ValueError(f"{file} is no report of this script, or a damaged one; write one with --out")
     return old
 
 
-def records(suites: tuple[str, ...], quick: bool) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
-    """Of every case of the suites the outline of its record, and what measures it and makes the record."""
-    from scripts.benchmarks import measuring
-    from scripts.benchmarks import memory as memory_suite
+def records(suites: tuple[str, ...], quick: bool) -> Iterator[tuple[Record, Callable[[], Record]]]:
+    """The outline of each case's record, which has no figures, and what measures the case and makes the record."""
+    from scripts.benchmarks import memory
     from scripts.benchmarks.suites import SUITES as measured
 
-    effort = measuring.Effort.quick() if quick else measuring.Effort.full()
+    effort = timing.QUICK if quick else timing.FULL
     for suite in suites:
         if suite == "memory":
-            yield from memory_suite.records(quick)
+            yield from memory.records(quick)
         else:
-            cases = measured[suite](quick)
-            yield from ((measuring.outline(case), partial(measuring.measure, case, effort)) for case in cases)
+            yield from ((cases.outline(case), partial(cases.measure, case, effort)) for case in measured[suite](quick))
 
 
-def results(suites: tuple[str, ...], quick: bool) -> Iterator[dict[str, Any]]:
-    """Every record of the suites, measured as it is asked for."""
-    return (measure() for _, measure in records(suites, quick))
-
-
-def coming(suites: tuple[str, ...], quick: bool) -> dict[str, Any]:
-    """The outline of the report to come, without a figure; nothing is measured or compiled for it."""
+def check_common(suites: tuple[str, ...], quick: bool, old: Record, file: Path) -> None:
+    """Raises ValueError, before anything is measured, if nothing of the suites can be compared with an older report."""
     outlines = [outline for outline, _ in records(suites, quick)]
-    return {"machine": {"hardware": devices.describe_device()}, "results": outlines}
+    if not cases.shared({"machine": {"hardware": devices.describe_device()}, "results": outlines}, old):
+        asked = " ".join(suites if len(suites) == 1 else ["all"]) + " --quick" * quick
+        raise ValueError(
+            f"nothing of --suite {asked} can be compared with {file}: it has none of these cases (--quick has some of "
+            "its own), or is of other hardware, between which only ratios are compared, and those on all devices only "
+            "where they are as many; name another report"
+        )
 
 
-def measure(suites: tuple[str, ...], quick: bool, out: Path | None, tables: TextIO) -> dict[str, Any]:
+def measure(suites: tuple[str, ...], quick: bool, out: Path | None, tables: TextIO) -> Record:
     """The report; shows each case in `tables` and keeps all so far in `out`, so that what stops it costs one case."""
-    new = {"machine": report.machine(), "quick": quick, "results": []}
-    num_kept = 0
+    results: list[Record] = []
+    new = {"machine": machine.describe(sys.argv), "quick": quick, "results": results}
     try:
-        for record in results(suites, quick):
-            new["results"].append(record)
-            print(report.table([record]) + "\n", file=tables, flush=True)
+        for _, measure_case in records(suites, quick):
+            results.append(measure_case())
+            print(cases.table(results[-1]), file=tables, flush=True)
             if out:
                 write_whole(out, json.dumps(new, indent=2) + "\n")
-                num_kept += 1
     except BaseException:  # Ctrl-C, or a case that failed
-        kept = f"cases kept in {out}: {num_kept}" if out else "no case is kept, for want of --out"
+        kept = f"cases kept in {out}: {len(results)}" if out else "no case is kept, for want of --out"
         print(kept, file=sys.stderr)
         raise
     return new
@@ -104,18 +104,14 @@ def main(arguments: list[str]) -> int:
     if out:
         check_writable(out, "--out")
     devices.configure_devices()
-    if old and not report.shared(coming(suites, options.quick), old):
-        raise ValueError(
-            f"nothing of --suite {options.suite}{' --quick' * options.quick} can be compared with {options.compare}: "
-            "it has none of these cases (--quick has some of its own), or is of other hardware, between which only "
-            "ratios are compared, and those on all devices only where they are as many; name another report"
-        )
+    if old:
+        check_common(suites, options.quick, old, options.compare)
     new = measure(suites, options.quick, out, sys.stderr if options.json else sys.stdout)
     if options.json:
         print(json.dumps(new, indent=2))
     if not old:
         return 0
-    compared, slower = report.compare(new, old)
+    compared, slower = cases.compare(new, old)
     for sentence in slower:
         print(f"regression: {sentence}", file=sys.stderr)
     if not compared:  # memory, that is, where the system does not tell it

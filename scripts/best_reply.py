@@ -77,6 +77,7 @@ class _Replies:
     """The search for the best reply. States are host arrays [N, ...]; a value is the first player's chance [N, 2]."""
 
     def __init__(self, environment: Environment, oracle: Oracle, opponent: Opponent, say: Callable[[str], None]):
+        assert environment.board is not None
         symmetries = environment.board.symmetries
         images = np.arange(symmetries.action_permutation.shape[0])
         self._oracle, self._opponent, self._say = oracle, opponent, say

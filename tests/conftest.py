@@ -2,8 +2,8 @@
 
 import os
 import resource
-import time
 from pathlib import Path
+from time import perf_counter  # by name: tests replace `time.perf_counter`
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -35,9 +35,9 @@ MOST_SECONDS = 10
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
     """A test that keeps the machine busy for longer must be marked `slow`; shared fixtures and waiting don't count."""
-    wall, busy = time.perf_counter(), _busy_seconds()
+    wall, busy = perf_counter(), _busy_seconds()
     result = yield
-    seconds = min(time.perf_counter() - wall, _busy_seconds() - busy)
+    seconds = min(perf_counter() - wall, _busy_seconds() - busy)
     if seconds > MOST_SECONDS and not item.get_closest_marker("slow"):
         pytest.fail(f"took {seconds:.0f} s: make it faster, or mark it slow")
     return result

@@ -1,92 +1,86 @@
-"""The straightforward program's network: our own shapes in plain Flax, with XLA's own convolutions."""
+"""The library's MLP and tower as one would first write them, from the library's own parameters, to compare with.
 
-from functools import partial
+For MLPs the functions take what NumPy, PyTorch and jax.numpy have in common; a tower's convolutions are XLA's own. A
+test holds them to the library's numbers.
+"""
 
-import flax.linen as nn
+from collections.abc import Mapping
+from typing import Any
+
 import jax
-import jax.numpy as jnp
 
-from muzero_jax.storage.config import NetworkConfig
-
-
-class Trunk(nn.Module):
-    """A first layer and pre-activation residual blocks, of convolutions or of dense layers."""
-
-    width: int
-    num_blocks: int
-    is_tower: bool
-
-    @nn.compact
-    def __call__(self, x):
-        layer = partial(nn.Conv, self.width, (3, 3)) if self.is_tower else partial(nn.Dense, self.width)
-        x = layer()(x)
-        for _ in range(self.num_blocks):
-            y = x
-            for _ in range(2):
-                y = layer()(nn.relu(nn.LayerNorm()(y)))
-            x = x + y
-        return x
+LAYER_NORM_EPSILON = 1e-6
+MIN_MAX_EPSILON = 1e-5
+Params = Mapping[str, Any]
 
 
-class Head(nn.Module):
-    """A linear read-out; a board is first narrowed to `planes` channels."""
+def root(library: Any, params: Params, observation: Any) -> tuple[Any, Any]:
+    """f(h(o)): policy and value logits side by side [N, A + S], and the embedding.
 
-    outputs: int
-    planes: int
-    is_tower: bool
-
-    @nn.compact
-    def __call__(self, x):
-        x = nn.relu(nn.LayerNorm()(x))
-        if self.is_tower:
-            x = nn.relu(nn.Conv(self.planes, (1, 1))(x).reshape(x.shape[0], -1))
-        return nn.Dense(self.outputs)(x)
+    Args:
+      library: `numpy`, `torch` or `jax.numpy`, whose arrays all others are.
+      observation: [N, O] float32; of a tower [N, H, W, C].
+    """
+    embedding = _min_max_scale(library, _residual(library, params["representation"], observation))
+    return _predict(library, params, embedding), embedding
 
 
-class Network(nn.Module):
-    """h, g and f of our own shape, with the action as a plane beside the embedding (or embedded, for the MLP)."""
+def step(library: Any, params: Params, embedding: Any, action: Any) -> tuple[Any, Any, Any]:
+    """f(g(s, a)): reward logits [N, S], policy and value logits [N, A + S], and the embedding.
 
-    sizes: NetworkConfig
-    num_actions: int
-    board_shape: tuple[int, int]
-    action_location: tuple[int, ...]
-
-    def setup(self):
-        n = self.sizes
-        self.is_tower = n.kind == "tower"
-        self.h, self.g, self.f = (Trunk(n.width, n.num_blocks, self.is_tower) for _ in range(3))
-        self.reward = Head(n.num_bins, 4, self.is_tower)
-        self.policy_and_value = Head(self.num_actions + n.num_bins, 8, self.is_tower)
-
-    def root(self, observation):
-        x = observation.astype(jnp.float32)
-        return self.predict(scale(self.h(x if self.is_tower else x.reshape(x.shape[0], -1))))
-
-    def step(self, embedding, action):
-        trunk = self.g(jnp.concatenate([embedding, self.encode(action)], axis=-1))
-        return self.reward(trunk), *self.predict(scale(trunk))
-
-    def encode(self, action):
-        if not self.is_tower:
-            return jax.nn.one_hot(action, self.num_actions)
-        height, width = self.board_shape
-        return jax.nn.one_hot(jnp.asarray(self.action_location)[action], height * width).reshape(-1, height, width, 1)
-
-    def predict(self, embedding):
-        policy_logits, value_logits = jnp.split(self.policy_and_value(self.f(embedding)), [self.num_actions], axis=-1)
-        return policy_logits, value_logits, embedding
-
-    def __call__(self, observation, action):
-        return self.step(self.root(observation)[-1], action)
+    `action` is integers [N]; of a tower, those and the planes [N, H, W, 1] with a one at the cell that each touches.
+    """
+    trunk = _residual(library, params["dynamics"], embedding, _encode(params["action_encoder"], action))
+    embedding = _min_max_scale(library, trunk)
+    return _heads(library, params["reward_head"], trunk), _predict(library, params, embedding), embedding
 
 
-def scale(x):
-    """Min-max scaling of each embedding to [0, 1]."""
+def _predict(library, params, embedding):
+    return _heads(library, params["prediction_heads"], _residual(library, params["prediction"], embedding))
+
+
+def _encode(params, action):
+    if "embedding" in params:
+        return params["embedding"][action]
+    index, plane = action
+    return _layer(params, plane) + params["Embed_0"]["embedding"][index][:, None, None, :]
+
+
+def _residual(library, params, x, bias=0.0):
+    x = _layer(params["first"], x) + bias
+    num_blocks = sum(name.startswith("norms_") for name in params) // 2
+    for block in range(num_blocks):
+        y = x
+        for i in (2 * block, 2 * block + 1):
+            y = _layer(params[f"layers_{i}"], _layer_norm(library, params[f"norms_{i}"], y).clip(0))
+        x = x + y
+    return x
+
+
+def _heads(library, params, x):
+    x = _layer_norm(library, params["LayerNorm_0"], x).clip(0)
+    if "BoardConvolution_0" in params:
+        x = _layer(params["BoardConvolution_0"], x).reshape(x.shape[0], -1).clip(0)
+    return _layer(params["Dense_0"], x)
+
+
+def _layer(params, x):
+    """Dense, or where the kernel is one of a convolution, that."""
+    kernel = params["kernel"]
+    if kernel.ndim == 4:
+        x = jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    else:
+        x = x @ kernel
+    return x + params.get("bias", 0.0)
+
+
+def _layer_norm(library, params, x):
+    mean = x.mean(-1, keepdims=True)
+    variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+    return (x - mean) / library.sqrt(variance + LAYER_NORM_EPSILON) * params["scale"] + params["bias"]
+
+
+def _min_max_scale(library, x):
     axes = tuple(range(1, x.ndim))
-    low, high = x.min(axes, keepdims=True), x.max(axes, keepdims=True)
-    return (x - low) / (high - low + 1e-5)
-
-
-def scalar(logits):
-    """Expected value of bins over [-1, 1]."""
-    return jax.nn.softmax(logits) @ jnp.linspace(-1.0, 1.0, logits.shape[-1])
+    low, high = library.amin(x, axes, keepdims=True), library.amax(x, axes, keepdims=True)
+    return (x - low) / (high - low + MIN_MAX_EPSILON)

@@ -11,10 +11,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from muzero_jax.arithmetic import devices
+from muzero_jax.learning.self_play import with_reset
+from muzero_jax.run.program import make_init
 from muzero_jax.storage.config import Config, SearchConfig
-from muzero_jax.training import Parts
-from muzero_jax.types import Params
-from scripts.benchmarks.measuring import Variant
+from scripts.benchmarks import workloads
+from scripts.measuring.markdown import Table
 
 
 class Node:
@@ -29,14 +31,14 @@ class Node:
 class PlainGame:
     """One game, its network as two compiled functions of batch 1, and everything else in Python."""
 
-    def __init__(self, config: Config, parts: Parts, params: Params):
-        self.config, self.parts, self.params = config, parts, params
-        self.random = np.random.default_rng(0)
-        self.key = jax.random.key(0)
+    def __init__(self, config: Config):
+        self.config, self.parts = config, workloads.parts_of(config)
+        self.params = workloads.noisy_params(self.parts.model)
+        self.random, self.key = np.random.default_rng(0), jax.random.key(0)
         self.root_inference = jax.jit(self._root_inference)
         self.recurrent_inference = jax.jit(self._recurrent_inference)
-        self.init, self.step = jax.jit(parts.environment.init), jax.jit(parts.environment.step)
-        self.state = self.init(self.key)
+        self.step = jax.jit(with_reset(self.parts.environment))
+        self.state = jax.jit(self.parts.environment.init)(self.key)
         self.replay: list[dict[str, Any]] = []
 
     def _root_inference(self, params, observation, legal_action_mask):
@@ -57,7 +59,7 @@ class PlainGame:
         policy = visit_counts(root) / (root.visits - 1)
         action = int(self.random.choice(len(policy), p=policy))
         self.key, reset_key = jax.random.split(self.key)
-        self.state, reward, discount = self.step(self.state, np.int32(action), reset_key)
+        self.state, reward, discount, _ = self.step(self.state, np.int32(action), reset_key)
         self.replay.append(
             {
                 "observation": observation,
@@ -89,11 +91,7 @@ class PlainGame:
     def simulate(self, root: Node, legal: list[int]) -> None:
         """Walks down to an edge without a node, adds the node, and takes its value back up the path."""
         path, actions = [root], legal
-        while True:
-            action = self.select(path[-1], actions)
-            child = path[-1].children.get(action)
-            if child is None:
-                break
+        while (child := path[-1].children.get(action := self.select(path[-1], actions))) is not None:
             path.append(child)
             actions = range(len(child.prior))
         leaf = self.expand(path[-1], action)
@@ -112,10 +110,10 @@ class PlainGame:
 
     def select(self, node: Node, actions: Any) -> int:
         """The action of the highest PUCT score (MuZero, appendix B); Q is scaled to [0, 1] among the siblings."""
-        q = {action: self.q(child) for action, child in node.children.items()}
-        low, high = min(node.value, *q.values(), node.value), max(node.value, *q.values(), node.value)
-        span = max(high - low, 1e-8)
-        exploration = exploration_rate(node.visits, self.config.search)
+        discount = self.parts.environment.discount
+        q = {action: child.reward + discount * child.value for action, child in node.children.items()}
+        low, high = min([node.value, *q.values()]), max([node.value, *q.values()])
+        span, exploration = max(high - low, 1e-8), exploration_rate(node.visits, self.config.search)
         best, best_score = -1, -math.inf
         for action in actions:
             child = node.children.get(action)
@@ -124,9 +122,6 @@ class PlainGame:
             if score > best_score:
                 best, best_score = action, score
         return best
-
-    def q(self, child: Node) -> float:
-        return child.reward + self.parts.environment.discount * child.value
 
 
 def exploration_rate(visits: int, search: SearchConfig) -> float:
@@ -142,14 +137,35 @@ def visit_counts(root: Node) -> np.ndarray:
     return counts
 
 
-def self_play(config: Config, parts: Parts, params: Params, moves: int) -> tuple[Variant, PlainGame]:
-    """Moves of one game after another, and the game, whose replay they go to."""
-    game = PlainGame(config, parts, params)
-    return Variant(lambda: [game.move() for _ in range(moves)], float(moves)), game
-
-
-def replay_bytes(replay: list[dict[str, Any]]) -> tuple[float, float]:
+def plain_bytes(replay: list[dict[str, Any]]) -> tuple[float, float]:
     """Bytes a frame: of the arrays and numbers alone (4 each), and of the Python objects that hold them."""
     payload = sum(getattr(value, "nbytes", 4) for frame in replay for value in frame.values())
     objects = sum(sys.getsizeof(frame) + sum(map(sys.getsizeof, frame.values())) for frame in replay)
     return payload / len(replay), objects / len(replay)
+
+
+def ring_bytes(config: Config) -> float:
+    """Bytes of a frame in our replay ring."""
+    state = make_init(workloads.parts_of(config), config.seed, devices.make_mesh(1)).eval_shape()
+    frames = config.replay.replay_length * config.self_play.num_envs
+    return (
+        sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(state.replay.transitions)) / frames
+    )
+
+
+def saved_bytes(replay: list[dict[str, Any]], config: Config) -> dict[str, float]:
+    """Bytes a frame of either, and the shares that ours saves."""
+    (payload, objects), own = plain_bytes(replay), ring_bytes(config)
+    sizes = {"plain": payload, "plain_as_python_objects": objects, "ours": own}
+    return sizes | {"saved": 1 - own / payload, "saved_of_objects": 1 - own / objects}
+
+
+def bytes_table(memory: dict[str, float]) -> Table:
+    """From `saved_bytes`."""
+    rows = {
+        "float32 arrays, numbers of 4 bytes": (memory["plain"], f"**{memory['saved']:.1%}**"),
+        "the same as Python objects": (memory["plain_as_python_objects"], f"**{memory['saved_of_objects']:.1%}**"),
+        "our ring": (memory["ours"], ""),
+    }
+    header = ("a frame in the replay", "bytes", "ours saves")
+    return Table(header, [(name, f"{size:,.0f}", share) for name, (size, share) in rows.items()])

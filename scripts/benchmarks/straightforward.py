@@ -1,9 +1,9 @@
-"""The straightforward program that ours is measured against: pgx, mctx and Flax put together as their examples do.
+"""The straightforward program that ours is measured against: pgx, mctx and JAX put together as their examples do.
 
-Networks of the same shape with XLA's own convolutions, mctx's search, self-play as one `scan` on one device, a replay
-in host memory, one compiled gradient step with the unroll written out (in a loop XLA's convolution gradients are slower
-still). It is meant to be a good program of its kind; rules and value targets are the library's, where nothing is to be
-gained or lost.
+The same networks, written plainly with XLA's own convolutions; mctx's search; self-play as one `scan` on one device; a
+replay in host memory; one compiled gradient step with the unroll written out (in a loop XLA's convolution gradients are
+slower still). It is meant to be a good program of its kind; rules, rollout and value targets are the library's, where
+nothing is to be gained or lost.
 """
 
 from functools import partial
@@ -11,91 +11,76 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import mctx
 import numpy as np
 import optax
 
-from muzero_jax.games.environment import make_environment
+from muzero_jax import building
+from muzero_jax.learning import self_play as own_self_play
 from muzero_jax.learning import targets
 from muzero_jax.storage.config import Config
-from muzero_jax.types import Environment, Transition
-from scripts.benchmarks import workloads
-from scripts.benchmarks.measuring import Variant
-from scripts.benchmarks.plain_network import Network, scalar
+from muzero_jax.training import Parts
+from muzero_jax.types import Model, NetworkOutput, Params
+from scripts.benchmarks import plain_network, workloads
+from scripts.measuring.timing import Variant, going_on
+
+
+def plain_model(config: Config, parts: Parts) -> Model:
+    """Our model's network and parameters, computed by `plain_network`, the whole batch at once."""
+    num_actions, is_mlp = parts.environment.num_actions, config.network.kind == "mlp"
+    board = parts.environment.board
+    board = parts.environment.board
+
+    def output(embedding, reward_logits, logits):
+        policy_logits, value_logits = jnp.split(logits, [num_actions], axis=-1)
+        return NetworkOutput(embedding, reward_logits, value_logits, policy_logits)
+
+    def initial_inference(params, observation):
+        x = observation.astype(jnp.float32)
+        logits, embedding = plain_network.root(jnp, params, x.reshape(len(x), -1) if is_mlp else x)
+        return output(embedding, jnp.zeros((len(x), config.network.num_bins)), logits)
+
+    def recurrent_inference(params, embedding, action):
+        if not is_mlp:
+            assert board is not None
+            height, width = board.shape
+            planes = jax.nn.one_hot(board.action_location[action], height * width)
+            action = action, planes.reshape(-1, height, width, 1)
+        reward_logits, logits, embedding = plain_network.step(jnp, params, embedding, action)
+        return output(embedding, reward_logits, logits)
+
+    return parts.model._replace(
+        initial_inference=initial_inference, recurrent_inference=recurrent_inference, layer_bytes=None
+    )
 
 
 class Program:
-    """A config's straightforward functions."""
+    """A config's straightforward functions, compiled when they are first called, and its games."""
 
     def __init__(self, config: Config):
         self.config = config
-        self.environment: Environment = make_environment(config.env, board_size=config.board_size)
-        locations = tuple(int(cell) for cell in self.environment.board.action_location)
-        self.network = Network(config.network, self.environment.num_actions, self.environment.board.shape, locations)
+        parts = workloads.parts_of(config)
+        self.environment, self.model = parts.environment, plain_model(config, parts)
+        with_mctx = workloads.with_engine(config, "mctx", config.search.policy)
+        search = building.make_search(with_mctx, self.environment, self.model, noise=True)
+        length = config.self_play.rollout_length
+        self.play = jax.jit(
+            partial(own_self_play.rollout, environment=self.environment, search=search, length=length, exploration=0.0)
+        )
         self.optimiser = optax.chain(optax.clip_by_global_norm(5.0), optax.adamw(1e-3, weight_decay=1e-4))
-        self.play = jax.jit(self._play)
         self.update = jax.jit(self._update)
+        games = {"num_envs": config.self_play.num_envs}
+        self.games, _ = workloads.random_play(self.environment, jax.random.key(1), length=3, **games)
 
-    def init(self) -> Any:
-        """Parameters, with noise as ours have it."""
-        return jax.jit(self._init)(jax.random.key(0))
+    def init(self) -> tuple[Params, Any]:
+        """Parameters with noise, as ours, but read-outs as Flax draws them, where ours start at zero; the optimiser's.
 
-    def _init(self, key):
-        init_key, noise_key = jax.random.split(key)
-        observation = jnp.zeros((1, *self.environment.observation_shape))
-        params = self.network.init(init_key, observation, jnp.zeros(1, jnp.int32))
-        return workloads.with_noise(params, noise_key)
-
-    def games(self) -> Any:
-        num_envs = self.config.self_play.num_envs
-        actor, _ = workloads.random_play(self.environment, jax.random.key(1), num_envs=num_envs, length=3)
-        return actor.env_state
-
-    def root(self, params, observation) -> Any:
-        """Policy logits, value logits and embedding."""
-        return self.network.apply(params, observation, method="root")
-
-    def step(self, params, embedding, action) -> Any:
-        """Reward logits, policy logits, value logits and embedding."""
-        return self.network.apply(params, embedding, action, method="step")
-
-    def search(self, params, key, observation, legal_action_mask):
-        """mctx's output for a batch of positions."""
-        s = self.config.search
-
-        def recurrent(params, _, action, embedding):
-            reward, policy, value, embedding = self.step(params, embedding, action)
-            output = mctx.RecurrentFnOutput(
-                reward=scalar(reward),
-                discount=jnp.full(action.shape, self.environment.discount),
-                prior_logits=policy,
-                value=scalar(value),
-            )
-            return output, embedding
-
-        policy, value, embedding = self.root(params, observation)
-        root = mctx.RootFnOutput(prior_logits=policy, value=scalar(value), embedding=embedding)
-        arguments = (params, key, root, recurrent, s.num_simulations)
-        if s.policy == "puct":
-            return mctx.muzero_policy(*arguments, invalid_actions=~legal_action_mask)
-        qtransform = partial(mctx.qtransform_completed_by_mix_value, value_scale=s.value_scale, rescale_values=False)
-        return mctx.gumbel_muzero_policy(*arguments, invalid_actions=~legal_action_mask, qtransform=qtransform)
-
-    def _play(self, params, state, key):
-        """T moves of every game in a scan."""
-
-        def move(state, key):
-            search_key, reset_key = jax.random.split(key)
-            observation = jax.vmap(self.environment.observe)(state)
-            found = self.search(params, search_key, observation, state.legal_action_mask)
-            reset_keys = jax.random.split(reset_key, found.action.shape[0])
-            next_state, reward, discount = jax.vmap(self.environment.step)(state, found.action, reset_keys)
-            value = found.search_tree.summary().value
-            never = jnp.zeros_like(reward, bool)
-            transition = (observation, state.legal_action_mask, found.action, reward, discount)
-            return next_state, Transition(*transition, found.action_weights, value, never)
-
-        return jax.lax.scan(move, state, jax.random.split(key, self.config.self_play.rollout_length))
+        Under PUCT the trees are shallower with these: an advantage that reports have always given this program.
+        """
+        params, draw = workloads.noisy_params(self.model), jax.nn.initializers.lecun_normal()
+        for number, name in enumerate(("prediction_heads", "reward_head")):
+            kernel = params[name]["Dense_0"]["kernel"]
+            params[name]["Dense_0"]["kernel"] = kernel + draw(jax.random.key(number), kernel.shape)
+        return params, self.optimiser.init(params)
 
     def _update(self, params, optimiser_state, window):
         gradients = jax.grad(self.loss)(params, window)
@@ -108,52 +93,18 @@ class Program:
         wanted = targets.make(
             window, unroll_steps=t.unroll_steps, td_steps=t.td_steps, td_lambda=1.0, stop_at_exploration=True
         )
-        policy, value, embedding = self.root(params, window.observation[:, 0])
-        total = self.distance(policy, value, wanted, 0)
+        output = self.model.initial_inference(params, window.observation[:, 0])
+        total = self._distance(output, wanted, 0)
         for k in range(t.unroll_steps):
-            embedding = 0.5 * embedding + jax.lax.stop_gradient(0.5 * embedding)
-            reward, policy, value, embedding = self.step(params, embedding, window.action[:, k])
-            step = self.distance(policy, value, wanted, k + 1) + categorical_loss(reward, wanted.reward[:, k])
-            total += step / t.unroll_steps
+            embedding = 0.5 * output.embedding + jax.lax.stop_gradient(0.5 * output.embedding)
+            output = self.model.recurrent_inference(params, embedding, window.action[:, k])
+            reward_loss = self.model.scalar_loss(output.reward_logits, wanted.reward[:, k])
+            total += (self._distance(output, wanted, k + 1) + reward_loss) / t.unroll_steps
         return total.mean()
 
-    def distance(self, policy, value, wanted, k):
-        policy_loss = wanted.policy_mask[:, k] * optax.softmax_cross_entropy(policy, wanted.policy[:, k])
-        return policy_loss + categorical_loss(value, wanted.value[:, k])
-
-
-def categorical_loss(logits, target):
-    """Cross-entropy with a scalar spread over its two neighbouring bins."""
-    bins = jnp.linspace(-1.0, 1.0, logits.shape[-1])
-    weights = jnp.maximum(0.0, 1.0 - jnp.abs(target[:, None] - bins) / (bins[1] - bins[0]))
-    return optax.softmax_cross_entropy(logits, weights)
-
-
-def self_play(config: Config) -> Variant:
-    """T moves of B games; the unit is a move."""
-    program = Program(config)
-    params, state = program.init(), {"games": program.games()}
-
-    def run():
-        state["games"], moves = program.play(params, state["games"], jax.random.key(3))
-        return moves
-
-    return Variant(run, float(config.self_play.num_envs * config.self_play.rollout_length))
-
-
-def learning(config: Config) -> Variant:
-    """One gradient step on a batch that is on the device already; the unit is an update."""
-    program = Program(config)
-    params = program.init()
-    state = {"learner": (params, program.optimiser.init(params))}
-    replay = HostReplay(program)
-    window = jax.device_put(replay.sample(np.random.default_rng(0)))
-
-    def run():
-        state["learner"] = program.update(*state["learner"], window)
-        return state["learner"]
-
-    return Variant(run, 1.0)
+    def _distance(self, output, wanted, k):
+        policy_loss = optax.softmax_cross_entropy(output.policy_logits, wanted.policy[:, k])
+        return wanted.policy_mask[:, k] * policy_loss + self.model.scalar_loss(output.value_logits, wanted.value[:, k])
 
 
 class HostReplay:
@@ -161,19 +112,13 @@ class HostReplay:
 
     def __init__(self, program: Program):
         config = program.config
-        self.length, self.window, self.batch = (
-            config.replay.replay_length,
-            config.window_length,
-            config.optimiser.batch_size,
-        )
-        _, moves = workloads.random_play(
-            program.environment, jax.random.key(4), num_envs=config.self_play.num_envs, length=self.length
-        )
+        self.length, self.window = config.replay.replay_length, config.window_length
+        self.batch, games = config.optimiser.batch_size, {"num_envs": config.self_play.num_envs}
+        _, moves = workloads.random_play(program.environment, jax.random.key(4), length=self.length, **games)
         self.moves = jax.device_get(moves)
 
     def add(self, moves):
-        together = jax.tree.map(lambda old, new: np.concatenate([old, new])[-self.length :], self.moves, moves)
-        self.moves = together
+        self.moves = jax.tree.map(lambda old, new: np.concatenate([old, new])[-self.length :], self.moves, moves)
 
     def sample(self, generator):
         slot = generator.integers(self.length - self.window, size=self.batch)
@@ -181,18 +126,38 @@ class HostReplay:
         return jax.tree.map(lambda x: x[slot[:, None] + np.arange(self.window), game[:, None]], self.moves)
 
 
+def self_play(config: Config) -> Variant:
+    """T moves of B games; the unit is a move."""
+    program = Program(config)
+    (params, _), key = program.init(), jax.random.key(3)
+    run = going_on(lambda actor: program.play(params, actor, key), program.games)
+    return Variant(run, config.self_play.num_envs * config.self_play.rollout_length)
+
+
+def learning(config: Config) -> Variant:
+    """One gradient step on a batch that is on the device already; the unit is an update."""
+    program = Program(config)
+    window = jax.device_put(HostReplay(program).sample(np.random.default_rng(0)))
+
+    def update(learner):
+        learner = program.update(*learner, window)
+        return learner, learner
+
+    return Variant(going_on(update, program.init()), 1)
+
+
 def iteration(config: Config) -> Variant:
     """Self-play, the moves to host memory, then batches back from there, a gradient step each; the unit is a frame."""
     program = Program(config)
-    params = program.init()
-    state: dict[str, Any] = {"learner": (params, program.optimiser.init(params)), "games": program.games()}
-    replay, generator = HostReplay(program), np.random.default_rng(0)
+    replay, generator, key = HostReplay(program), np.random.default_rng(0), jax.random.key(3)
 
-    def run():
-        state["games"], moves = program.play(state["learner"][0], state["games"], jax.random.key(3))
+    def iterate(state):
+        actor, learner = state
+        actor, moves = program.play(learner[0], actor, key)
         replay.add(jax.device_get(moves))
         for _ in range(config.optimiser.updates_per_iteration):
-            state["learner"] = program.update(*state["learner"], replay.sample(generator))
-        return state["learner"]
+            learner = program.update(*learner, replay.sample(generator))
+        return (actor, learner), learner
 
-    return Variant(run, float(config.self_play.num_envs * config.self_play.rollout_length))
+    run = going_on(iterate, (program.games, program.init()))
+    return Variant(run, config.self_play.num_envs * config.self_play.rollout_length)

@@ -9,7 +9,8 @@ import jax
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.storage.config import Config
 from scripts.benchmarks import ours, straightforward, workloads
-from scripts.benchmarks.measuring import Case, Ratio, Variant, asked_about
+from scripts.benchmarks.cases import Case, Ratio, asked_about
+from scripts.measuring.timing import Variant
 
 OWN, LOOP_FREE, MCTX, NETWORK = "own search", "loop-free search", "mctx", "network calls"
 PLAIN, ONE, ALL, HOST = "straightforward", "ours, 1 device", "ours, all devices", "ours, driven from Python"
@@ -33,29 +34,17 @@ def search(quick: bool) -> Iterator[Case]:
         )
         for policy in ("gumbel", "puct"):
             aim = 1.0 if games == 1 else aims.get((policy, actions, games))
-            yield Case(
-                "search",
-                f"{policy}, {actions} actions, {games:,} game{'s' * (games > 1)}, {simulations} simulations",
-                "searches/s",
-                partial(_searches, config, policy, num_moves),
-                (
-                    Ratio(OWN, MCTX, aim),
-                    Ratio(OWN, NETWORK, judged=False),
-                    Ratio(MCTX, NETWORK, judged=False),
-                    Ratio(LOOP_FREE, OWN, judged=False),
-                ),
-                OURS,
-            )
+            name = f"{policy}, {actions} actions, {games:,} game{'s' * (games > 1)}, {simulations} simulations"
+            against_network = (Ratio(OWN, NETWORK, judged=False), Ratio(MCTX, NETWORK, judged=False))
+            ratios = (Ratio(OWN, MCTX, aim), *against_network, Ratio(LOOP_FREE, OWN, judged=False))
+            yield Case("search", name, "searches/s", partial(_searches, config, policy, num_moves), ratios, OURS)
 
 
 def _searches(config: Config, policy: str, num_moves: int) -> dict[str, Variant]:
-    positions = ours.Positions(workloads.parts_of(config), config.self_play.num_envs, num_moves)
-    return {
-        OWN: ours.search_call(workloads.with_engine(config, "own", policy), positions),
-        LOOP_FREE: ours.search_call(workloads.with_engine(config, "loop_free", policy), positions),
-        MCTX: ours.search_call(workloads.with_engine(config, "mctx", policy), positions),
-        NETWORK: ours.bare_network(config, positions),
-    }
+    asked = ours.positions(config, config.self_play.num_envs, num_moves)
+    engines = {OWN: "own", LOOP_FREE: "loop_free", MCTX: "mctx"}
+    found = {name: ours.search(workloads.with_engine(config, e, policy), asked) for name, e in engines.items()}
+    return found | {NETWORK: ours.bare_network(config, asked)}
 
 
 def self_play(quick: bool) -> Iterator[Case]:
@@ -63,8 +52,7 @@ def self_play(quick: bool) -> Iterator[Case]:
     all_ratios = (Ratio(ALL, PLAIN), Ratio(ALL, ONE), Ratio(ONE, HOST), Ratio(ONE, PLAIN))
     ratios = all_ratios[:1] if quick else all_ratios
     for policy in ("gumbel",) if quick else ("gumbel", "puct"):
-        config = workloads.w2()
-        config = replace(config, search=replace(config.search, policy=policy))
+        config = workloads.with_engine(workloads.w2(), "own", policy)
         name = f"W2: tic-tac-toe, MLP 64, 25 simulations, {policy}, {config.self_play.num_envs} games"
         yield _case("self-play", name, config, with_aim(ratios, 3.0))
     few = replace(workloads.w2(num_envs=16), search=replace(workloads.w2().search, num_simulations=8))
@@ -120,16 +108,11 @@ def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> C
         ALL: lambda: own(config, num_devices=count),
         AUTO: lambda: own(automatic, num_devices=count),
     }
-    return Case(
-        suite,
-        name,
-        UNITS[suite],
-        lambda: {variant: make() for variant, make in makers.items() if variant in asked},
-        ratios,
-        OURS,
-        num_devices=count if ALL in asked else None,
-        note=note,
-    )
+
+    def make():
+        return {variant: maker() for variant, maker in makers.items() if variant in asked}
+
+    return Case(suite, name, UNITS[suite], make, ratios, OURS, count if ALL in asked else None, note)
 
 
 def with_aim(ratios: tuple[Ratio, ...], aim: float) -> tuple[Ratio, ...]:

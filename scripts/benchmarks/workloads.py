@@ -18,7 +18,7 @@ from muzero_jax.learning import self_play
 from muzero_jax.storage.config import Config, NetworkConfig, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig
 from muzero_jax.storage.config import TargetConfig as Targets
 from muzero_jax.training import Parts
-from muzero_jax.types import ActorState, Environment, Model, Params, SearchOutput, Transition
+from muzero_jax.types import ActorState, Environment, Model, Params, Position, SearchFn, SearchOutput, Transition
 
 # float32 on every device, because that is what the programs compute in that ours is measured against.
 MLP = NetworkConfig(kind="mlp", width=64, num_bins=3, compute_dtype="float32")
@@ -38,9 +38,9 @@ def w1(num_envs: int = 128) -> Config:
     return workload("connect_four", TOWER, num_envs=num_envs, num_simulations=50, rollout_length=4)
 
 
-def w2(num_envs: int = 512, rollout_length: int = 8) -> Config:
+def w2(num_envs: int = 512) -> Config:
     """Tic-tac-toe, MLP of width 64, 25 simulations; of 256 to 2,048 games the best number for either program."""
-    return workload("tic_tac_toe", MLP, num_envs=num_envs, num_simulations=25, rollout_length=rollout_length)
+    return workload("tic_tac_toe", MLP, num_envs=num_envs, num_simulations=25, rollout_length=8)
 
 
 def w3(batch_size: int = 256) -> Config:
@@ -50,12 +50,7 @@ def w3(batch_size: int = 256) -> Config:
     are fresh memory, whose 44,000 page faults cost a tenth of an update's time. The straightforward program makes one:
     XLA's gradients of its convolutions are 14-30 times slower in a loop, so it has none.
     """
-    return replace(
-        w1(num_envs=64),
-        replay=ReplayConfig(replay_length=64, min_frames=1, symmetries=False),
-        targets=Targets(unroll_steps=5, td_steps=5),
-        optimiser=OptimiserConfig(batch_size=batch_size, updates_per_iteration=4, warmup_updates=1),
-    )
+    return with_learning(w1(num_envs=64), Targets(unroll_steps=5, td_steps=5), batch_size, updates=4)
 
 
 def small_w3() -> Config:
@@ -65,19 +60,24 @@ def small_w3() -> Config:
     return replace(config, network=replace(config.network, num_blocks=1), targets=targets)
 
 
+def with_learning(config: Config, targets: Targets, batch_size: int, updates: int) -> Config:
+    """`config` with gradient steps from a ring of 64 frames a game, which learns at once."""
+    return replace(
+        config,
+        targets=targets,
+        replay=ReplayConfig(replay_length=64, min_frames=1, symmetries=False),
+        optimiser=OptimiserConfig(batch_size=batch_size, updates_per_iteration=updates, warmup_updates=1),
+    )
+
+
 def whole_iteration(config: Config, *, batch_size: int, updates: int) -> Config:
     """`config` with learning: as much of it as its presets do to self-play, and windows of K + n + 1 = 10 frames.
 
     Four iterations a chunk, of the tower half the updates that its preset has in two. The straightforward program has
     no chunks.
     """
-    return replace(
-        config,
-        iterations_per_chunk=4,
-        replay=ReplayConfig(replay_length=64, min_frames=1, symmetries=False),
-        targets=Targets(unroll_steps=4, td_steps=5),
-        optimiser=OptimiserConfig(batch_size=batch_size, updates_per_iteration=updates, warmup_updates=1),
-    )
+    config = with_learning(config, Targets(unroll_steps=4, td_steps=5), batch_size, updates)
+    return replace(config, iterations_per_chunk=4)
 
 
 def hex_tower(num_envs: int = 64) -> Config:
@@ -86,30 +86,26 @@ def hex_tower(num_envs: int = 64) -> Config:
     return whole_iteration(config, batch_size=64, updates=2)
 
 
-def noisy_params(model: Model, seed: int = 0) -> Params:
-    """Parameters as of no particular training: fresh ones with noise on every leaf."""
+def noisy_params(model: Model) -> Params:
+    """Parameters as of no particular training: fresh ones plus normal noise of deviation 0.1 on every leaf."""
 
+    @jax.jit
     def init(key):
         init_key, noise_key = jax.random.split(key)
-        return with_noise(model.init(init_key), noise_key)
+        leaves, structure = jax.tree.flatten(model.init(init_key))
+        keys = jax.random.split(noise_key, len(leaves))
+        noisy = [x + 0.1 * jax.random.normal(k, x.shape, x.dtype) for x, k in zip(leaves, keys, strict=True)]
+        return jax.tree.unflatten(structure, noisy)
 
-    return jax.jit(init)(jax.random.key(seed))
-
-
-def with_noise(params: Params, key: Array) -> Params:
-    """`params` plus normal noise of deviation 0.1 on every leaf."""
-    leaves, structure = jax.tree.flatten(params)
-    keys = jax.random.split(key, len(leaves))
-    noisy = [x + 0.1 * jax.random.normal(k, x.shape, x.dtype) for x, k in zip(leaves, keys, strict=True)]
-    return jax.tree.unflatten(structure, noisy)
+    return init(jax.random.key(0))
 
 
-def random_search(params: Params, key: Array, observation: Array, legal_action_mask: Array) -> SearchOutput:
+def random_search(params: Params, key: Array, position: Position) -> SearchOutput:
     """Uniformly random play in the form of a search, to fill boards and rings with."""
-    del params, observation
-    weights = legal_action_mask.astype(jnp.float32)
+    del params
+    weights = position.legal_action_mask.astype(jnp.float32)
     policy = weights / jnp.sum(weights, axis=-1, keepdims=True)
-    return SearchOutput(uniform_legal_action(key, legal_action_mask), policy, jnp.zeros(weights.shape[0]))
+    return SearchOutput(uniform_legal_action(key, position.legal_action_mask), policy, jnp.zeros(weights.shape[0]))
 
 
 def random_play(environment: Environment, key: Array, *, num_envs: int, length: int) -> tuple[ActorState, Transition]:
@@ -128,3 +124,8 @@ def with_engine(config: Config, engine: str, policy: str) -> Config:
 def parts_of(config: Config) -> Parts:
     """The config's functions."""
     return building.make_parts(config)
+
+
+def search_of(config: Config, parts: Parts) -> SearchFn:
+    """Self-play's search by itself."""
+    return building.make_search(config, parts.environment, parts.model, noise=True)

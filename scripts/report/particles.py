@@ -1,13 +1,14 @@
 """Particles in a double well and their density on a grid, computed in four ways that must agree.
 
-Overdamped Langevin dynamics in the plane, dX = -grad V(X) dt + sqrt(2 T) dW with V(x, y) = (x^2 - 1)^2 + y^2, by
-Euler-Maruyama: X <- X - grad V(X) dt + sqrt(2 T dt) xi, xi ~ N(0, 1). After every step the Gaussian kernel density of
-all N particles, p(g) = sum_i exp(-|g - X_i|^2 / (2 h^2)) / (2 pi h^2 N), is evaluated at the G x G points of a grid
-over [-2, 2]^2. The kernel is separable, so p is a product of two matrices [G, N] and [N, G]: 2 G N exponentials and
-G^2 N multiplications. SciPy's kernels need not be separable, so it takes G^2 N exponentials. The random numbers are
-drawn beforehand and shared, so that all ways compute the same thing.
+Overdamped Langevin dynamics in the plane, dX = -grad V(X) dt + sqrt(2 T) dW with V(x, y) = (x^2 - 1)^2 + y^2 and
+T = 0.5, by Euler-Maruyama with dt = 0.01. After every step the Gaussian kernel density (bandwidth 0.15) of all N
+particles is evaluated at the G x G points of a grid over [-2, 2]^2. The kernel is separable, so the density is a
+product of two matrices [G, N] and [N, G]; SciPy's `gaussian_kde` takes an exponential for every particle at every
+point. The random numbers are drawn beforehand and shared.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -15,15 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from scripts.report.machine import Device
+from scripts.measuring.machine import Device, Machine
+from scripts.measuring.markdown import BarPlot, Compared, Section
+from scripts.measuring.timing import Candidate, Say, sweep
+from scripts.measuring.words import three_digits
+from scripts.report.sizes import Sizes
 
-TIME_STEP = 0.01
-TEMPERATURE = 0.5
-BANDWIDTH = 0.15
-HALF_WIDTH = 2.0
+TIME_STEP, TEMPERATURE, BANDWIDTH, HALF_WIDTH = 0.01, 0.5, 0.15, 2.0
 LARGEST_EXPONENT = 40.0
 """Kernels are cut off at exp(-40) an axis. Smaller ones add nothing to a float32, but are or make denormal numbers, on
 which NumPy's products are many times slower, while XLA flushes them to zero: without it the comparison is of that."""
+FUSED, NUMPY, SCIPY, TRANSFERS = "JAX, one fused scan", "NumPy", "SciPy", "JAX, transfer every step"
 
 
 def grid_axis(num_points: int) -> np.ndarray:
@@ -57,15 +60,6 @@ def density(library: Any, positions: Any, axis: Any) -> Any:
     return total * np.float32(1 / (2 * np.pi * BANDWIDTH**2 * positions.shape[0]))
 
 
-def simulate_numpy(positions: np.ndarray, noise: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Final positions [N, 2] and the density after every step [T, G, G], by NumPy."""
-    densities = []
-    for step_noise in noise:
-        positions = move(np, positions, step_noise)
-        densities.append(density(np, positions, axis))
-    return positions, np.stack(densities)
-
-
 class _FixedKernels(stats.gaussian_kde):
     """SciPy's estimate with kernels of `BANDWIDTH` along both axes, not in proportion to the data's covariance."""
 
@@ -75,35 +69,35 @@ class _FixedKernels(stats.gaussian_kde):
         self.covariance = BANDWIDTH**2 * np.eye(self.d)
 
 
-def simulate_scipy(positions: np.ndarray, noise: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same with the density by SciPy, in float64."""
+def scipy_density(positions: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """`density` by SciPy, in float64."""
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij")).reshape(2, -1)
-    densities = []
-    for step_noise in noise:
-        positions = move(np, positions, step_noise)
-        densities.append(_FixedKernels(positions.T)(grid).reshape(len(axis), len(axis)))
-    return positions, np.stack(densities)
+    return _FixedKernels(positions.T)(grid).reshape(len(axis), len(axis))
 
 
-def _step(positions, noise, axis):
-    positions = move(jnp, positions, noise)
-    return positions, density(jnp, positions, axis)
+def step(library: Any, density: Callable, positions: Any, noise: Any, axis: Any) -> tuple[Any, Any]:
+    """The next positions and their density."""
+    positions = move(library, positions, noise)
+    return positions, density(positions, axis)
 
 
-_compiled_step = jax.jit(_step)
+_jax_step = partial(step, jnp, partial(density, jnp))
+_compiled_step = jax.jit(_jax_step)
 
 
-def simulate_with_transfers(
-    positions: np.ndarray, noise: np.ndarray, axis: np.ndarray, device: Device
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same by one compiled step a call; everything goes to the device before it and back to the host after it.
+def step_with_transfers(device: Device, *inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A compiled step, before which everything goes to the device and after which everything comes back.
 
-    Nothing else would do where a step of the loop is somebody's host code: positions are NumPy arrays between steps.
+    Nothing else would do where a step of the loop is somebody's host code.
     """
+    return jax.device_get(_compiled_step(*jax.device_put(inputs, device)))
+
+
+def simulate(step: Callable, positions: np.ndarray, noise: np.ndarray, axis: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Final positions [N, 2] and the density after every step [T, G, G], step by step."""
     densities = []
     for step_noise in noise:
-        inputs = jax.device_put((positions, step_noise, axis), device)
-        positions, step_density = jax.device_get(_compiled_step(*inputs))
+        positions, step_density = step(positions, step_noise, axis)
         densities.append(step_density)
     return positions, np.stack(densities)
 
@@ -111,4 +105,43 @@ def simulate_with_transfers(
 @jax.jit
 def simulate_fused(positions: jax.Array, noise: jax.Array, axis: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The same as one program: a scan over the steps; nothing leaves the device."""
-    return jax.lax.scan(lambda x, step_noise: _step(x, step_noise, axis), positions, noise)
+    return jax.lax.scan(lambda x, step_noise: _jax_step(x, step_noise, axis), positions, noise)
+
+
+def ways(device: Device, num_steps: int, size: tuple[int, int]) -> dict[str, Candidate]:
+    """All four, for a number of particles and of grid points a side; SciPy's is of one step."""
+    (positions, noise), axis = start(size[0], num_steps), grid_axis(size[1])
+    return {
+        FUSED: partial(simulate_fused, *jax.device_put((positions, noise, axis), device)),
+        NUMPY: partial(simulate, partial(step, np, partial(density, np)), positions, noise, axis),
+        SCIPY: partial(simulate, partial(step, np, scipy_density), positions, noise[:1], axis),
+        TRANSFERS: partial(simulate, partial(step_with_transfers, device), positions, noise, axis),
+    }
+
+
+def particles_section(machine: Machine, plan: Sizes, say: Say) -> Section:
+    """Measures and tells."""
+    candidates, work = partial(ways, machine.device, plan.particle_steps), lambda size: size[0] * size[1] ** 2
+    calls = sweep(plan.particles, candidates, work=work, limits=plan.limits, say=say)
+    times = {
+        way: {size: sample.times(1 if way == SCIPY else 1 / plan.particle_steps) for size, sample in row.items()}
+        for way, row in calls.items()
+    }
+    last = max(times[FUSED])
+    bars = {way: row[last].median * 1e3 for way, row in times.items() if last in row}
+    costs = [1e3 * (times[TRANSFERS][size].median - fused.median) for size, fused in times[FUSED].items()]
+    extra = f"{three_digits(min(costs))} to {three_digits(max(costs))} ms a step"
+    text = (
+        f"{__doc__}\nTime of one step and one density, from runs of {plan.particle_steps} steps (SciPy: one). With "
+        "transfers, positions and noise go to the device and positions and density come back every step; the fused "
+        "scan starts and ends on the device. A test holds all ways to the same densities."
+    )
+    named = {way: {_name(size): sample for size, sample in row.items()} for way, row in times.items()}
+    compared = Compared("Particles", named, "for", "particles", "steps/s", lambda name: 1.0, "time", size_name=str)
+    headlines = [f"Transfers and separate calls add {extra} to the fused scan of the particles, by medians."]
+    section = compared.section("Particle density pipeline", text, headlines=headlines)
+    return section._replace(plots=[BarPlot("particles", _name(last), "milliseconds a step", bars)])
+
+
+def _name(size: tuple[int, int]) -> str:
+    return f"{size[0]:,} particles on {size[1]} x {size[1]}"

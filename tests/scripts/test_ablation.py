@@ -11,8 +11,10 @@ from muzero_jax import building
 from muzero_jax.arithmetic import precision
 from muzero_jax.storage.config import NetworkConfig
 from scripts import ablation
-from scripts.benchmarks import measuring, ours, plain_pipeline, workloads
-from scripts.benchmarks.measuring import Effort, Variant
+from scripts.benchmarks import ours, plain_pipeline, workloads
+from scripts.measuring import timing
+from scripts.measuring.timing import Variant
+from tests.scripts.conftest import noise_params
 
 NUM_SIMULATIONS = 24
 NETWORK = NetworkConfig(kind="mlp", width=8, num_blocks=0, num_bins=3)
@@ -27,15 +29,18 @@ def parts():
 
 @pytest.fixture(scope="module")
 def params(parts):
-    return workloads.noisy_params(parts.model)
+    return noise_params(parts.model)
 
 
 @pytest.fixture(scope="module")
-def game(parts, params):
+def game(params):
     """A plain game that has made three moves, without noise at the root."""
     quiet = replace(CONFIG, search=replace(CONFIG.search, dirichlet_fraction=0.0))
-    variant, game = plain_pipeline.self_play(quiet, parts, params, moves=3)
-    variant.run()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workloads, "noisy_params", lambda model: params)
+        game = plain_pipeline.PlainGame(quiet)
+    for _ in range(3):
+        game.move()
     return game
 
 
@@ -43,7 +48,7 @@ def test_the_python_tree_is_our_puct_tree_visit_for_visit(parts, params, game):
     actor, _ = workloads.random_play(parts.environment, jax.random.key(1), num_envs=6, length=3)
     observation, legal = actor.env_state.observation, actor.env_state.legal_action_mask
     search = building.make_search(CONFIG, parts.environment, parts.model, noise=False)
-    found = jax.jit(search)(params, jax.random.key(0), observation, legal)
+    found = jax.jit(search)(params, jax.random.key(0), parts.environment.look(actor.env_state))
     for i in range(6):
         root = game.search(np.asarray(observation[i], np.float32), np.asarray(legal[i]))
         np.testing.assert_array_equal(
@@ -90,21 +95,21 @@ def test_the_plain_game_remembers_every_move_as_legal_float32_frames(game):
 
 def test_bytes_of_a_plain_frame_are_those_of_its_arrays_and_four_for_each_number():
     frame = {"observation": np.zeros((3, 3, 2), np.float32), "action": 4, "reward": 0.0}
-    payload, objects = plain_pipeline.replay_bytes([frame, frame])
+    payload, objects = plain_pipeline.plain_bytes([frame, frame])
     assert payload == 3 * 3 * 2 * 4 + 4 + 4
     assert objects > payload
 
 
 def test_a_frame_of_our_ring_is_bits_and_the_policy():
-    """Tic-tac-toe: 18 cells and 9 legal actions in 3 and 2 bytes, 9 float32 of policy, 4 numbers of 4 bytes, a bool."""
-    assert ablation.ring_bytes(CONFIG) == 3 + 2 + 36 + 4 * 4 + 1
+    """Tic-tac-toe: 18 cells and 9 legal actions in 3 and 2 bytes, 9 float32 of policy, 4 numbers of 4 bytes, two bools."""
+    assert plain_pipeline.ring_bytes(CONFIG) == 3 + 2 + 36 + 4 * 4 + 2
 
 
 def test_each_step_is_told_against_the_one_before_and_against_the_first(monkeypatch, game):
     rates = {"plain": [1.0, 2.0], "search": [3.0, 6.0], "program": [30.0, 60.0]}
     monkeypatch.setattr(ablation, "rungs", lambda config: ({name: Variant(lambda: None, 1.0) for name in rates}, game))
-    monkeypatch.setattr(measuring, "in_turn", lambda variants, effort: rates)
-    report = ablation.ladder(CONFIG, Effort.quick())
+    monkeypatch.setattr(timing, "rates", lambda variants, effort: rates)
+    report = ablation.ladder(CONFIG)
     ratios = [(s["step"], s["to_step_before"]["median"], s["to_plain"]["median"]) for s in report["steps"]]
     assert ratios == [("plain", 1.0, 1.0), ("search", 3.0, 3.0), ("program", 10.0, 30.0)]
     table = ablation.tables(report | {"has_bfloat16": False, "devices": 2})
@@ -112,32 +117,30 @@ def test_each_step_is_told_against_the_one_before_and_against_the_first(monkeypa
     assert "No rung" not in ablation.tables(report | {"has_bfloat16": True, "devices": 1})
 
 
-def test_every_rung_plays_the_moves_that_it_counts(monkeypatch):
-    monkeypatch.setattr(precision, "has_amx", lambda: True)
+@pytest.mark.parametrize(
+    ("available", "amx", "every"), [(2, True, "+ every device"), (4, True, "+ 3 of 4 devices"), (1, False, None)]
+)
+def test_each_rung_is_a_step_from_the_one_before(available, amx, every, quick_params, monkeypatch):
+    def program(config, num_devices=None):
+        return config.self_play.num_envs, num_devices, config.network.compute_dtype
+
+    monkeypatch.setattr(ours, "host_driven_self_play", program)
+    monkeypatch.setattr(ours, "self_play", program)
+    monkeypatch.setattr(precision, "has_amx", lambda: amx)
+    monkeypatch.setattr(jax, "device_count", lambda: available)
     ladder, game = ablation.rungs(CONFIG)
-    names = ["PLAIN", "ONE_GAME", "MANY_GAMES", "FUSED", "ALL_DEVICES", "BFLOAT16"]
-    assert list(ladder) == [getattr(ablation, name) for name in names]
     plain = ladder.pop(ablation.PLAIN)
     plain.run()
     assert len(game.replay) == plain.work == 4
-    for name, rung in ladder.items():
-        moves = rung.run()
-        assert moves.action.shape == (3, 1 if name == ablation.ONE_GAME else 6) and moves.action.size == rung.work
-        assert np.take_along_axis(moves.legal_action_mask, moves.action[..., None], axis=-1).all()
-        sharding = getattr(moves.action, "sharding", None)  # what was driven from Python is on the host
-        used = len(sharding.device_set) if sharding else 0
-        assert used == {ablation.FUSED: 1, ablation.ALL_DEVICES: 2, ablation.BFLOAT16: 2}.get(name, 0)
-
-
-def test_devices_that_do_not_divide_the_games_are_left_out(monkeypatch):
-    monkeypatch.setattr(plain_pipeline, "self_play", lambda *arguments, **keywords: (Variant(lambda: None, 1.0), None))
-    asked = []
-    for program in ("self_play", "host_driven_self_play"):
-        monkeypatch.setattr(ours, program, lambda config, num_devices=0: asked.append(num_devices))
-    monkeypatch.setattr(precision, "has_amx", lambda: True)
-    monkeypatch.setattr(jax, "device_count", lambda: 4)
-    assert "+ 3 of 4 devices" in ablation.rungs(CONFIG)[0]
-    assert asked == [0, 0, 1, 3, 3]
+    count, dtype = {4: 3}.get(available, available), CONFIG.network.compute_dtype
+    expected = {
+        ablation.ONE_GAME: (1, None, dtype),
+        ablation.MANY_GAMES: (6, None, dtype),
+        ablation.FUSED: (6, 1, dtype),
+    }
+    expected |= {every: (6, count, dtype)} if every else {}
+    expected |= {ablation.BFLOAT16: (6, count, "auto")} if amx else {}
+    assert ladder == expected
 
 
 @pytest.mark.parametrize("arguments", [["--games", "0"], ["--num-simulations", "-1"]])

@@ -1,9 +1,11 @@
-"""The benchmark measures in turn, says what has become slower, and its baseline does the same work as ours."""
+"""The benchmark says what has become slower, and its programs and those of its baseline do the work they count."""
 
+import functools
 import json
 import subprocess
-import sys
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +13,12 @@ import numpy as np
 import pytest
 
 from experiments.command_line import report_errors
+from muzero_jax.run.memory import _CLEAR
 from muzero_jax.storage.config import NetworkConfig
 from scripts import benchmark
-from scripts.benchmarks import measuring, memory, ours, report, straightforward, suites, workloads
-from scripts.benchmarks.measuring import Case, Effort, Ratio, Variant
+from scripts.benchmarks import cases, memory, ours, straightforward, suites, workloads
+from scripts.measuring import machine, timing
+from scripts.measuring.timing import Variant
 
 TINY = workloads.whole_iteration(
     workloads.workload(
@@ -27,6 +31,15 @@ TINY = workloads.whole_iteration(
     batch_size=4,
     updates=1,
 )
+TINY = replace(TINY, targets=replace(TINY.targets, unroll_steps=1, td_steps=2))  # an unroll takes long to compile
+
+
+@pytest.fixture(scope="module")
+def one_program():
+    """Tests share the straightforward program of a config, so that each of its functions is compiled once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(straightforward, "Program", functools.cache(straightforward.Program))
+        yield
 
 
 def record(median, *, spread=0.0, ratio=1.0, higher_is_better=True):
@@ -50,49 +63,12 @@ def as_report(*records, hardware="a machine"):
     return {"machine": {"hardware": hardware}, "results": list(records)}
 
 
-# --- measuring --------------------------------------------------------------------------------------------------------
-
-
-def test_variants_are_called_in_turn_round_after_round():
-    calls = []
-    variants = {name: Variant(lambda name=name: calls.append(name), 1.0) for name in "AB"}
-    rates = measuring.in_turn(variants, Effort(rounds=3, seconds=0.0))
-    assert "".join(calls[-6:]) == "ABABAB"
-    assert {name: len(samples) for name, samples in rates.items()} == {"A": 3, "B": 3}
-
-
-def test_slow_programs_get_three_rounds_and_no_more():
-    variants = {"slow": Variant(lambda: None, 1.0)}
-    assert len(measuring.in_turn(variants, Effort(rounds=9, seconds=0.0, enough=0.0))["slow"]) == 3
-    assert len(measuring.in_turn(variants, Effort(rounds=2, seconds=0.0, enough=0.0))["slow"]) == 2
-
-
-def test_a_short_program_is_called_often_enough_to_be_timed():
-    calls = []
-    measuring.in_turn({"short": Variant(lambda: calls.append(1), 1.0)}, Effort(rounds=1, seconds=0.01))
-    assert len(calls) > 100
-
-
-def test_a_ratio_is_the_median_of_the_rounds_ratios_not_the_ratio_of_medians(monkeypatch):
-    """The machine halves its speed in the second round and both suffer alike: the ratio is 2 throughout."""
-    rates = {"ours": [20.0, 10.0, 60.0], "theirs": [10.0, 5.0, 30.0]}
-    monkeypatch.setattr(measuring, "in_turn", lambda variants, effort: rates)
-    case = Case("search", "a case", "calls/s", dict, (Ratio("ours", "theirs", 1.5),))
-    (ratio,) = measuring.measure(case, Effort.quick())["ratios"]
-    assert (ratio["median"], ratio["spread"], ratio["aim"]) == (2.0, 0.0, 1.5)
-
-
-def test_the_spread_is_half_the_interquartile_range_over_the_median():
-    assert measuring.summary([8.0, 9.0, 10.0, 11.0, 12.0]) == {"median": 10.0, "spread": 0.1}
-    assert measuring.summary([3.0]) == {"median": 3.0, "spread": 0.0}
-
-
 # --- comparing --------------------------------------------------------------------------------------------------------
 
 
 def worsened(new, old):
     """What a comparison names."""
-    return report.compare(new, old)[1]
+    return cases.compare(new, old)[1]
 
 
 def test_what_fell_by_more_than_a_tenth_is_named():
@@ -122,8 +98,8 @@ def measured_case(own, mctx, network):
     (case, *_) = suites.search(True)
     rates = {suites.OWN: [own], suites.LOOP_FREE: [2], suites.MCTX: [mctx], suites.NETWORK: [network]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measuring, "in_turn", lambda variants, effort: rates)
-        return measuring.measure(case._replace(make=dict), Effort.quick())
+        patch.setattr(timing, "rates", lambda variants, effort: rates)
+        return cases.measure(case._replace(make=dict), timing.QUICK)
 
 
 def test_what_fell_within_the_spread_of_both_reports_is_no_regression():
@@ -142,7 +118,7 @@ def test_figures_on_all_devices_are_compared_only_with_those_on_as_many():
         ratio = record(1.0, ratio=speedup)["ratios"][0] | {"numerator": suites.ALL, "denominator": suites.ONE}
         return as_report(record(1.0) | {"num_devices": count, "ratios": [ratio]}, hardware=f"{count} devices")
 
-    assert report.compare(on(1, 1.0), on(2, 2.0)) == (0, [])
+    assert cases.compare(on(1, 1.0), on(2, 2.0)) == (0, [])
     (sentence,) = worsened(on(2, 1.0), on(2, 2.0))
     assert sentence.startswith("search: a case: ours, 2 devices / ours, 1 device: from 2 to 1")
 
@@ -154,9 +130,9 @@ def test_memory_that_grew_is_a_regression_and_memory_that_shrank_is_none():
 
 
 def test_a_case_that_only_one_report_has_is_not_compared():
-    assert report.compare(as_report(record(1.0)), as_report()) == (0, [])
-    assert report.compare(as_report(record(1.0)), as_report(record(1.0) | {"case": "another"})) == (0, [])
-    assert report.compare(as_report(record(1.0)), as_report(record(1.0))) == (2, [])  # a rate of ours and a ratio
+    assert cases.compare(as_report(record(1.0)), as_report()) == (0, [])
+    assert cases.compare(as_report(record(1.0)), as_report(record(1.0) | {"case": "another"})) == (0, [])
+    assert cases.compare(as_report(record(1.0)), as_report(record(1.0))) == (2, [])  # a rate of ours and a ratio
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -164,24 +140,24 @@ def test_a_case_that_only_one_report_has_is_not_compared():
 
 @pytest.fixture
 def measured(monkeypatch):
-    monkeypatch.setattr(benchmark, "results", lambda suites, quick: iter([record(80.0)]))
-    monkeypatch.setattr(benchmark, "coming", lambda suites, quick: as_report(record(80.0)))
+    monkeypatch.setattr(benchmark, "records", lambda suites, quick: iter([(record(80.0), lambda: record(80.0))]))
 
 
 def stopped_by(error, after=2):
-    """In place of the results: cases 0, 1, ..., then the error."""
+    """In place of the records: cases 0, 1, ..., then the error."""
 
-    def results(suites, quick):
-        yield from (record(80.0) | {"case": f"case {number}"} for number in range(after))
+    def records(suites, quick):
+        for number in range(after):
+            yield {}, lambda number=number: record(80.0) | {"case": f"case {number}"}
         raise error
 
-    return results
+    return records
 
 
 @pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt(), 130), (ValueError("a case failed"), 2)])
 def test_what_stops_the_measuring_costs_no_result_before_it(error, status, monkeypatch, capsys, tmp_path):
     file = tmp_path / "new.json"
-    monkeypatch.setattr(benchmark, "results", stopped_by(error))
+    monkeypatch.setattr(benchmark, "records", stopped_by(error))
     assert report_errors(benchmark.main, ["--out", str(file)]) == status
     kept, reason = capsys.readouterr().err.splitlines()
     assert kept == f"cases kept in {file}: 2"
@@ -190,7 +166,7 @@ def test_what_stops_the_measuring_costs_no_result_before_it(error, status, monke
 
 
 def test_without_a_file_nothing_is_kept_and_ctrl_c_says_so(monkeypatch, capsys):
-    monkeypatch.setattr(benchmark, "results", stopped_by(KeyboardInterrupt()))
+    monkeypatch.setattr(benchmark, "records", stopped_by(KeyboardInterrupt()))
     assert report_errors(benchmark.main, []) == 130
     assert capsys.readouterr().err.splitlines() == ["no case is kept, for want of --out", "interrupted"]
 
@@ -198,7 +174,7 @@ def test_without_a_file_nothing_is_kept_and_ctrl_c_says_so(monkeypatch, capsys):
 def test_an_older_report_stays_until_the_first_case_is_measured(monkeypatch, tmp_path):
     file = tmp_path / "new.json"
     file.write_text("older")
-    monkeypatch.setattr(benchmark, "results", stopped_by(KeyboardInterrupt(), after=0))
+    monkeypatch.setattr(benchmark, "records", stopped_by(KeyboardInterrupt(), after=0))
     assert report_errors(benchmark.main, ["--out", str(file)]) == 130
     assert [path.read_text() for path in tmp_path.iterdir()] == ["older"]
 
@@ -218,38 +194,19 @@ def test_the_report_names_machine_and_versions_and_is_one_json_object(measured, 
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads((tmp_path / "new.json").read_text())
     assert "CPU" in printed["machine"]["hardware"]
-    assert printed["machine"]["commit"] == report.commit()
+    assert printed["machine"]["commit"] == machine.commit()
     assert {"jax", "mctx"} <= set(printed["machine"]["versions"])
 
 
-def test_the_commit_is_that_of_the_clone_and_none_outside_of_one(monkeypatch, tmp_path):
-    head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=report.ROOT)
-    assert head.returncode or head.stdout.startswith(str(report.commit()).removesuffix("-dirty"))
-    monkeypatch.setattr(report, "ROOT", tmp_path)
-    assert report.commit() is None
-
-
-def test_the_commit_of_a_repository_that_holds_a_copy_of_ours_is_not_told(monkeypatch):
-    monkeypatch.setattr(report, "ROOT", report.ROOT / "scripts")
-    assert report.commit() is None
-
-
-def test_the_command_is_told_without_the_folders_of_its_owner(monkeypatch):
-    told = ["--out", "/home/me/new/", "--compare=/me/a.json", "../me/b", "~/c", "docs/d.json", "--quick"]
-    monkeypatch.setattr(report.sys, "argv", ["/home/me/scripts/benchmark.py", *told])
-    command = "python scripts/benchmark.py --out new --compare=a.json b c docs/d.json --quick"
-    assert report.machine()["command"] == command
-
-
 def test_a_regression_is_named_and_the_exit_status_says_so(measured, capsys, tmp_path):
-    old = as_report(record(100.0)) | {"machine": report.machine()}
+    old = as_report(record(100.0)) | {"machine": machine.describe(["benchmark.py"])}
     (tmp_path / "old.json").write_text(json.dumps(old))
     assert benchmark.main(["--suite", "search", "--compare", str(tmp_path / "old.json")]) == benchmark.EXIT_REGRESSION
     shown = capsys.readouterr().err
     assert "regression: search: a case: ours: from 100 to 80" in shown and "2 figures, 1 of them worse" in shown
 
 
-BASELINES = report.ROOT / "docs/results/benchmark-two-intel-cores"
+BASELINES = machine.ROOT / "docs/results/benchmark-two-intel-cores"
 
 
 @pytest.mark.parametrize(
@@ -265,7 +222,7 @@ def test_nothing_in_common_is_one_sentence_and_status_2_before_anything_is_measu
     suite, baseline, monkeypatch, capsys, tmp_path
 ):
     (tmp_path / "nobodys.json").write_text(json.dumps(as_report(record(1.0) | {"case": "another"})))
-    monkeypatch.setattr(benchmark, "results", lambda suites, quick: pytest.fail("too late"))
+    monkeypatch.setattr(benchmark, "measure", lambda *arguments: pytest.fail("too late"))
     monkeypatch.setattr(benchmark.devices, "describe_device", lambda: "another machine")
     file = (tmp_path if baseline == "nobodys.json" else BASELINES) / baseline
     assert report_errors(benchmark.main, ["--suite", *suite.split(), "--compare", str(file)]) == 2
@@ -278,12 +235,14 @@ def test_our_own_reports_are_compared_with_on_such_a_machine(suite, monkeypatch)
     old = benchmark.read_report(BASELINES / f"{suite}.json")
     monkeypatch.setattr(benchmark.devices, "describe_device", lambda: old["machine"]["hardware"])
     monkeypatch.setattr(suites.precision, "has_amx", lambda: True)
-    coming = benchmark.coming((suite,), False)
-    assert {name for name, *_ in report.shared(coming, old)} == {name for name, *_ in report.shared(old, old)}
+    outlines = [outline for outline, _ in benchmark.records((suite,), False)]
+    coming = {"machine": old["machine"], "results": outlines}
+    assert {name for name, *_ in cases.shared(coming, old)} == {name for name, *_ in cases.shared(old, old)}
 
 
 def test_figures_that_turn_out_to_be_missing_are_no_silent_success(measured, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(benchmark, "results", lambda suites, quick: iter([record(80.0) | {"rates": {}, "ratios": []}]))
+    empty = record(80.0) | {"rates": {}, "ratios": []}
+    monkeypatch.setattr(benchmark, "records", lambda suites, quick: iter([(record(80.0), lambda: empty)]))
     (tmp_path / "old.json").write_text(json.dumps(as_report(record(80.0))))
     assert report_errors(benchmark.main, ["--json", "--compare", str(tmp_path / "old.json")]) == 2
     assert "error: nothing was compared with " in capsys.readouterr().err
@@ -308,7 +267,7 @@ def test_a_file_that_is_no_report_is_one_sentence_and_status_2(content, capsys, 
 
 
 def test_aims_stand_beside_the_ratios_they_are_for():
-    text = report.table([record(80.0) | {"ratios": [record(1.0)["ratios"][0] | {"aim": 3.0, "median": 2.5}]}])
+    text = cases.table(record(80.0) | {"ratios": [record(1.0)["ratios"][0] | {"aim": 3.0, "median": 2.5}]})
     assert "| ours / theirs | **2.50x** (aim 3) | 0% |" in text
 
 
@@ -324,7 +283,7 @@ def nothing_compiles(monkeypatch):
 
     programs = tuple(suites.PROGRAMS.values())
     names = {
-        ours: ("Positions", "search_call", "bare_network", "host_driven_self_play", *programs),
+        ours: ("positions", "search", "bare_network", "host_driven_self_play", *programs),
         straightforward: programs,
     }
     for module, replaced in names.items():
@@ -333,16 +292,15 @@ def nothing_compiles(monkeypatch):
 
 
 @pytest.mark.parametrize("amx", [False, True])
-@pytest.mark.parametrize("suite", suites.SUITES)
 @pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("suite", suites.SUITES)
 def test_every_ratio_of_a_case_asks_about_two_of_its_variants(suite, quick, amx, nothing_compiles, monkeypatch):
     monkeypatch.setattr(suites.precision, "has_amx", lambda: amx)
-    cases = list(suites.SUITES[suite](quick))
-    assert cases and len({case.name for case in cases}) == len(cases)
-    for case in cases:
+    found = list(suites.SUITES[suite](quick))
+    assert found and len({case.name for case in found}) == len(found)
+    for case in found:
         variants = set(case.make())
-        asked = {name for ratio in case.ratios for name in (ratio.numerator, ratio.denominator)}
-        assert case.suite == suite and asked == variants
+        assert case.suite == suite and cases.asked_about(case.ratios) == variants
         assert (suites.AUTO in variants) == (amx and suites.ALL in variants)
 
 
@@ -354,8 +312,7 @@ def test_all_devices_are_as_many_as_divide_games_and_batch(nothing_compiles, mon
         assert "4 of 6" in case.note and "4 of 6" not in case.name and case.num_devices == 4
         case.make()
     assert set(asked) == {1, 4}
-    monkeypatch.setattr(memory, "run_apart", lambda case, num_devices: {memory.PLANNED: 1})
-    names = [measure()["case"] for _, measure in memory.records(quick=False)]
+    names = [outline["case"] for outline, _ in memory.records(quick=False)]
     assert names[:2] == ["tic-tac-toe preset, 1 device", "tic-tac-toe preset, 4 devices"]
 
 
@@ -373,118 +330,100 @@ def test_judged_are_ratios_of_ours_to_anything_but_the_bare_network_and_rates_of
         assert case.ours.isdisjoint({suites.MCTX, suites.NETWORK, suites.PLAIN})
 
 
-@pytest.mark.parametrize("config", [workloads.w1(), workloads.w2(), workloads.hex_tower()], ids=lambda c: c.env)
-def test_the_straightforward_network_has_the_size_of_ours(config):
-    """It encodes the action its own way; all else is the same."""
-    parts, program = workloads.parts_of(config), straightforward.Program(config)
-    theirs = jax.eval_shape(program.init)
-    own = {k: v for k, v in jax.eval_shape(parts.model.init, jax.random.key(0)).items() if k != "decoder"}
-    assert number_of(theirs) == pytest.approx(number_of(own), rel=0.15)
-
-
-def number_of(params):
-    return sum(leaf.size for leaf in jax.tree.leaves(params))
-
-
 def test_noise_moves_every_leaf_by_its_own_draw():
-    one, other = jax.tree.leaves(workloads.with_noise({"a": jnp.zeros(100), "b": jnp.zeros(100)}, jax.random.key(0)))
-    assert np.std(one) == pytest.approx(0.1, rel=0.3)
-    assert (one != other).all()
+    model = SimpleNamespace(init=lambda key: {"a": jnp.zeros(100), "b": jnp.ones(100)})
+    one, other = jax.tree.leaves(workloads.noisy_params(model))
+    assert np.std(one) == pytest.approx(0.1, rel=0.3) and np.mean(other) == pytest.approx(1.0, abs=0.1)
+    assert (one != other - 1).all()
 
 
-@pytest.fixture(scope="module")
-def straightforward_iteration():
-    return straightforward.iteration(TINY)
-
-
-def test_an_iteration_of_the_straightforward_program_changes_its_parameters(straightforward_iteration):
-    run, frames = straightforward_iteration
+def test_an_iteration_of_the_straightforward_program_plays_and_changes_its_parameters(one_program, quick_params):
+    run, frames = straightforward.iteration(TINY)[:2]
     (before, _), (after, _) = run(), run()
     assert frames == 8
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(after))
     assert any((x != y).any() for x, y in zip(*map(jax.tree.leaves, (before, after)), strict=True))
 
 
-def test_self_play_driven_from_python_brings_every_move_to_the_host():
-    moves = ours.host_driven_self_play(TINY).run()
-    assert isinstance(moves.action, np.ndarray) and moves.action.shape == (2, 4)
-    assert moves.legal_action_mask[np.indices((2, 4))[0], np.indices((2, 4))[1], moves.action].all()
-
-
-@pytest.mark.parametrize("policy", ["gumbel", "puct"])
-def test_the_straightforward_programs_self_play_makes_legal_moves(policy):
-    run, moves = straightforward.self_play(workloads.with_engine(TINY, "mctx", policy))
+@pytest.mark.parametrize(
+    "program", [straightforward.self_play, ours.host_driven_self_play, partial(ours.self_play, num_devices=2)]
+)
+def test_self_play_goes_on_with_legal_moves(program, one_program, quick_params):
+    run, moves = program(TINY)[:2]
     first, second = run(), run()
     assert first.action.size == moves == 8
     for played in (first, second):
         assert np.take_along_axis(played.legal_action_mask, played.action[..., None], axis=-1).all()
     assert (first.observation != second.observation).any()  # it goes on from where it was
+    assert isinstance(first.action, np.ndarray) == (program is ours.host_driven_self_play)
 
 
-def test_a_search_call_searches_every_position_and_the_bare_network_is_asked_once_a_simulation():
-    positions = ours.Positions(workloads.parts_of(TINY), 4, 2)
-    found = ours.search_call(workloads.with_engine(TINY, "own", "gumbel"), positions).run()
+def test_a_search_call_searches_every_position_and_the_bare_network_is_asked_once_a_simulation(quick_params):
+    asked = ours.positions(TINY, 4, 2)
+    found, shared = ours.search(TINY, asked).run(), ours.search(TINY, asked, 2).run()
     assert found.action.shape == (4,) and found.tree is None
-    assert np.take_along_axis(positions.legal_action_mask, found.action[:, None], axis=-1).all()
-    _, scalars = ours.bare_network(TINY, positions).run()
+    assert len(shared.action.sharding.device_set) == 2
+    for searched in (found, shared):
+        assert np.take_along_axis(asked.legal_action_mask, searched.action[:, None], axis=-1).all()
+    _, scalars = ours.bare_network(TINY, asked).run()
     assert scalars.shape == (2, 4)  # simulations, games
 
 
-def test_gradient_steps_of_both_programs_change_their_parameters():
+def test_gradient_steps_of_both_programs_change_their_parameters(one_program, quick_params):
     updates = replace(TINY, optimiser=replace(TINY.optimiser, updates_per_iteration=2))
-    run, count = ours.learning(updates, 2)
-    (first, second), work = [jax.device_get(run()) for _ in range(2)], count
-    assert work == 2
+    run, work, memory_told = ours.learning(updates, 2)
+    first, second = [jax.device_get(run()) for _ in range(2)]
+    assert work == 2 and memory_told.argument_size_in_bytes > 0
     assert first["train/parameter_norm"] != second["train/parameter_norm"]
-    run, work = straightforward.learning(TINY)
+    run, work, _ = straightforward.learning(TINY)
     (before, *_), (after, *_) = run(), run()
     assert work == 1
     assert any((x != y).any() for x, y in zip(*map(jax.tree.leaves, (before, after)), strict=True))
 
 
-def test_our_iteration_goes_on_from_where_it_was():
-    run, frames = ours.iteration(TINY, 2)
+def test_our_iteration_goes_on_from_where_it_was(quick_params):
+    run, frames, _ = ours.iteration(TINY, 2)
     metrics = [run(), run()]
     assert frames == 4 * 8  # four iterations a chunk
     assert [int(m["selfplay/frames"].sum()) for m in metrics] == [32, 32]
     assert all(float(m["train/updates"].sum()) == 4 for m in metrics)
 
 
-def test_the_memory_suites_runs_are_whole_ones_that_end_once_they_have_learned():
-    config = memory.short_run(TINY)
-    assert config.max_iterations - TINY.iterations_to_learn == memory.ITERATIONS
-    assert 0 < config.evaluation.interval_minutes < TINY.evaluation.interval_minutes
-    assert 0 < memory.SESSION.checkpoint_minutes < config.evaluation.interval_minutes
-    changed = ("minutes", "max_iterations", "evaluation")
-    same = {name: getattr(TINY, name) for name in changed}
-    assert replace(config, **same) == TINY
+# --- the memory suite -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("child", "reason"),
-    [
-        ("import sys; sys.exit('error: this run needs more; lower a flag')", "this run needs more; lower a flag"),
-        ("import jax; jax.eval_shape(lambda: 1 / 0)", "ZeroDivisionError: division by zero"),
-        ("import os; os._exit(9)", "exit status 9"),
-    ],
-)
-def test_a_memory_run_that_fails_is_one_sentence_with_its_last_word(child, reason, monkeypatch):
-    run = memory.subprocess.run
-    monkeypatch.setattr(memory.subprocess, "run", lambda command, **how: run([command[0], "-c", child], **how))
+def test_a_memory_run_is_a_short_one_by_the_command_that_users_type(monkeypatch):
+    def run(command, **how):
+        flags = dict(zip(command[2::2], command[3::2], strict=True))
+        assert command[1] == "experiments/train.py" and flags["--board-size"] == "5" and flags["--devices"] == "2"
+        assert 0 < float(flags["--checkpoint-minutes"]) < float(flags["--evaluation.interval-minutes"]) < 1
+        folder = memory.Path(flags["--run-dir"])
+        folder.mkdir()
+        (folder / "summary.json").write_text(json.dumps({"memory": {"planned": 6 * 2**20, "peak": peak}}))
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(memory.subprocess, "run", run)
+    peak = 4 * 2**20
+    told = memory.record({}, "Hex 5x5 preset", 2)
+    assert told["rates"][memory.MEASURED] == {"median": 4.0, "spread": 0.0, "judged": True}
+    assert [(r["numerator"], r["median"]) for r in told["ratios"]] == [(memory.PLANNED, 1.5)]
+    peak = None  # the system does not tell
+    told = memory.record({}, "Hex 5x5 preset", 2)
+    assert list(told["rates"]) == [memory.PLANNED] and told["ratios"] == []
+
+
+def test_a_memory_run_that_fails_is_one_sentence_with_its_last_word(monkeypatch):
+    failed = subprocess.CompletedProcess([], 2, stderr="Traceback\nerror: this run needs more; lower a flag\n")
+    monkeypatch.setattr(memory.subprocess, "run", lambda command, **how: failed)
     with pytest.raises(ValueError) as caught:
         memory.run_apart("Hex 5x5 preset", 2)
-    assert str(caught.value) == f"the run that measures memory failed (Hex 5x5 preset, 2 devices): {reason}"
+    assert str(caught.value) == (
+        "the run that measures memory failed (Hex 5x5 preset, 2 devices): this run needs more; lower a flag"
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process held at its peak")
-def test_a_memory_run_in_a_process_of_its_own_is_planned_and_measured():
+@pytest.mark.skipif(not _CLEAR.exists(), reason="only Linux lets a process set its peak back")
+def test_a_memory_run_is_planned_and_measured():
     found = memory.run_apart("tic-tac-toe preset", 2)
-    assert 0 < found[memory.PLANNED] < found[memory.MEASURED]  # so small a run is mostly what XLA's libraries take
-
-
-def test_the_memory_suite_sets_the_plan_beside_what_was_held_where_that_can_be_measured():
-    found = {memory.PLANNED: 6 * 2**20}
-    ratios = memory.figures(found | {memory.MEASURED: 4 * 2**20})["ratios"]
-    assert [(r["numerator"], r["median"]) for r in ratios] == [(memory.PLANNED, 1.5)]
-    assert memory.figures(found)["ratios"] == []
+    assert 1 / 1.5 < found["planned"] / found["peak"] < 1.5

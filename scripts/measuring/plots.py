@@ -1,12 +1,12 @@
-"""The report's plots, on figures of their own, so that nothing global in matplotlib changes."""
+"""Plots on figures of their own, so that nothing global in matplotlib changes."""
 
 from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from scripts.report.formatting import three_digits
-from scripts.report.records import BarPlot, LinePlot
+from scripts.measuring.markdown import BarPlot, LinePlot
+from scripts.measuring.words import three_digits
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito: safe for all
 MARKERS = "osD^vP"
@@ -28,12 +28,9 @@ def draw(plot: LinePlot | BarPlot, path: Path) -> None:
 
 def _lines(axes: Axes, plot: LinePlot) -> None:
     for (label, points), colour, marker in zip(plot.lines.items(), COLOURS, MARKERS, strict=False):
-        sizes = sorted(points)
-        middle = [points[size].median for size in sizes]
-        below = [points[size].median - points[size].low for size in sizes]
-        above = [points[size].high - points[size].median for size in sizes]
-        style = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.4, "capsize": 2}
-        axes.errorbar(sizes, middle, yerr=(below, above), label=label, **style)  # pyright: ignore[reportArgumentType]
+        middle, low, high = zip(*points.values(), strict=True)
+        errors = [[m - x for m, x in zip(middle, low, strict=True)], [x - m for m, x in zip(middle, high, strict=True)]]
+        axes.errorbar(list(points), middle, errors, label=label, color=colour, marker=marker, markersize=4, capsize=2)
     axes.set(xlabel=plot.x_label, ylabel=plot.y_label, xscale="log", yscale="log")
     axes.xaxis.set_major_formatter(lambda value, _: _short(value))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")

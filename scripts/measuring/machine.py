@@ -1,0 +1,100 @@
+"""The machine that figures are of: its devices, its software, and nothing that names its owner or host."""
+
+import os
+import platform
+import shlex
+import subprocess
+from collections.abc import Sequence
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from muzero_jax.arithmetic import devices
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PACKAGES = ("jax", "jaxlib", "flax", "optax", "mctx", "pgx", "numpy", "scipy")
+Device = Any
+"""A `jax.Device`, which pyright takes for a variable."""
+
+
+def describe(arguments: Sequence[str]) -> dict[str, Any]:
+    """Hardware and versions, without which no figure must be read; `arguments` are those of the command."""
+    return {
+        "date": datetime.now().isoformat(" ", "minutes"),
+        "hardware": devices.describe_device(),
+        "load_average": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,  # before anything was measured
+        "python": platform.python_version(),
+        "versions": {package: version(package) for package in PACKAGES},
+        "commit": commit(),
+        "command": command(arguments),
+    }
+
+
+def command(arguments: Sequence[str]) -> str:
+    """What was called, script first, without the folders of who called it."""
+    script, *others = arguments
+    return shlex.join(["python", f"scripts/{Path(script).name}", *map(_without_owner, others)])
+
+
+def _without_owner(argument: str) -> str:
+    flag, equals, value = argument.rpartition("=")
+    leads_outside = value.startswith(("/", "~")) or ".." in Path(value).parts
+    return f"{flag}{equals}{Path(value).name}" if leads_outside else argument
+
+
+def commit() -> str | None:
+    """The commit whose code is measured, with "-dirty" if the clone was changed since; None outside of our clone."""
+    asked = "git rev-parse --show-prefix && git describe --always --dirty --exclude='*'"
+    done = subprocess.run(asked, shell=True, cwd=ROOT, capture_output=True, text=True)
+    above, _, found = done.stdout.partition("\n")
+    return (
+        found.strip() if done.returncode == 0 and not above else None
+    )  # above: the folder of somebody's that we are in
+
+
+class Machine(NamedTuple):
+    """Devices by role, and PyTorch."""
+
+    labels: dict[str, Device]  # JAX's to compare, by the name that tables use; a run uses the first
+    devices: Sequence[Device]  # all that a run would use
+    torch: Any  # the module, or None
+    torch_device: str = "cpu"  # where PyTorch computes: on the GPU if it sees one and JAX uses one too
+
+    @property
+    def label(self) -> str:
+        """What tables call JAX on the device that runs use."""
+        return next(iter(self.labels))
+
+    @property
+    def device(self) -> Device:
+        """The device that runs use."""
+        return self.labels[self.label]
+
+    @property
+    def has_accelerator(self) -> bool:
+        """Whether there is a device to compare the CPU with."""
+        return len(self.labels) > 1
+
+
+def find_machine() -> Machine:
+    """Looks; raises ValueError in one sentence if JAX was told to leave the CPU out, which comparisons need."""
+    device, torch = jax.devices()[0], _find_torch()
+    try:
+        host = jax.devices("cpu")[0]
+    except RuntimeError as error:
+        raise ValueError("JAX_PLATFORMS leaves out the CPU, which the report compares with; unset it") from error
+    if device.platform == "cpu":
+        return Machine({"JAX": host}, jax.devices(), torch)
+    labels = {f"JAX {device.platform.upper()}": device, "JAX CPU": host}
+    return Machine(labels, jax.devices(), torch, "cuda" if torch and torch.cuda.is_available() else "cpu")
+
+
+def _find_torch() -> Any:
+    try:
+        import torch  # pyright: ignore[reportMissingImports]
+    except (ImportError, OSError):  # not installed, or it cannot be loaded
+        return None
+    return torch
