@@ -63,9 +63,9 @@ def measure(case: Case, effort: Effort) -> Record:
     record, rates = outline(case), timing.rates(case.make(), effort)
     for ratio in record["ratios"]:
         ratio |= figure(timing.ratio(rates[ratio["numerator"]], rates[ratio["denominator"]]))
-    for name, values in rates.items():
-        record["rates"][name] |= figure(timing.summarise(values)) | {"samples": values}
-    return record
+    judged = record["rates"]
+    figures = {name: judged[name] | figure(timing.summarise(x)) | {"samples": x} for name, x in rates.items()}
+    return record | {"rates": figures}
 
 
 # --- telling and comparing --------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ def test_bytes_of_a_plain_frame_are_those_of_its_arrays_and_four_for_each_number
 
 
 def test_a_frame_of_our_ring_is_bits_and_the_policy():
-    """Tic-tac-toe: 18 cells and 9 legal actions in 3 and 2 bytes, 9 float32 of policy, 4 numbers of 4 bytes, two bools."""
+    """Tic-tac-toe: 18 cells and 9 legal actions in 3 and 2 bytes, 9 float32 of policy, 4 numbers, 2 bools."""
     assert plain_pipeline.ring_bytes(CONFIG) == 3 + 2 + 36 + 4 * 4 + 2
 
 
