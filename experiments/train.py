@@ -95,8 +95,7 @@ def main(arguments: list[str]) -> int:
     if session.compilation_cache:
         devices.enable_compilation_cache(session.compilation_cache)
     if session.autotune:
-        cache = autotune.default_cache()
-        config = autotune.tune(config, mesh, minutes=session.autotune_minutes, cache=cache, say=print)
+        config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=print)
     introduce(config, mesh.size)
     run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
     print(f"run directory: {run_dir}")

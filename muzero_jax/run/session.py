@@ -29,7 +29,7 @@ class Session:
     autotune: bool = False
     """first find the num_envs, rollout_length and batch_size with most frames/s here, at the same replay ratio"""
     autotune_minutes: PositiveFloat = 3.0
-    """time for that, on top of minutes; sizes begun are measured to the end; a result is kept and found again"""
+    """time for that, on top of minutes; sizes begun are measured to the end"""
     checkpoint_minutes: NotNegativeFloat = 2.0
     """minutes between checkpoints; one is saved at every evaluation and at the end too, and with 0 only then"""
     tensorboard: bool = True

@@ -17,7 +17,6 @@ from muzero_jax.storage.fields import (
     PositiveFloat,
     PositiveInt,
     UnitInterval,
-    at_least,
     from_json_values,
 )
 from muzero_jax.storage.files import write_whole
@@ -42,9 +41,9 @@ class NetworkConfig:
     """nonlinearity after each layer"""
     compute_dtype: Literal["auto", "float32", "bfloat16", "bfloat16_products", "float16"] = "auto"
     """arithmetic of the networks; auto: bfloat16 on TPUs and on GPUs from compute capability 8 on, bfloat16_products
-    on CPUs with AMX, else float32. bfloat16_products, for such CPUs: float32, but what the trunks multiply (of towers:
-    convolutions of 32 channels and more) is rounded to bfloat16. float16, with a scaled loss, is for a T4. Parameters
-    are float32 always"""
+    on CPUs with AMX, else float32. bfloat16_products: float32, but what the trunks multiply (of towers: convolutions of
+    32 channels and more) is rounded to bfloat16. float16: for a T4, with a scaled loss, never timed on an accelerator.
+    Parameters are float32 always"""
     num_bins: PositiveInt = 21
     """bins of the categorical value and reward over [-1, 1]; 1 makes the heads scalar"""
 
@@ -56,10 +55,11 @@ class SearchConfig:
     policy: Literal["gumbel", "puct"] = "gumbel"
     """gumbel: Gumbel MuZero, which improves with few simulations; puct: MuZero's own, with noise in the root's prior"""
     engine: Literal["own", "loop_free", "mctx"] = "own"
-    """loop_free: the same trees up to 16 moves deep, meant for accelerators, slower on a CPU; mctx: the reference"""
-    max_children: Annotated[int, at_least(2)] | None = None
-    """actions that a node has room for, at least 2, the likeliest; default: all. Less memory on large boards, but
-    another search, which considers no more than these"""
+    """loop_free: the same trees, up to 16 moves deep, for accelerators, but never timed on one; slower on a CPU.
+    mctx: the reference"""
+    max_children: Annotated[int, Constraint(lambda number: number >= 2, "must be at least 2")] | None = None
+    """actions that a node has room for, at least 2, the likeliest; default: all. Less memory on large boards, but a
+    search of these alone, never timed on an accelerator"""
     num_simulations: PositiveInt = 16
     """simulations for each move of self-play"""
     max_num_considered_actions: PositiveInt = 8
@@ -235,10 +235,9 @@ FILE = "config.json"
 
 def describe(config: Config) -> str:
     """The config for a person: one line a group."""
-    groups = {"run": {}} | {
-        name: value for name, value in dataclasses.asdict(config).items() if isinstance(value, dict)
-    }
-    groups["run"] = {name: value for name, value in dataclasses.asdict(config).items() if name not in groups}
+    values = dataclasses.asdict(config)
+    groups = {name: value for name, value in values.items() if isinstance(value, dict)}
+    groups = {"run": {name: value for name, value in values.items() if name not in groups}} | groups
     return "\n".join(
         f"{group:<11}" + " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
         for group, fields in groups.items()
