@@ -24,7 +24,7 @@ from muzero_jax.run.accounting import Clock, Interrupt, Totals
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.memory import Meter
-from muzero_jax.run.metrics import MetricsWriter, Record, last_record, wandb_writer
+from muzero_jax.run.metrics import Record, last_record, open_metrics, wandb_writer
 from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
@@ -103,13 +103,14 @@ def train(
         versions.ladder.load(iteration)
         clock, totals = Clock(record), Totals(config, record)
         clock.seconds["compile"] += seconds_to_compile
-        with open_writer(config, session, run_dir, iteration) as writer:
+        others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
+        with open_metrics(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others) as write:
             begun = "training" if state is None else f"going on from iteration {iteration}"
             with clock.measure("compile"):
                 state = init() if state is None else state
                 del init  # and with it the program, if there was need of one: 20 MiB and more
             say(f"{begun}; Ctrl-C saves and stops")
-            reporter = Reporter(writer, ProgressDisplay(config.minutes, config.max_iterations), clock)
+            reporter = Reporter(write, ProgressDisplay(config.minutes, config.max_iterations), clock)
             profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if session.profile else None)
             loop = Loop(config, session, program, versions, checkpoints, reporter, totals, profiler)
             state, iteration, interrupted = loop.run(state, iteration)
@@ -138,12 +139,6 @@ def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -
     return NEW
 
 
-def open_writer(config: Config, session: Session, run_dir: Path, iteration: int) -> MetricsWriter:
-    """Where metrics go, for a `with` block; lines beyond the iteration are cut off."""
-    others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
-    return MetricsWriter(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others)
-
-
 def describe_machine(config: Config, mesh: Mesh) -> dict[str, Any]:
     """On what a run was trained, and which precision "auto" meant there."""
     compute_dtype = precision.resolve(config.network.compute_dtype).compute_dtype
@@ -164,14 +159,14 @@ def split_time(clock: Clock, totals: Totals, iteration: int) -> dict[str, float]
 class Reporter(NamedTuple):
     """Where records go: to the file, and before the user's eyes."""
 
-    writer: MetricsWriter
+    write: Callable[[Record], None]
     display: ProgressDisplay
     clock: Clock
 
     def report(self, record: Record) -> None:
         """Writes and shows one record, with the clock added."""
         record = record | self.clock.record()
-        self.writer.write(record)
+        self.write(record)
         self.display.update(record)
 
 
@@ -222,7 +217,7 @@ class Loop(NamedTuple):
         seconds = time.perf_counter() - start
         scores = {f"eval/{spec}": summary["score"] for spec, summary in strength.items()}
         record = {"iteration": iteration} | self.totals.record() | self.reporter.clock.record() | scores
-        self.reporter.writer.write(record)
+        self.reporter.write(record)
         return strength, seconds
 
     def _finished(self, iteration: int) -> bool:

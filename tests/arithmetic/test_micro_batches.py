@@ -132,9 +132,8 @@ def test_every_search_asks_in_parts_unless_the_network_is_no_tower(
     model = spied(model._replace(layer_bytes=layer_bytes), asked)
     search = building.make_search(config, environment, model, noise=False, true_rules=true_rules)
     states = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 24))
-    positions = states if true_rules else jax.vmap(environment.observe)(states)
     params = jax.eval_shape(model.init, jax.random.key(0))
-    jax.eval_shape(search, params, jax.random.key(0), positions, states.legal_action_mask)
+    jax.eval_shape(search, params, jax.random.key(0), environment.look(states))
     assert set(asked) == expected
 
 

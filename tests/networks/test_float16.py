@@ -12,7 +12,6 @@ import pytest
 
 from muzero_jax import building
 from muzero_jax.learning import learner, targets
-from muzero_jax.learning.losses import LossWeights, muzero_loss
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
@@ -33,9 +32,9 @@ MODEL = make_tanh_model()  # not asked here
 OPTIMISER = optax.sgd(0.1, momentum=0.9)
 
 
-def product_loss(params, model, observation, *others):
+def product_loss(params, batch):
     """w x y of the one window's observation [x, y]; its gradient in w is scale * y and then that times x."""
-    x, y = observation[0, 0].astype(jnp.float16)
+    x, y = batch.observation[0, 0].astype(jnp.float16)
     product = params["w"].astype(jnp.float16) * x * y
     return product.astype(jnp.float32), {"train/loss": product.astype(jnp.float32)}
 
@@ -58,9 +57,9 @@ def product_window(x, y):
 
 
 def update_by_product(state, window, axis_name=None):
-    nothing = jnp.zeros((1, 0), jnp.int32), Targets(*(jnp.zeros(()) for _ in Targets._fields))
+    nothing = jnp.zeros((1, 0), jnp.int32), Targets(*(jnp.zeros(()) for _ in Targets._fields)), jnp.ones(1)
     batch = Batch(window.observation, window.legal_action_mask[:, 0], *nothing)
-    return learner.update(state, batch, model=MODEL, optimiser=OPTIMISER, loss=product_loss, axis_name=axis_name)
+    return learner.update(state, batch, optimiser=OPTIMISER, loss=product_loss, axis_name=axis_name)
 
 
 product_update = jax.jit(update_by_product)
@@ -137,8 +136,10 @@ def test_min_max_scaling_is_that_of_float32():
 @pytest.mark.parametrize("kind, num_blocks", [("mlp", 1), ("observation", 0), ("tower", 0)])
 def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):
     window = random_window(0, 4, 4, BOARD.num_actions, BOARD.observation_shape)
-    wanted = targets.make(window, unroll_steps=1, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
-    inputs = window.observation > 0.5, window.legal_action_mask[:, 0], window.action[:, :1], wanted
+    window = window._replace(observation=window.observation > 0.5)
+    hyperparameters = {"unroll_steps": 1, "td_steps": 2, "td_lambda": 1.0, "stop_at_exploration": True}
+    batch = targets.make_batch(window, jax.random.key(0), **hyperparameters)
+    config = replace(tiny_run.CONFIG, optimiser=replace(tiny_run.CONFIG.optimiser, reconstruction_weight=1.0))
     one, other = (
         networks.make_model(
             BOARD,
@@ -158,8 +159,7 @@ def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):
     @partial(jax.jit, compiler_options=QUICKLY)
     def both(params, scale):
         def scaled_loss(params, model, scale):
-            loss, _ = muzero_loss(params, model, *inputs, weights=LossWeights(reconstruction=1.0))
-            return scale * loss
+            return scale * building.build_loss(config, model)(params, batch)[0]
 
         gradient_fn = jax.value_and_grad(scaled_loss)
         return gradient_fn(params, one, 1.0), gradient_fn(params, other, scale)
