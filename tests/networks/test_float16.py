@@ -16,6 +16,7 @@ from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.run import runner
+from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.types import Batch, Targets
 from tests.reference import tiny_run
@@ -57,7 +58,7 @@ def product_window(x, y):
 
 
 def update_by_product(state, window, axis_name=None):
-    nothing = jnp.zeros((1, 0), jnp.int32), Targets(*(jnp.zeros(()) for _ in Targets._fields)), jnp.ones(1)
+    nothing = jnp.zeros((1, 0), jnp.int32), Targets(*(jnp.zeros(1) for _ in Targets._fields)), jnp.ones(1)
     batch = Batch(window.observation, window.legal_action_mask[:, 0], *nothing)
     return learner.update(state, batch, optimiser=OPTIMISER, loss=product_loss, axis_name=axis_name)
 

@@ -1,6 +1,5 @@
 """The memory plan against sums worked by hand and one compiled program; the meter against memory taken on purpose."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import jax
@@ -59,14 +58,14 @@ def test_what_the_process_holds_already_is_part_of_the_plan_on_a_cpu_alone():
     assert memory.held_by_process([SimpleNamespace(platform="gpu")]) == 0
 
 
-@pytest.mark.parametrize(("save_every", "evaluate_every"), [(0.0, 0.0), (2.0, 0.0), (0.0, 5.0)])
-def test_a_run_on_a_cpu_plans_that_copy_if_it_saves_before_its_end(save_every, evaluate_every, monkeypatch):
+@pytest.mark.parametrize("saves", [False, True])
+def test_a_run_on_a_cpu_plans_that_copy_if_it_saves_before_its_end(saves, monkeypatch):
     ready = SimpleNamespace(lower=lambda state: SimpleNamespace(compile=tiny_run.program))
     monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: ready)
-    evaluation, told = replace(CONFIG.evaluation, interval_minutes=evaluate_every), []
-    run = assemble(replace(CONFIG, checkpoint_minutes=save_every, evaluation=evaluation), tiny_run.mesh(), told.append)
-    assert (memory.SAVING in run.plan.parts) == (save_every + evaluate_every > 0)
-    assert told[0] == "compiling" and "total per device" in told[1]
+    said = []
+    run = assemble(CONFIG, tiny_run.mesh(), said.append, saves=saves)
+    assert (memory.SAVING in run.plan.parts) == saves
+    assert said[0] == "compiling" and "total per device" in said[1]
 
 
 def test_a_backend_without_an_account_plans_the_state_alone():

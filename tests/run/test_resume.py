@@ -15,12 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import building, training
+from muzero_jax import building
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.evaluation import elo
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Ladder
-from muzero_jax.run import accounting, metrics, runner
+from muzero_jax.run import accounting, assembly, metrics, program, runner
 from muzero_jax.run.memory import Meter, bytes_per_device
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
@@ -56,17 +56,21 @@ def unbroken():
 @pytest.fixture
 def session(monkeypatch, tmp_path):
     """Runs `runner.train` in `tmp_path/run`; `program` replaces the compiled one."""
-    make_init, shared, whole_program = training.make_init, tiny_run.make_init(), tiny_run.program()
+    make_init, shared, whole_program = program.make_init, tiny_run.make_init(), tiny_run.program()
     monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
-    monkeypatch.setattr(
-        training,
-        "make_init",
-        lambda config, *others: shared if config.network == CONFIG.network else make_init(config, *others),
-    )
 
-    def run(program=None, **changes):
-        compiled = SimpleNamespace(compile=lambda: Replaced(program or whole_program))
-        monkeypatch.setattr(training, "make_chunk", lambda *arguments: SimpleNamespace(lower=lambda state: compiled))
+    def init_of(parts, *others):
+        """The shared one for the tiny run's own network, which is the only one with an embedding of width 16."""
+        width = jax.eval_shape(parts.model.init, jax.random.key(0))
+        is_shared = jax.tree.map(jnp.shape, width) == jax.tree.map(jnp.shape, tiny_run.abstract_state().learner.params)
+        return shared if is_shared else make_init(parts, *others)
+
+    monkeypatch.setattr(assembly, "make_init", init_of)
+
+    def run(compiled_program=None, **changes):
+        compiled = SimpleNamespace(compile=lambda: Replaced(compiled_program or whole_program))
+        lowered = SimpleNamespace(lower=lambda state: compiled)
+        monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: lowered)
         wanted = {name: changes.pop(name) for name in ("resume", "overwrite") if name in changes}
         config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)
         run_dir = run_directory.prepare(tmp_path / "run", **wanted)
@@ -93,7 +97,7 @@ def test_a_checkpoint_restored_elsewhere_continues_bit_for_bit(unbroken, tmp_pat
         checkpoints.save(4, state)
     del state
     with Checkpointer(tmp_path) as elsewhere:
-        abstract = make_init(building.make_parts(CONFIG), CONFIG.seed, tiny_run.mesh()).eval_shape()
+        abstract = program.make_init(building.make_parts(CONFIG), CONFIG.seed, tiny_run.mesh()).eval_shape()
         iteration, state = elsewhere.restore_latest(abstract)
     assert iteration == 4
     assert_same(state, unbroken[4])
@@ -162,7 +166,7 @@ def test_what_made_the_first_state_is_gone_when_chunks_run(session, monkeypatch)
         alive.append(made[0]() is not None)
         return tiny_run.program()(state)
 
-    monkeypatch.setattr(training, "make_init", make_init)
+    monkeypatch.setattr(assembly, "make_init", make_init)
     session(program, max_iterations=2)
     assert len(made) == 1 and alive == [False]
 
