@@ -60,7 +60,7 @@ class Result(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Where a session takes its run up."""
+    """Where a session begins."""
 
     iteration: int
     state: TrainState | None  # None: one is yet to be made
@@ -82,8 +82,8 @@ def train(
 
     `parts` are a game, a network or an algorithm of one's own, in place of what the config says.
 
-    Raises ValueError in one sentence where the user can do something about it: a loss that stopped being finite, a
-    disk that is full, a checkpoint of another configuration. The last good checkpoint is kept.
+    Raises ValueError, in one sentence, for a loss that is no longer finite, a full disk, or a checkpoint of another
+    configuration. The last good checkpoint is kept.
     """
     start = time.perf_counter()
     saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
@@ -105,11 +105,10 @@ def train(
         clock.seconds["compile"] += seconds_to_compile
         others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
         with open_metrics(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others) as write:
-            begun = "training" if state is None else f"going on from iteration {iteration}"
+            say(f"{'training' if state is None else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
             with clock.measure("compile"):
                 state = init() if state is None else state
                 del init  # and with it the program, if there was need of one: 20 MiB and more
-            say(f"{begun}; Ctrl-C saves and stops")
             reporter = Reporter(write, ProgressDisplay(config.minutes, config.max_iterations), clock)
             profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if session.profile else None)
             loop = Loop(config, session, program, versions, checkpoints, reporter, totals, profiler)
@@ -146,14 +145,12 @@ def describe_machine(config: Config, mesh: Mesh) -> dict[str, Any]:
 
 
 def split_time(clock: Clock, totals: Totals, iteration: int) -> dict[str, float]:
-    """Seconds by purpose; self-play's share of the one program is the estimate of `Totals`."""
-    self_play = min(totals.self_play_seconds_per_iteration * iteration, clock.seconds["train"])
-    return {
-        "self-play": self_play,
-        "learning": clock.seconds["train"] - self_play,
-        "evaluation": clock.seconds["evaluate"],
-        "compilation": clock.seconds["compile"],
-    }
+    """Seconds by purpose; self-play's share of the one program is estimated from the time in which the ring filled."""
+    program = clock.seconds["train"]
+    parts = {"self-play and learning": program}
+    if self_play := min(totals.self_play_seconds_per_iteration * iteration, program):
+        parts = {"self-play": self_play, "learning": program - self_play}
+    return parts | {"evaluation": clock.seconds["evaluate"], "compilation": clock.seconds["compile"]}
 
 
 class Reporter(NamedTuple):
