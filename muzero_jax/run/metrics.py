@@ -32,7 +32,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5
 
 @contextmanager
 def open_metrics(
-    run_dir: str | Path, *, resume_from: int | None = None, tensorboard: bool = True, others: Sequence[Any] = ()
+    run_dir: str | Path, *, resume_from: int = 0, tensorboard: bool = True, others: Sequence[Any] = ()
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Gives a function that writes a record to `run_dir/metrics.jsonl`, to TensorBoard events there, and to `others`.
 
@@ -40,15 +40,15 @@ def open_metrics(
     full or not writable.
 
     Args:
-      resume_from: the iteration of the checkpoint that the run goes on from. Later lines are cut off, and all lines if
-        it is 0; None appends.
+      resume_from: the iteration from which the run goes on. Later lines are cut off, and all lines if it is 0.
       others: have `write(record)` and `close()`, as `wandb_writer`'s has.
     """
     run_dir, writers = Path(run_dir), list(others)
     with _explained(run_dir):
         run_dir.mkdir(parents=True, exist_ok=True)
-        if resume_from is not None:
-            _cut(run_dir, resume_from)
+        records = read_records(run_dir) if resume_from else []
+        kept = [record for record in records if record.get("iteration", 0) <= resume_from]
+        write_whole(run_dir / FILE, "".join(json.dumps(record) + "\n" for record in kept))
         file = (run_dir / FILE).open("a", encoding="utf-8")
         if tensorboard:
             writers.append(_tensorboard_writer(run_dir, resume_from))
@@ -80,12 +80,11 @@ def _explained(run_dir: Path) -> Iterator[None]:
         raise ValueError(sentence) from error
 
 
-def _tensorboard_writer(run_dir: Path, resume_from: int | None) -> Any:
+def _tensorboard_writer(run_dir: Path, resume_from: int) -> Any:
     """Scalars as TensorBoard events, those of a resumed run's lost iterations purged."""
     from tensorboardX import SummaryWriter
 
-    purge_step = None if resume_from is None else resume_from + 1
-    events = SummaryWriter(str(run_dir), purge_step=purge_step, flush_secs=30)
+    events = SummaryWriter(str(run_dir), purge_step=resume_from + 1, flush_secs=30)
 
     def write(record: Record) -> None:
         for name, value in _finite(record).items():
@@ -116,8 +115,7 @@ def wandb_writer(run_dir: str | Path, *, project: str = "muzero_jax", config: Ma
 
 def read_records(run_dir: str | Path) -> list[Record]:
     """The lines of `metrics.jsonl`, oldest first; a last line that a kill cut short is left out."""
-    path = Path(run_dir) / FILE
-    records = []
+    path, records = Path(run_dir) / FILE, []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         with suppress(json.JSONDecodeError):
             records.append(json.loads(line))
@@ -134,13 +132,6 @@ def _finite(record: Record) -> Record:
     return {name: value for name, value in record.items() if value is not None}
 
 
-def _cut(run_dir: Path, iteration: int) -> None:
-    """Drops the lines beyond `iteration`; all of them if it is 0, as the run then starts anew."""
-    if (run_dir / FILE).exists():
-        kept = [record for record in read_records(run_dir) if iteration and record.get("iteration", 0) <= iteration]
-        write_whole(run_dir / FILE, "".join(json.dumps(record) + "\n" for record in kept))
-
-
 def _plain(value: Any) -> int | float | None:
     number = value.item() if hasattr(value, "item") else value
     if isinstance(number, int):
@@ -149,8 +140,8 @@ def _plain(value: Any) -> int | float | None:
 
 
 def scores(record: Mapping[str, Any]) -> dict[str, float]:
-    """Score by opponent, of a record that has any."""
-    return {key[len("eval/") :]: record[key] for key in record if key.startswith("eval/") and key != ELO}
+    """Scores by opponent, if the record has any."""
+    return {key.removeprefix("eval/"): record[key] for key in record if key.startswith("eval/") and key != ELO}
 
 
 def plot_curves(run_dir: str | Path) -> Path:

@@ -59,15 +59,9 @@ class Result(NamedTuple):
     interrupted: bool  # by Ctrl-C; then nothing was evaluated at the end
 
 
-class Start(NamedTuple):
-    """Where a session begins."""
-
-    iteration: int
-    state: TrainState | None  # None: one is yet to be made
-    record: Record  # the newest metrics, whose counts and times go on
-
-
-NEW = Start(0, None, {})
+Start = tuple[int, TrainState | None, Record]
+"""The iteration, the state (None: one is yet to be made), and the newest metrics, whose counts and times go on."""
+NEW: Start = 0, None, {}
 
 
 def train(
@@ -132,14 +126,14 @@ def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -
     """The newest intact checkpoint with its metrics; ValueError if there is none but metrics tell that there was."""
     restored = checkpoints.restore_latest(abstract)
     if restored is not None:
-        return Start(*restored, last_record(run_dir, up_to_iteration=restored[0]))
+        return *restored, last_record(run_dir, up_to_iteration=restored[0])
     if last_record(run_dir, up_to_iteration=sys.maxsize):
         raise ValueError(f"{run_dir} has metrics but no checkpoint to go on from; --overwrite starts it anew")
     return NEW
 
 
-def describe_machine(config: Config, mesh: Mesh) -> dict[str, Any]:
-    """On what a run was trained, and which precision "auto" meant there."""
+def describe_machine(config: Config, mesh: Mesh) -> dict[str, str]:
+    """The devices of a run, and which precision "auto" meant there."""
     compute_dtype = precision.resolve(config.network.compute_dtype).compute_dtype
     return {"device": devices.describe_device(mesh.size), "precision": compute_dtype}
 
@@ -154,7 +148,7 @@ def split_time(clock: Clock, totals: Totals, iteration: int) -> dict[str, float]
 
 
 class Reporter(NamedTuple):
-    """Where records go: to the file, and before the user's eyes."""
+    """Where records go: to the file and to the screen."""
 
     write: Callable[[Record], None]
     display: ProgressDisplay
