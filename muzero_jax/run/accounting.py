@@ -1,4 +1,4 @@
-"""What a run has cost and done so far, kept across resumes; and Ctrl-C as a flag."""
+"""What a run has cost and done so far, also across resumes; and Ctrl-C as a flag."""
 
 import signal
 import time

@@ -137,8 +137,8 @@ class OptimiserConfig:
     batch_size: PositiveInt = 256
     """windows per update, over all devices"""
     micro_batch_size: PositiveInt | None = None
-    """windows whose gradient is computed at once, at most, of each device; a divisor of its share of the batch is
-    taken. Only speed and memory change. None: all, but for a tower on a CPU what its cache holds"""
+    """most windows of each device whose gradient is computed at once; the largest divisor of its share is taken. Only
+    speed and memory change. None: all, but for a tower on a CPU what its cache holds"""
     updates_per_iteration: PositiveInt = 16
     """with num_envs and rollout_length this fixes the replay ratio"""
     learning_rate: PositiveFloat = 1e-3
@@ -160,7 +160,7 @@ class OptimiserConfig:
     policy_weight: NotNegativeFloat = 1.0
     """of the policy's loss in the sum of losses"""
     reconstruction_weight: NotNegativeFloat = 0.0
-    """of an auxiliary loss: every unrolled embedding must tell its observation, which teaches the rules sooner"""
+    """of an auxiliary loss: every unrolled embedding must predict its observation, which teaches the rules sooner"""
     checkpoint_unroll: bool = False
     """compute unrolled steps twice instead of keeping all of them for the gradient: less memory, more time"""
 
