@@ -144,8 +144,8 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
         for purpose, time in seconds.items()
     ]
     display.summary_table(spent, "\nTime")
-    told = (f"{devices.format_bytes(size)} {name}" for name, size in summary["memory"].items() if size is not None)
-    print("\nmemory per device: " + ", ".join(told))
+    memory = (f"{devices.format_bytes(size)} {name}" for name, size in summary["memory"].items() if size is not None)
+    print("\nmemory per device: " + ", ".join(memory))
     print(f"curves: {metrics.plot_curves(run_dir)}")
     print(f"next:   {command('play')} --run {shlex.quote(str(run_dir))}")
 

@@ -16,8 +16,8 @@ from muzero_jax.arithmetic.devices import target_device
 from muzero_jax.types import Model, Params
 
 GRADIENT_BYTES = 384 * 2**10
-"""Of one layer's activations. Where all take 1.4 MB, parts of a half, a quarter and an eighth make 1.34, 1.40 and 1.33
-times as many updates a second (Connect Four, two cores)."""
+"""Most that a part's activations take in one layer. Where the batch's take 1.4 MB, parts of a half, a quarter and an
+eighth make 1.34, 1.40 and 1.33 times as many updates a second (Connect Four, two cores)."""
 INFERENCE_BYTES = 2 * GRADIENT_BYTES
 """The same in a search, where nothing is kept for a backward pass. On two cores, self-play of Hex 9x9 with 128 games a
 device (2.7 MB) is 1.31 times as fast in parts of 32; parts that are smaller than need be cost 3 to 6%."""

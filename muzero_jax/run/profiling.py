@@ -88,7 +88,7 @@ class ChunkProfiler:
     def report(self, program_text: str | None) -> str:
         """What this session traced and where its time went; the table is also written to `scopes.md`.
 
-        Without the program's text, which some backends do not tell, there is a trace and no table.
+        Without the program's text, which some backends do not give, there is a trace and no table.
         """
         if not (self._directory and self._num_traced):
             return "nothing was profiled: the run ended before a whole chunk had learned; give it more --minutes"
@@ -97,7 +97,7 @@ class ChunkProfiler:
         opens = f"profile: {newest} opens in https://ui.perfetto.dev"
         (self._directory / "scopes.md").unlink(missing_ok=True)  # of an earlier session
         if not program_text:
-            return f"{opens}; this backend does not tell its program, so its scopes cannot be told apart here"
+            return f"{opens}; this backend does not give its program's text, so there is no table of scopes"
         with gzip.open(newest, "rt", encoding="utf-8") as stream:
             events = json.load(stream)["traceEvents"]
         table = scope_table(seconds_by_scope(events, program_text))

@@ -83,7 +83,7 @@ class SearchConfig:
     pb_c_base: PositiveFloat = 19652.0
     """PUCT: visits of a node at which that weight has grown by log 2"""
     temperature: NotNegativeFloat = 1.0
-    """PUCT: of the visit counts in self-play"""
+    """PUCT: temperature of the visit counts in self-play"""
 
 
 @dataclass(frozen=True)
@@ -154,13 +154,13 @@ class OptimiserConfig:
     max_gradient_norm: PositiveFloat = 5.0
     """gradients with a larger global norm are scaled down to it"""
     reward_weight: NotNegativeFloat = 1.0
-    """of the reward's loss in the sum of losses"""
+    """weight of the reward's loss"""
     value_weight: NotNegativeFloat = 1.0
-    """of the value's loss in the sum of losses"""
+    """weight of the value's loss"""
     policy_weight: NotNegativeFloat = 1.0
-    """of the policy's loss in the sum of losses"""
+    """weight of the policy's loss"""
     reconstruction_weight: NotNegativeFloat = 0.0
-    """of an auxiliary loss: every unrolled embedding must predict its observation, which teaches the rules sooner"""
+    """weight of an auxiliary loss: every unrolled embedding must predict its observation, to learn rules sooner"""
     checkpoint_unroll: bool = False
     """compute unrolled steps twice instead of keeping all of them for the gradient: less memory, more time"""
 
@@ -174,7 +174,7 @@ class EvaluationConfig:
     games: Games = 128
     """games of each match, half of them with each colour"""
     final_games: Games = 256
-    """the same of each match at the end of the run"""
+    """games of each match at the end of the run"""
     opening_plies: NotNegativeInt = 2
     """uniformly random moves before each game; every opening is played with both colours"""
     num_simulations: PositiveInt = 64
@@ -196,7 +196,7 @@ class Config:
     max_iterations: PositiveInt | None = None
     """stop after this many iterations instead, if that comes first; rounded up to whole chunks"""
     seed: Seed = 0
-    """of everything random, 0 to 2^32 - 1; a resumed run keeps its own"""
+    """seed of everything random, 0 to 2^32 - 1; a resumed run keeps its own"""
     iterations_per_chunk: PositiveInt = 2
     """iterations that one compiled call runs; progress is shown and Ctrl-C heeded between chunks. On several CPU
     devices XLA's memory grows with it"""
