@@ -95,8 +95,7 @@ def main(arguments: list[str]) -> int:
     if session.compilation_cache:
         devices.enable_compilation_cache(session.compilation_cache)
     if session.autotune:
-        cache = autotune.default_cache()
-        config = autotune.tune(config, mesh, minutes=session.autotune_minutes, cache=cache, say=print)
+        config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=print)
     introduce(config, mesh.size)
     run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
     print(f"run directory: {run_dir}")
@@ -145,8 +144,8 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
         for purpose, time in seconds.items()
     ]
     display.summary_table(spent, "\nTime")
-    told = (f"{devices.format_bytes(size)} {name}" for name, size in summary["memory"].items() if size is not None)
-    print("\nmemory per device: " + ", ".join(told))
+    memory = (f"{devices.format_bytes(size)} {name}" for name, size in summary["memory"].items() if size is not None)
+    print("\nmemory per device: " + ", ".join(memory))
     print(f"curves: {metrics.plot_curves(run_dir)}")
     print(f"next:   {command('play')} --run {shlex.quote(str(run_dir))}")
 

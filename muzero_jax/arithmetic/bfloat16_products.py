@@ -1,8 +1,8 @@
 """Products of bfloat16 matrices, summed in float32, forwards and backwards: for CPUs with units for them (AMX).
 
 They take a sixth of the time of float32's (1584 x 192 x 192 on one Intel core: 1,065 and 167 GFLOP/s). XLA's CPU
-backend, from jaxlib 0.9 to 0.10 at least, uses those units only where the result is float32 and the left factor is
-summed along its rows, so a kernel's gradient, which sums over the batch, needs its left factor transposed.
+backend (jaxlib 0.9 and 0.10) uses those units only where the result is float32 and the left factor is summed along its
+rows. So a kernel's gradient, which sums over the batch, needs its left factor transposed.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from jaxtyping import BFloat16, Float
 from muzero_jax.arithmetic.devices import has_amx, target_device
 
 COMPUTE_DTYPE = "bfloat16_products"
-"""As configs name it: float32, but the factors in the layers of trunks are rounded to bfloat16."""
+"""Its name in configs: float32, but the factors in the layers of trunks are rounded to bfloat16."""
 
 
 def dtypes(compute_dtype: str) -> tuple[jnp.dtype, jnp.dtype | None]:
@@ -26,7 +26,7 @@ def dtypes(compute_dtype: str) -> tuple[jnp.dtype, jnp.dtype | None]:
 
 
 def _has_units() -> bool:
-    """Whether to multiply bfloat16 itself: elsewhere that is slow, and not to be had on a CPU before jaxlib 0.9."""
+    """Whether to multiply bfloat16 itself; a CPU without units for it is slow at that."""
     return target_device().platform != "cpu" or has_amx()
 
 
@@ -40,15 +40,15 @@ def product(left: Float[Array, "M K"], right: Float[Array, "K N"]) -> Float[Arra
     if not _has_units():
         return _rounded(left) @ _rounded(right)
     result = jnp.dot(left.astype(jnp.bfloat16), right.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
-    # Were it transposed next, XLA would exchange the factors, and then find that it cannot compute what that makes.
+    # If it is transposed next, XLA would exchange the factors, and then fail to compute that product.
     return lax.optimization_barrier(result)
 
 
 def transposed(matrix: Float[Array, "M N"]) -> BFloat16[Array, "N M"]:
     """The transpose, rounded, as the left factor of a product.
 
-    Made by a product with the identity, exact for finite numbers, which XLA cannot take back into the product that
-    follows: 1,872 rows of 64 take 80 us, where XLA's transposition took 400.
+    On AMX it is a product with the identity, exact for finite numbers, which XLA cannot merge into the next product:
+    1,872 rows of 64 take 80 us, where XLA's transposition took 400.
     """
     if not _has_units():
         return matrix.astype(jnp.bfloat16).T
@@ -68,7 +68,7 @@ def multiply(inputs: Float[Array, "N C"], kernel: Float[Array, "C D"]) -> Float[
 def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
     inputs, kernel = residuals
     inputs_cotangent = product(cotangent, transposed(kernel))
-    # The narrower one is transposed: for 900 inputs of 128 units that is a seventh of the work.
+    # Transposing the narrower one is less work: a seventh for 900 inputs of 128 units.
     if kernel.shape[0] > kernel.shape[1]:
         kernel_cotangent = product(transposed(cotangent), inputs).T
     else:

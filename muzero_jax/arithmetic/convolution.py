@@ -1,11 +1,10 @@
 """The board convolution: one function, fast on CPU inside loops and under gradients, native on accelerators.
 
 XLA's CPU backend runs the gradient of `lax.conv` inside `scan` and `while_loop` 14-30x slower than matrix products of
-the same size, so on CPU the convolution is matrix products, and so is its gradient: Winograd's minimal filtering
-(`winograd`) for wide 3x3 kernels, products of bfloat16 (`row_windows`) if asked, im2col for the others. Which device it
-is for is asked at trace time: `lax.platform_dependent` compiles to the same program, but traces both branches (1.5x the
-time) and keeps the residuals of both under a gradient (13% more memory). A CPU beside an accelerator is asked for by
-`jax.default_device`.
+the same size. So on CPU the convolution is matrix products, and so is its gradient: Winograd's minimal filtering
+(`winograd`) for wide 3x3 kernels, products of bfloat16 (`row_windows`) on request, im2col for the others. The device is
+read at trace time: `lax.platform_dependent` compiles to the same program, but traces both branches (1.5x the time) and
+keeps the residuals of both under a gradient (13% more memory). `jax.default_device` chooses a CPU next to a GPU.
 """
 
 import math
@@ -31,9 +30,8 @@ def convolve(
     ValueError for a kernel with an even side, or with another number of input channels than `inputs`.
 
     Args:
-      product_dtype: what inputs and kernel are rounded to before they are multiplied: on accelerators, and on a CPU if
-        it is bfloat16 and the kernel 3x3 with even numbers of channels, at least 32 (in place of the formulation
-        below). None: they are not.
+      product_dtype: what inputs and kernel are rounded to before they are multiplied, if anything. On a CPU it counts
+        only if it is bfloat16 and the kernel 3x3 with even numbers of channels, at least 32.
     """
     height, width, channels, features = kernel.shape
     if height % 2 == 0 or width % 2 == 0:

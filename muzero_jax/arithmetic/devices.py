@@ -1,9 +1,8 @@
 """The machine: which devices a run uses, how they form a mesh, and how much memory they have.
 
-XLA runs the bodies of loops on one CPU thread, so on a machine without an accelerator every usable core becomes a
-device of its own and the games are split over them, exactly as over several GPUs: two cores double everything. That has
-to be said before JAX starts a backend, so importing this module starts none. Saying it is harmless where an accelerator
-is found, so nobody has to guess whether there is one: JAX is told first and asked after.
+XLA runs the bodies of loops on one CPU thread. So without an accelerator every usable core becomes a device, and the
+games are split over them, exactly as over several GPUs: two cores double everything. That has to be configured before
+JAX starts a backend, so importing this module starts none. It does no harm where an accelerator is found.
 """
 
 import functools
@@ -22,17 +21,12 @@ from jax.sharding import AxisType, Mesh
 
 AXIS = "data"
 _BACKEND_ERRORS = (RuntimeError, AssertionError)
-"""The latter, without a word, where JAX_PLATFORMS is cuda and no NVIDIA device is visible."""
-
-
-def schedulable_cores() -> int:
-    """Cores that this process's threads may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+"""The second, without a message, where JAX_PLATFORMS is cuda and no NVIDIA device is visible."""
 
 
 def usable_cores() -> int:
     """Cores this process may use: its affinity, and no more than its cgroup's CPU quota; at least 1."""
-    cores = schedulable_cores()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _cgroup_cpu_quota(Path("/sys/fs/cgroup"))
     return max(1, cores if quota is None else min(cores, int(quota)))
 
@@ -44,8 +38,8 @@ def configure_devices(device_count: int | None = None, kind: str = "auto") -> in
     of those are used (default: all). Raises `ValueError` if there are fewer than `device_count`, or none at all.
 
     Args:
-      kind: "auto" for the best that JAX finds (TPU, GPU, CPU), or one of these; where there is none of it, or it does
-        not start, one line on stderr says so and what is used instead.
+      kind: "auto" (the best that JAX finds), "cpu", "gpu" or "tpu". If there is none of it, or it does not start, one
+        line on stderr says so and what is used instead.
     """
     if device_count is not None and device_count < 1:
         raise ValueError(f"--devices is {device_count}, but a run needs at least 1")
@@ -69,28 +63,28 @@ def _start_backend(kind: str) -> None:
     try:
         found = jax.default_backend()
     except _BACKEND_ERRORS as error:
-        reason = _reason(error)
-        # What JAX started before the failure it keeps, with as many CPU devices as were asked for above.
+        # JAX keeps what it started before the failure, with as many CPU devices as were configured above.
         jax.config.update("jax_platforms", "cpu")
         try:
             found = jax.default_backend()
         except _BACKEND_ERRORS as second:
             raise ValueError(f"JAX cannot start, not even on the CPU: {_reason(second)}") from second
+        reason = _reason(error)
         print(f"JAX could not start an accelerator, so the {found.upper()} is used: {reason}", file=sys.stderr)
         return
-    found_kind = found if found in ("cpu", "tpu") else "gpu"  # whatever a plugin calls itself
+    found_kind = found if found in ("cpu", "tpu") else "gpu"  # plugins have names of their own
     if kind not in ("auto", found_kind):
         print(f"JAX finds no {kind.upper()} on this machine; the {found.upper()} is used instead", file=sys.stderr)
 
 
 def _reason(error: Exception) -> str:
-    """Why a backend failed, in one line; plugins take several, and the first of them may say little."""
+    """Why a backend failed, in one line."""
     text = str(error) or f"there is no device of JAX_PLATFORMS={os.environ.get('JAX_PLATFORMS', '')}"
     return textwrap.shorten(text, 200, placeholder=" ...")
 
 
 def target_device() -> Any:
-    """The `jax.Device` that programs are made for now: `jax.default_device` where that is set, else the best."""
+    """The `jax.Device` that programs are made for: `jax.default_device` where that is set, else the best."""
     device = jax.config.jax_default_device  # type: ignore  # part of the key of every cached trace
     if device is None:
         return jax.devices()[0]
@@ -98,9 +92,9 @@ def target_device() -> Any:
 
 
 def has_amx() -> bool:
-    """Whether the CPU has units for products of bfloat16 matrices (AMX) and this jaxlib uses them, as from 0.9 on.
+    """Whether the CPU has units for products of bfloat16 matrices (AMX), and this jaxlib uses them (from 0.9 on).
 
-    Not whether the process may: a sandbox can show the flag and deny its use. Such products are slow then, not wrong.
+    A sandbox can show the flag and deny the use of these units. Such products are then slow, not wrong.
     """
     return tuple(map(int, version("jaxlib").split(".")[:2])) >= (0, 9) and "amx_bf16" in _cpu_flags().split()
 
@@ -108,11 +102,9 @@ def has_amx() -> bool:
 def make_mesh(num_devices: int | None = None) -> Mesh:
     """A mesh of one axis, "data", over the first `num_devices` devices (default: all)."""
     devices = jax.devices()
-    if num_devices is not None and not 1 <= num_devices <= len(devices):
-        raise ValueError(
-            f"--devices {num_devices} is impossible: there are {len(devices)}; ask for 1 to {len(devices)}"
-        )
-    count = num_devices or len(devices)
+    count = len(devices) if num_devices is None else num_devices
+    if not 1 <= count <= len(devices):
+        raise ValueError(f"--devices {count} is impossible: there are {len(devices)}; ask for 1 to {len(devices)}")
     # From jax 0.10 axes are Explicit by default, under which mctx does not trace.
     return jax.make_mesh((count,), (AXIS,), axis_types=(AxisType.Auto,), devices=devices[:count])
 
@@ -139,12 +131,10 @@ def largest_divisor(available: int, *sizes: int) -> int:
 
 def describe_device(num_devices: int | None = None) -> str:
     """The devices in words: "2 CPU devices (AMD EPYC, 2 cores)" or "NVIDIA H200 (cuda)"."""
-    device = jax.devices()[0]
+    device, cores = jax.devices()[0], usable_cores()
     count = num_devices or len(jax.devices())
     if device.platform == "cpu":
-        plural = "s" if count > 1 else ""
-        cores = usable_cores()
-        return f"{count} CPU device{plural} ({_cpu_name()}, {cores} core{'s' if cores > 1 else ''})"
+        return f"{count} CPU device{'s' if count > 1 else ''} ({_cpu_name()}, {cores} core{'s' if cores > 1 else ''})"
     version_text = str(getattr(device.client, "platform_version", ""))  # of a plugin "PJRT C API\ncuda 12090"
     toolkit = next((name for name in ("cuda", "rocm") if name in version_text), device.platform)
     return f"{f'{count} x ' if count > 1 else ''}{device.device_kind} ({toolkit})"
@@ -153,10 +143,10 @@ def describe_device(num_devices: int | None = None) -> str:
 def enable_compilation_cache(directory: str | Path) -> Path:
     """Keeps compiled programs in a subfolder of `directory` that names this jaxlib and machine; returns it.
 
-    Opt-in: a program compiled for another CPU may crash, hence the subfolder; XLA has open bugs with it on some CPUs.
+    A program that was compiled for another CPU may crash.
     """
-    machine = f"{platform.machine()}-{_cpu_name()}-{_cpu_flags()}"
-    folder = Path(directory) / f"jaxlib-{version('jaxlib')}-{hashlib.sha256(machine.encode()).hexdigest()[:12]}"
+    machine = hashlib.sha256(f"{_cpu_name()}-{_cpu_flags()}".encode()).hexdigest()[:12]
+    folder = Path(directory) / f"jaxlib-{version('jaxlib')}-{machine}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -176,10 +166,8 @@ def format_bytes(size: int) -> str:
     """1536 -> "1.5 KiB"."""
     if size < 1024:
         return f"{size} B"
-    for exponent, unit in enumerate(("KiB", "MiB", "GiB"), start=1):
-        if size < 1024 ** (exponent + 1):
-            return f"{size / 1024**exponent:.1f} {unit}"
-    return f"{size / 1024**4:.1f} TiB"
+    exponent = min(4, (size.bit_length() - 1) // 10)
+    return f"{size / 1024**exponent:.1f} {('KiB', 'MiB', 'GiB', 'TiB')[exponent - 1]}"
 
 
 def memory_stats(device: Any) -> dict[str, int]:
@@ -192,12 +180,10 @@ def memory_stats(device: Any) -> dict[str, int]:
 
 def available_memory_bytes(num_devices: int = 1) -> int | None:
     """Memory each device may fill: the accelerator's limit, or an equal share of free host memory. None: unknown."""
-    limit = memory_stats(jax.devices()[0]).get("bytes_limit")
-    if limit is not None:
+    if limit := memory_stats(jax.devices()[0]).get("bytes_limit"):
         return int(limit)
-    candidates = [_mem_available(), _cgroup_memory_free(Path("/sys/fs/cgroup"))]
-    known = [size for size in candidates if size is not None]
-    return min(known) // num_devices if known else None
+    free = [_mem_available(), _cgroup_memory_free(Path("/sys/fs/cgroup"))]
+    return min((size // num_devices for size in free if size is not None), default=None)
 
 
 def _read(path: Path) -> str:
@@ -208,24 +194,15 @@ def _read(path: Path) -> str:
 
 
 def _cgroup_cpu_quota(root: Path) -> float | None:
-    """Cores' worth of CPU time allowed by cgroup v2 or v1; None: no limit, or not readable."""
+    """Cores' worth of CPU time that the cgroup (v2) allows; None: no limit, or not readable."""
     quota, _, period = _read(root / "cpu.max").strip().partition(" ")
-    if not quota:
-        quota = _read(root / "cpu" / "cpu.cfs_quota_us").strip()
-        period = _read(root / "cpu" / "cpu.cfs_period_us").strip()
-    if not quota.isdecimal() or not period.isdecimal():  # "max" in v2, "-1" in v1
-        return None
-    return int(quota) / int(period)
+    return int(quota) / int(period) if quota.isdecimal() else None
 
 
 def _cgroup_memory_free(root: Path) -> int | None:
-    """Bytes left below the limit of cgroup v2 or v1; None: no limit, or not readable."""
-    pairs = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
-    for limit_name, usage_name in pairs:
-        limit, usage = _read(root / limit_name).strip(), _read(root / usage_name).strip()
-        if limit.isdecimal() and usage.isdecimal():
-            return max(0, int(limit) - int(usage))
-    return None
+    """Bytes left below the limit of the cgroup (v2); None: no limit, or not readable."""
+    limit, usage = (_read(root / name).strip() for name in ("memory.max", "memory.current"))
+    return max(0, int(limit) - int(usage)) if limit.isdecimal() and usage.isdecimal() else None
 
 
 def _mem_available() -> int | None:

@@ -1,10 +1,8 @@
 """A batch in parts that take turns: positions to judge in a search, windows to compute a gradient of.
 
-On a CPU that is for speed. A tower's layers are short of memory rather than of arithmetic: the activations of 128
-windows of Connect Four are 1.4 MB a layer, those of 32 stay in the cache beside their transforms, and an update takes
-0.7 of the time. On an accelerator, where small kernels cost more than they save, it is for memory, by flag.
-
-A gradient is the mean of its parts', for every loss here is a mean over windows.
+On a CPU that is for speed. A tower is short of memory bandwidth: the activations of 128 windows of Connect Four are
+1.4 MB a layer, those of 32 stay in the cache with their transforms, and an update takes 0.7 of the time. On an
+accelerator, where small kernels cost more than they save, it is for memory, by flag.
 """
 
 from collections.abc import Callable
@@ -18,14 +16,13 @@ from muzero_jax.arithmetic.devices import target_device
 from muzero_jax.types import Model, Params
 
 GRADIENT_BYTES = 384 * 2**10
-"""Of one layer's activations. Where all take 1.4 MB, parts of a half, a quarter and an eighth make 1.34, 1.40 and 1.33
-times as many updates a second (W3 on two cores)."""
+"""Most that a part's activations take in one layer. Where the batch's take 1.4 MB, parts of a half, a quarter and an
+eighth make 1.34, 1.40 and 1.33 times as many updates a second (Connect Four, two cores)."""
 INFERENCE_BYTES = 2 * GRADIENT_BYTES
-"""The same in a search, where nothing is kept for a backward pass. Self-play on two cores, games a device: Hex 9x9 with
-64 and 128 (1.3 and 2.7 MB) plays 1.15 and 1.31 times as fast in parts of 32, Connect Four with 128 (1.4 MB) 1.24 times
-as fast in parts of 64. In parts that are smaller than need be it plays at 0.94 to 0.97 of that speed."""
+"""The same in a search, where nothing is kept for a backward pass. On two cores, self-play of Hex 9x9 with 128 games a
+device (2.7 MB) is 1.31 times as fast in parts of 32; parts that are smaller than need be cost 3 to 6%."""
 SMALLEST = 8
-"""Smaller parts waste their matrix products, so none is chosen unasked."""
+"""Smaller parts waste their matrix products, so none is chosen by default."""
 
 
 def size(batch_size: int, *, largest: int | None) -> int:
@@ -34,7 +31,7 @@ def size(batch_size: int, *, largest: int | None) -> int:
 
 
 def size_for_cache(batch_size: int, layer_bytes: int | None, cached_bytes: int) -> int:
-    """How many rows of a batch to take at once for the sake of speed, a divisor of `batch_size`.
+    """How many rows of a batch to take at once for speed, a divisor of `batch_size`.
 
     On a CPU the largest that its cache holds, if that is not small; else, and on an accelerator, all of them.
 
@@ -51,7 +48,7 @@ def size_for_cache(batch_size: int, layer_bytes: int | None, cached_bytes: int) 
 def for_inference(model: Model) -> Model:
     """`model` for searches: its inferences take as many positions at once as `size_for_cache` says.
 
-    Not for the learner, which cuts its gradient itself: under one, a loop would stack what each part keeps.
+    Not for the learner: under a gradient, the loop would keep every part's activations.
     """
     in_parts = partial(_infer_in_parts, layer_bytes=model.layer_bytes)
     return model._replace(
@@ -67,9 +64,9 @@ def _infer_in_parts(inference: Callable, params: Params, *rows: Any, layer_bytes
 
 
 def over(function: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
-    """`function` of each part of `part_size` rows of a batch (leaves [N, ...]), the results joined: leaves [N, ...].
+    """Applies `function` to parts of `part_size` rows of a batch (leaves [N, ...]) and joins the results again.
 
-    Raises ValueError if `part_size` divides not N.
+    Raises ValueError if `part_size` does not divide N.
     """
     num_parts, parts = _cut(batch, part_size)
     if num_parts == 1:
@@ -80,7 +77,8 @@ def over(function: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
 def mean(gradient: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
     """The mean of `gradient`, a pytree, over the parts of `part_size` rows of a batch (leaves [N, ...]).
 
-    The parts take turns, so only one part's activations are alive. Raises ValueError if `part_size` divides not N.
+    That is the batch's gradient, as every loss here is a mean over windows. Only one part's activations are alive.
+    Raises ValueError if `part_size` does not divide N.
     """
     num_parts, parts = _cut(batch, part_size)
     if num_parts == 1:

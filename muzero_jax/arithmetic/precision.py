@@ -1,11 +1,11 @@
 """Which arithmetic the networks compute in: the hardware's fastest that needs no further care, unless a flag says.
 
-bfloat16 has float32's range, so a run goes on in it as it is; it is chosen wherever there are units for it. float16
-overflows at 65,504 and loses gradients below 6e-8, so it is never chosen unasked: it is for GPUs with half-precision
-units but none for bfloat16 (a T4), and the learner then scales its loss. Parameters are float32 always.
+bfloat16 has float32's range, so it is chosen wherever there are units for it. float16 overflows at 65,504 and loses
+gradients below 6e-8, so only a flag chooses it: it is for GPUs without bfloat16 units (a T4), and the learner then
+scales its loss. Parameters are float32 always.
 
 CPUs with AMX multiply bfloat16 matrices several times as fast as float32, and are faster in float32 in all else. For
-them there is `bfloat16_products`: float32 throughout, only what the layers of trunks multiply is rounded.
+them there is `bfloat16_products`: float32 throughout, but what the layers of trunks multiply is rounded.
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ def choose(platform: str, compute_capability: str | None, *, amx: bool = False) 
 
     Args:
       platform: as JAX names it: "cpu", "gpu", "tpu" or another.
-      compute_capability: of a CUDA GPU, "7.5" for example; other devices have none, or another kind of text.
+      compute_capability: of a CUDA GPU, "7.5" for example; other devices have none, or other text ("gfx90a").
       amx: whether a CPU has units for products of bfloat16 matrices that XLA uses.
     """
     if platform == "tpu":
@@ -43,7 +43,10 @@ def choose(platform: str, compute_capability: str | None, *, amx: bool = False) 
         return Precision(bfloat16_products.COMPUTE_DTYPE, "AMX multiplies bfloat16; all else is faster in float32")
     if platform == "cpu":
         return Precision("float32", "half precision is no faster on a CPU without AMX or with jaxlib before 0.9")
-    capability = _number(compute_capability)
+    try:
+        capability = float(str(compute_capability))
+    except ValueError:
+        capability = None
     if platform != "gpu" or capability is None:
         return Precision("float32", "this device is not known to have bfloat16 units")
     if capability >= BFLOAT16_CAPABILITY:
@@ -55,17 +58,9 @@ def choose(platform: str, compute_capability: str | None, *, amx: bool = False) 
 
 
 def resolve(compute_dtype: str) -> Precision:
-    """What a config asks for; for "auto", what the device computes best in that programs are made for."""
+    """What a config asks for; for "auto" the best of the device that programs are made for."""
     if compute_dtype != "auto":
         return Precision(compute_dtype, "as network.compute_dtype says")
     device = target_device()
     capability = getattr(device, "compute_capability", None)
     return choose(device.platform, capability, amx=has_amx())
-
-
-def _number(text: object) -> float | None:
-    """A ROCm GPU calls itself "gfx90a"."""
-    try:
-        return float(str(text))
-    except ValueError:
-        return None

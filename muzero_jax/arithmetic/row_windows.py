@@ -1,12 +1,12 @@
 """3x3 convolutions of boards as products of bfloat16 matrices, summed in float32, forwards and backwards.
 
 For CPUs with units for such products (AMX), which take a sixth of float32's time. Nearly all of the time then goes into
-laying numbers out, so the least of them are moved: every cell's three neighbours in its row become one row of a matrix,
-multiplied with each row of the kernel, and the three products, a line of the board apart, are added up. im2col would
-lay out nine neighbours (1.9 times the time); of Winograd's transforms bfloat16 products have ten times the error.
+laying numbers out, so as few as possible are moved. Every cell's three neighbours in its row become one row of a
+matrix, multiplied with each row of the kernel; the three products, a line of the board apart, are added up. im2col
+would lay out nine neighbours (1.9 times the time). Winograd's transforms have ten times the error in bfloat16.
 
-XLA's CPU backend (jaxlib 0.10) computes in float32 and back even where bfloat16 is only moved. Moved as 32-bit words of
-two channels each, a call takes 0.6 of the time (16 boards of 9x9 and 64 channels, one Intel core).
+XLA's CPU backend (jaxlib 0.10) converts bfloat16 to float32 and back even where it is only moved. Moved as 32-bit words
+of two channels each, a call takes 0.6 of the time (16 boards of 9x9 and 64 channels, one Intel core).
 """
 
 import functools
@@ -74,7 +74,7 @@ def _lines(inputs: Float[Array, "N H W C"]) -> BFloat16[Array, "3*C N*(H+2)*W"]:
     num_boards, height, width, channels = inputs.shape
     cells = _words(inputs).reshape(num_boards, height * width, -1)
     padded = _channels(jnp.pad(cells, ((0, 0), (2 * width, 2 * width), (0, 0)))).reshape(-1, channels)
-    # Rounded once, not in every place where it is copied to; and from then on moved as integers.
+    # Rounded once, before it is copied, and from then on moved as integers.
     bits = lax.optimization_barrier(lax.bitcast_convert_type(transposed(padded), jnp.uint16))
     bits = bits.reshape(channels, num_boards, -1)
     lines = jnp.stack([bits[:, :, i * width : (i + height + 2) * width] for i in range(3)])

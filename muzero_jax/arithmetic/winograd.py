@@ -1,9 +1,9 @@
 """3x3 convolutions of boards with fewer multiplications: Winograd's minimal filtering, forwards and backwards.
 
-A board is cut into tiles of m x m' outputs; each is the inverse transform of a product of two transforms, of the
-(m + 2) x (m' + 2) inputs that it reads and of the kernel (Lavin and Gray, 2016, arXiv 1509.09308, section 4). What is
-left to do are matrix products over the channels, (m + 2) (m' + 2) for 9 m m' of the definition, and these keep a CPU
-busy inside loops too. XLA moves the kernel's transform out of a search's loop: it is made once.
+A board is cut into tiles of m x m' outputs. Each is the inverse transform of a product of two transforms: of the
+(m + 2) x (m' + 2) inputs that it reads, and of the kernel (Lavin and Gray, 2016, arXiv 1509.09308, section 4). What
+remains are matrix products over the channels, (m + 2) (m' + 2) for 9 m m' of the definition, which keep a CPU busy
+inside loops too. XLA moves the kernel's transform out of a search's loop.
 
 The gradient is written out: JAX's own would keep the tiles (2-4x the inputs) for each iteration of a scan, and its
 transposes of strided slices take 1.6-2x the time.
@@ -50,7 +50,7 @@ def transforms(tile: int) -> Transforms:
 def tile_side(length: int) -> int:
     """The fastest tile for an axis of that many cells, as measured on boards of 5 to 11.
 
-    The matrix products cost as much as there are points, m + 2 a tile; the last factor stands for the transforms, whose
+    The matrix products cost as much as there are points, m + 2 a tile. The last factor stands for the transforms, whose
     sums get longer. So 9 cells are three tiles of 3, but 7 are two of 4, and 5 are one of 5.
     """
     sides = range(2, _LARGEST_TILE + 1)
@@ -105,8 +105,7 @@ def _flat(tiles: Array) -> Array:
 def _transform_kernel(kernel: Array, shape: tuple[int, ...]) -> Array:
     """The kernel as the tiles of boards of `shape` are multiplied by it: [q, p, C, D].
 
-    One matrix product, as of the cotangent on its way back: that is made for every use of a kernel, and an update takes
-    0.98 of the time that two passes of sums took (W3). A search makes this once, so there it is only shorter.
+    One matrix product: an update takes 0.98 of the time that two passes of sums took, as it is made for every use.
     """
     return jnp.einsum("qpij,ijcd->qpcd", _kernel_transform(shape, kernel.dtype), kernel)
 
@@ -148,7 +147,7 @@ def _boards(tiles: Array, shape: tuple[int, ...]) -> Array:
     """Tiles of products -> boards [N, H, W, D] of `shape`'s sides."""
     columns, rows = _both(shape)
     by_row = _combine(rows.outputs, list(tiles), 4)
-    # Joining W' and m' before this would have XLA write `by_row` twice (1.1 times the time of W1's self-play).
+    # Joining W' and m' before this would have XLA write `by_row` twice (1.1 times the time of self-play).
     both = _combine(columns.outputs, list(by_row), 2)
     _, down, height, across, width, _ = both.shape
     return both.reshape(shape[0], down * height, across * width, -1)[:, : shape[1], : shape[2]]

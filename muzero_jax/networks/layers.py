@@ -1,8 +1,8 @@
 """What the networks are made of: residual trunks of dense layers or board convolutions, heads, encoded actions.
 
-Flax linen, because `apply` is the pure function that search wants. Normalisation is LayerNorm: BatchNorm's statistics
-would differ between the root's embedding and the K-th unrolled one. Parameters are float32 always; the arithmetic is in
-`Sizes.dtype`. Head kernels start at zero: the first searches see a uniform prior and value 0.
+Normalisation is LayerNorm: BatchNorm's statistics would differ between the root's embedding and the K-th unrolled one.
+Parameters are float32 always; the arithmetic is in `Sizes.dtype`. Head kernels start at zero: the first searches see a
+uniform prior and value 0.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ class BoardConvolution(nn.Module):
 
 
 def dense(features: int, *, dtype: jnp.dtype, product_dtype: jnp.dtype | None) -> nn.Dense:
-    """Flax's layer for rows [N, C], whose factors are rounded to bfloat16 if that is the `product_dtype`."""
+    """Flax's layer for rows [N, C]; its factors are rounded to bfloat16 if that is the `product_dtype`."""
     dot_general = bfloat16_products.dot_general if product_dtype == jnp.bfloat16 else None
     return nn.Dense(features, dtype=dtype, dot_general=dot_general)
 
@@ -68,8 +68,7 @@ class Sizes(NamedTuple):
     num_blocks: int
     activation: Activation
     dtype: jnp.dtype
-    product_dtype: jnp.dtype | None = None
-    """what the trunks multiply, where it is not what they compute in"""
+    product_dtype: jnp.dtype | None = None  # what the trunks multiply, where it is not `dtype`
 
 
 class Board(NamedTuple):
@@ -105,7 +104,7 @@ class Residual(nn.Module):
 class Heads(nn.Module):
     """Linear read-outs of one trunk, zero at the start, computed as one matrix product and split.
 
-    A board is first narrowed to `planes` channels by a 1x1 convolution, then flattened.
+    A 1x1 convolution first narrows a board to `planes` channels.
     """
 
     sizes: Sizes
@@ -127,7 +126,7 @@ class Heads(nn.Module):
 class ActionPlanes(nn.Module):
     """An action on a board: a convolved plane with a one at the cell it touches, plus an embedding of its index.
 
-    The embedding is spread over the board, for games where a cell does not tell actions apart (passes, chess).
+    The embedding, the same in every cell, tells actions apart that a cell does not (passes, chess).
     """
 
     sizes: Sizes
@@ -138,7 +137,7 @@ class ActionPlanes(nn.Module):
         dtype = self.sizes.dtype
         kernel = self.param("kernel", nn.initializers.he_normal(), (3, 3, 1, self.sizes.width))
         location = jnp.asarray(self.board.action_location)[action]
-        # Cast only then: its gradient adds up, for every weight, as many numbers as there are actions.
+        # Cast afterwards: its gradient adds up as many numbers for every weight as there are actions.
         convolved = convolved_ones(kernel[:, :, 0], location, self.board.shape).astype(dtype)
         index = nn.Embed(self.sizes.num_actions, self.sizes.width, dtype=dtype)(action)
         return convolved + index[:, None, None, :]
@@ -149,9 +148,9 @@ def convolved_ones(
 ) -> Float[Array, "N H W C"]:
     """`convolve` of boards [H, W] of zeros with a one at cell `location`, or without any where that is -1.
 
-    Each is a window of one plane that holds the turned kernel, so placed that the kernel comes to lie on the cell, or
-    beyond the window. Cut out by a gather it costs next to nothing; as a convolution, nearly all of whose products are
-    with zeros, it took 150 us for 64 boards of 9x9 and 64 channels, and with its gradient 460 (here 4 and 45).
+    The turned kernel lies in one plane of zeros, and each result is a window of it, cut out by a gather. As a
+    convolution, nearly all of whose products are with zeros, it took 150 us for 64 boards of 9x9 and 64 channels, and
+    with its gradient 460 (here 4 and 45).
     """
     height, width = shape
     plane = jnp.pad(jnp.flip(kernel, (0, 1)), ((height - 1, height), (width - 1, width - 1), (0, 0)))

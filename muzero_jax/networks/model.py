@@ -31,7 +31,7 @@ from muzero_jax.types import Environment, Model, NetworkOutput
 
 STEM_CHANNELS = 32
 _CERTAIN = 20.0
-"""The logit of an observation's bit that was seen, not imagined."""
+"""The logit of a bit that was seen, not imagined."""
 
 
 class MuZeroNetwork(nn.Module):
@@ -64,7 +64,7 @@ class MuZeroNetwork(nn.Module):
         return self._predict(min_max_scale(trunk), reward_logits)
 
     def reconstruct(self, embedding):
-        """Logits of the observation that the embedding stands for, read out linearly; search never asks for them."""
+        """Logits of the observation, read out linearly; search never asks for them."""
         return self.decoder(embedding).astype(jnp.float32).reshape(-1, *self.sizes.observation_shape)
 
     def _decoder(self):
@@ -86,10 +86,10 @@ class MuZeroNetwork(nn.Module):
 class ObservationNetwork(nn.Module):
     """h, g and f of an agent that imagines observations: the embedding is the next one, as the logits of its bits.
 
-    Every step starts from the rounded bits, so a small error is mended instead of handed down, and an imagined position
-    is judged by the very network that learned from real ones. No gradient passes the rounding: the dynamics learns from
-    the observation that came and from the reward, which the network that sees the new position foretells with it. A
-    convolution before the prediction sees every cell alike, where an MLP would learn each line of each game anew.
+    Every step starts from the rounded bits, so a small error is mended instead of handed down, and the network that
+    learned from real positions judges the imagined ones. No gradient passes the rounding: the dynamics learns from the
+    observation that came and from the reward, which the network that sees the new position predicts with it. The
+    convolution before the prediction sees every cell alike; an MLP would learn each line of each game anew.
     """
 
     sizes: Sizes
@@ -117,7 +117,7 @@ class ObservationNetwork(nn.Module):
         return NetworkOutput(embedding, reward_logits + arrival_logits, value_logits, policy_logits)
 
     def reconstruct(self, embedding):
-        """Logits of the observation that the embedding stands for: itself."""
+        """The embedding itself."""
         return embedding.astype(jnp.float32)
 
     def _predict(self, embedding):
@@ -152,7 +152,7 @@ def make_model(
 
     Args:
       support: of value and reward; one bin gives scalar heads.
-      kind: "mlp"; "observation", MLPs that imagine the next observation; or "tower", convolutions throughout.
+      kind: of the network, as in `storage.config`.
       width: units of the MLPs or channels of the tower. num_blocks: residual blocks of h, of g and of f each.
 
     Raises:
@@ -164,8 +164,7 @@ def make_model(
     if kind == "mlp":
         network = MuZeroNetwork(sizes)
     elif kind == "tower":
-        board = _board_of(environment)
-        network = MuZeroNetwork(sizes, board)
+        network = MuZeroNetwork(sizes, _board_of(environment))
     else:
         _check_bits(environment)
         network = ObservationNetwork(sizes)
@@ -197,7 +196,5 @@ def _board_of(environment: Environment) -> Board:
 def _check_bits(environment: Environment) -> None:
     observation = jax.eval_shape(lambda key: environment.observe(environment.init(key)), jax.random.key(0))
     if observation.dtype != bool or observation.ndim != 3:
-        raise ValueError(
-            f"--network.kind observation foretells planes of bits, but {environment.name} observes something else; "
-            "choose --network.kind mlp or tower"
-        )
+        sentence = f"--network.kind observation predicts planes of bits, but {environment.name} observes something else"
+        raise ValueError(f"{sentence}; choose --network.kind mlp or tower")

@@ -1,8 +1,7 @@
-"""Scalars as distributions over a fixed support, and the squashing h that keeps large returns inside it.
+"""Scalars as distributions over a fixed support.
 
 A categorical head is trained by cross-entropy against the two-hot code of its target (MuZero, Schrittwieser et al.
-2020, appendix F) and read as the expectation. Board games have returns in [-1, 1] and need no h; games with large
-returns are squashed first. One bin means a plain scalar head with squared error.
+2020, appendix F) and read as the expectation. One bin means a plain scalar head with squared error.
 """
 
 from typing import NamedTuple
@@ -12,8 +11,6 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-_EPSILON = 0.001
-
 
 class Support(NamedTuple):
     """`num_bins` equally spaced scalars from `low` to `high`; `num_bins` = 1 stands for a scalar head."""
@@ -21,26 +18,12 @@ class Support(NamedTuple):
     low: float
     high: float
     num_bins: int
-    squash: bool = False  # apply h before coding and its inverse after decoding
-
-
-def squash(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x (Pohlen et al. 2018, appendix; eps = 0.001)."""
-    return jnp.sign(x) * (jnp.sqrt(jnp.abs(x) + 1.0) - 1.0) + _EPSILON * x
-
-
-def unsquash(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """The inverse of `squash`, in closed form (Pohlen et al. 2018, appendix)."""
-    root = jnp.sqrt(1.0 + 4.0 * _EPSILON * (jnp.abs(x) + 1.0 + _EPSILON))
-    return jnp.sign(x) * (((root - 1.0) / (2.0 * _EPSILON)) ** 2 - 1.0)
 
 
 def two_hot(x: Float[Array, "..."], support: Support) -> Float[Array, "... S"]:
     """Spreads each scalar over its two neighbouring bins so that the expectation is the (clipped) scalar.
 
-    Args:
-      x: scalars [...], in the support's own units (squashed already, if it squashes).
-      support: at least two bins.
+    `support` has at least two bins.
     """
     position = (jnp.clip(x, support.low, support.high) - support.low) * (
         (support.num_bins - 1) / (support.high - support.low)
@@ -54,15 +37,13 @@ def two_hot(x: Float[Array, "..."], support: Support) -> Float[Array, "... S"]:
 
 
 def to_scalar(logits: Float[Array, "... S"], support: Support) -> Float[Array, "..."]:
-    """The expected scalar of a head's logits [..., S], in the game's units."""
+    """The expected scalar of a head's logits [..., S]."""
     logits = logits.astype(jnp.float32)
     if support.num_bins == 1:
-        expected = logits[..., 0]
-    else:
-        bins = jnp.linspace(support.low, support.high, support.num_bins)
-        # A sum, not a matrix product: accelerators round the inputs of products to fewer bits.
-        expected = jnp.sum(jax.nn.softmax(logits) * bins, axis=-1)
-    return unsquash(expected) if support.squash else expected
+        return logits[..., 0]
+    bins = jnp.linspace(support.low, support.high, support.num_bins)
+    # A sum, not a matrix product: accelerators round the inputs of products to fewer bits.
+    return jnp.sum(jax.nn.softmax(logits) * bins, axis=-1)
 
 
 def scalar_loss(logits: Float[Array, "... S"], target: Float[Array, "..."], support: Support) -> Float[Array, "..."]:
@@ -71,7 +52,6 @@ def scalar_loss(logits: Float[Array, "... S"], target: Float[Array, "..."], supp
     The target's own entropy is subtracted, so that a perfect prediction has loss 0 and curves can be read.
     """
     logits = logits.astype(jnp.float32)
-    target = squash(target) if support.squash else target
     if support.num_bins == 1:
         return 0.5 * jnp.square(logits[..., 0] - target)
     target_probabilities = two_hot(target, support)

@@ -1,4 +1,4 @@
-"""What a run has cost and done so far, kept across resumes; and Ctrl-C as a flag."""
+"""What a run has cost and done so far, also across resumes; and Ctrl-C as a flag."""
 
 import signal
 import time
@@ -26,14 +26,13 @@ class Clock:
 
     @property
     def minutes(self) -> float:
-        """Of the run so far."""
+        """Minutes of the run so far."""
         return sum(self.seconds.values()) / 60
 
     def record(self) -> Record:
         """The clock as metrics."""
-        return {f"time/{purpose}": seconds for purpose, seconds in self.seconds.items()} | {
-            "time/minutes": self.minutes
-        }
+        spent = {f"time/{purpose}": seconds for purpose, seconds in self.seconds.items()}
+        return spent | {"time/minutes": self.minutes}
 
 
 class Interrupt:
@@ -64,14 +63,14 @@ class Totals:
         self._simulations = config.search.num_simulations
         self.counts = {name: record.get(name, 0.0) for name in self.COUNTED}
         self.self_play_seconds_per_iteration = record.get("time/self_play_per_iteration", 0.0)
-        self._filling: tuple[float, float] | None = None  # of a chunk while the ring fills: seconds, share that learned
 
     def add(self, metrics: dict[str, np.ndarray], seconds: float) -> Record:
         """One chunk's metrics (leading axis: iterations) as a record: counts so far, rates now, means of the losses."""
         chunk = {name: float(metrics[name].sum()) for name in self.COUNTED}
         self.counts = {name: self.counts[name] + chunk[name] for name in self.COUNTED}
         learned = metrics["train/updates"] > 0
-        self._split(seconds / len(learned), float(learned.mean()))
+        if not learned.any():  # in one program with learning, self-play can be timed alone only while the ring fills
+            self.self_play_seconds_per_iteration = seconds / len(learned)
         losses = {
             name: float(values[learned].mean())
             for name, values in metrics.items()
@@ -85,20 +84,6 @@ class Totals:
             "time/seconds_per_iteration": seconds / len(learned),
         }
         return self.record() | losses | rates
-
-    def _split(self, seconds: float, share: float) -> None:
-        """Self-play and learning are one program; what an iteration takes while few learn, and when all do, tells them
-        apart: seconds = self-play + share x learning.
-        """
-        if share < 1:
-            # The chunk in which learning begins is slow for other reasons too: one of pure self-play tells more.
-            if self._filling is None or share <= self._filling[1]:
-                self._filling = seconds, share
-        elif self._filling is not None:
-            filling, filling_share = self._filling
-            learning = max(seconds - filling, 0.0) / (1 - filling_share)
-            self.self_play_seconds_per_iteration = max(seconds - learning, 0.0)
-            self._filling = None
 
     def record(self) -> Record:
         """What a resumed run goes on from."""

@@ -34,10 +34,7 @@ def assemble(
 ) -> Assembly:
     """Compiles a run's program and prints its memory plan.
 
-    Args:
-      saves: whether checkpoints are saved before the run's end.
-      parts: a run of one's own making, in place of what the config says.
-
+    `saves` says whether checkpoints are saved before the run's end; `parts`, if given, replace what the config says.
     Raises ValueError, which names the flags to lower, if the run does not fit in memory.
     """
     parts = parts or building.make_parts(config)

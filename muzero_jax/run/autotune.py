@@ -6,22 +6,17 @@ is faster, until nothing is or the time is up. Sizes that do not fit in memory a
 """
 
 import dataclasses
-import hashlib
-import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
 from jax.sharding import Mesh
 
-from muzero_jax.arithmetic import devices, precision
+from muzero_jax.arithmetic import devices
 from muzero_jax.run.assembly import assemble
 from muzero_jax.storage.config import Config, ReplayConfig
-from muzero_jax.storage.files import write_whole
 from muzero_jax.storage.validation import validate
 
 TIMED_SECONDS = 3.0
@@ -41,27 +36,16 @@ class Sizes(NamedTuple):
         return f"{self.num_envs} games, rollouts of {self.rollout_length}, batches of {self.batch_size}"
 
 
-def tune(config: Config, mesh: Mesh, *, minutes: float, cache: Path, say: Callable[[str], None]) -> Config:
-    """The config with the fastest sizes found in about `minutes`, or with those that the file `cache` keeps for it.
+def tune(config: Config, mesh: Mesh, *, minutes: float, say: Callable[[str], None]) -> Config:
+    """The config with the fastest sizes found in about `minutes`.
 
-    Tells what it tries line by line. Raises ValueError if the config's own sizes do not fit in memory.
+    Says line by line what it tries, and at last the flags that make the same run without a search. Raises ValueError if
+    the config's own sizes do not fit in memory.
     """
-    key, known = _key(config, mesh), _read(cache)
-    if key in known:
-        best = known[key]
-        say(f"autotune: {best}, from {cache}; delete that to search again")
-    else:
-        best = _climb(config, mesh, time.monotonic() + 60 * minutes, say)
-        _keep(cache, known | {key: best}, say)
-    tuned = with_sizes(config, best)
+    tuned = with_sizes(config, _climb(config, mesh, time.monotonic() + 60 * minutes, say))
     if tuned != config:
         say(f"autotune: the same without a search: {flags(config, tuned)}")
     return tuned
-
-
-def default_cache() -> Path:
-    """Where results are kept: `autotune.json` in the user's cache folder."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muzero_jax" / "autotune.json"
 
 
 def with_sizes(config: Config, sizes: Sizes) -> Config:
@@ -69,18 +53,18 @@ def with_sizes(config: Config, sizes: Sizes) -> Config:
 
     Raises ValueError if no run can be made of it, for example because an iteration would need half an update.
     """
-    old, o = sizes_of(config), config.optimiser
-    windows = o.updates_per_iteration * old.batch_size * sizes.num_envs * sizes.rollout_length
+    old, own = sizes_of(config), config.optimiser
+    windows = own.updates_per_iteration * old.batch_size * sizes.num_envs * sizes.rollout_length
     updates = windows / (old.num_envs * old.rollout_length * sizes.batch_size)
     if updates < 1 or updates != int(updates):
         raise ValueError(f"the replay ratio would need {updates:g} updates an iteration; choose sizes that divide")
     optimiser = replace(
-        o,
+        own,
         batch_size=sizes.batch_size,
         updates_per_iteration=int(updates),
         # Larger batches make fewer updates of as many frames, so the schedule counts fewer, too.
-        warmup_updates=o.warmup_updates * old.batch_size // sizes.batch_size,
-        decay_updates=max(1, o.decay_updates * old.batch_size // sizes.batch_size),
+        warmup_updates=own.warmup_updates * old.batch_size // sizes.batch_size,
+        decay_updates=max(1, own.decay_updates * old.batch_size // sizes.batch_size),
     )
     self_play = replace(config.self_play, num_envs=sizes.num_envs, rollout_length=sizes.rollout_length)
     return validate(replace(config, self_play=self_play, replay=_ring(config, sizes), optimiser=optimiser))
@@ -100,10 +84,10 @@ def _ring(config: Config, sizes: Sizes) -> ReplayConfig:
 
 def flags(config: Config, tuned: Config) -> str:
     """The flags that turn `config` into `tuned`, whose groups alone may differ."""
-    groups, old = dataclasses.asdict(tuned), dataclasses.asdict(config)
-    fields = ((group, *item) for group, values in groups.items() if isinstance(values, dict) for item in values.items())
-    changed = ((f"--{group}.{name}", value) for group, name, value in fields if value != old[group][name])
-    return " ".join(f"{flag.replace('_', '-')} {value}" for flag, value in changed)
+    old, new = (dataclasses.asdict(each) for each in (config, tuned))
+    groups = (group for group, values in new.items() if isinstance(values, dict))
+    fields = ((group, name) for group in groups for name in new[group] if new[group][name] != old[group][name])
+    return " ".join(f"--{group}.{name} ".replace("_", "-") + str(new[group][name]) for group, name in fields)
 
 
 def sizes_of(config: Config) -> Sizes:
@@ -122,15 +106,14 @@ def _climb(config: Config, mesh: Mesh, deadline: float, say: Callable[[str], Non
     best = sizes_of(config)
     rates = {best: _measure(config, mesh)}
     say(f"autotune: {best}: {rates[best]:,.0f} frames/s, to begin with")
-    while untried := [sizes for sizes in neighbours(best) if sizes not in rates]:
+    while sizes := next((sizes for sizes in neighbours(best) if sizes not in rates), None):
         if time.monotonic() > deadline:
             say(f"autotune: the time is up; {best} is the fastest found so far")
             return best
-        sizes = untried[0]
         rates[sizes], reason = _rate(config, sizes, mesh)
         gain = rates[sizes] / rates[best]
-        told = f"{rates[sizes]:,.0f} frames/s, {gain:.2f}x the best so far"
-        say(f"autotune: skips {sizes}: {reason}" if reason else f"autotune: {sizes}: {told}")
+        rate = f"{rates[sizes]:,.0f} frames/s, {gain:.2f}x the best so far"
+        say(f"autotune: skips {sizes}: {reason}" if reason else f"autotune: {sizes}: {rate}")
         if gain > WORTHWHILE:
             best = sizes
     say(f"autotune: {best} is the fastest found")
@@ -166,31 +149,3 @@ def _measure(config: Config, mesh: Mesh) -> float:
         state, _ = jax.block_until_ready(run.program(state))
         chunks += 1
     return chunks * config.iterations_per_chunk * config.self_play.num_envs * config.self_play.rollout_length / seconds
-
-
-def _key(config: Config, mesh: Mesh) -> str:
-    """Names the device and all that speed depends on."""
-    names = "env board_size network search self_play replay targets optimiser iterations_per_chunk".split()
-    fields = {name: value for name, value in dataclasses.asdict(config).items() if name in names}
-    fields["network"]["compute_dtype"] = precision.resolve(config.network.compute_dtype).compute_dtype
-    text = json.dumps([devices.describe_device(mesh.size), jax.__version__, fields])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _read(cache: Path) -> dict[str, Sizes]:
-    """The results kept so far; none if the file is missing, spoilt or of an older version."""
-    try:
-        kept = json.loads(cache.read_text(encoding="utf-8"))
-        return {key: Sizes(*map(int, sizes)) for key, sizes in kept.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
-
-
-def _keep(cache: Path, results: dict[str, Sizes], say: Callable[[str], None]) -> None:
-    """Writes the results, or says why that cannot be."""
-    try:
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(cache, json.dumps(results, indent=2))
-        say(f"autotune: kept in {cache}; delete that to search again")
-    except OSError as error:
-        say(f"autotune: not kept for the next time, because {cache} cannot be written: {error.strerror or error}")

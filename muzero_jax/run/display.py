@@ -1,4 +1,4 @@
-"""What a run shows to whoever watches: a live table while it trains, tables at its end.
+"""What a run shows on the screen: a live table while it trains, tables at its end.
 
 rich is imported where it is used, on a terminal alone: importing it takes a while.
 """
@@ -12,10 +12,8 @@ from typing import Any
 from muzero_jax.evaluation.tables import align
 from muzero_jax.run import metrics
 
-PLAIN_SECONDS = 5.0
-"""At least between two lines away from a terminal, unless one tells how an evaluation went."""
-TABLE_SECONDS = 0.5
-"""At least between two drawings of the table: each takes some 10 ms, in which a short chunk of a run could be over."""
+LINE_SECONDS, TABLE_SECONDS = 5.0, 0.5
+"""At least between two lines away from a terminal, and between two drawings of the table: each takes some 10 ms."""
 
 
 class ProgressDisplay:
@@ -28,10 +26,8 @@ class ProgressDisplay:
         self._minutes, self._max_iterations = minutes, max_iterations
         self._stream = stream
         self._live: Any = None
-        self._latest: metrics.Record = {}
-        self._waiting: Mapping[str, Any] = {}  # the newest record, until there is a line of it
-        self._told = -math.inf  # the minute of the last line
-        self._drawn = -math.inf  # the second of the last table
+        self._record: metrics.Record = {}
+        self._is_shown, self._shown_at = True, -math.inf
 
     def __enter__(self) -> "ProgressDisplay":
         if (self._stream or sys.stdout).isatty():
@@ -43,44 +39,38 @@ class ProgressDisplay:
         return self
 
     def update(self, record: Mapping[str, Any]) -> None:
-        """Shows `record`; the table also what earlier ones said and it doesn't, as evaluations are rare."""
-        if self._live is None:
-            self._waiting, minutes = record, record.get("time/minutes", 0.0)
-            if minutes - self._told >= PLAIN_SECONDS / 60 or metrics.scores(record):
-                self._told = minutes
-                self._print()
-            return
-        self._latest.update(record)
-        if time.monotonic() - self._drawn >= TABLE_SECONDS:
-            self._draw()
+        """Shows `record`, at once if it brings an evaluation; the table also what earlier ones said and it doesn't."""
+        self._record = {**self._record, **record} if self._live else dict(record)
+        self._is_shown = False
+        seconds = TABLE_SECONDS if self._live else LINE_SECONDS
+        if metrics.scores(record) or time.monotonic() - self._shown_at >= seconds:
+            self._show()
 
     def __exit__(self, *exception: object) -> None:
-        if self._live is not None:
-            if self._latest:
-                self._draw()
+        if not self._is_shown:
+            self._show()
+        if self._live:
             self._live.stop()
-        elif self._waiting:
-            self._print()
 
-    def _draw(self) -> None:
-        from rich.table import Table
+    def _show(self) -> None:
+        fields = [*_progress(self._record), ("time", self._time(self._record))]
+        if self._live:
+            from rich.table import Table
 
-        grid = Table.grid(padding=(0, 2))
-        for name, text in self._fields(self._latest):
-            grid.add_row(f"[dim]{name}[/dim]", text)
-        self._live.update(grid, refresh=True)
-        self._drawn = time.monotonic()
+            grid = Table.grid(padding=(0, 2))
+            for name, text in fields:
+                grid.add_row(f"[dim]{name}[/dim]", text)
+            self._live.update(grid, refresh=True)
+        else:
+            print(" | ".join(" ".join(field) for field in fields), file=self._stream, flush=True)
+        self._is_shown, self._shown_at = True, time.monotonic()
 
-    def _print(self) -> None:
-        print(" | ".join(" ".join(field) for field in self._fields(self._waiting)), file=self._stream, flush=True)
-        self._waiting = {}
-
-    def _fields(self, record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    def _time(self, record: Mapping[str, Any]) -> str:
         elapsed, iteration = record.get("time/minutes", 0.0), record.get("iteration", 0)
         left = max(0.0, self._minutes - elapsed)
         if self._max_iterations is not None and iteration:  # at the pace so far, compilation included
             left = min(left, elapsed * max(0, self._max_iterations - iteration) / iteration)
-        return [*_progress(record), ("time", f"{_clock(elapsed)}, {_clock(left)} left")]
+        return f"{_clock(elapsed)}, {_clock(left)} left"
 
 
 def _progress(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -110,17 +100,7 @@ def _clock(minutes: float) -> str:
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
-def summary_table(rows: Sequence[Mapping[str, Any]], title: str, *, stream: Any = None) -> None:
-    """Prints `rows`, whose keys are the columns, under `title`: drawn on a terminal, plainly aligned elsewhere."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[str(row.get(name, "")) for name in columns] for row in rows]
-    if (stream or sys.stdout).isatty():
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(*columns, title=title, title_justify="left")
-        for row in cells:
-            table.add_row(*row)
-        Console(file=stream).print(table)
-        return
-    print("\n".join([title, *align([columns, *cells], "<")]), file=stream)
+def summary_table(rows: Sequence[Mapping[str, str]], title: str) -> None:
+    """Prints `rows`, whose keys are the columns, under `title`."""
+    lines = align([rows[0], *(row.values() for row in rows)], "<") if rows else []
+    print("\n".join([title, *lines]))

@@ -1,7 +1,7 @@
 """The memory that a run needs on each device: planned before any of it is taken, and measured while it runs.
 
 The plan adds up the run's state, XLA's own account of the compiled program and, on a CPU, what the process holds before
-it begins. What libraries take later is in no account, so runs hold up to 1.5 times their plan (docs/performance.md).
+it begins. What libraries take later is in no account: runs hold up to 1.5 times their plan (docs/performance.md).
 """
 
 import math
@@ -26,7 +26,7 @@ _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 class Plan(NamedTuple):
-    """Bytes that one device holds at the worst time, by purpose."""
+    """Bytes that one device holds at its fullest, by purpose."""
 
     parts: dict[str, int]
 
@@ -53,11 +53,11 @@ class Plan(NamedTuple):
 
 
 def make_plan(state: TrainState, program: Any, *, copied_by_saves: bool, held: int = 0) -> Plan:
-    """The plan of a run by its abstract state and its compiled program.
+    """The plan of a run from its abstract state and its compiled program.
 
     Args:
-      copied_by_saves: whether a checkpoint being saved holds on to the state, so that the next chunk makes a copy of
-        it. That is so on a CPU; on an accelerator, Orbax first copies the state to the host.
+      copied_by_saves: whether a checkpoint being saved holds the state once more, as on a CPU. On an accelerator, Orbax
+        first copies the state to the host.
       held: a device's share of what the process holds already (`held_by_process`).
     """
     learner = state.learner
@@ -76,12 +76,12 @@ def make_plan(state: TrainState, program: Any, *, copied_by_saves: bool, held: i
 
 
 def held_by_process(devices: Sequence[Any]) -> int:
-    """A device's share of the memory that this process holds now; 0 for accelerators, and where nobody tells."""
+    """A device's share of the memory that this process holds now; 0 for accelerators, and outside Linux."""
     return _process_bytes("VmRSS") // len(devices) if devices[0].platform == "cpu" and _STATUS.exists() else 0
 
 
 def bytes_per_device(tree: Any) -> int:
-    """Bytes that one device holds of a pytree's arrays, abstract or not; of sharded arrays, its own share."""
+    """Bytes that one device holds of a pytree's arrays, abstract or not."""
 
     def size(leaf: Any) -> int:
         sharding = getattr(leaf, "sharding", None)
@@ -94,7 +94,7 @@ def bytes_per_device(tree: Any) -> int:
 class Meter:
     """Measures the most memory that a device has held since the meter was made.
 
-    An accelerator counts for itself. On a CPU the devices share what the process holds, which Linux tells.
+    An accelerator counts for itself. On a CPU, Linux counts what the process holds, and its devices share that.
     """
 
     def __init__(self, devices: Sequence[Any]):
@@ -103,7 +103,7 @@ class Meter:
 
     @property
     def peak(self) -> int | None:
-        """Bytes of the device that held most so far; None where nobody counts."""
+        """Bytes of the device that held most so far; None if unknown."""
         if self._by_process:
             return _process_bytes("VmHWM") // len(self._devices)
         counts = [memory_stats(device).get("peak_bytes_in_use") for device in self._devices]

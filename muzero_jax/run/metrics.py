@@ -1,14 +1,14 @@
-"""What a run tells about itself: a line of JSON and TensorBoard points per chunk, curves at the end.
+"""What a run writes about itself: a line of JSON and TensorBoard points per chunk, curves at the end.
 
-A record is a flat dict of plain numbers. Its keys are grouped by a prefix: `selfplay/…`, `train/…`, `time/…`, and
-`eval/<opponent>` for a score in [0, 1] beside `eval/elo`; `iteration` says where in the run it lies. `metrics.jsonl` is
-the truth, everything else is drawn from it: a resumed run first cuts it back to the checkpoint's iteration, so no line
+A record is a flat dict of plain numbers, whose keys are grouped by a prefix: `selfplay/…`, `train/…`, `time/…`, and
+`eval/<opponent>` for a score in [0, 1] or `eval/elo`; `iteration` says where in the run it lies. `metrics.jsonl` is the
+truth, and everything else is drawn from it. A resumed run first cuts it back to the checkpoint's iteration, so no line
 comes twice. tensorboardX, matplotlib and wandb are imported where they are used, as each takes its time.
 """
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,79 +30,68 @@ RATES = {
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")  # Okabe and Ito: safe for all
 
 
-class MetricsWriter:
-    """Writes records to `run_dir/metrics.jsonl`, to TensorBoard events beside it, and to `others`; opened by `with`.
+@contextmanager
+def open_metrics(
+    run_dir: str | Path, *, resume_from: int = 0, tensorboard: bool = True, others: Sequence[Any] = ()
+) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Gives a function that writes a record to `run_dir/metrics.jsonl`, to TensorBoard events there, and to `others`.
 
-    resume_from: the iteration of the checkpoint that the run goes on from; later lines are cut off, and all lines if it
-    is 0. None appends. others: have `write(record)` and `close()`, as `wandb_writer`'s has. Raises `ValueError` if the
-    disk is full or not writable.
+    Records hold numbers, or arrays of one number; what is not finite becomes null. Raises `ValueError` if the disk is
+    full or not writable.
+
+    Args:
+      resume_from: the iteration from which the run goes on. Later lines are cut off, and all lines if it is 0.
+      others: have `write(record)` and `close()`, as `wandb_writer`'s has.
     """
+    run_dir, writers = Path(run_dir), list(others)
+    with _explained(run_dir):
+        run_dir.mkdir(parents=True, exist_ok=True)
+        records = read_records(run_dir) if resume_from else []
+        kept = [record for record in records if record.get("iteration", 0) <= resume_from]
+        write_whole(run_dir / FILE, "".join(json.dumps(record) + "\n" for record in kept))
+        file = (run_dir / FILE).open("a", encoding="utf-8")
+        if tensorboard:
+            writers.append(_tensorboard_writer(run_dir, resume_from))
 
-    def __init__(
-        self,
-        run_dir: str | Path,
-        *,
-        resume_from: int | None = None,
-        tensorboard: bool = True,
-        others: Sequence[Any] = (),
-    ):
-        self._run_dir = Path(run_dir)
-        self._resume_from = resume_from
-        self._tensorboard = tensorboard
-        self._writers: list[Any] = list(others)
-
-    def __enter__(self) -> "MetricsWriter":
-        with self._explained():
-            self._run_dir.mkdir(parents=True, exist_ok=True)
-            if self._resume_from is not None:
-                _cut(self._run_dir, self._resume_from)
-            self._file = (self._run_dir / FILE).open("a", encoding="utf-8")
-            if self._tensorboard:
-                self._writers.append(_TensorBoard(self._run_dir, self._resume_from))
-        return self
-
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Takes numbers, or arrays of one number, by name; what is not finite becomes null."""
+    def write(record: Mapping[str, Any]) -> None:
         plain = {name: _plain(value) for name, value in record.items()}
-        with self._explained():
-            self._file.write(json.dumps(plain, allow_nan=False) + "\n")
-            self._file.flush()
-            for writer in self._writers:
+        with _explained(run_dir):
+            file.write(json.dumps(plain, allow_nan=False) + "\n")
+            file.flush()
+            for writer in writers:
                 writer.write(plain)
 
-    def __exit__(self, *exception: object) -> None:
+    try:
+        yield write
+    finally:
         with suppress(OSError):  # what could not be flushed has been reported by `write`
-            self._file.close()
-        for writer in self._writers:
+            file.close()
+        for writer in writers:
             writer.close()
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            reason = error.strerror or error
-            sentence = f"cannot write metrics to {self._run_dir}: {reason}; free space or choose another --run-dir"
-            raise ValueError(sentence) from error
+
+@contextmanager
+def _explained(run_dir: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        sentence = f"cannot write metrics to {run_dir}: {reason}; free space or choose another --run-dir"
+        raise ValueError(sentence) from error
 
 
-class _TensorBoard:
+def _tensorboard_writer(run_dir: Path, resume_from: int) -> Any:
     """Scalars as TensorBoard events, those of a resumed run's lost iterations purged."""
+    from tensorboardX import SummaryWriter
 
-    def __init__(self, run_dir: Path, resume_from: int | None):
-        from tensorboardX import SummaryWriter
+    events = SummaryWriter(str(run_dir), purge_step=resume_from + 1, flush_secs=30)
 
-        purge_step = None if resume_from is None else resume_from + 1
-        self._writer = SummaryWriter(str(run_dir), purge_step=purge_step, flush_secs=30)
-
-    def write(self, record: Record) -> None:
-        step = record.get("iteration")
+    def write(record: Record) -> None:
         for name, value in _finite(record).items():
             if name != "iteration":
-                self._writer.add_scalar(name.replace(":", "_"), value, step)
+                events.add_scalar(name.replace(":", "_"), value, record.get("iteration"))
 
-    def close(self) -> None:
-        self._writer.close()
+    return SimpleNamespace(write=write, close=events.close)
 
 
 def check_wandb() -> None:
@@ -126,8 +115,7 @@ def wandb_writer(run_dir: str | Path, *, project: str = "muzero_jax", config: Ma
 
 def read_records(run_dir: str | Path) -> list[Record]:
     """The lines of `metrics.jsonl`, oldest first; a last line that a kill cut short is left out."""
-    path = Path(run_dir) / FILE
-    records = []
+    path, records = Path(run_dir) / FILE, []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         with suppress(json.JSONDecodeError):
             records.append(json.loads(line))
@@ -144,13 +132,6 @@ def _finite(record: Record) -> Record:
     return {name: value for name, value in record.items() if value is not None}
 
 
-def _cut(run_dir: Path, iteration: int) -> None:
-    """Drops the lines beyond `iteration`; all of them if it is 0, as the run then starts anew."""
-    if (run_dir / FILE).exists():
-        kept = [record for record in read_records(run_dir) if iteration and record.get("iteration", 0) <= iteration]
-        write_whole(run_dir / FILE, "".join(json.dumps(record) + "\n" for record in kept))
-
-
 def _plain(value: Any) -> int | float | None:
     number = value.item() if hasattr(value, "item") else value
     if isinstance(number, int):
@@ -159,32 +140,33 @@ def _plain(value: Any) -> int | float | None:
 
 
 def scores(record: Mapping[str, Any]) -> dict[str, float]:
-    """Score by opponent, of a record that has any."""
-    return {key[len("eval/") :]: record[key] for key in record if key.startswith("eval/") and key != ELO}
+    """Scores by opponent, if the record has any."""
+    return {key.removeprefix("eval/"): record[key] for key in record if key.startswith("eval/") and key != ELO}
 
 
 def plot_curves(run_dir: str | Path) -> Path:
-    """Draws `metrics.jsonl` into `run_dir/curves.png` and returns its path: scores, Elo, losses and throughput.
+    """Draws scores, Elo, losses and throughput into `run_dir/curves.png` and returns its path.
 
-    Draws on a figure of its own, so that nothing global in matplotlib changes. Raises `ValueError` if there is nothing
-    to draw.
+    Raises `ValueError` if there is nothing to draw.
     """
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure  # not pyplot, which would change global state
+    from matplotlib.ticker import PercentFormatter
 
     records = read_records(run_dir)
     if not records:
         raise ValueError(f"there is nothing to draw in {Path(run_dir) / FILE}; train a run first")
-    figure = Figure(figsize=(11, 7.2))
-    figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.12)
+    figure = Figure(figsize=(11, 7.2), layout="constrained")
     (strength, rating), (loss, speed) = figure.subplots(2, 2)
     opponents = {f"eval/{name}": name for record in records for name in scores(record)}
-    only = next(iter(opponents.values())) if len(opponents) == 1 else ""  # with more, a legend goes on with the title
-    _panel(strength, records, opponents, f"Score against {only}", "score (%)", scale=100, marker="o")
-    strength.axhline(50, color="0.6", linewidth=0.8, linestyle="--", zorder=1)
-    strength.set_ylim(-3, 103)
+    _panel(strength, records, opponents, "Score", "won, draws counting half", marker="o")
+    strength.axhline(0.5, color="0.6", linewidth=0.8, linestyle="--")
+    strength.set_ylim(-0.03, 1.03)
+    strength.yaxis.set_major_formatter(PercentFormatter(1.0))
     _panel(rating, records, {ELO: "Elo"}, "Rating among the run's own versions", "Elo (first version = 0)", marker="o")
-    _panel(loss, records, LOSSES, "Losses", "loss (log scale)", log=True)
-    _panel(speed, records, RATES, "Throughput", "per second (log scale)", log=True)
+    _panel(loss, records, LOSSES, "Losses", "loss")
+    _panel(speed, records, RATES, "Throughput", "per second")
+    loss.set_yscale("log", nonpositive="mask")
+    speed.set_yscale("log", nonpositive="mask")
     path = Path(run_dir) / "curves.png"
     figure.savefig(path, dpi=120)
     return path
@@ -192,33 +174,16 @@ def plot_curves(run_dir: str | Path) -> Path:
 
 def _panel(axes: Any, records: list[Record], names: Mapping[str, str], title: str, unit: str, **style: Any) -> None:
     """One panel: the named metrics over minutes, each labelled; says so where there is nothing to show."""
-    scale, log = style.get("scale", 1), style.get("log", False)
-    line = {"linewidth": 1.6, "marker": style.get("marker"), "markersize": 4, "zorder": 2}
-    for colour, (key, label) in zip(COLOURS, names.items(), strict=False):
-        points = [(record.get("time/minutes"), record.get(key)) for record in records]
-        points = [(x, y * scale) for x, y in points if x is not None and y is not None and not (log and y <= 0)]
+    axes.set_prop_cycle(color=COLOURS)
+    for key, label in names.items():
+        points = [(record["time/minutes"], record[key]) for record in records if record.get(key) is not None]
         if points:
-            x, y = zip(*points, strict=True)
-            axes.plot(x, y, color=colour, label=label, **line)
-    axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
+            axes.plot(*zip(*points, strict=True), label=label, markersize=4, **style)
+    axes.set_title(title, loc="left", fontweight="bold")
     axes.set(xlabel="training time (minutes)", ylabel=unit)
-    axes.grid(True, which="major", color="0.9", linewidth=0.8)
+    axes.grid(True, color="0.9")
     axes.spines[["top", "right"]].set_visible(False)
-    if not axes.lines:
+    if axes.lines:
+        axes.legend(frameon=False, fontsize="small")
+    else:
         axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", va="center", color="0.5")
-        return
-    if log:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    if len(names) > 1:  # over the panel, where there are no curves
-        axes.legend(
-            loc="lower right",
-            bbox_to_anchor=(1, 1),
-            ncols=min(len(names), 4),
-            frameon=False,
-            fontsize=8.5,
-            borderaxespad=0.2,
-            handlelength=1.1,
-            handletextpad=0.4,
-            columnspacing=1.0,
-        )

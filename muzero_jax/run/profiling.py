@@ -1,8 +1,8 @@
 """A trace of a few chunks, for Perfetto and XProf, and where their time went, scope by scope.
 
-Tracing begins once the program does all that it will do, and ends before anything else runs. XLA names every operation
-by the scopes it was traced under (rollout, search, expand, backup, replay, update, and Flax's modules); a CPU's trace
-tells an operation's short name only, so the compiled program's text is what joins the two.
+Tracing begins once chunks learn, and ends before anything else runs. XLA names every operation by the scopes it was
+traced under (rollout, search, expand, backup, replay, update, and Flax's modules). A CPU's trace has only an
+operation's short name, so the text of the compiled program joins the two.
 """
 
 import gzip
@@ -24,17 +24,16 @@ MAX_SECONDS = 2.0
 """No further chunk is traced after so long: on a CPU, a second of trace is some 30 MB and takes 10 s to write."""
 SCOPES = ("rollout", "search", "descend", "expand", "backup", "replay", "update")
 NETWORK = "network"
-"""What the modules of the network are called together, whatever scope calls them."""
+"""What the modules of the network are called together."""
 _CONTAINERS = ("while", "conditional", "call")
 _NO_COMMAND_BUFFERS = "--xla_gpu_enable_command_buffer="
 """XLA's flag for the kinds of operations that go into command buffers: none."""
 
 
 def disable_command_buffers() -> None:
-    """Tells XLA to launch a GPU's kernels one by one, unless XLA_FLAGS says otherwise; call it before JAX starts.
+    """Has XLA launch a GPU's kernels one by one, unless XLA_FLAGS says otherwise; call it before JAX starts.
 
-    XLA replays them from command buffers (CUDA graphs), of which a trace cannot tell the operations. Other devices
-    know the flag and ignore it.
+    A trace cannot tell operations apart that are replayed from command buffers (CUDA graphs). Other devices ignore it.
     """
     flags = os.environ.get("XLA_FLAGS", "").strip()
     names_a_file = flags[:1] not in ("", "-")  # of flags, to which none can be added here
@@ -46,10 +45,9 @@ class ChunkProfiler:
     """Traces up to MAX_CHUNKS chunks into `directory`, from the first one after `warmed_up`; None traces nothing."""
 
     def __init__(self, directory: Path | None):
-        self._directory, self._chunks_left = directory, MAX_CHUNKS if directory else 0
-        self._is_warm = False
-        self._has_traced = False
-        self._is_tracing, self._ends = False, 0.0
+        self._directory = directory
+        self._is_warm, self._is_tracing = False, False
+        self._num_traced, self._deadline = 0, 0.0
 
     def __enter__(self) -> "ChunkProfiler":
         return self
@@ -64,53 +62,47 @@ class ChunkProfiler:
     @contextmanager
     def chunk(self) -> Iterator[None]:
         """Around one chunk, its results awaited."""
-        if not (self._is_warm and self._chunks_left):
+        if self._directory and self._is_warm and not self._num_traced:
+            self._start(self._directory)
+        if not self._is_tracing:
             yield
             return
-        if not self._is_tracing:
-            self._start(self._directory)
-        with jax.profiler.StepTraceAnnotation("chunk", step_num=MAX_CHUNKS - self._chunks_left):
+        with jax.profiler.StepTraceAnnotation("chunk", step_num=self._num_traced):
             yield
-        self._chunks_left -= 1
-        if not self._chunks_left or time.perf_counter() > self._ends:
+        self._num_traced += 1
+        if self._num_traced == MAX_CHUNKS or time.perf_counter() > self._deadline:
             self.stop()
 
-    def _start(self, directory: Path | None) -> None:
-        assert directory is not None, "without a directory there are no chunks to trace"
+    def _start(self, directory: Path) -> None:
         options = jax.profiler.ProfileOptions()
         options.python_tracer_level = 0  # a chunk is one call, of which Python has nothing to tell
         jax.profiler.start_trace(directory, create_perfetto_trace=True, profiler_options=options)
-        self._is_tracing, self._ends = True, time.perf_counter() + MAX_SECONDS
+        self._is_tracing, self._deadline = True, time.perf_counter() + MAX_SECONDS
 
     def stop(self) -> None:
         """Writes what was traced; no more will be."""
         if self._is_tracing:
-            self._is_tracing, self._chunks_left = False, 0
+            self._is_tracing = False
             jax.profiler.stop_trace()
-            self._has_traced = True
 
     def report(self, program_text: str | None) -> str:
-        """What was traced and where its time went, for the terminal; the table is also written to `scopes.md` there.
+        """What this session traced and where its time went; the table is also written to `scopes.md`.
 
-        Of this session alone: a trace that an earlier one left in the folder is of another program. Without the
-        program's text, which some backends do not tell, there is a trace and no table.
+        Without the program's text, which some backends do not give, there is a trace and no table.
         """
-        if not (self._directory and self._has_traced):
+        if not (self._directory and self._num_traced):
             return "nothing was profiled: the run ended before a whole chunk had learned; give it more --minutes"
         traces = self._directory.glob("plugins/profile/*/perfetto_trace.json.gz")
         newest = max(traces, key=lambda trace: trace.stat().st_mtime)  # folders' names are local times, which go back
-        told = f"profile: {newest} opens in https://ui.perfetto.dev"
-        (self._directory / "scopes.md").unlink(missing_ok=True)
+        opens = f"profile: {newest} opens in https://ui.perfetto.dev"
+        (self._directory / "scopes.md").unlink(missing_ok=True)  # of an earlier session
         if not program_text:
-            return f"{told}; this backend does not tell its program, so its scopes cannot be told apart here"
-        table = scope_table(seconds_by_scope(_events(newest), program_text))
+            return f"{opens}; this backend does not give its program's text, so there is no table of scopes"
+        with gzip.open(newest, "rt", encoding="utf-8") as stream:
+            events = json.load(stream)["traceEvents"]
+        table = scope_table(seconds_by_scope(events, program_text))
         (self._directory / "scopes.md").write_text(table + "\n", encoding="utf-8")
-        return f"{told}\n{table}"
-
-
-def _events(file: Path) -> list[dict]:
-    with gzip.open(file, "rt", encoding="utf-8") as stream:
-        return json.load(stream)["traceEvents"]
+        return f"{opens}\n{table}"
 
 
 def seconds_by_scope(events: list[dict], program_text: str) -> dict[str, float]:
@@ -118,8 +110,8 @@ def seconds_by_scope(events: list[dict], program_text: str) -> dict[str, float]:
 
     Args:
       events: of the Perfetto trace. Loops and branches are left out, because their bodies' operations are there too.
-      program_text: the compiled program, whose metadata says under which scopes each operation was traced; some of
-        XLA's rewrites lose it, and what it adds itself (copies, mostly) has none.
+      program_text: the compiled program. An operation without scopes in its metadata counts as outside all of them:
+        some of XLA's rewrites lose it, and what XLA adds itself (mostly copies) has none.
     """
     scopes, module = operation_scopes(program_text), program_text.split(maxsplit=2)[1].rstrip(",")
     seconds: Counter[str] = Counter()

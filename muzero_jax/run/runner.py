@@ -24,7 +24,7 @@ from muzero_jax.run.accounting import Clock, Interrupt, Totals
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.memory import Meter
-from muzero_jax.run.metrics import MetricsWriter, Record, last_record, wandb_writer
+from muzero_jax.run.metrics import Record, last_record, open_metrics, wandb_writer
 from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
@@ -59,15 +59,9 @@ class Result(NamedTuple):
     interrupted: bool  # by Ctrl-C; then nothing was evaluated at the end
 
 
-class Start(NamedTuple):
-    """Where a session takes its run up."""
-
-    iteration: int
-    state: TrainState | None  # None: one is yet to be made
-    record: Record  # the newest metrics, whose counts and times go on
-
-
-NEW = Start(0, None, {})
+Start = tuple[int, TrainState | None, Record]
+"""The iteration, the state (None: one is yet to be made), and the newest metrics, whose counts and times go on."""
+NEW: Start = 0, None, {}
 
 
 def train(
@@ -82,8 +76,8 @@ def train(
 
     `parts` are a game, a network or an algorithm of one's own, in place of what the config says.
 
-    Raises ValueError in one sentence where the user can do something about it: a loss that stopped being finite, a
-    disk that is full, a checkpoint of another configuration. The last good checkpoint is kept.
+    Raises ValueError, in one sentence, for a loss that is no longer finite, a full disk, or a checkpoint of another
+    configuration. The last good checkpoint is kept.
     """
     start = time.perf_counter()
     saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
@@ -103,13 +97,13 @@ def train(
         versions.ladder.load(iteration)
         clock, totals = Clock(record), Totals(config, record)
         clock.seconds["compile"] += seconds_to_compile
-        with open_writer(config, session, run_dir, iteration) as writer:
-            begun = "training" if state is None else f"going on from iteration {iteration}"
+        others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
+        with open_metrics(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others) as write:
+            say(f"{'training' if state is None else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
             with clock.measure("compile"):
                 state = init() if state is None else state
                 del init  # and with it the program, if there was need of one: 20 MiB and more
-            say(f"{begun}; Ctrl-C saves and stops")
-            reporter = Reporter(writer, ProgressDisplay(config.minutes, config.max_iterations), clock)
+            reporter = Reporter(write, ProgressDisplay(config.minutes, config.max_iterations), clock)
             profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if session.profile else None)
             loop = Loop(config, session, program, versions, checkpoints, reporter, totals, profiler)
             state, iteration, interrupted = loop.run(state, iteration)
@@ -132,46 +126,38 @@ def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -
     """The newest intact checkpoint with its metrics; ValueError if there is none but metrics tell that there was."""
     restored = checkpoints.restore_latest(abstract)
     if restored is not None:
-        return Start(*restored, last_record(run_dir, up_to_iteration=restored[0]))
+        return *restored, last_record(run_dir, up_to_iteration=restored[0])
     if last_record(run_dir, up_to_iteration=sys.maxsize):
         raise ValueError(f"{run_dir} has metrics but no checkpoint to go on from; --overwrite starts it anew")
     return NEW
 
 
-def open_writer(config: Config, session: Session, run_dir: Path, iteration: int) -> MetricsWriter:
-    """Where metrics go, for a `with` block; lines beyond the iteration are cut off."""
-    others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
-    return MetricsWriter(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others)
-
-
-def describe_machine(config: Config, mesh: Mesh) -> dict[str, Any]:
-    """On what a run was trained, and which precision "auto" meant there."""
+def describe_machine(config: Config, mesh: Mesh) -> dict[str, str]:
+    """The devices of a run, and which precision "auto" meant there."""
     compute_dtype = precision.resolve(config.network.compute_dtype).compute_dtype
     return {"device": devices.describe_device(mesh.size), "precision": compute_dtype}
 
 
 def split_time(clock: Clock, totals: Totals, iteration: int) -> dict[str, float]:
-    """Seconds by purpose; self-play's share of the one program is the estimate of `Totals`."""
-    self_play = min(totals.self_play_seconds_per_iteration * iteration, clock.seconds["train"])
-    return {
-        "self-play": self_play,
-        "learning": clock.seconds["train"] - self_play,
-        "evaluation": clock.seconds["evaluate"],
-        "compilation": clock.seconds["compile"],
-    }
+    """Seconds by purpose; self-play's share of the one program is estimated from the time in which the ring filled."""
+    program = clock.seconds["train"]
+    parts = {"self-play and learning": program}
+    if self_play := min(totals.self_play_seconds_per_iteration * iteration, program):
+        parts = {"self-play": self_play, "learning": program - self_play}
+    return parts | {"evaluation": clock.seconds["evaluate"], "compilation": clock.seconds["compile"]}
 
 
 class Reporter(NamedTuple):
-    """Where records go: to the file, and before the user's eyes."""
+    """Where records go: to the file and to the screen."""
 
-    writer: MetricsWriter
+    write: Callable[[Record], None]
     display: ProgressDisplay
     clock: Clock
 
     def report(self, record: Record) -> None:
         """Writes and shows one record, with the clock added."""
         record = record | self.clock.record()
-        self.writer.write(record)
+        self.write(record)
         self.display.update(record)
 
 
@@ -222,7 +208,7 @@ class Loop(NamedTuple):
         seconds = time.perf_counter() - start
         scores = {f"eval/{spec}": summary["score"] for spec, summary in strength.items()}
         record = {"iteration": iteration} | self.totals.record() | self.reporter.clock.record() | scores
-        self.reporter.writer.write(record)
+        self.reporter.write(record)
         return strength, seconds
 
     def _finished(self, iteration: int) -> bool:

@@ -1,7 +1,7 @@
 """What belongs to one call of `train.py` and not to the run: where it lies, whether to go on, and on which devices.
 
-Nothing here changes what a run learns, but for the last bits that depend on devices, so none of it is stored. An
-interrupted session says with which flags the next one goes on as it did.
+It does not change what a run learns, except for last bits that depend on devices, so none of it is stored. An
+interrupted session prints the flags with which the next one goes on.
 """
 
 import shlex
@@ -29,7 +29,7 @@ class Session:
     autotune: bool = False
     """first find the num_envs, rollout_length and batch_size with most frames/s here, at the same replay ratio"""
     autotune_minutes: PositiveFloat = 3.0
-    """time for that, on top of minutes; sizes begun are measured to the end; a result is kept and found again"""
+    """time for that, on top of minutes; sizes begun are measured to the end"""
     checkpoint_minutes: NotNegativeFloat = 2.0
     """minutes between checkpoints; one is saved at every evaluation and at the end too, and with 0 only then"""
     tensorboard: bool = True
@@ -37,7 +37,7 @@ class Session:
     wandb: bool = False
     """log to Weights & Biases too, under the name of run_dir"""
     profile: bool = False
-    """trace a few chunks, once learning has begun, into run_dir/profile; docs/performance.md tells how to read it"""
+    """trace a few chunks, once learning has begun, into run_dir/profile; docs/performance.md says how to read it"""
     compilation_cache: str | None = None
     """folder for XLA's persistent compilation cache (opt-in)"""
 
@@ -49,9 +49,7 @@ def validate(session: Session) -> Session:
     """The session itself if it can be held; else ValueError in one sentence that names the flag to change."""
     check_fields(session)
     if session.autotune and session.resume:
-        raise ValueError(
-            "--autotune chooses the sizes of a run that a checkpoint has fixed; leave it out with --resume"
-        )
+        raise ValueError("--autotune chooses sizes that a checkpoint has fixed; leave it out with --resume")
     return session
 
 

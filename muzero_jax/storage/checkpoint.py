@@ -1,20 +1,20 @@
 """Checkpoints of a whole run: saved while training goes on, complete when listed, and never trusted unread.
 
-Decision: of Orbax we use only its free functions, which write and read one folder, and keep the sequence of folders
-ourselves. Its `training.Checkpointer` lists damaged steps as the latest, and Orbax loads arrays with flipped bytes as
-if nothing had happened (3 of 3 tried). So a save is written to a hidden folder, gets a manifest (the CRC-32 of every
-file, the shape and dtype of every array) and is then renamed: a folder named by a number was complete, whenever
-the run was killed, and one whose files disagree with its manifest is damaged and passed over.
+Decision: of Orbax we use only the functions that write and read one folder. Its `training.Checkpointer` lists damaged
+steps as the latest, and it loads arrays with flipped bits without complaint (3 of 3 tried). So a save is written to a
+hidden folder, gets a manifest with checksums and is then renamed. A folder named by a number was complete, whenever the
+run was killed. If it disagrees with its manifest, it is damaged and passed over.
 """
 
+import hashlib
 import json
 import logging
 import shutil
+import tempfile
 import warnings
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,8 @@ from orbax.checkpoint import v1 as ocp
 
 from muzero_jax.types import Params, TrainState
 
-MANIFEST = "manifest"  # its own CRC-32 on the first line, then JSON
+MANIFEST = "manifest"
+"""A file in JSON: for each part of the checkpoint its arrays' shapes and dtypes, and its checksum."""
 
 
 class Checkpointer:
@@ -34,8 +35,6 @@ class Checkpointer:
     """
 
     def __init__(self, directory: str | Path, *, keep: int | None = 3):
-        if keep is not None and keep < 1:
-            raise ValueError(f"cannot keep {keep} checkpoints; keep at least 1")
         self.directory = Path(directory).absolute()
         self.keep = keep
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
@@ -45,14 +44,9 @@ class Checkpointer:
         return self
 
     def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
-        try:
+        # What the block raised is the first cause; a failed save must not hide it.
+        with self._worker, suppress(Exception) if error_type else nullcontext():
             self.wait()
-        except Exception:
-            # What the block raised is the first cause; a failed save must not hide it.
-            if error_type is None:
-                raise
-        finally:
-            self._worker.shutdown()
 
     def save(self, step: int, state: TrainState) -> None:
         """Saves `state` as `step`, in the background: returns as soon as the arrays may be donated.
@@ -63,22 +57,24 @@ class Checkpointer:
         self._save(step, _parts(state))
 
     def save_params(self, step: int, params: Params) -> None:
-        """As `save`, but of weights alone, for `restore_params`: a version to play against, not one to resume from."""
+        """Saves weights alone, for `restore_params`: a version to play against, not one to resume from."""
         self._save(step, {"params": params})
 
     def _save(self, step: int, parts: dict[str, Any]) -> None:
         self.wait()
         saving, context = self.directory / f".saving-{step}", ocp.Context()
-        try:
-            _check_writable(self.directory)
+        with _writing(self.directory):
+            self.directory.mkdir(parents=True, exist_ok=True)
             _remove_unfinished(self.directory)
+            # Where Orbax itself fails to write, its threads hang for minutes.
+            with tempfile.TemporaryFile(dir=self.directory, buffering=0) as probe:
+                probe.write(bytes(1 << 16))
             # Else Orbax has each device write a part of what all hold, with a program a shape and device to cut it.
             context.array.saving.use_replica_parallel = False
-            with _quiet_absl(), context:
+            with context:
                 response = ocp.save_checkpointables_async(saving, parts, overwrite=True)
-        except Exception as error:
-            raise _explain_write_error(self.directory, error) from error
-        self._pending = self._worker.submit(self._commit, response, saving, step, _describe(parts))
+        arrays = {part: _describe(tree) for part, tree in parts.items()}
+        self._pending = self._worker.submit(self._commit, response, saving, step, arrays)
 
     def wait(self) -> None:
         """Returns once everything saved lies on the disk; raises `ValueError` if it cannot be written."""
@@ -89,30 +85,33 @@ class Checkpointer:
     def restore_latest(self, abstract_state: TrainState) -> tuple[int, TrainState] | None:
         """The newest intact checkpoint as (step, state), or None if there is no checkpoint.
 
-        abstract_state: the `jax.ShapeDtypeStruct`s to restore, with the shardings to restore onto (default: the first
-        device). The run may have been saved from any number of devices. Damaged checkpoints are passed over with a
-        warning and renamed to `<step>.damaged`. Raises `ValueError` if all are damaged or if the shapes are another
-        configuration's.
+        Damaged ones after it are passed over with a warning and renamed to `<step>.damaged`. Raises `ValueError` if all
+        are damaged or if the shapes are another configuration's.
+
+        Args:
+          abstract_state: `jax.ShapeDtypeStruct`s with the shardings to restore onto (default: the first device). The
+            run may have been saved from any number of devices.
         """
         self.wait()
-        found = _restore_newest(self.directory, _parts(abstract_state), set_aside=True)
+        steps = checkpoint_steps(self.directory)
+        found = _restore_newest(self.directory, steps, _parts(abstract_state))
         if found is None:
             return None
         step, restored = found
+        for damaged in steps[steps.index(step) + 1 :]:
+            with suppress(OSError):  # on a read-only disk it stays, and is passed over again next time
+                _replace_folder(self.directory / str(damaged), self.directory / f"{damaged}.damaged")
         learner = restored["state"].learner._replace(params=restored["params"])
         return step, restored["state"]._replace(learner=learner)
 
     def _commit(self, response: Any, saving: Path, step: int, arrays: dict[str, dict[str, str]]) -> None:
         """Background: waits for Orbax, adds the manifest, gives the folder its name, deletes the oldest."""
-        try:
-            with _quiet_absl():
-                response.result()
-            content = json.dumps({"arrays": arrays, "files": _checksums(saving)})
-            (saving / MANIFEST).write_text(f"{zlib.crc32(content.encode())}\n{content}")
+        with _writing(self.directory):
+            response.result()
+            checksums = {part: _checksum(saving / part, arrays[part]) for part in arrays}
+            manifest = {part: {"arrays": arrays[part], "checksum": checksums[part]} for part in arrays}
+            (saving / MANIFEST).write_text(json.dumps(manifest))
             _replace_folder(saving, self.directory / str(step))
-        except Exception as error:
-            _remove_unfinished(self.directory)
-            raise _explain_write_error(self.directory, error) from error
         if self.keep is not None:
             for old in checkpoint_steps(self.directory)[: -self.keep]:
                 shutil.rmtree(self.directory / str(old), ignore_errors=True)
@@ -120,27 +119,19 @@ class Checkpointer:
 
 def checkpoint_steps(directory: str | Path) -> list[int]:
     """The steps of the complete (though perhaps since damaged) checkpoints in `directory`, oldest first."""
-    directory = Path(directory)
-    if not directory.is_dir():
-        return []
-    return sorted(int(path.name) for path in directory.iterdir() if path.name.isdecimal() and path.is_dir())
+    return sorted(int(path.name) for path in Path(directory).glob("*/") if path.name.isdecimal())
 
 
 def restore_params(directory: str | Path, abstract_params: Params, *, step: int | None = None) -> tuple[int, Params]:
     """Restores only the weights, from the newest intact checkpoint or from `step`: (step, params).
 
     Reads the folder `params` alone (the replay buffer stays on the disk) and changes nothing. Leaves of
-    `abstract_params` without a sharding are put on the first device, whatever devices saved them. Raises `ValueError`
-    if there is no intact checkpoint or if the shapes are another configuration's.
+    `abstract_params` without a sharding are put on the first device. Raises `ValueError` if there is no intact
+    checkpoint or if the shapes are another configuration's.
     """
-    directory = Path(directory).absolute()
-    abstract = {"params": abstract_params}
-    if step is None:
-        found = _restore_newest(directory, abstract, set_aside=False)
-    elif step in checkpoint_steps(directory):
-        found = step, _load(directory / str(step), abstract)
-    else:
-        found = None
+    directory, abstract = Path(directory).absolute(), {"params": abstract_params}
+    steps = [each for each in checkpoint_steps(directory) if step in (None, each)]
+    found = _restore_newest(directory, steps, abstract)
     if found is None:
         name = "checkpoint" if step is None else f"checkpoint {step}"
         raise ValueError(f"no {name} in {directory}; give the folder of a run that has saved one")
@@ -152,45 +143,37 @@ def _parts(state: TrainState) -> dict[str, Any]:
     return {"params": state.learner.params, "state": state._replace(learner=state.learner._replace(params=None))}
 
 
-def _restore_newest(directory: Path, abstract: dict[str, Any], *, set_aside: bool) -> tuple[int, dict[str, Any]] | None:
-    """The newest checkpoint in `directory` that is intact; if `set_aside`, the damaged ones after it are renamed."""
-    damaged: list[Path] = []
-    for step in reversed(checkpoint_steps(directory)):
-        try:
-            restored = _load(directory / str(step), abstract)
-        except _DamagedError:
-            damaged.append(directory / str(step))
-            continue
-        for folder in damaged:
-            warnings.warn(f"checkpoint {folder} is damaged; using the one before, {step}", stacklevel=3)
-            if set_aside:
-                _rename_damaged(folder)
-        return step, restored
-    if damaged:
-        raise ValueError(f"every checkpoint in {directory} is damaged; restore a copy or choose another --run-dir")
-    return None
+def _restore_newest(directory: Path, steps: list[int], abstract: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+    """The newest intact checkpoint of `steps`, if there are any; warns of the damaged ones after it."""
+    newest = next((step for step in reversed(steps) if _is_intact(directory / str(step), abstract)), None)
+    if newest is None:
+        if steps:
+            which = "every checkpoint" if len(steps) > 1 else f"checkpoint {steps[0]}"
+            raise ValueError(f"{which} in {directory} is damaged; restore a copy or choose another --run-dir")
+        return None
+    restored = _load(directory / str(newest), abstract)
+    for step in steps[steps.index(newest) + 1 :]:
+        warnings.warn(f"checkpoint {directory / str(step)} is damaged; using the one before, {newest}", stacklevel=3)
+    return newest, restored
 
 
-class _DamagedError(ValueError):
-    """A checkpoint's files are not those that were saved."""
+def _is_intact(folder: Path, parts: Iterable[str]) -> bool:
+    """Whether the files of the named parts are those that were saved."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        return all(manifest[part]["checksum"] == _checksum(folder / part, manifest[part]["arrays"]) for part in parts)
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 def _load(folder: Path, abstract: dict[str, Any]) -> dict[str, Any]:
-    """Reads the parts of one checkpoint that `abstract` names, after checking all their files and shapes."""
-    damaged = _DamagedError(f"checkpoint {folder} is damaged; delete it or restore a copy")
-    try:
-        checksum, _, content = (folder / MANIFEST).read_text().partition("\n")
-        if checksum != str(zlib.crc32(content.encode())):
-            raise damaged
-        manifest = json.loads(content)
-        files = {name: entry for name, entry in manifest["files"].items() if name.split("/")[0] in abstract}
-        if files != _checksums(folder, list(abstract)):
-            raise damaged
-    except (OSError, UnicodeDecodeError) as error:
-        raise damaged from error
-    for part, wanted in _describe(abstract).items():
-        _check_shapes(folder, manifest["arrays"].get(part, {}), wanted)
-    return ocp.load_checkpointables(folder, _on_devices(abstract))
+    """Reads the parts of one checkpoint that `abstract` names, if their shapes are the saved ones."""
+    manifest = json.loads((folder / MANIFEST).read_text())
+    for part, tree in abstract.items():
+        _check_shapes(folder, manifest[part]["arrays"], _describe(tree))
+    first = SingleDeviceSharding(jax.devices()[0])
+    placed = jax.tree.map(lambda leaf: leaf.update(sharding=leaf.sharding or first), abstract)
+    return ocp.load_checkpointables(folder, placed)
 
 
 def _check_shapes(folder: Path, saved: dict[str, str], wanted: dict[str, str]) -> None:
@@ -204,97 +187,56 @@ def _check_shapes(folder: Path, saved: dict[str, str], wanted: dict[str, str]) -
             )
 
 
-def _describe(parts: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Of each part, the path of every array and its shape and dtype: {"params": {"['w']": "float32[3,4]"}}."""
+def _describe(tree: Any) -> dict[str, str]:
+    """The shape and dtype of every array by its path: {"['w']": "float32[3,4]"}."""
     return {
-        part: {
-            jax.tree_util.keystr(path): f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
-            for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
-        }
-        for part, tree in parts.items()
+        jax.tree_util.keystr(path): f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
     }
 
 
-def _on_devices(abstract: Any) -> Any:
-    """`abstract` with the first device's sharding on every leaf that has none."""
-    device = SingleDeviceSharding(jax.devices()[0])
-
-    def with_sharding(leaf: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=getattr(leaf, "sharding", None) or device)
-
-    return jax.tree.map(with_sharding, abstract)
-
-
-def _checksums(folder: Path, parts: list[str] | None = None) -> dict[str, list[int]]:
-    """[size, CRC-32] of every file in the named subfolders of `folder` (all of them by default), by relative path."""
-    roots = [folder / part for part in parts] if parts is not None else [folder]
-    files = sorted(path for root in roots for path in root.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder).as_posix()): [path.stat().st_size, _crc32(path)] for path in files}
-
-
-def _crc32(path: Path) -> int:
-    checksum = 0
-    with path.open("rb") as file:
-        while block := file.read(1 << 22):
-            checksum = zlib.crc32(block, checksum)
-    return checksum
+def _checksum(folder: Path, arrays: dict[str, str]) -> str:
+    """SHA-256 of one part of a checkpoint: what `_describe` says of it, and the name and content of every file."""
+    checksum = hashlib.sha256(json.dumps(arrays).encode())
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        checksum.update(path.relative_to(folder).as_posix().encode())
+        with path.open("rb") as file:
+            while block := file.read(1 << 22):
+                checksum.update(block)
+    return checksum.hexdigest()
 
 
 def _replace_folder(source: Path, target: Path) -> None:
     """Renames `source` to `target`; at no moment is `target` half written."""
+    replaced = target.with_name(f".saving-instead-of-{target.name}")
     if target.exists():
-        replaced = target.with_name(f".replaced-{target.name}")
         target.rename(replaced)
-        source.rename(target)
-        shutil.rmtree(replaced, ignore_errors=True)
-    else:
-        source.rename(target)
-
-
-def _rename_damaged(folder: Path) -> None:
-    """Best effort: on a read-only disk the folder stays, and is passed over again next time."""
-    target = folder.with_name(f"{folder.name}.damaged")
-    shutil.rmtree(target, ignore_errors=True)
-    with suppress(OSError):
-        folder.rename(target)
+    source.rename(target)
+    shutil.rmtree(replaced, ignore_errors=True)
 
 
 def _remove_unfinished(directory: Path) -> None:
     """Deletes what killed or failed saves left behind."""
-    for pattern in (".saving-*", ".replaced-*"):
-        for path in directory.glob(pattern):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _check_writable(directory: Path) -> None:
-    """Raises `OSError` early: where Orbax itself fails to make a folder, its threads hang for minutes."""
-    directory.mkdir(parents=True, exist_ok=True)
-    probe = directory / ".saving-probe"
-    try:
-        probe.write_bytes(bytes(1 << 16))
-    finally:
-        probe.unlink(missing_ok=True)
-
-
-def _explain_write_error(directory: Path, error: Exception) -> Exception:
-    """A failure to write as one sentence for the user; any other error (a bug) as it is."""
-    text = str(error)
-    if any(sign in text for sign in ("No space left", "quota", "File too large")):
-        cause, remedy = "disk full", "free space"
-    elif isinstance(error, OSError) or any(sign in text for sign in ("PERMISSION_DENIED", "Read-only")):
-        cause, remedy = "not writable", "change its permissions"
-    else:
-        return error
-    return ValueError(f"cannot write checkpoints to {directory}: {cause}; {remedy} or choose another --run-dir")
+    for path in directory.glob(".saving-*"):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager
-def _quiet_absl() -> Iterator[None]:
-    """Keeps Orbax's background tracebacks (hundreds of lines a failure) off the terminal; the error is raised too."""
+def _writing(directory: Path) -> Iterator[None]:
+    """Makes a failure to write one sentence, without Orbax's own tracebacks; another error (a bug) stays as it is."""
     logger = logging.getLogger("absl")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
         yield
+    except Exception as error:
+        _remove_unfinished(directory)
+        if any(sign in str(error) for sign in ("No space left", "quota", "File too large")):
+            problem = "disk full; free space"
+        elif isinstance(error, OSError) or any(sign in str(error) for sign in ("PERMISSION_DENIED", "Read-only")):
+            problem = "not writable; change its permissions"
+        else:
+            raise
+        raise ValueError(f"cannot write checkpoints to {directory}: {problem} or choose another --run-dir") from error
     finally:
         logger.setLevel(level)

@@ -17,7 +17,6 @@ from muzero_jax.storage.fields import (
     PositiveFloat,
     PositiveInt,
     UnitInterval,
-    at_least,
     from_json_values,
 )
 from muzero_jax.storage.files import write_whole
@@ -42,9 +41,9 @@ class NetworkConfig:
     """nonlinearity after each layer"""
     compute_dtype: Literal["auto", "float32", "bfloat16", "bfloat16_products", "float16"] = "auto"
     """arithmetic of the networks; auto: bfloat16 on TPUs and on GPUs from compute capability 8 on, bfloat16_products
-    on CPUs with AMX, else float32. bfloat16_products, for such CPUs: float32, but what the trunks multiply (of towers:
-    convolutions of 32 channels and more) is rounded to bfloat16. float16, with a scaled loss, is for a T4. Parameters
-    are float32 always"""
+    on CPUs with AMX, else float32. bfloat16_products: float32, but what the trunks multiply (of towers: convolutions of
+    32 channels and more) is rounded to bfloat16. float16: for a T4, with a scaled loss, never timed on an accelerator.
+    Parameters are float32 always"""
     num_bins: PositiveInt = 21
     """bins of the categorical value and reward over [-1, 1]; 1 makes the heads scalar"""
 
@@ -56,10 +55,11 @@ class SearchConfig:
     policy: Literal["gumbel", "puct"] = "gumbel"
     """gumbel: Gumbel MuZero, which improves with few simulations; puct: MuZero's own, with noise in the root's prior"""
     engine: Literal["own", "loop_free", "mctx"] = "own"
-    """loop_free: the same trees up to 16 moves deep, meant for accelerators, slower on a CPU; mctx: the reference"""
-    max_children: Annotated[int, at_least(2)] | None = None
-    """actions that a node has room for, at least 2, the likeliest; default: all. Less memory on large boards, but
-    another search, which considers no more than these"""
+    """loop_free: the same trees, up to 16 moves deep, for accelerators, but never timed on one; slower on a CPU.
+    mctx: the reference"""
+    max_children: Annotated[int, Constraint(lambda number: number >= 2, "must be at least 2")] | None = None
+    """actions that a node has room for, at least 2, the likeliest; default: all. Less memory on large boards, but a
+    search of these alone, never timed on an accelerator"""
     num_simulations: PositiveInt = 16
     """simulations for each move of self-play"""
     max_num_considered_actions: PositiveInt = 8
@@ -83,7 +83,7 @@ class SearchConfig:
     pb_c_base: PositiveFloat = 19652.0
     """PUCT: visits of a node at which that weight has grown by log 2"""
     temperature: NotNegativeFloat = 1.0
-    """PUCT: of the visit counts in self-play"""
+    """PUCT: temperature of the visit counts in self-play"""
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ class OptimiserConfig:
     batch_size: PositiveInt = 256
     """windows per update, over all devices"""
     micro_batch_size: PositiveInt | None = None
-    """windows whose gradient is computed at once, at most, of each device; a divisor of its share of the batch is
-    taken. Only speed and memory change. None: all, but for a tower on a CPU what its cache holds"""
+    """most windows of each device whose gradient is computed at once; the largest divisor of its share is taken. Only
+    speed and memory change. None: all, but for a tower on a CPU what its cache holds"""
     updates_per_iteration: PositiveInt = 16
     """with num_envs and rollout_length this fixes the replay ratio"""
     learning_rate: PositiveFloat = 1e-3
@@ -154,13 +154,13 @@ class OptimiserConfig:
     max_gradient_norm: PositiveFloat = 5.0
     """gradients with a larger global norm are scaled down to it"""
     reward_weight: NotNegativeFloat = 1.0
-    """of the reward's loss in the sum of losses"""
+    """weight of the reward's loss"""
     value_weight: NotNegativeFloat = 1.0
-    """of the value's loss in the sum of losses"""
+    """weight of the value's loss"""
     policy_weight: NotNegativeFloat = 1.0
-    """of the policy's loss in the sum of losses"""
+    """weight of the policy's loss"""
     reconstruction_weight: NotNegativeFloat = 0.0
-    """of an auxiliary loss: every unrolled embedding must tell its observation, which teaches the rules sooner"""
+    """weight of an auxiliary loss: every unrolled embedding must predict its observation, to learn rules sooner"""
     checkpoint_unroll: bool = False
     """compute unrolled steps twice instead of keeping all of them for the gradient: less memory, more time"""
 
@@ -174,7 +174,7 @@ class EvaluationConfig:
     games: Games = 128
     """games of each match, half of them with each colour"""
     final_games: Games = 256
-    """the same of each match at the end of the run"""
+    """games of each match at the end of the run"""
     opening_plies: NotNegativeInt = 2
     """uniformly random moves before each game; every opening is played with both colours"""
     num_simulations: PositiveInt = 64
@@ -196,7 +196,7 @@ class Config:
     max_iterations: PositiveInt | None = None
     """stop after this many iterations instead, if that comes first; rounded up to whole chunks"""
     seed: Seed = 0
-    """of everything random, 0 to 2^32 - 1; a resumed run keeps its own"""
+    """seed of everything random, 0 to 2^32 - 1; a resumed run keeps its own"""
     iterations_per_chunk: PositiveInt = 2
     """iterations that one compiled call runs; progress is shown and Ctrl-C heeded between chunks. On several CPU
     devices XLA's memory grows with it"""
@@ -235,10 +235,9 @@ FILE = "config.json"
 
 def describe(config: Config) -> str:
     """The config for a person: one line a group."""
-    groups = {"run": {}} | {
-        name: value for name, value in dataclasses.asdict(config).items() if isinstance(value, dict)
-    }
-    groups["run"] = {name: value for name, value in dataclasses.asdict(config).items() if name not in groups}
+    values = dataclasses.asdict(config)
+    groups = {name: value for name, value in values.items() if isinstance(value, dict)}
+    groups = {"run": {name: value for name, value in values.items() if name not in groups}} | groups
     return "\n".join(
         f"{group:<11}" + " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
         for group, fields in groups.items()

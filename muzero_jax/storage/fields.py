@@ -1,7 +1,7 @@
-"""What a field of a frozen dataclass may hold, said by its annotation: `width: PositiveInt = 128`.
+"""What a field of a frozen dataclass may hold, by its annotation: `width: PositiveInt = 128`.
 
-A constraint is `Annotated` to a field's type, so it stands where the field stands and the command line's parser never
-sees it. One walker compares any value with any annotation; it checks records before use and JSON while it is read.
+A constraint is `Annotated` to a field's type, where the command line's parser never sees it. One walker compares values
+with annotations; it checks records before use and JSON while it is read.
 """
 
 import dataclasses
@@ -30,53 +30,45 @@ NotNegativeFloat = Annotated[float, NOT_NEGATIVE]
 UnitInterval = Annotated[float, Constraint(lambda number: 0 <= number <= 1, "must lie between 0 and 1")]
 
 
-def at_least(least: int) -> Constraint:
-    """Demands a number that is not below `least`."""
-    return Constraint(lambda number: number >= least, f"must be at least {least}")
+def check_fields(record: Any) -> None:
+    """Raises ValueError, in one sentence that names the flag, if a field's value is not what its annotation allows."""
+    _check(type(record), dataclasses.asdict(record))
 
 
-def check_fields(record: Any, prefix: str = "") -> None:
-    """Raises ValueError, in one sentence that names the flag, if a field's value is not what its annotation allows.
-
-    Args:
-      record: a dataclass, whose fields may be dataclasses too.
-      prefix: of its fields' flags.
-    """
-    for name, hint in typing.get_type_hints(type(record), include_extras=True).items():
-        value = getattr(record, name)
-        if dataclasses.is_dataclass(value):
-            check_fields(value, f"{prefix}{name}.")
-        else:
-            _check(value, hint, prefix + name)
-
-
-def from_json_values(cls: type[Record], values: Any, prefix: str = "") -> Record:
+def from_json_values(cls: type[Record], values: Any) -> Record:
     """A dataclass from the objects that `json.loads` makes of `dataclasses.asdict`; missing fields take defaults.
 
     Raises ValueError, in one sentence, for an unknown field or a value that its annotation does not allow.
     """
+    _check(cls, values)
+    return _build(cls, values)
+
+
+def _check(cls: Any, values: Any, prefix: str = "") -> None:
+    """Compares every value with the annotation of its field."""
     if not isinstance(values, dict):
         raise ValueError(f"it holds {values!r} where it should hold the fields of {cls.__name__}")
     hints = typing.get_type_hints(cls, include_extras=True)
     if unknown := sorted(set(values) - set(hints)):
         raise ValueError(f"it has a field {unknown[0]!r} that this version of muzero_jax does not know")
-    arguments = {}
     for name, value in values.items():
         if dataclasses.is_dataclass(hints[name]):
-            arguments[name] = from_json_values(hints[name], value, f"{prefix}{name}.")
-            continue
-        arguments[name] = tuple(value) if isinstance(value, list) else value
-        _check(arguments[name], hints[name], prefix + name)
-    return cls(**arguments)
+            _check(hints[name], value, f"{prefix}{name}.")
+        elif complaint := _complaint(value, hints[name]):
+            flag = f"--{prefix}{name}".replace("_", "-")
+            raise ValueError(f"{flag} is {value}, but {complaint}")
 
 
-def _check(value: Any, hint: Any, path: str) -> None:
-    if complaint := _complaint(value, hint):
-        raise ValueError(f"--{path.replace('_', '-')} is {value}, but {complaint}")
+def _build(hint: Any, value: Any) -> Any:
+    """Dataclasses for objects, tuples for lists."""
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        return hint(**{name: _build(hints[name], item) for name, item in value.items()})  # type: ignore
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _complaint(value: Any, hint: Any) -> str | None:
-    """Why an annotation does not allow a value, as the end of a sentence; None if it does."""
+    """Why an annotation forbids a value, as the end of a sentence; None if it allows it."""
     origin, options = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         unmet = (constraint.sentence for constraint in hint.__metadata__ if not constraint.holds(value))
@@ -84,10 +76,10 @@ def _complaint(value: Any, hint: Any) -> str | None:
     if origin is Literal:
         return None if value in options else f"must be one of {', '.join(options)}"
     if origin is tuple:
-        if not isinstance(value, tuple):
+        if not isinstance(value, tuple | list):  # JSON has no tuples
             return "must be a list"
-        complaints = (_complaint(item, options[0]) for item in value)
-        return next((f"each {complaint}" for complaint in complaints if complaint), None)
+        complaint = next(filter(None, (_complaint(item, options[0]) for item in value)), None)
+        return complaint and f"each {complaint}"
     if origin in (typing.Union, types.UnionType):
         complaints = [_complaint(value, option) for option in options]
         return None if None in complaints else complaints[0]

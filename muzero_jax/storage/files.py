@@ -16,7 +16,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def check_writable(file: Path, flag: str) -> None:
-    """Raises ValueError, before hours go into what is to be written, if `file`, which `flag` named, can be none."""
+    """Raises ValueError if `file`, which `flag` named, cannot be written; called before hours go into its content."""
     if file.exists() and not file.is_file():
         raise ValueError(f"{flag} {file} exists but is not a file; name another")
     try:

@@ -1,11 +1,11 @@
 """Where runs lie: the folder of a new one, the one to go on with, and which saved version of a run a path names.
 
     RUN               the newest intact checkpoint
-    RUN/versions/N    the weights after iteration N, saved at an evaluation and kept for ever
+    RUN/versions/N    the weights after iteration N, saved at an evaluation and kept
     RUN/checkpoints/N the same of one of the last checkpoints
 
-A version is named by its path, so that a shell completes it and `RUN/versions/*` names them all. Asking starts no JAX
-backend and changes nothing; only `prepare` makes a folder, and only `make_room` deletes what is in one.
+A version is named by its path, so that a shell completes it and `RUN/versions/*` names them all. Nothing here starts a
+JAX backend. Only `prepare` makes a folder, and only `make_room` deletes what is in one.
 """
 
 import shutil
@@ -63,16 +63,13 @@ def holds_run(path: Path) -> bool:
 
 
 def default(config: Config) -> Path:
-    """Where a run goes unless told otherwise: runs/<game>[-<size>]-seed<seed>."""
+    """Where a run goes by default: runs/<game>[-<size>]-seed<seed>."""
     size = f"-{config.board_size}" if config.board_size else ""
     return Path("runs") / f"{config.env}{size}-seed{config.seed}"
 
 
 def find_default(env: str, board_size: int | None, seed: int) -> Path:
-    """The default folder of the run to go on with; of Hex without a size, the one that there is.
-
-    Raises ValueError if there is none, or one of several sizes.
-    """
+    """The default folder of the run to go on with; for Hex without a size the only one there is, else ValueError."""
     folder = default(Config(env=env, board_size=board_size, seed=seed))
     if env != "hex" or board_size is not None:
         return folder
@@ -86,9 +83,9 @@ def find_default(env: str, board_size: int | None, seed: int) -> Path:
 
 
 def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> None:
-    """Raises ValueError unless a session can have the folder, which is neither made nor touched.
+    """Raises ValueError unless the folder is absent or empty, or holds a run and `resume` or `overwrite` says so.
 
-    A new run needs a folder that is absent or empty; `resume` and `overwrite` allow one that holds a run.
+    The folder is neither made nor touched.
     """
     is_run = holds_run(run_dir)
     if resume and not is_run:

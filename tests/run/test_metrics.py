@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from muzero_jax.run.metrics import (
-    MetricsWriter,
     last_record,
+    open_metrics,
     plot_curves,
     read_records,
     wandb_writer,
@@ -27,10 +27,10 @@ class Listener:
         self.closed = True
 
 
-def write(run_dir, iterations, **options):
-    with MetricsWriter(run_dir, tensorboard=False, **options) as writer:
+def write_iterations(run_dir, iterations, **options):
+    with open_metrics(run_dir, tensorboard=False, **options) as write:
         for iteration in iterations:
-            writer.write({"iteration": iteration, "train/loss": float(iteration)})
+            write({"iteration": iteration, "train/loss": float(iteration)})
 
 
 def iterations_in(run_dir):
@@ -39,8 +39,8 @@ def iterations_in(run_dir):
 
 def test_lines_are_flat_json_of_plain_numbers_and_null_for_what_is_not_finite(tmp_path):
     listener = Listener()
-    with MetricsWriter(tmp_path, tensorboard=False, others=[listener]) as writer:
-        writer.write({"iteration": np.int32(1), "train/loss": jnp.float32(0.5), "a": np.nan, "b": float("-inf")})
+    with open_metrics(tmp_path, tensorboard=False, others=[listener]) as write:
+        write({"iteration": np.int32(1), "train/loss": jnp.float32(0.5), "a": np.nan, "b": float("-inf")})
     text = (tmp_path / "metrics.jsonl").read_text()
     assert text == '{"iteration": 1, "train/loss": 0.5, "a": null, "b": null}\n'
     assert listener.records == [json.loads(text)] and listener.closed
@@ -48,45 +48,45 @@ def test_lines_are_flat_json_of_plain_numbers_and_null_for_what_is_not_finite(tm
 
 
 def test_resumed_run_has_every_iteration_once(tmp_path):
-    write(tmp_path, [0, 8, 16, 24])
-    write(tmp_path, [24, 32], resume_from=16)
+    write_iterations(tmp_path, [0, 8, 16, 24])
+    write_iterations(tmp_path, [24, 32], resume_from=16)
     assert iterations_in(tmp_path) == [0, 8, 16, 24, 32]
 
 
 def test_run_resumed_from_nothing_starts_anew(tmp_path):
-    write(tmp_path, [0, 8])
-    write(tmp_path, [0, 8, 16], resume_from=0)
+    write_iterations(tmp_path, [0, 8])
+    write_iterations(tmp_path, [0, 8, 16], resume_from=0)
     assert iterations_in(tmp_path) == [0, 8, 16]
 
 
 def test_line_cut_short_by_a_kill_is_forgotten(tmp_path):
-    write(tmp_path, [0, 8])
+    write_iterations(tmp_path, [0, 8])
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"iteration": 16, "train/lo')
     assert iterations_in(tmp_path) == [0, 8]
-    write(tmp_path, [16], resume_from=8)
+    write_iterations(tmp_path, [16], resume_from=8)
     assert iterations_in(tmp_path) == [0, 8, 16]
 
 
 def test_counts_go_on_from_the_last_line_before_the_checkpoint(tmp_path):
     assert last_record(tmp_path, up_to_iteration=8) == {}
-    with MetricsWriter(tmp_path, tensorboard=False) as writer:
-        writer.write({"iteration": 8, "time/minutes": 1.0, "train/loss": np.nan})
-        writer.write({"iteration": 16, "time/minutes": 2.0})
+    with open_metrics(tmp_path, tensorboard=False) as write:
+        write({"iteration": 8, "time/minutes": 1.0, "train/loss": np.nan})
+        write({"iteration": 16, "time/minutes": 2.0})
     assert last_record(tmp_path, up_to_iteration=15) == {"iteration": 8, "time/minutes": 1.0}
 
 
-def test_constructing_a_writer_touches_no_disk_and_a_bad_folder_is_one_sentence(tmp_path):
+def test_a_bad_folder_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
-    writer = MetricsWriter(tmp_path / "file" / "run")
+    writer = open_metrics(tmp_path / "file" / "run")
     with pytest.raises(ValueError, match=r"^cannot write metrics to .*: Not a directory; .*--run-dir$"), writer:
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_tensorboard_events_hold_the_scalars(tmp_path):
-    with MetricsWriter(tmp_path, resume_from=0) as writer:
-        writer.write({"iteration": 3, "train/loss": 0.5, "eval/mcts:100": 0.25, "train/bad": np.nan})
+    with open_metrics(tmp_path, resume_from=0) as write:
+        write({"iteration": 3, "train/loss": 0.5, "eval/mcts:100": 0.25, "train/bad": np.nan})
     (events,) = tmp_path.glob("events.out.tfevents.*")
     content = events.read_bytes()
     assert b"train/loss" in content and b"eval/mcts_100" in content and b"train/bad" not in content
@@ -114,8 +114,8 @@ def test_wandb_gets_the_numbers_by_iteration(monkeypatch, tmp_path):
             return Run()
 
     monkeypatch.setitem(sys.modules, "wandb", Module())
-    with MetricsWriter(tmp_path, tensorboard=False, others=[wandb_writer(tmp_path / "x")]) as writer:
-        writer.write({"iteration": 2, "train/loss": 0.5, "b": np.nan})
+    with open_metrics(tmp_path, tensorboard=False, others=[wandb_writer(tmp_path / "x")]) as write:
+        write({"iteration": 2, "train/loss": 0.5, "b": np.nan})
     assert calls == ["x", ({"iteration": 2, "train/loss": 0.5}, 2), "finish"]
 
 
@@ -123,10 +123,10 @@ def test_curves_are_drawn_without_touching_global_state_even_with_gaps(tmp_path)
     before = set(sys.modules)
     with pytest.raises(ValueError, match="there is nothing to draw in .*; train a run first"):
         plot_curves(tmp_path)
-    with MetricsWriter(tmp_path, tensorboard=False) as writer:
-        writer.write({"iteration": 0, "time/minutes": 0.0, "eval/random": 0.5})
-        writer.write({"iteration": 8, "time/minutes": 1.0, "train/loss": np.nan, "train/value_loss": 0.0})
-        writer.write({"iteration": 16, "time/minutes": 2.0, "train/loss": 1.5, "eval/random": 0.98, "eval/elo": 312.4})
+    with open_metrics(tmp_path, tensorboard=False) as write:
+        write({"iteration": 0, "time/minutes": 0.0, "eval/random": 0.5})
+        write({"iteration": 8, "time/minutes": 1.0, "train/loss": np.nan, "train/value_loss": 0.0})
+        write({"iteration": 16, "time/minutes": 2.0, "train/loss": 1.5, "eval/random": 0.98, "eval/elo": 312.4})
     assert plot_curves(tmp_path) == tmp_path / "curves.png"
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert "matplotlib.pyplot" not in set(sys.modules) - before

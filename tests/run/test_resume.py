@@ -312,6 +312,18 @@ def test_totals_average_losses_over_learning_iterations_only():
     assert record["train/updates_per_second"] == 0.5
 
 
+def test_self_play_is_timed_while_nothing_learns_and_not_set_apart_if_it_never_was():
+    chunk = dict.fromkeys(accounting.Totals.COUNTED, np.zeros(2))
+    totals, clock = accounting.Totals(CONFIG, {}), accounting.Clock({"time/train": 60.0})
+    totals.add(chunk | {"train/updates": np.array([0.0, 2.0])}, seconds=9.0)
+    assert runner.split_time(clock, totals, 20)["self-play and learning"] == 60
+    totals.add(chunk, seconds=4.0)
+    totals.add(chunk | {"train/updates": np.array([2.0, 2.0])}, seconds=9.0)
+    split = runner.split_time(clock, totals, 20)
+    assert (split["self-play"], split["learning"]) == (40, 20)
+    assert accounting.Totals(CONFIG, totals.record()).self_play_seconds_per_iteration == 2
+
+
 def test_schedule_is_due_once_per_interval_and_never_if_that_is_0():
     schedule = runner.Schedule(2.0, now=10.0)
     assert [schedule.due(now) for now in (11.0, 12.0, 12.5, 13.9, 14.0)] == [False, True, False, False, True]

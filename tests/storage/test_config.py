@@ -140,7 +140,7 @@ def test_a_field_out_of_range_is_refused_in_one_sentence_that_names_its_flag_and
         ('{"network": {"width": true}}', "--network.width is True, but must be of type int"),
         ('{"network": {"kind": "cnn"}}', "--network.kind is cnn, but must be one of mlp, observation, tower"),
         ('{"evaluation": {"mcts_simulations": 8}}', "--evaluation.mcts-simulations is 8, but must be a list"),
-        ('{"evaluation": {"mcts_simulations": [8, 0]}}', "is (8, 0), but each must be positive"),
+        ('{"evaluation": {"mcts_simulations": [8, 0]}}', "is [8, 0], but each must be positive"),
         ('{"minutes": 0}', "--minutes is 0, but must be positive"),
         ('{"max_iterations": "many"}', "--max-iterations is many, but must be of type int"),
         ('{"search": 3}', "it holds 3 where it should hold the fields of SearchConfig"),
