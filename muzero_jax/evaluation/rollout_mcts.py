@@ -101,7 +101,7 @@ def random_return(environment: Environment, key: Array, states: EnvState) -> Flo
         return count + 1, _without_observation(states), value + weight * reward, weight * discount
 
     zeros = jnp.zeros(states.terminated.shape)
-    carry = jnp.int32(0), states, zeros, zeros + 1
+    carry = jnp.int32(0), _without_observation(states), zeros, zeros + 1
     return lax.while_loop(lambda carry: ~carry[1].terminated.all(), play, carry)[2]
 
 

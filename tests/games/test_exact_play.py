@@ -25,7 +25,7 @@ def assert_consistent(environment, oracle, states):
         lambda shown: oracle.action_values(np.frombuffer(shown, bool).reshape(environment.observation_shape))
     )
     actions = jnp.arange(environment.num_actions)
-    after, reward, _ = jax.device_get(
+    after, reward, *_ = jax.device_get(
         jax.jit(jax.vmap(jax.vmap(environment.move, (None, 0)), (0, None)))(states, actions)
     )
     for index in range(len(states.terminated)):

@@ -12,7 +12,7 @@ from muzero_jax.games.environment import environment_of
 from muzero_jax.games.game import Game
 from muzero_jax.games.notation import ACTION
 from muzero_jax.play import drawing
-from muzero_jax.play.position import BLACK, WHITE, IllegalMove, Position
+from muzero_jax.play.position import new_game
 from muzero_jax.play.web_session import WebGame
 from tests.reference.play import fake_thinker
 
@@ -24,6 +24,7 @@ class RowState(NamedTuple):
     observation: Any  # [1, 3, 2] bool, what the mover filled and what the other did
     rewards: Any
     terminated: Any
+    truncated: Any
     legal_action_mask: Any
 
     def replace(self, **fields):
@@ -38,15 +39,16 @@ class RowRules:
     def init(self, key):
         del key
         nothing = jnp.zeros((1, 3, 2), bool)
-        return RowState(jnp.int32(0), nothing, jnp.zeros(2), jnp.bool_(False), jnp.ones(2, bool))
+        return RowState(jnp.int32(0), nothing, jnp.zeros(2), jnp.bool_(False), jnp.bool_(False), jnp.ones(2, bool))
 
-    def step(self, state, action):
+    def step(self, state, action, key):
+        del key
         free = ~state.observation.any(axis=-1)[0]
         cell = jnp.where(action == 0, jnp.argmax(free), 2 - jnp.argmax(free[::-1]))
         observation = state.observation.at[0, cell, 0].set(True)[..., ::-1]
         won = free.sum() == 1
         rewards = jnp.where(won, jnp.where(jnp.arange(2) == state.current_player, 1.0, -1.0), 0.0)
-        return RowState(1 - state.current_player, observation, rewards, won, jnp.ones(2, bool))
+        return RowState(1 - state.current_player, observation, rewards, won, jnp.bool_(False), jnp.ones(2, bool))
 
 
 ROW = Game("row", "Row", rules=lambda board_size: RowRules())
@@ -67,8 +69,8 @@ def test_a_game_of_rules_alone_has_an_environment_with_no_symmetry_but_the_ident
 
 @pytest.mark.parametrize("game", [ROW, None], ids=["its record", "no record"])
 def test_it_is_played_by_action_numbers_on_a_plain_board(environment, game):
-    position, moves = Position(environment, game), catalogue.make_notation(environment, game=game)
-    position.play(moves.read(position.state, "1"))
+    position, moves = new_game(environment, game), catalogue.make_notation(environment, game=game)
+    position = position.play(moves.read(position.state, "1"))
     assert moves.write(position.state, 1) == "1"
     assert drawing.plain(drawing.draw(position, moves)) == "  a b c\n1 . . 1"  # plane 1: filled by who is not to move
     with pytest.raises(ValueError, match="not a number from 0 to 1"):
@@ -86,7 +88,7 @@ def test_it_is_played_by_action_numbers_on_a_plain_board(environment, game):
 
 def test_it_has_no_page_in_the_browser_and_no_choice_of_size(environment):
     with pytest.raises(ValueError, match="no board for row in the browser"):
-        WebGame(Position(environment, ROW), fake_thinker(favourite=0), catalogue.make_notation(environment, game=ROW))
+        WebGame(new_game(environment, ROW), fake_thinker(favourite=0), catalogue.make_notation(environment, game=ROW))
     with pytest.raises(ValueError, match="Only hex has a choice of board size; leave the board size out for row"):
         environment_of(ROW, board_size=4)
 

@@ -81,7 +81,7 @@ def test_an_action_is_a_plain_number_below_their_count(text):
 )
 def test_every_plane_of_a_chess_action_goes_where_pgx_says(name, module, table):
     """The table of pgx has -1 for what leaves the board."""
-    size, table = environment(name).board_shape[0], np.asarray(getattr(importlib.import_module(module), table))
+    size, table = opening(name).environment.board.shape[0], np.asarray(getattr(importlib.import_module(module), table))
     for square, file, rank in ((s, *divmod(s, size)) for s in range(size * size)):
         for plane, (ranks, files) in enumerate(chess_moves.deltas(size), 9):
             on_board = 0 <= file + files < size and 0 <= rank + ranks < size
