@@ -154,10 +154,8 @@ def serve(a: Arguments, position, thinker, moves, out) -> None:
     first = next(lines, "")
     rest: Iterator[str] = itertools.chain([first], lines)
     speaks_uci = position.game.read_fen and a.notation == "standard" and first.split()[:1] == ["uci"]
-    if speaks_uci:
-        uci.serve(uci.UciSession(position, thinker, moves, seconds=a.time_per_move), rest, out)
-    else:
-        gtp.serve(gtp.GtpSession(position, thinker, moves, seconds=a.time_per_move), rest, out)
+    kind = uci.UciSession if speaks_uci else gtp.GtpSession
+    kind(position, thinker, moves, seconds=a.time_per_move).serve(rest, out)
 
 
 def serve_page(a: Arguments, position, thinker, moves) -> None:
