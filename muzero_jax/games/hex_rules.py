@@ -86,18 +86,18 @@ class Hex(pgx_hex.Hex):
     """Hex of any size; action row * size + column places a stone, action size * size swaps (legal as second move only).
 
     Its states are pgx's, with our `GameState` as `_x` and observations [size, size, 4]: own stones, the opponent's, the
-    mover's color, whether a swap is legal. With `swap=False` the swap keeps its number and is never legal.
+    mover's color, whether a swap is legal.
 
     Raises:
         ValueError: `size` is not a whole number from 2 to 19.
     """
 
-    def __init__(self, *, size: int = 11, swap: bool = True):
+    def __init__(self, *, size: int = 11):
         if not isinstance(size, int) or not MIN_SIZE <= size <= MAX_SIZE:
             raise ValueError(
                 f"Hex is played on boards of size {MIN_SIZE} to {MAX_SIZE}, so choose another than {size!r}."
             )
-        self.size, self.swap = size, swap
+        self.size = size
         self._tables = make_tables(size)
 
     def step(self, state: State, action: Array, key: Array | None = None) -> State:
@@ -139,16 +139,13 @@ class Hex(pgx_hex.Hex):
         is_mover = player_id == state.current_player
         return self._planes(jax.tree.map(lambda own, turned: jnp.where(is_mover, own, turned), game, other))
 
-    def _can_swap(self, game: GameState) -> Bool[Array, ""]:
-        return (game.step_count == 1) & self.swap
-
     def _legal_action_mask(self, game: GameState) -> Bool[Array, " A"]:
-        return jnp.append(game.board == 0, self._can_swap(game))
+        return jnp.append(game.board == 0, game.step_count == 1)
 
     def _planes(self, game: GameState) -> Bool[Array, "H W 4"]:
         """A cell's four planes are the bytes of one word: written one by one they took half of the step's time."""
         board = game.board.reshape(self.size, self.size)
         own, opponent = (board > 0).astype(jnp.uint32), (board < 0).astype(jnp.uint32)
-        color, can_swap = game.color.astype(jnp.uint32), self._can_swap(game).astype(jnp.uint32)
+        color, can_swap = game.color.astype(jnp.uint32), (game.step_count == 1).astype(jnp.uint32)
         word = own | opponent << 8 | color << 16 | can_swap << 24
         return jax.lax.bitcast_convert_type(word, jnp.uint8).astype(jnp.bool_)

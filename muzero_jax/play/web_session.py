@@ -119,8 +119,7 @@ class WebGame:
         return [self.notation.write(state, ply.action) for state, ply in zip(before, plies, strict=False)]
 
     def _read(self, move: str) -> int:
-        if self.position.is_over:
-            raise ValueError("the game is over: take a move back or start a new game")
+        self._expect_more()
         try:
             action = self.notation.read(self.position.state, move)
         except ValueError:
@@ -140,21 +139,16 @@ class WebGame:
         if analysis.tree is None:
             return {"values": {}, "lines": [{"moves": [self._write(analysis.action)], "visits": None, "value": None}]}
         every = tree_view.branches(analysis.tree, analysis.action, depth=1, width=self.position.environment.num_actions)
-        values = {self._write(branch.action): branch.q for branch in every.children}
         root = tree_view.branches(analysis.tree, analysis.action, depth=LINE_LENGTH, width=NUM_LINES, width_below=1)
-        found = tree_view.lines(tree_view.named(root, self.position, self.notation))
-        return {
-            "values": values,
-            "lines": [
-                {"moves": [b.text for b in line if b.is_legal], "visits": line[0].visits, "value": line[0].q}
-                for line in found
-            ],
-        }
+        lines = [
+            {"moves": [branch.text for branch in line if branch.is_legal], "visits": line[0].visits, "value": line[0].q}
+            for line in tree_view.lines(tree_view.named(root, self.position, self.notation))
+        ]
+        return {"values": {self._write(branch.action): branch.q for branch in every.children}, "lines": lines}
 
     def _think(self, num_simulations: int | None) -> Analysis:
         """An analysis, or the last one where the question is the same."""
-        if self.position.is_over:
-            raise ValueError("the game is over: take a move back or start a new game")
+        self._expect_more()
         budget = self.thinker.num_simulations if num_simulations is None else num_simulations
         if not 1 <= budget <= MOST_SIMULATIONS:
             raise ValueError(f"num_simulations is {budget}, but must be from 1 to {MOST_SIMULATIONS}")
@@ -162,6 +156,10 @@ class WebGame:
         if self._remembered is None or self._remembered[0] != question:
             self._remembered = question, self.thinker.analyse(self.position, num_simulations=budget)
         return self._remembered[1]
+
+    def _expect_more(self) -> None:
+        if self.position.is_over:
+            raise ValueError("the game is over: take a move back or start a new game")
 
     def _played(self) -> tuple[int, ...]:
         return tuple(ply.action for ply in self.position.plies)

@@ -1,5 +1,7 @@
 """Opponents: random, greedy, search, and the rollout MCTS that results are measured against."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,12 +38,8 @@ def stack(*states):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
-def jit_mcts(environment, num_simulations, exploration=rollout_mcts.EXPLORATION):
-    return jax.jit(
-        lambda key, states: rollout_mcts.rollout_mcts(
-            environment, key, states, num_simulations=num_simulations, exploration=exploration
-        )
-    )
+def jit_mcts(environment, num_simulations):
+    return jax.jit(partial(rollout_mcts.rollout_mcts, environment, num_simulations=num_simulations))
 
 
 @pytest.fixture(scope="module")
