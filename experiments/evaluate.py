@@ -96,13 +96,13 @@ def play_tournament(a: flags.Tournament, mesh, make_parts) -> Answer:
 
 def measure_fidelity(a: flags.Fidelity, mesh, make_parts) -> Answer:
     """Compares the run's model with the rules."""
-    from muzero_jax.evaluation import charts, fidelity_evaluation, players
+    from muzero_jax.evaluation import charts, fidelity, players
 
     agent = players.load_agent(a.run, a.num_simulations, make_parts)
-    result = fidelity_evaluation.examine(agent, num_positions=a.positions, unroll_steps=a.unroll_steps, seed=a.seed)
+    result = fidelity.examine(agent, num_positions=a.positions, unroll_steps=a.unroll_steps, seed=a.seed)
     if a.plot is not None:
         charts.plot_fidelity(result, a.plot)
-    return about(a, agent) | result, fidelity_evaluation.format_table(result)
+    return about(a, agent) | result, fidelity.format_table(result)
 
 
 def ask_oracle(a: flags.Oracle, mesh, make_parts) -> Answer:

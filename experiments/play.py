@@ -7,7 +7,7 @@ or UCI if the game is chess and the first line is `uci`; then stdout carries not
 
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -57,8 +57,12 @@ class Arguments:
     devices: int | None = None
 
 
-def main(arguments: list[str]) -> int:
-    """Runs the command; returns its exit status."""
+def main(arguments: list[str], make_parts: Callable | None = None) -> int:
+    """Runs the command; returns its exit status.
+
+    Args:
+      make_parts: config -> `Parts`, for a game or a network that is not the configured one.
+    """
     a = tyro.cli(Arguments, args=arguments, description=__doc__)
     check(a)
     out = None
@@ -67,7 +71,7 @@ def main(arguments: list[str]) -> int:
 
         out = protocol.claim_stdout()
     devices.configure_devices(a.devices, a.device)
-    position, thinker, moves = load(a)
+    position, thinker, moves = load(a, make_parts)
     if out is not None:
         serve(a, position, thinker, moves, out)
     elif a.web:
@@ -104,32 +108,31 @@ def check(a: Arguments) -> None:
         raise ValueError("--moves is for --tree")
 
 
-def load(a: Arguments):
+def load(a: Arguments, make_parts: Callable | None = None):
     """The game, the agent and the notation that the flags ask for."""
+    from muzero_jax import building
     from muzero_jax.evaluation import players
     from muzero_jax.games.catalogue import make_notation
 
-    agent = players.load_agent(a.run, a.num_simulations)
-    game, thinker = seat(a, agent)
+    make_parts = make_parts or building.make_parts
+    agent = players.load_agent(a.run, a.num_simulations, make_parts)
+    game, thinker = seat(a, agent, make_parts)
     if a.time_per_move:
         thinker.prepare(game, a.time_per_move)
     return game, thinker, make_notation(agent.parts.environment, a.notation)
 
 
-def seat(a: Arguments, agent):
+def seat(a: Arguments, agent, make_parts: Callable):
     """The game and the agent, on the device that was asked for; on auto, where they are measured to be fastest."""
     import jax
 
-    from muzero_jax import building
     from muzero_jax.play import placement, position, thinking
 
-    num_simulations = a.num_simulations or agent.config.evaluation.num_simulations
-
     def on(device):
-        parts = building.make_parts(agent.config)  # anew: the device decides in which precision
+        parts = make_parts(agent.config)  # anew: the device decides in which precision
         thinker = thinking.make_thinker(
             agent._replace(parts=parts, params=jax.device_put(agent.params, device)),
-            num_simulations=num_simulations,
+            num_simulations=agent.num_simulations,
             most_simulations=a.num_simulations or thinking.MOST_SIMULATIONS,
             temperature=a.temperature,
             seed=a.seed,
@@ -138,7 +141,8 @@ def seat(a: Arguments, agent):
 
     def search(seated):
         game, thinker = seated
-        thinker.search(game, min(thinking.FIRST_BUDGET, num_simulations) if a.time_per_move else num_simulations)
+        budget = agent.num_simulations
+        thinker.search(game, min(thinking.FIRST_BUDGET, budget) if a.time_per_move else budget)
 
     # The picture of a tree takes one search: to find out where would take several.
     is_measured = a.device == "auto" and not a.tree
@@ -152,12 +156,9 @@ def serve(a: Arguments, position, thinker, moves, out) -> None:
 
     lines = protocol.read_lines(sys.stdin.buffer)
     first = next(lines, "")
-    rest: Iterator[str] = itertools.chain([first], lines)
     speaks_uci = position.game.read_fen and a.notation == "standard" and first.split()[:1] == ["uci"]
-    if speaks_uci:
-        uci.serve(uci.UciSession(position, thinker, moves, seconds=a.time_per_move), rest, out)
-    else:
-        gtp.serve(gtp.GtpSession(position, thinker, moves, seconds=a.time_per_move), rest, out)
+    kind = uci.UciSession if speaks_uci else gtp.GtpSession
+    kind(position, thinker, moves, seconds=a.time_per_move).serve(itertools.chain([first], lines), out)
 
 
 def serve_page(a: Arguments, position, thinker, moves) -> None:
@@ -202,7 +203,7 @@ def play_in_terminal(a: Arguments, position, thinker, moves) -> None:
 
     from muzero_jax.play import protocol, terminal
 
-    colour = None if a.colour is None else terminal.colour_of(a.colour, position.name)
+    colour = None if a.colour is None else terminal.colour_of(a.colour, position)
     game = terminal.TerminalGame(position, thinker, moves, Console(), colour=colour, seconds=a.time_per_move)
     try:
         game.run(protocol.read_lines(sys.stdin.buffer))

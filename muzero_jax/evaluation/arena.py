@@ -1,7 +1,6 @@
 """Matches shared among the devices: of any two players, and those by which a run is measured while it trains."""
 
 import functools
-from collections.abc import Hashable
 from typing import Any
 
 import jax
@@ -23,10 +22,7 @@ MOVES_PER_CALL = 8
 
 
 class ShardedMatch:
-    """A match shared among a mesh's devices; called, it returns `matches.summarise`'s dict, for player A.
-
-    It is compiled when it is first called with params of such shapes, or before, by `compile`.
-    """
+    """A match shared among a mesh's devices; called, it returns `matches.summarise`'s dict, for player A."""
 
     def __init__(self, match: matches.Pieces, mesh: Mesh):
         def begin(key):
@@ -42,29 +38,20 @@ class ShardedMatch:
         self._begin = jax.jit(shard_map(begin, mesh, (everywhere,), games))
         self._advance = jax.jit(shard_map(advance, mesh, (everywhere,) * 3 + (games,), games), donate_argnums=3)
         self._replicated, self._shared = NamedSharding(mesh, everywhere), NamedSharding(mesh, games)
-        self._compiled: dict[Hashable, tuple[jax.stages.Compiled, jax.stages.Compiled]] = {}
 
-    def compile(
-        self, params_a: Params, params_b: Params, key: Any = None
-    ) -> tuple[jax.stages.Compiled, jax.stages.Compiled]:
-        """The programs that begin and advance a match of arrays, or `jax.ShapeDtypeStruct`s, of such shapes."""
-        key = jax.eval_shape(jax.random.key, 0) if key is None else key
-        inputs = _shapes((params_a, params_b, key), self._replicated)
-        leaves, structure = jax.tree.flatten(inputs)
-        signature = structure, tuple(leaves)
-        if signature not in self._compiled:
-            games = _shapes(jax.eval_shape(self._begin, inputs[2]), self._shared)
-            begin, advance = self._begin.lower(inputs[2]), self._advance.lower(*inputs, games)
-            self._compiled[signature] = begin.compile(), advance.compile()
-        return self._compiled[signature]
+    def compile(self, params_a: Params, params_b: Params) -> None:
+        """Compiles the match for params, or `jax.ShapeDtypeStruct`s, of such shapes; JAX remembers it for the call."""
+        inputs = _shapes((params_a, params_b, jax.eval_shape(jax.random.key, 0)), self._replicated)
+        games = _shapes(jax.eval_shape(self._begin, inputs[2]), self._shared)
+        self._begin.lower(inputs[2]).compile()
+        self._advance.lower(*inputs, games).compile()
 
     def __call__(self, params_a: Params, params_b: Params, key: Array) -> Summary:
         """Plays the match."""
         inputs = jax.device_put((params_a, params_b, key), self._replicated)
-        begin, advance = self.compile(*inputs)
-        games = begin(inputs[2])
+        games = self._begin(inputs[2])
         while not jax.device_get(games.states.terminated).all():
-            games = advance(*inputs, games)
+            games = self._advance(*inputs, games)
         return matches.summarise(jax.device_get(games.result))
 
 

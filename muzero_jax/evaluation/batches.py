@@ -1,5 +1,6 @@
 """A compiled function of one batch size over any number of rows: one compilation whatever the number."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -35,3 +36,9 @@ def in_keyed_batches(function: Callable, seed: int, *inputs: Any) -> Any:
         return function(jax.random.fold_in(key, batch_index[0]), *batch)
 
     return in_batches(call, batch_size, np.arange(total, dtype=np.uint32) // batch_size, *inputs)
+
+
+def first_of_each(observation: np.ndarray) -> np.ndarray:
+    """The indices, in order, of the rows [N, *obs] that no earlier row equals."""
+    rows = observation.reshape(observation.shape[0], math.prod(observation.shape[1:]))
+    return np.sort(np.unique(rows, axis=0, return_index=True)[1])

@@ -51,7 +51,7 @@ def plot_tournament(result: dict[str, Any], path: str | Path) -> None:
 
 
 def plot_fidelity(result: dict[str, Any], path: str | Path) -> None:
-    """Draws `fidelity_evaluation.examine`'s result: a panel a quantity, over the depth, for both kinds of moves.
+    """Draws `fidelity.examine`'s result: a panel a quantity, over the depth, for both kinds of moves.
 
     Raises ValueError as `check_path`.
     """

@@ -4,16 +4,19 @@ For a game small enough this is proof, not a sample: if the walk finds no loss, 
 Positions are visited ply by ply in batches of one compiled size; one reached along several paths counts once.
 """
 
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from muzero_jax.evaluation.batches import in_batches
-from muzero_jax.types import Environment, EnvState, Params, Player
+from muzero_jax.evaluation.batches import first_of_each, in_batches
+from muzero_jax.types import Environment, EnvState, Params, Player, Step
 
 MOST_POSITIONS = 500_000
-"""Of one ply. Tic-tac-toe and Hex 3x3 stay far below; anything larger would take hours or all memory."""
+"""In one ply. Tic-tac-toe and Hex 3x3 stay far below; anything larger would take hours or all memory."""
+BATCH_SIZE = 256
+"""Positions a compiled call; changes speed only."""
 
 
 class WalkResult(NamedTuple):
@@ -26,39 +29,55 @@ class WalkResult(NamedTuple):
 
 
 def walk(
-    environment: Environment, player: Player, params: Params, *, moves_first: bool, batch_size: int = 256
+    environment: Environment, player: Player, params: Params, *, moves_first: bool, batch_size: int = BATCH_SIZE
 ) -> WalkResult:
-    """Plays `player` (deterministic, asked with one fixed key) as one colour against every sequence of replies.
-
-    Args:
-      batch_size: positions per compiled call; changes speed only.
+    """Plays `player` (deterministic, always given the same key) as one colour against every sequence of replies.
 
     Raises:
       ValueError: a game with too many positions, or a player that chooses an illegal move.
     """
-    start = environment.init(jax.random.key(0))
-    players_id = int(start.current_player) if moves_first else 1 - int(start.current_player)
+    first_player = int(environment.init(jax.random.key(0)).current_player)
+    players_id = first_player if moves_first else 1 - first_player
     act = jax.jit(lambda states: player.act(params, jax.random.key(0), states))
-    move = jax.jit(jax.vmap(environment.move))
+
+    def choose(states: EnvState) -> np.ndarray:
+        """The player's own move where it is its turn, else every legal one."""
+        chosen = np.eye(environment.num_actions, dtype=bool)[in_batches(act, batch_size, states)]
+        moves = np.where((states.current_player == players_id)[:, None], chosen, states.legal_action_mask)
+        if (moves & ~states.legal_action_mask).any():
+            raise ValueError(f"{player.name} chose an illegal move")
+        return moves
 
     results = {1: 0, 0: 0, -1: 0}
     positions = 0
-    states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], start)
+    for states, row, step in plies(environment, choose, batch_size):
+        is_players = states.current_player == players_id
+        positions += int(is_players.sum())
+        for outcome in np.where(is_players[row], step.reward, -step.reward)[step.state.terminated]:
+            results[int(np.sign(outcome))] += 1
+    return WalkResult(results[1], results[0], results[-1], positions)
+
+
+def plies(
+    environment: Environment, choose: Callable[[EnvState], np.ndarray], batch_size: int = BATCH_SIZE
+) -> Iterator[tuple[EnvState, np.ndarray, Step]]:
+    """Ply by ply from the opening: (positions [N, ...], the position of each chosen move [M], the moves' steps [M]).
+
+    Args:
+      choose: positions [N, ...] -> [N, A] bool, the moves to follow.
+
+    Raises ValueError if a ply has too many positions.
+    """
+    move = jax.jit(jax.vmap(environment.move))
+    states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], environment.init(jax.random.key(0)))
     while states.terminated.size:
         if states.terminated.size > MOST_POSITIONS:
             raise ValueError(f"{environment.name} has too many positions to try them all; play a match instead")
-        is_players = states.current_player == players_id
-        chosen = np.eye(environment.num_actions, dtype=bool)[in_batches(act, batch_size, states)]
-        expanded = np.where(is_players[:, None], chosen, states.legal_action_mask)
-        if not np.all(states.legal_action_mask[expanded & is_players[:, None]]):
-            raise ValueError(f"{player.name} chose an illegal move")
-        positions += int(is_players.sum())
-        row, action = np.nonzero(expanded)
-        after, reward, *_ = in_batches(move, batch_size, _take(states, row), action.astype(np.int32))
-        for outcome in np.where(is_players[row], reward, -reward)[after.terminated]:
-            results[int(np.sign(outcome))] += 1
-        states = _distinct(_take(after, ~after.terminated))
-    return WalkResult(results[1], results[0], results[-1], positions)
+        row, action = np.nonzero(choose(states))
+        step = in_batches(move, batch_size, _take(states, row), action.astype(np.int32))
+        yield states, row, step
+        after = _take(step.state, ~step.state.terminated)
+        states = _take(after, first_of_each(after.observation))  # at equal ply, equal observations are equal positions
 
 
 def examine(environment: Environment, player: Player, params: Params) -> dict[str, Any]:
@@ -80,11 +99,3 @@ def examine(environment: Environment, player: Player, params: Params) -> dict[st
 
 def _take(states: EnvState, rows: np.ndarray) -> EnvState:
     return jax.tree.map(lambda leaf: leaf[rows], states)
-
-
-def _distinct(states: EnvState) -> EnvState:
-    """Drops rows that look the same to their mover (at equal ply, equal observations are equal positions)."""
-    if not states.terminated.size:
-        return states
-    observation = states.observation.reshape(states.terminated.size, -1)
-    return _take(states, np.unique(observation, axis=0, return_index=True)[1])

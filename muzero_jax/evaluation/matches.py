@@ -115,7 +115,7 @@ def _play_opening(environment: Environment, states: EnvState, key: Array, plies:
     def play_ply(states, ply_key):
         actions = uniform_legal_action(ply_key, states.legal_action_mask)
         moved = jax.vmap(environment.move)(states, actions).state
-        return _where(moved.terminated, states, moved), None
+        return jax.tree.map(lambda old, new: jax.vmap(jnp.where)(moved.terminated, old, new), states, moved), None
 
     return lax.scan(play_ply, states, jax.random.split(key, plies))[0]
 
@@ -169,20 +169,9 @@ def _legal(action: Array, legal_action_mask: Array) -> tuple[Array, Array]:
     return jnp.where(is_legal, action, jnp.argmax(legal_action_mask, axis=-1)), is_legal
 
 
-def _where(condition: Array, if_true: EnvState, if_false: EnvState) -> EnvState:
-    """Whole states, chosen row by row."""
-
-    def choose(x, y):
-        return jnp.where(condition.reshape(-1, *[1] * (x.ndim - 1)), x, y)
-
-    return jax.tree.map(choose, if_true, if_false)
-
-
 def _check_match(environment: Environment, num_games: int, opening_plies: int) -> None:
     if num_games < 2 or num_games % 2:
-        raise ValueError(
-            f"A match plays every opening from both seats, so the number of games must be even, not {num_games}."
-        )
+        raise ValueError(f"A match plays every opening from both seats, so its games must be even, not {num_games}.")
     if opening_plies < 0:
         raise ValueError(f"An opening has 0 or more plies, not {opening_plies}.")
     if environment.num_players != 2:

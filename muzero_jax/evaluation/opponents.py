@@ -1,10 +1,10 @@
 """The plain players: random legal moves, the policy head by itself, and whoever a search chooses for."""
 
-import jax
 import jax.numpy as jnp
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
-from muzero_jax.types import Environment, Model, Player, SearchFn
+from muzero_jax.search import simulator
+from muzero_jax.types import Environment, Model, Player, SearchFn, SearchOutput
 
 
 def random_player(environment: Environment) -> Player:
@@ -18,15 +18,22 @@ def random_player(environment: Environment) -> Player:
     return Player("random", act)
 
 
+def policy_head(model: Model) -> SearchFn:
+    """The network by itself, in a search's place: its policy over legal actions, the best of them, and its value."""
+
+    def look(params, key, position):
+        del key
+        output = model.initial_inference(params, position.observation)
+        prior = simulator.policy(output, position.legal_action_mask)
+        best = jnp.argmax(jnp.where(position.legal_action_mask, output.policy_logits, -jnp.inf), axis=-1)
+        return SearchOutput(best.astype(jnp.int32), prior, model.to_scalar(output.value_logits))
+
+    return look
+
+
 def greedy_prior_player(environment: Environment, model: Model) -> Player:
     """Plays the legal action that the policy head likes best: the network without any search."""
-
-    def act(params, key, states):
-        del key
-        policy_logits = model.initial_inference(params, jax.vmap(environment.observe)(states)).policy_logits
-        return jnp.argmax(jnp.where(states.legal_action_mask, policy_logits, -jnp.inf), axis=-1).astype(jnp.int32)
-
-    return Player("greedy prior", act)
+    return search_player(environment, policy_head(model), "greedy prior")
 
 
 def search_player(environment: Environment, search_fn: SearchFn, name: str = "search") -> Player:

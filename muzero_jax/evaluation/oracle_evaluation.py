@@ -1,7 +1,9 @@
 """Moves against exact play: `examine` draws positions, solves them, and judges moves by the solutions.
 
 The positions depend on the run and the seed alone, not on who is judged, so that players are compared on the same
-ones; an agent's own games are played by its policy head.
+ones; an agent's own games are played by its policy head. Rates are over positions in which a move can be a mistake:
+where every move keeps the value, being right says nothing. The yardstick for every rate is a uniformly random move,
+which keeps the value in the mean share of moves that do.
 """
 
 from collections.abc import Callable
@@ -9,21 +11,24 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from muzero_jax import building
-from muzero_jax.evaluation import oracle_scores, players, positions
+from muzero_jax.evaluation import opponents, players, positions
 from muzero_jax.evaluation.batches import in_keyed_batches
+from muzero_jax.evaluation.matches import wilson_interval
 from muzero_jax.evaluation.players import Agent, MakeParts, PlayerSpec
 from muzero_jax.evaluation.positions import Positions
-from muzero_jax.evaluation.tables import fields
+from muzero_jax.evaluation.tables import align, fields, percent, percent_interval
 from muzero_jax.games.catalogue import make_oracle
-from muzero_jax.games.oracle import Oracle, solve
-from muzero_jax.types import EnvState, Params
+from muzero_jax.games.oracle import ILLEGAL, Oracle, Solutions, solve
+from muzero_jax.types import Environment, EnvState, Params, SearchFn, SearchOutput
 
 BUDGETS = (16, 64, 256)
 """Simulations a move, unless others are asked for."""
+
+Score = dict[str, Any]
 
 
 class Candidate(NamedTuple):
@@ -31,8 +36,7 @@ class Candidate(NamedTuple):
 
     name: str
     params: Params
-    answer: Callable[[Params, Array, EnvState], tuple[Array, Array | None]]
-    """(params, key, states [B]) -> (action [B], the positions' value for their movers [B] if it has an opinion)"""
+    search: SearchFn  # of whose output the action is read, and the value unless it is None
 
 
 def examine(
@@ -42,7 +46,7 @@ def examine(
     num_positions: int,
     seed: int,
     report: Callable[[int, int], None] = lambda solved, total: None,
-) -> dict[str, Any]:
+) -> Score:
     """Judges the candidates on positions of the agent's game; returns the positions' kinds and `scores`, one a player.
 
     Args:
@@ -58,27 +62,34 @@ def examine(
     states, is_own_play = _draw(agent, oracle, num_positions, seed)
     if not is_own_play.size:
         raise ValueError(f"none of the games drawn lasted {oracle.min_plies} moves; ask for more --positions")
-    num_actions = agent.parts.environment.num_actions
-    solutions = solve(oracle, states.observation, num_actions=num_actions, report=report)
-    scores = [oracle_scores.score_random(solutions, is_own_play)]
+    environment = agent.parts.environment
+    solutions = solve(oracle, states.observation, num_actions=environment.num_actions, report=report)
+    scores = [score_random(solutions, is_own_play)]
     for candidate in candidates:
-        answer = jax.jit(partial(candidate.answer, candidate.params))
-        action, value = in_keyed_batches(answer, seed, states)
-        scores.append(oracle_scores.score_player(candidate.name, action, value, solutions, is_own_play))
-    return oracle_scores.describe(solutions, is_own_play) | {"scores": scores}
+        action, value = in_keyed_batches(jax.jit(partial(_answer, environment, candidate)), seed, states)
+        scores.append(score_player(candidate.name, action, value, solutions, is_own_play))
+    return describe(solutions, is_own_play) | {"scores": scores}
 
 
-def format_table(result: dict[str, Any]) -> str:
-    """The positions' kinds, then one line a player."""
+def format_table(result: Score) -> str:
+    """The positions' kinds, then one line a player: percentages with their 95% intervals, and the value error."""
+    columns = {"optimal_move_rate": "optimal moves", "keeps_win_rate": "keeps a win", "loses_win_rate": "loses a win"}
+    rows = [["", *columns.values(), "value error"]]
+    for score in result["scores"]:
+        error = score.get("value_error")
+        rates = [_format_rate(score[name], score.get(f"{name}_ci95")) for name in columns]
+        rows.append([score["player"], *rates, "" if error is None else f"{error:.3f}"])
     kinds = {name: value for name, value in result.items() if name != "scores"}
-    return f"{fields(kinds)}\n\n{oracle_scores.format_table(result['scores'])}"
+    return "\n".join([fields(kinds), "", *align(rows)])
 
 
 def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
     """The run's policy head by itself, then its search without noise at each budget."""
     if min(budgets, default=0) < 1:
         raise ValueError("--budgets needs one or more numbers of simulations, all of them positive")
-    return [_policy_head(agent), *(_searching(agent, budget) for budget in budgets)]
+    searches = {"policy head": opponents.policy_head(agent.parts.model)}
+    searches |= {f"{budget} simulations": agent.search(budget) for budget in budgets}
+    return [Candidate(name, agent.params, search) for name, search in searches.items()]
 
 
 def named_candidate(
@@ -87,32 +98,79 @@ def named_candidate(
     """A player by name, as in `players.load`; its opinion of a position's value is not asked for."""
     name, player, params, _ = players.load(spec, agent, num_simulations, make_parts)
 
-    def answer(params, key, states):
-        return player.act(params, key, states), None
+    def search(params, key, position):
+        return SearchOutput(player.act(params, key, position.state), None, None)  # type: ignore
 
-    return Candidate(name if spec.run else player.name, params, answer)
-
-
-def _policy_head(agent: Agent) -> Candidate:
-    environment, model = agent.parts.environment, agent.parts.model
-
-    def answer(params, key, states):
-        del key
-        output = model.initial_inference(params, jax.vmap(environment.observe)(states))
-        legal_logits = jnp.where(states.legal_action_mask, output.policy_logits, -jnp.inf)
-        return jnp.argmax(legal_logits, axis=-1), model.to_scalar(output.value_logits)
-
-    return Candidate("policy head", agent.params, answer)
+    return Candidate(name if spec.run else player.name, params, search)
 
 
-def _searching(agent: Agent, num_simulations: int) -> Candidate:
-    environment, search = agent.parts.environment, agent.search(num_simulations)
+def describe(solutions: Solutions, is_own_play: np.ndarray) -> Score:
+    """How many positions there are of each kind; "own play" are those that a player's own games led to."""
+    value, can_err = solutions.value, solutions.can_err
+    return {
+        "positions": len(value),
+        "from_own_play": int(is_own_play.sum()),
+        "won": int((value > 0).sum()),
+        "drawn": int((value == 0).sum()),
+        "lost": int((value < 0).sum()),
+        "can_err": int(can_err.sum()),
+        "can_win_and_err": int((can_err & (value > 0)).sum()),
+    }
 
-    def answer(params, key, states):
-        output = search(params, key, environment.look(states))
-        return output.action, output.value
 
-    return Candidate(f"{num_simulations} simulations", agent.params, answer)
+def score_random(solutions: Solutions, is_own_play: np.ndarray) -> Score:
+    """What a uniformly random move scores in the mean, exactly; it has no interval and estimates no value."""
+    num_legal = (solutions.action_values != ILLEGAL).sum(axis=1)
+    share_kept = solutions.keeps_value.sum(axis=1) / num_legal
+    share_lost = (solutions.action_values == -1).sum(axis=1) / num_legal
+    rates = _rates(share_kept, share_lost, solutions, is_own_play)
+    return {"player": "a random move"} | {name: rate for name, (rate, _) in rates.items()}
+
+
+def score_player(
+    name: str, action: np.ndarray, value: np.ndarray | None, solutions: Solutions, is_own_play: np.ndarray
+) -> Score:
+    """A player's actions [N], and what it said its positions are worth [N] if it says so.
+
+    `optimal_move_rate`: keeps the position's value, where some legal move would not. `keeps_win_rate`: the same where
+    the value is a win, also by the positions' origin. `loses_win_rate`: moves from such a win to a loss.
+    `value_error`: mean |value - exact value| over all positions. A rate over no positions is None.
+    """
+    chosen = solutions.action_values[np.arange(len(action)), action]
+    rates = _rates(chosen == solutions.value, chosen == -1, solutions, is_own_play)
+    result: Score = {"player": name}
+    for rate_name, (rate, num_positions) in rates.items():
+        result[rate_name] = rate
+        result[f"{rate_name}_ci95"] = None if rate is None else list(wilson_interval(rate, num_positions))
+    result["value_error"] = None if value is None else float(np.abs(value - solutions.value).mean())
+    result["illegal_actions"] = int((chosen == ILLEGAL).sum())
+    return result
+
+
+def _rates(
+    keeps: np.ndarray, loses: np.ndarray, solutions: Solutions, is_own_play: np.ndarray
+) -> dict[str, tuple[float | None, int]]:
+    """Each rate with the number of positions that it is over."""
+    can_win_and_err = solutions.can_err & (solutions.value > 0)
+    parts = {
+        "optimal_move_rate": (keeps, solutions.can_err),
+        "keeps_win_rate": (keeps, can_win_and_err),
+        "keeps_win_rate_random_play": (keeps, can_win_and_err & ~is_own_play),
+        "keeps_win_rate_own_play": (keeps, can_win_and_err & is_own_play),
+        "loses_win_rate": (loses, can_win_and_err),
+    }
+    counts = {name: int(where.sum()) for name, (_, where) in parts.items()}
+    return {n: (float(x[where].mean()) if counts[n] else None, counts[n]) for n, (x, where) in parts.items()}
+
+
+def _format_rate(rate: float | None, interval: list[float] | None) -> str:
+    return percent(rate) if interval is None else f"{percent(rate)} {percent_interval(interval)}"
+
+
+def _answer(environment: Environment, candidate: Candidate, key: Array, states: EnvState) -> tuple[Array, Array | None]:
+    """(action [B], the positions' value for their movers [B] if the candidate has an opinion)."""
+    found = candidate.search(candidate.params, key, environment.look(states))
+    return found.action, found.value
 
 
 def _draw(agent: Agent, oracle: Oracle, num_positions: int, seed: int) -> Positions:

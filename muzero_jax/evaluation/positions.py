@@ -14,17 +14,16 @@ import numpy as np
 from jax import Array, lax
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
-from muzero_jax.evaluation.batches import in_batches
+from muzero_jax.evaluation import exhaustive
+from muzero_jax.evaluation.batches import first_of_each
 from muzero_jax.types import Environment, EnvState, Params, Player
 
 RANDOM_SHARE = 0.25
-"""Of the moves in a player's own games: without them all games of a deterministic player are the same."""
+"""The share of random moves in a player's own games: without them all games of a deterministic player are the same."""
 GAMES_PER_POSITION = 2
 """Some games end before they may be asked about, and some positions come up twice."""
 MOST_PLIES = 64
-"""Of a game without a board; on one, a stone a cell."""
-BATCH_SIZE = 256
-"""Positions a compiled call of `enumerate_all`; changes speed only."""
+"""The longest game that is drawn from where there is no board; on one, a stone a cell."""
 
 
 class Positions(NamedTuple):
@@ -42,28 +41,14 @@ def sample(
     random_share = np.where(is_own_play, RANDOM_SHARE, 1.0)
     states = _play(environment, player, params, jax.random.key(seed), random_share)
     ply, game = _one_ply_a_game(~states.terminated, min_plies, np.random.default_rng(seed))
-    first = _first_of_each(states.observation[ply, game])[:num_positions]
+    first = first_of_each(states.observation[ply, game])[:num_positions]
     ply, game = ply[first], game[first]
     return Positions(jax.tree.map(lambda leaf: leaf[ply, game], states), is_own_play[game])
 
 
 def enumerate_all(environment: Environment) -> Positions:
     """Every position that is not over and that a game can reach; for games with some thousands of them."""
-
-    @jax.jit
-    def moved(states):
-        actions = jnp.arange(environment.num_actions)
-        return jax.vmap(lambda state: jax.vmap(lambda action: environment.move(state, action).state)(actions))(states)
-
-    level = jax.device_get(jax.tree.map(lambda leaf: leaf[None], environment.init(jax.random.key(0))))
-    levels = []
-    while level.terminated.size:
-        levels.append(level)
-        after = in_batches(moved, BATCH_SIZE, level)
-        row, action = np.nonzero(level.legal_action_mask & ~after.terminated)
-        first = _first_of_each(after.observation[row, action])
-        row, action = row[first], action[first]
-        level = jax.tree.map(lambda leaf, row=row, action=action: leaf[row, action], after)
+    levels = [states for states, _, _ in exhaustive.plies(environment, lambda states: states.legal_action_mask)]
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *levels)
     return Positions(states, np.zeros(states.terminated.shape, bool))
 
@@ -99,11 +84,3 @@ def _one_ply_a_game(
     num_choices = np.maximum(is_alive.sum(axis=0) - min_plies, 0)
     (game,) = np.nonzero(num_choices)
     return min_plies + generator.integers(num_choices[game]), game
-
-
-def _first_of_each(observation: np.ndarray) -> np.ndarray:
-    """The indices, in order, of the rows [N, *obs] that no earlier row equals."""
-    if not observation.shape[0]:
-        return np.zeros(0, int)
-    rows = observation.reshape(observation.shape[0], -1)
-    return np.sort(np.unique(rows, axis=0, return_index=True)[1])

@@ -61,8 +61,7 @@ class Ladder:
 
     def ratings(self) -> list[float]:
         """Elo of every version so far."""
-        wins = elo.win_matrix(len(self.iterations), self._games)
-        return [float(rating) for rating in elo.fit_elo(wins)]
+        return elo.rate(elo.win_matrix(len(self.iterations), self._games)).elo.tolist() if self.iterations else []
 
 
 class Versions:

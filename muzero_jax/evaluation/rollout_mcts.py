@@ -5,6 +5,8 @@ of one random game from there, and its prior the random order in which actions a
 `discount` alone, so the same player may move twice.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
@@ -20,30 +22,30 @@ from muzero_jax.types import Environment, EnvState, Params, Player, Position, Se
 EXPLORATION = 1.0
 
 
-def rollout_mcts_player(environment: Environment, *, num_simulations: int, exploration: float = EXPLORATION) -> Player:
+def rollout_mcts_player(environment: Environment, *, num_simulations: int) -> Player:
     """Plays the most visited action of `rollout_mcts`; raises ValueError if it gets no simulation."""
-    _check_num_simulations(num_simulations)
+    if num_simulations < 1:
+        raise ValueError(f"Rollout MCTS needs at least 1 simulation, not {num_simulations}; raise its budget.")
 
     def act(params, key, states):
         del params
-        return rollout_mcts(environment, key, states, num_simulations=num_simulations, exploration=exploration).action
+        return rollout_mcts(environment, key, states, num_simulations=num_simulations).action
 
     return Player(f"rollout MCTS ({num_simulations} simulations)", act)
 
 
 def rollout_mcts(
-    environment: Environment, key: Key[Array, ""], states: EnvState, *, num_simulations: int, exploration: float
+    environment: Environment, key: Key[Array, ""], states: EnvState, *, num_simulations: int
 ) -> SearchOutput:
     """Searches B positions at once; `policy` [B, A] is the share of the root's visits, `value` [B] their mean return.
 
-    UCB1 with returns in [-1, 1]: the node's mover maximises `mean return + exploration sqrt(ln N / n)`; actions never
+    UCB1 with returns in [-1, 1]: the node's mover maximises `mean return + EXPLORATION sqrt(ln N / n)`; actions never
     tried come first, in random order. A terminal node backs up its exact reward. Row b draws from `(key, b)` only, so
     it does not depend on the other rows. A row whose game has ended searches nothing: its policy is 0.
 
     Memory is (num_simulations + 1) B (16 A + bytes of a state without its observation): 1,000 simulations of 256
     games take 0.14 GB on Hex 5x5. States are stored because replaying the path costs a move a level.
     """
-    _check_num_simulations(num_simulations)
     root_key, expand_key = jax.random.split(key)
     world = rollouts(environment)
     position = environment.look(states)._replace(state=_without_observation(states))
@@ -51,12 +53,10 @@ def rollout_mcts(
     root = root._replace(prior=_order(root_key, position.state))
 
     def rule(row: Row) -> Array:
-        return first_argmax(ucb_scores(row, exploration))
+        return first_argmax(ucb_scores(row, EXPLORATION))
 
-    def expand(key, action, embedding):
-        return world.expand(None, key, action, embedding)
-
-    grown = tree.grow(root, expand, Rules(lambda row, _: rule(row), rule), num_simulations, expand_key)
+    rules = Rules(lambda row, _: rule(row), rule)
+    grown = tree.grow(root, partial(world.expand, None), rules, num_simulations, expand_key)
     return summarise(tree.row_of(grown))
 
 
@@ -122,8 +122,3 @@ def _order(key: Array, states: EnvState) -> Float[Array, "B A"]:
 def _without_observation(states: EnvState) -> EnvState:
     """No rule reads it, and it is most of a state's bytes."""
     return states.replace(observation=jnp.zeros((*states.terminated.shape, 0)))
-
-
-def _check_num_simulations(num_simulations: int) -> None:
-    if num_simulations < 1:
-        raise ValueError(f"Rollout MCTS needs at least 1 simulation, not {num_simulations}; raise its budget.")

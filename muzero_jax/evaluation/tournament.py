@@ -98,25 +98,20 @@ def summarise(names: list[str], matches: list[dict[str, Any]], *, anchor: int = 
 
     `cross_table[i][j]` is player i's score against j in [0, 1], None on the diagonal and where a pair did not meet.
     """
-    indices = [(names.index(match["a"]), names.index(match["b"])) for match in matches]
     points = [(match["score"] * match["games"], (1 - match["score"]) * match["games"]) for match in matches]
-    wins = elo.win_matrix(len(names), [(*pair, *both) for pair, both in zip(indices, points, strict=True)])
+    seats = [(names.index(match["a"]), names.index(match["b"])) for match in matches]
+    wins = elo.win_matrix(len(names), [(*pair, *both) for pair, both in zip(seats, points, strict=True)])
     ratings = elo.rate(wins, anchor=anchor)
     games = wins + wins.T
-    rows = []
-    for i, name in enumerate(names):
-        total = float(games[i].sum())
-        score = float(wins[i].sum()) / total
-        rows.append(
-            {
-                "name": name,
-                "games": round(total),
-                "score": score,
-                "ci95": list(wilson_interval(score, round(total))),
-                "elo": float(ratings.elo[i]),
-                "elo_ci95": [float(ratings.low[i]), float(ratings.high[i])],
-            }
+    totals = [round(total) for total in games.sum(axis=1)]
+    scores = (wins.sum(axis=1) / games.sum(axis=1)).tolist()
+    rows = [
+        {"name": name, "games": total, "score": score, "ci95": list(wilson_interval(score, total))}
+        | {"elo": rating, "elo_ci95": [low, high]}
+        for name, total, score, rating, low, high in zip(
+            names, totals, scores, *(field.tolist() for field in ratings), strict=True
         )
+    ]
     table = [[float(w / g) if g else None for w, g in zip(*row, strict=True)] for row in zip(wins, games, strict=True)]
     return {"anchor": names[anchor], "players": rows, "cross_table": table, "matches": matches}
 

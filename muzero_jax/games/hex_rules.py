@@ -6,15 +6,15 @@ move at 11 (actions, observations, players, rewards, masks) and takes a fifth of
 label's two low bits, so a move is six lookups and one masked `where` over the board, and a win is "both bits set".
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Bool
-from pgx import core
-from pgx._src.struct import dataclass
+from pgx import hex as pgx_hex
+from pgx.hex import State
 
 MIN_SIZE, MAX_SIZE = 2, 19
 BOTH_EDGES = 3
@@ -27,9 +27,8 @@ NEIGHBOUR_PAIRS = np.array([[(0, -1), (1, -1)], [(1, 0), (0, 1)], [(-1, 1), (-1,
 class GameState(NamedTuple):
     """The rules' state, from the view of the player to move."""
 
-    board: (
-        Array  # [N] int16: 0 empty, own chains' labels > 0, the opponent's < 0; |label| = 4 * (a cell + 1) + edge bits
-    )
+    board: Array
+    """[N] int16: 0 empty, own chains' labels > 0, the opponent's < 0; |label| = 4 * (a cell + 1) + edge bits"""
     color: Array  # [] int32, of the player to move: 0 starts and joins top and bottom, 1 joins left and right
     step_count: Array  # [] int32, moves made, the swap included
     first_cell: Array  # [] int32, where the first stone was put: the one that a swap takes
@@ -38,9 +37,8 @@ class GameState(NamedTuple):
 class Tables(NamedTuple):
     """What the N = size * size cells of a board have to do with each other."""
 
-    neighbours: (
-        np.ndarray
-    )  # [N, 3, 2] int32, the cells next to each; the cell itself (empty before a move) past the edge
+    neighbours: np.ndarray
+    """[N, 3, 2] int32, the cells next to each; the cell itself (empty before a move) past the edge"""
     edges: np.ndarray  # [2, N] int32, per color: bit 0 on its first edge (top, left), bit 1 on its second
     transposed: np.ndarray  # [N] int32, the mirror image in the long diagonal
 
@@ -49,10 +47,7 @@ def make_tables(size: int) -> Tables:
     """The tables of a size x size board."""
     cells = np.arange(size * size, dtype=np.int32)
     row, column = np.divmod(cells, size)
-    next_row, next_column = (
-        row[:, None, None] + NEIGHBOUR_PAIRS[..., 0],
-        column[:, None, None] + NEIGHBOUR_PAIRS[..., 1],
-    )
+    next_row, next_column = (x[:, None, None] + NEIGHBOUR_PAIRS[..., i] for i, x in enumerate((row, column)))
     on_board = (next_row >= 0) & (next_row < size) & (next_column >= 0) & (next_column < size)
     neighbours = np.where(on_board, next_row * size + next_column, cells[:, None, None])
     line = np.stack([row, column])
@@ -87,43 +82,22 @@ def play(game: GameState, action: Array, tables: Tables) -> tuple[GameState, Arr
     ), edges == BOTH_EDGES
 
 
-@dataclass
-class State(core.State):
-    """pgx's state; `_x` holds the rules' part. Fields are arrays, or what stands for them in `eval_shape`."""
-
-    current_player: Any  # [] int32
-    observation: Any  # [size, size, 4] bool: own stones, the opponent's, the mover's color, whether a swap is legal
-    rewards: Any  # [2] float32
-    terminated: Any  # [] bool
-    truncated: Any  # [] bool, never True
-    legal_action_mask: Any  # [size*size + 1] bool, the last is the swap
-    _step_count: Any  # [] int32
-    _player_order: Any  # [2] int32, the player of each color
-    _x: GameState
-
-    @property
-    def env_id(self) -> core.EnvId:
-        """The name that pgx's drawing code knows."""
-        return "hex"
-
-
-class Hex(core.Env):
+class Hex(pgx_hex.Hex):
     """Hex of any size; action row * size + column places a stone, action size * size swaps (legal as second move only).
 
-    With `swap=False` the swap keeps its number and is never legal.
+    Its states are pgx's, with our `GameState` as `_x` and observations [size, size, 4]: own stones, the opponent's, the
+    mover's color, whether a swap is legal.
 
     Raises:
         ValueError: `size` is not a whole number from 2 to 19.
     """
 
-    def __init__(self, *, size: int = 11, swap: bool = True):
-        super().__init__()
+    def __init__(self, *, size: int = 11):
         if not isinstance(size, int) or not MIN_SIZE <= size <= MAX_SIZE:
             raise ValueError(
                 f"Hex is played on boards of size {MIN_SIZE} to {MAX_SIZE}, so choose another than {size!r}."
             )
         self.size = size
-        self.swap = swap
         self._tables = make_tables(size)
 
     def step(self, state: State, action: Array, key: Array | None = None) -> State:
@@ -154,51 +128,24 @@ class Hex(core.Env):
         return State(
             current_player=player_order[0],
             observation=self._planes(game),
-            rewards=jnp.zeros(2, jnp.float32),
-            terminated=jnp.bool_(False),
-            truncated=jnp.bool_(False),
             legal_action_mask=self._legal_action_mask(game),
-            _step_count=jnp.int32(0),
             _player_order=player_order,
             _x=game,
         )
 
-    def _step(self, state: State, action: Array, key: Array | None) -> State:
-        return self.step(state, action, key)
-
     def _observe(self, state: State, player_id: Array) -> Array:
-        game, is_mover = state._x, player_id == state.current_player
-        board, color = (
-            jnp.where(is_mover, game.board, -game.board),
-            jnp.where(is_mover, game.color, 1 - game.color),
-        )
-        return self._planes(game._replace(board=board, color=color))
-
-    def _can_swap(self, game: GameState) -> Bool[Array, ""]:
-        return (game.step_count == 1) & self.swap
+        game = state._x
+        other = game._replace(board=-game.board, color=1 - game.color)
+        is_mover = player_id == state.current_player
+        return self._planes(jax.tree.map(lambda own, turned: jnp.where(is_mover, own, turned), game, other))
 
     def _legal_action_mask(self, game: GameState) -> Bool[Array, " A"]:
-        return jnp.append(game.board == 0, self._can_swap(game))
+        return jnp.append(game.board == 0, game.step_count == 1)
 
     def _planes(self, game: GameState) -> Bool[Array, "H W 4"]:
         """A cell's four planes are the bytes of one word: written one by one they took half of the step's time."""
         board = game.board.reshape(self.size, self.size)
         own, opponent = (board > 0).astype(jnp.uint32), (board < 0).astype(jnp.uint32)
-        color, can_swap = game.color.astype(jnp.uint32), self._can_swap(game).astype(jnp.uint32)
+        color, can_swap = game.color.astype(jnp.uint32), (game.step_count == 1).astype(jnp.uint32)
         word = own | opponent << 8 | color << 16 | can_swap << 24
         return jax.lax.bitcast_convert_type(word, jnp.uint8).astype(jnp.bool_)
-
-    @property
-    def id(self) -> core.EnvId:
-        """pgx's name of the game."""
-        return "hex"
-
-    @property
-    def version(self) -> str:
-        """Of these rules, in pgx's form."""
-        return "v0"
-
-    @property
-    def num_players(self) -> int:
-        """Two."""
-        return 2

@@ -38,10 +38,8 @@ class View(NamedTuple):
     """How a state of one game is drawn."""
 
     squares: Callable[[EnvState], Squares] = observed_planes
-    hands: Callable[[EnvState], tuple[str, str]] = lambda state: (
-        "",
-        "",
-    )  # pieces to drop of both
+    hands: Callable[[EnvState], tuple[str, str]] = lambda state: ("", "")
+    """pieces that both may drop"""
     colours: tuple[str, str] = ("black", "white")  # what people call the first mover and the other
     marks_last: bool = False  # whether an action is a cell, so that the last one played can be marked
     leans: bool = False  # whether each row lies half a cell to the right of the one above

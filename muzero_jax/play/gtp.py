@@ -5,7 +5,9 @@ Commands are the methods of `GtpSession`, by name. Positions may be built from s
 every other game, and changes nothing. Moves follow `notation`; `resign` is understood in all of them.
 """
 
-from collections.abc import Callable, Iterable
+import math
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 from muzero_jax.games.catalogue import make_notation
@@ -13,7 +15,7 @@ from muzero_jax.games.notation import PASS, SWAP, Notation
 from muzero_jax.play import VERSION, drawing, sgf
 from muzero_jax.play.clock import Clock, seconds_of
 from muzero_jax.play.position import BLACK, WHITE, IllegalMove, Position
-from muzero_jax.play.protocol import Command, Failure, Stream, answer, parse, send
+from muzero_jax.play.protocol import Session, attempt, frame, parse
 from muzero_jax.play.thinking import Analysis, Thinker
 
 COLOURS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
@@ -29,20 +31,14 @@ string/Final score/final_score"""
 VARIATION_LENGTH = 6
 
 
-class GtpSession:
-    """One controller's session: a game, an agent, and a method for each command.
-
-    Args:
-      moves: how moves are written, as `make_notation` makes it.
-      seconds: time for each move where the controller sets no clock; None searches the agent's usual budget.
-    """
+class GtpSession(Session):
+    """A method for each command. A command that cannot be carried out raises ValueError, whose text is the answer."""
 
     def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
-        self.position, self.thinker, self.moves, self.seconds = position, thinker, moves, seconds
+        super().__init__(position, thinker, moves, seconds=seconds)
         self.clock = Clock()
         self.komi: float | None = None  # the game's
-        self.is_done = False
-        self._commands: dict[str, Callable[[list[str]], str]] = {
+        self._commands: dict[str, Callable[[list[str]], str | None]] = {
             "name": lambda _: "muzero_jax",
             "version": lambda _: VERSION,
             "protocol_version": lambda _: "2",
@@ -54,7 +50,7 @@ class GtpSession:
             "komi": self._komi,
             "play": self._play,
             "genmove": self._genmove,
-            "reg_genmove": self._reg_genmove,
+            "reg_genmove": lambda arguments: self._genmove(arguments, is_played=False),
             "undo": self._undo,
             "showboard": lambda _: "\n" + drawing.plain(drawing.draw(self.position, self.moves)),
             "final_score": lambda _: self.position.score(self.komi),
@@ -65,95 +61,83 @@ class GtpSession:
             "hexgui-analyze_commands": lambda _: ANALYZE_COMMANDS,
             SWAP: self._swap_pieces,
             "muzero-policy": lambda _: self._pairs(self._analysis().policy),
-            "muzero-prior": lambda _: self._pairs(self.thinker.network(self.position)[0]),
+            "muzero-prior": lambda _: self._pairs(self._analysis().prior),
             "muzero-value": self._value,
             "muzero-variation": self._variation,
             "muzero-gfx": self._gfx,
         }
 
     def answer(self, line: str) -> str | None:
-        """The whole answer to one line, or None if it holds no command. Never raises."""
+        """The framed answer, or None if the line holds no command."""
         command = parse(line)
-        return None if command is None else answer(command, self._run)
+        if command is None:
+            return None
+        text, ok = attempt(lambda: self._run(command.name, command.arguments) or "")
+        return frame(command, text, ok=ok)
 
-    def _run(self, command: Command) -> str:
-        if command.name not in self._commands:
-            raise Failure("unknown command")
-        return self._commands[command.name](command.arguments)
+    def _run(self, name: str, arguments: list[str]) -> str | None:
+        if name not in self._commands:
+            raise ValueError("unknown command")
+        return self._commands[name](arguments)
 
     def _known_command(self, arguments: list[str]) -> str:
         return "true" if arguments and arguments[0] in self._commands else "false"
 
-    def _quit(self, _: list[str]) -> str:
+    def _quit(self, _: list[str]) -> None:
         self.is_done = True
-        return ""
 
-    def _boardsize(self, arguments: list[str]) -> str:
+    def _boardsize(self, arguments: list[str]) -> None:
         """`boardsize columns [rows]`; it starts a new game, for HexGui sends no `clear_board` when it connects."""
-        height, width = len(self.moves.rows), len(self.moves.columns)
-        try:
-            size = [int(text) for text in arguments if len(text) < 9]
-        except ValueError:
-            size = []
-        if not size or len(size) != len(arguments) or len(size) > 2:
-            raise Failure("boardsize not an integer")
-        if size != ([width] if len(size) == 1 else [width, height]):
-            raise Failure("unacceptable size")
-        return self._clear_board([])
+        if len(arguments) not in (1, 2) or not all(re.fullmatch("-?[0-9]{1,8}", text) for text in arguments):
+            raise ValueError("boardsize not an integer")
+        size = [len(self.moves.columns), len(self.moves.rows)]
+        if [int(text) for text in arguments] != size[: len(arguments)]:
+            raise ValueError("unacceptable size")
+        self._clear_board([])
 
-    def _clear_board(self, _: list[str]) -> str:
+    def _clear_board(self, _: list[str]) -> None:
         self.position = self.position.new()
-        return ""
 
-    def _komi(self, arguments: list[str]) -> str:
+    def _komi(self, arguments: list[str]) -> None:
         """Sets Go's komi for `final_score` alone: an agent plays for the komi that it was trained under."""
         try:
             komi = float(arguments[0])
         except (IndexError, ValueError):
-            raise Failure("komi not a float") from None
+            komi = math.nan
         if not abs(komi) < 1e6:
-            raise Failure("komi not a float")
+            raise ValueError("komi not a float")
         self.komi = komi
-        return ""
 
-    def _play(self, arguments: list[str]) -> str:
+    def _play(self, arguments: list[str]) -> None:
         if len(arguments) != 2:
-            raise Failure("syntax error: play needs a colour and a move")
+            raise ValueError("syntax error: play needs a colour and a move")
         colour = self._colour(arguments[:1])
         if arguments[1].lower() == "resign":
             self.position = self.position.resign(colour)
         else:
             self.position = self.position.play(self.moves.read(self._view(colour), arguments[1]), colour)
-        return ""
 
-    def _genmove(self, arguments: list[str]) -> str:
+    def _genmove(self, arguments: list[str], *, is_played: bool = True) -> str:
         colour = self._colour(arguments)
         if self.position.is_over:
-            return self._nothing_to_play()
+            return PASS if self.moves.swap is None else "resign"
         analysis = self._analysis(colour)
-        self.clock.spend(colour, analysis.seconds)
         text = self.moves.write(self._view(colour), analysis.action)
-        self.position = self.position.play(analysis.action, colour)
+        if is_played:
+            self.clock.spend(colour, analysis.seconds)
+            self.position = self.position.play(analysis.action, colour)
         return text
 
-    def _reg_genmove(self, arguments: list[str]) -> str:
-        colour = self._colour(arguments)
-        if self.position.is_over:
-            return self._nothing_to_play()
-        return self.moves.write(self._view(colour), self._analysis(colour).action)
-
-    def _undo(self, _: list[str]) -> str:
+    def _undo(self, _: list[str]) -> None:
         if not self.position.plies:
-            raise Failure("cannot undo")
+            raise ValueError("cannot undo")
         self.position = self.position.undo()
-        return ""
 
-    def _swap_pieces(self, _: list[str]) -> str:
+    def _swap_pieces(self, _: list[str]) -> None:
         """Swaps for the side to move, as `play w swap-pieces` does."""
         if self.moves.swap is None:
-            raise Failure("illegal move")
+            raise ValueError("illegal move")
         self.position = self.position.play(self.moves.swap)
-        return ""
 
     def _all_legal_moves(self, arguments: list[str]) -> str:
         """`all_legal_moves [colour]`, by default of the side to move."""
@@ -163,38 +147,35 @@ class GtpSession:
         state = self._view(colour)
         return " ".join(self.moves.write(state, action) for action in self.position.legal_actions(colour))
 
-    def _time_settings(self, arguments: list[str]) -> str:
+    def _time_settings(self, arguments: list[str]) -> None:
         try:
             main_time, byo_yomi_time, stones = arguments
             self.clock.settings(seconds_of(main_time), seconds_of(byo_yomi_time), int(seconds_of(stones)))
         except ValueError:
-            raise Failure("syntax error: time_settings needs main time, byo-yomi time and byo-yomi stones") from None
+            raise ValueError("syntax error: time_settings needs main time, byo-yomi time and byo-yomi stones") from None
         seconds = self.clock.allot(self.position.colour_to_move)
         if seconds is not None and not self.position.is_over:
             self.thinker.prepare(self.position, seconds)
-        return ""
 
-    def _time_left(self, arguments: list[str]) -> str:
+    def _time_left(self, arguments: list[str]) -> None:
         if len(arguments) != 3:
-            raise Failure("syntax error: time_left needs a colour, a time and a number of stones")
+            raise ValueError("syntax error: time_left needs a colour, a time and a number of stones")
         colour = self._colour(arguments[:1])
         try:
             self.clock.left(colour, seconds_of(arguments[1]), int(seconds_of(arguments[2])))
         except ValueError:
-            raise Failure("syntax error: not a time") from None
-        return ""
+            raise ValueError("syntax error: not a time") from None
 
-    def _loadsgf(self, arguments: list[str]) -> str:
+    def _loadsgf(self, arguments: list[str]) -> None:
         """`loadsgf file [move]`: the position before that move, by default the last. Moves are in standard notation."""
         if not 1 <= len(arguments) <= 2 or (len(arguments) == 2 and not arguments[1].isdecimal()):
-            raise Failure("syntax error: loadsgf needs a file and perhaps a move number")
+            raise ValueError("syntax error: loadsgf needs a file and perhaps a move number")
         standard = make_notation(self.position.environment, game=self.position.game)
         before = min(int(arguments[1][:9]), 10**6) if len(arguments) == 2 else None
         try:
             self.position = sgf.load(Path(arguments[0]), self.position, standard, before)
         except OSError:
-            raise Failure("cannot load file") from None
-        return ""
+            raise ValueError("cannot load file") from None
 
     def _value(self, _: list[str]) -> str:
         """The value by search and by the network alone, for the side to move, in [-1, 1]."""
@@ -228,9 +209,6 @@ class GtpSession:
         allotted = self.clock.allot(colour)
         return self.thinker.analyse(self.position, colour, seconds=self.seconds if allotted is None else allotted)
 
-    def _nothing_to_play(self) -> str:
-        return PASS if self.moves.swap is None else "resign"
-
     def _view(self, colour: int):
         """The state that a move of `colour` is written from; after the end, any."""
         try:
@@ -241,14 +219,5 @@ class GtpSession:
     @staticmethod
     def _colour(arguments: list[str]) -> int:
         if len(arguments) != 1 or arguments[0].lower() not in COLOURS:
-            raise Failure("syntax error: the colour is b or w")
+            raise ValueError("syntax error: the colour is b or w")
         return COLOURS[arguments[0].lower()]
-
-
-def serve(session: GtpSession, lines: Iterable[str], out: Stream) -> None:
-    """Answers line by line until `quit`, the end of the input, or nobody listens."""
-    for line in lines:
-        text = session.answer(line)
-        if text is not None and not send(out, text) or session.is_done:
-            return
-        session.thinker.catch_up(session.position)

@@ -2,13 +2,14 @@
 
 A search of one position is a long chain of small steps. An accelerator pays for starting each of them and a CPU does
 not, so which is faster depends on the network, the budget and the machine: it is measured, on the agent's own search.
-Whoever seats the agent makes arrays and traces programs for `jax.default_device`, as the convolution does.
+Arrays are made and programs are traced for `jax.default_device`, as the convolution is.
 """
 
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import jax
 
@@ -18,17 +19,7 @@ Device = Any
 """A `jax.Device`."""
 
 TIMED_SECONDS = 0.2
-"""How long each device searches, but three times at least, so that one slow call does not decide.
-
-The call that compiles comes on top.
-"""
-
-
-class Placement(NamedTuple):
-    """What was found out about each device."""
-
-    device: Device  # the fastest
-    seconds: list[float]  # of a search, by candidate
+"""How long each device searches after a first call that compiles; at least three times, so that no slow call counts."""
 
 
 def candidates() -> list[Device]:
@@ -50,7 +41,7 @@ def place(
     *,
     clock: Clock = time.perf_counter,
 ) -> Player:
-    """Seats a player where its `search` takes least time, and makes that JAX's default device.
+    """Seats a player where its `search` takes least time, and makes that JAX's default device; of equals, the first.
 
     Nothing is measured, said or changed where there is one device to choose from.
 
@@ -60,31 +51,20 @@ def place(
     """
     if len(devices) == 1:
         return seat(devices[0])
-    seated = {}
-
-    def searches_on(device: Device) -> Callable[[], object]:
-        seated[device] = seat(device)
-        return lambda: search(seated[device])
-
-    device, seconds = compare(devices, searches_on, clock)
-    jax.config.update("jax_default_device", device)
-    say(describe(devices, device, seconds))
-    return seated[device]
-
-
-def compare(
-    devices: Sequence[Device], searches_on: Callable[[Device], Callable[[], object]], clock: Clock
-) -> Placement:
-    """Times the search of every device, with that as the default device; of equals, the first is the fastest."""
-    seconds = []
+    seated, seconds = [], []
     for device in devices:
         with jax.default_device(device):
-            seconds.append(median_seconds(searches_on(device), clock))
-    return Placement(devices[seconds.index(min(seconds))], seconds)
+            seated.append(seat(device))
+            seconds.append(median_seconds(partial(search, seated[-1]), clock))
+    best = seconds.index(min(seconds))
+    jax.config.update("jax_default_device", devices[best])
+    times = ", ".join(f"{d.platform.upper()} {1000 * s:.1f} ms" for d, s in zip(devices, seconds, strict=True))
+    say(f"playing on the {devices[best].platform.upper()}, where a search is fastest: {times}")
+    return seated[best]
 
 
 def median_seconds(search: Callable[[], object], clock: Clock) -> float:
-    """The median of the calls that TIMED_SECONDS allow, at least three; the first call compiles and is not counted."""
+    """The median time of a call, as many as TIMED_SECONDS allow."""
     search()
     times: list[float] = []
     while len(times) < 3 or sum(times) < TIMED_SECONDS:
@@ -92,9 +72,3 @@ def median_seconds(search: Callable[[], object], clock: Clock) -> float:
         search()
         times.append(clock() - start)
     return statistics.median(times)
-
-
-def describe(devices: Sequence[Device], chosen: Device, seconds: Sequence[float]) -> str:
-    """One line: where the agent plays, and why."""
-    times = ", ".join(f"{d.platform.upper()} {1000 * s:.1f} ms" for d, s in zip(devices, seconds, strict=True))
-    return f"playing on the {chosen.platform.upper()}, where a search is fastest: {times}"

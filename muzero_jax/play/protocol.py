@@ -8,17 +8,17 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BufferedIOBase
 from typing import BinaryIO, NamedTuple
+
+from muzero_jax.games.notation import Notation
+from muzero_jax.play.position import Position
+from muzero_jax.play.thinking import Thinker
 
 Stream = BinaryIO | BufferedIOBase
 MOST_BYTES = 65_536
 """The longest line that is read; the rest of a longer one is thrown away."""
-
-
-class Failure(Exception):
-    """A command that cannot be carried out; the message is the answer."""
 
 
 class Command(NamedTuple):
@@ -27,6 +27,45 @@ class Command(NamedTuple):
     id: str  # digits, or empty
     name: str
     arguments: list[str]
+
+
+class Session:
+    """One program's session: a game, an agent, and an answer to every line.
+
+    Args:
+      moves: how moves are written, as `make_notation` makes it.
+      seconds: time for each move where the program sets no clock; None searches the agent's usual budget.
+    """
+
+    is_done = False  # whether the program has quit
+    is_holding = False  # whether an answer is held back until the program asks for it
+
+    def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
+        self.position, self.thinker, self.moves, self.seconds = position, thinker, moves, seconds
+
+    def answer(self, line: str) -> str | None:
+        """The whole answer to one line; nothing if it asks for none. Never raises."""
+        raise NotImplementedError
+
+    def serve(self, lines: Iterable[str], out: Stream) -> None:
+        """Answers line by line until `quit`, the end of the input, or nobody listens."""
+        for line in lines:
+            text = self.answer(line)
+            if text and not send(out, text) or self.is_done:
+                return
+            if not self.is_holding:
+                self.thinker.catch_up(self.position)
+
+
+def attempt(run: Callable[[], str]) -> tuple[str, bool]:
+    """What `run` says, and True; if anything goes wrong, the reason in one line, and False."""
+    try:
+        return run(), True
+    except ValueError as failure:
+        return " ".join(str(failure).split()), False
+    except Exception as error:  # a bug or a lack of memory must not end the session
+        traceback.print_exc(file=sys.stderr)
+        return f"internal error: {type(error).__name__}", False
 
 
 def claim_stdout() -> BinaryIO:
@@ -61,17 +100,6 @@ def frame(command: Command, text: str, *, ok: bool = True) -> str:
     """An answer as GTP sends it: a blank line ends it, so it has none itself."""
     body = "\n".join(line.rstrip() for i, line in enumerate(text.split("\n")) if line.strip() or not i)
     return f"{'=' if ok else '?'}{command.id} {body}\n\n"
-
-
-def answer(command: Command, run: Callable[[Command], str]) -> str:
-    """What to send for a command; anything that goes wrong becomes `? reason`."""
-    try:
-        return frame(command, run(command))
-    except (Failure, ValueError) as failure:
-        return frame(command, str(failure).replace("\n", " "), ok=False)
-    except Exception as error:  # a bug or a lack of memory must not end the session
-        traceback.print_exc(file=sys.stderr)
-        return frame(command, f"internal error: {type(error).__name__}", ok=False)
 
 
 def send(stream: Stream, text: str) -> bool:

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from rich.console import Console
 from rich.text import Text
 
-from muzero_jax.games.catalogue import find_or_plain
 from muzero_jax.games.notation import Notation
 from muzero_jax.play import drawing
-from muzero_jax.play.position import BLACK, WHITE, IllegalMove, Position
+from muzero_jax.play.position import BLACK, WHITE, Position
 from muzero_jax.play.thinking import Analysis, Thinker
 
 STYLES = {
@@ -21,6 +20,7 @@ STYLES = {
     drawing.SECOND: "bold cyan",
     drawing.LAST: "bold reverse",
 }
+QUIT = ("quit", "exit", "q")
 HELP = """\
 a move     in the game's notation, e.g. {example}
 hint       what the agent would play in your place
@@ -52,7 +52,7 @@ class TerminalGame:
     ):
         self.position, self.thinker, self.notation, self.console = position, thinker, notation, console
         self.colour, self.seconds = colour, seconds
-        self.names = colour_names(position.name)
+        self.names = position.game.view.colours
         self._commands: dict[str, Callable[[], None]] = {
             "hint": self._hint,
             "eval": self._eval,
@@ -71,11 +71,11 @@ class TerminalGame:
         self._help()
         self._go_on()
         for text in entered:
-            if text in ("quit", "exit", "q"):
+            if text in QUIT:
                 return
             try:
                 self._obey(text)
-            except (IllegalMove, ValueError) as failure:
+            except ValueError as failure:
                 self._say(f"{failure}; help lists what I understand")
 
     def _entered(self, lines: Iterable[str]) -> Iterator[str]:
@@ -91,8 +91,8 @@ class TerminalGame:
         """False if the person leaves."""
         self._say(f"Which colour do you play, {self.names[BLACK]} (moves first) or {self.names[WHITE]}? b or w")
         for text in entered:
-            self.colour = colour_of(text.lower(), self.position.name)
-            if self.colour is not None or text in ("quit", "exit", "q"):
+            self.colour = colour_of(text.lower(), self.position)
+            if self.colour is not None or text in QUIT:
                 break
             self._say("b or w?")
         return self.colour is not None
@@ -100,16 +100,16 @@ class TerminalGame:
     def _obey(self, text: str) -> None:
         if text.lower() in self._commands:
             self._commands[text.lower()]()
-            return
-        self.position = self.position.play(self.notation.read(self.position.state, text))
-        self._go_on()
+        else:
+            self.position = self.position.play(self.notation.read(self.position.state, text))
+            self._go_on()
 
     def _go_on(self) -> None:
         """The agent's moves until it is the person's turn, then the board."""
         while not self.position.is_over and self.position.colour_to_move != self.colour:
-            analysis = self._analyse()
-            self._say(f"I play {self.notation.write(self.position.state, analysis.action)}")
-            self.position = self.position.play(analysis.action)
+            action = self._analyse().action
+            self._say(f"I play {self.notation.write(self.position.state, action)}")
+            self.position = self.position.play(action)
         self._show()
         self.thinker.catch_up(self.position)
 
@@ -168,12 +168,7 @@ class TerminalGame:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def colour_names(name: str) -> tuple[str, str]:
-    """What players call the first mover and the other in game `name`."""
-    return find_or_plain(name).view.colours
-
-
-def colour_of(text: str, name: str) -> int | None:
+def colour_of(text: str, position: Position) -> int | None:
     """BLACK (the first mover) or WHITE for the game's own `b`, `w`, `black` or `white`; None for anything else."""
-    matches = [colour for colour, full in enumerate(colour_names(name)) if text in (full, full[0])]
-    return matches[0] if matches else None
+    names = position.game.view.colours
+    return next((colour for colour in (BLACK, WHITE) if text in (names[colour], names[colour][0])), None)

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from muzero_jax import types
+from muzero_jax.evaluation import opponents
 from muzero_jax.evaluation.players import Agent
 from muzero_jax.play.position import Position
 from muzero_jax.search.tree import Tree
@@ -43,15 +44,12 @@ class Analysis(NamedTuple):
         return [int(action) for action in order if self.policy[action] >= 1e-3]
 
 
-PredictFn = Callable[[Params, Array, Array], tuple[Array, Array]]
-"""The network without search: (params, observation [B, *obs], legal_action_mask [B, A]) -> prior [B, A], value [B]."""
-
-
 class Thinker:
     """An agent that can be asked about positions of its game.
 
     Args:
       make_search: budget -> search; called once for every budget that is used.
+      head: the network without search, in a search's place.
       num_simulations: the budget where neither a budget nor a time is asked for.
       most_simulations: the most that a time may choose; it chooses powers of two.
       temperature: 0 plays the search's choice; T draws from policy^(1/T), from `seed` on.
@@ -60,7 +58,7 @@ class Thinker:
     def __init__(
         self,
         make_search: Callable[[int], SearchFn],
-        predict: PredictFn,
+        head: SearchFn,
         params: Params,
         *,
         num_simulations: int,
@@ -68,13 +66,12 @@ class Thinker:
         temperature: float = 0.0,
         seed: int = 0,
     ):
-        self._make_search, self._predict, self._params = make_search, predict, params
+        self._make_search, self._head, self._params = make_search, head, params
         self.num_simulations, self.most_simulations, self.temperature = num_simulations, most_simulations, temperature
         self._generator = np.random.default_rng(seed)
         self._compiled: dict[int, Callable] = {}
         self._took: dict[int, float] = {}  # seconds of a search, by budget
         self._behind: int | None = None  # a budget that a time allowed but that was not compiled
-        self._network = jax.jit(predict)
 
     def analyse(
         self,
@@ -101,12 +98,6 @@ class Thinker:
             if mask.sum() == 1 or not position.repeats(colour, action):
                 return analysis._replace(action=action, seconds=time.perf_counter() - start)
             mask[action] = False
-
-    def network(self, position: Position, colour: int | None = None) -> tuple[np.ndarray, float]:
-        """The network's own policy over legal actions [A] and value, without search; errors as `analyse`."""
-        state = position.seen_by(position.colour_to_move if colour is None else colour)
-        prior, value = self._network(self._params, state.observation[None], state.legal_action_mask[None])
-        return np.asarray(prior[0]), float(value[0])
 
     def search(self, position: Position, num_simulations: int) -> Analysis:
         """One search for the side to move; its action is the search's own, and nothing is drawn at any temperature."""
@@ -180,14 +171,15 @@ class Thinker:
         return Analysis(int(action), policy, float(value), prior, float(prior_value), budget, seconds, tree)
 
     def _compile(self, budget: int) -> Callable:
-        search, predict = self._make_search(budget), self._predict
+        search, head = self._make_search(budget), self._head
 
         def think(params, state, mask):
             states, mask = jax.tree.map(lambda x: jnp.asarray(x)[None], (state, mask))
-            output = search(params, jax.random.key(0), types.Position(states.observation, mask, states))
-            prior, prior_value = predict(params, states.observation, mask)
-            tree = output.tree._replace(embedding=None) if isinstance(output.tree, Tree) else None
-            return (output.action[0], output.policy[0], output.value[0], prior[0], prior_value[0]), tree
+            position, key = types.Position(states.observation, mask, states), jax.random.key(0)
+            found, first_sight = search(params, key, position), head(params, key, position)
+            tree = found.tree._replace(embedding=None) if isinstance(found.tree, Tree) else None
+            answer = found.action, found.policy, found.value, first_sight.policy, first_sight.value
+            return jax.tree.map(lambda x: x[0], answer), tree
 
         return jax.jit(think)
 
@@ -201,11 +193,4 @@ class Thinker:
 
 def make_thinker(agent: Agent, **options) -> Thinker:
     """The `Thinker` of a loaded run; `options` are Thinker's keyword arguments."""
-    model = agent.parts.model
-
-    def predict(params, observation, mask):
-        output = model.initial_inference(params, observation)
-        logits = jnp.where(mask, output.policy_logits.astype(jnp.float32), -jnp.inf)
-        return jax.nn.softmax(logits), model.to_scalar(output.value_logits)
-
-    return Thinker(agent.search, predict, agent.params, **options)
+    return Thinker(agent.search, opponents.policy_head(agent.parts.model), agent.params, **options)

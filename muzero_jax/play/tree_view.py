@@ -26,8 +26,8 @@ class Branch(NamedTuple):
     q: float  # of the edge, in [-1, 1], for the one who moves along it; at the root, the mean of all simulations
     prior: float  # of the edge; 1 at the root
     is_best: bool  # on the line that the search expects: the root, its choice, then the most visited moves
-    hidden: int  # visited moves of this node that are not among `children`
-    children: tuple["Branch", ...]
+    hidden: int = 0  # visited moves of this node that are not among `children`
+    children: tuple["Branch", ...] = ()
     text: str = ""  # the move as its players write it; the action's number where the real game ended or never came
     is_legal: bool = True  # False where the rules forbid the move, or one above it
 
@@ -47,25 +47,18 @@ def branches(tree: Tree, best: int, *, depth: int, width: int, width_below: int 
     fields = jax.device_get((tree.visits, tree.q, tree.prior, tree.children, tree.value))
     visits, q, prior, children, value = (np.asarray(field)[:, 0] for field in fields)
 
-    def grow(node: int, left: int, action: int, edge: tuple[int, float, float], is_best: bool) -> Branch:
+    def grow(branch: Branch, node: int, left: int) -> Branch:
         order = [int(a) for a in np.lexsort((-prior[node], -visits[node])) if visits[node, a] > 0]
         if node == ROOT and best in order:
             order = [best, *(a for a in order if a != best)]
         limit = width if node == ROOT or width_below is None else width_below
         kept = order[:limit] if left else []
-        grown = tuple(
-            grow(
-                int(children[node, a]),
-                left - 1,
-                a,
-                (int(visits[node, a]), float(q[node, a]), float(prior[node, a])),
-                is_best and a == order[0],
-            )
-            for a in kept
-        )
-        return Branch(action, *edge, is_best, len(order) - len(kept), grown)
+        edges = [(a, int(visits[node, a]), float(q[node, a]), float(prior[node, a])) for a in kept]
+        below = [Branch(*edge, is_best=branch.is_best and edge[0] == order[0]) for edge in edges]
+        grown = tuple(grow(child, int(children[node, child.action]), left - 1) for child in below)
+        return branch._replace(hidden=len(order) - len(kept), children=grown)
 
-    return grow(ROOT, depth, NO_ACTION, (int(visits[ROOT].sum()), float(value[ROOT]), 1.0), True)
+    return grow(Branch(NO_ACTION, int(visits[ROOT].sum()), float(value[ROOT]), 1.0, True), ROOT, depth)
 
 
 def named(root: Branch, position: Position, notation: Notation) -> Branch:
@@ -88,10 +81,4 @@ def _dreamt(branch: Branch) -> Branch:
 
 def lines(root: Branch) -> list[list[Branch]]:
     """Each of the root's moves with what follows it, always the first child."""
-    found = []
-    for branch in root.children:
-        line = [branch]
-        while line[-1].children:
-            line.append(line[-1].children[0])
-        found.append(line)
-    return found
+    return [[branch, *next(iter(lines(branch)), [])] for branch in root.children]

@@ -6,9 +6,7 @@ carried out is said in an `info string`, and leaves the position as it was. Dept
 """
 
 import math
-import sys
-import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -16,25 +14,19 @@ from muzero_jax.games.notation import Notation
 from muzero_jax.play import VERSION
 from muzero_jax.play.clock import share
 from muzero_jax.play.position import BLACK, WHITE, Position
-from muzero_jax.play.protocol import Stream, send
+from muzero_jax.play.protocol import Session, attempt
 from muzero_jax.play.thinking import MOST_SIMULATIONS, Analysis, Thinker
 
 NO_MOVE = "0000"
 
 
-class UciSession:
-    """One GUI's session. White, UCI's first mover, is `BLACK` of `position`.
-
-    Args:
-      moves: the game's standard notation.
-      seconds: time for each move where `go` names none; None searches the agent's usual budget.
-    """
+class UciSession(Session):
+    """A method for each word. White, UCI's first mover, is `BLACK` of `position`; moves are in standard notation."""
 
     def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
-        self.position, self.thinker, self.moves, self.seconds = position, thinker, moves, seconds
-        self.is_done = False
+        super().__init__(position, thinker, moves, seconds=seconds)
         self._held: str | None = None  # the answer to `go infinite`, until `stop`
-        self._commands = {
+        self._commands: dict[str, Callable[[list[str]], list[str] | None]] = {
             "uci": self._uci,
             "isready": self._isready,
             "ucinewgame": self._ucinewgame,
@@ -46,48 +38,49 @@ class UciSession:
             "quit": self._quit,
         }
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether the answer to `go infinite` waits for `stop`."""
+        return self._held is not None
+
     def answer(self, line: str) -> str:
-        """All lines that answer one line, mostly none. Never raises; unknown words are skipped, as UCI asks."""
+        """All lines that answer one line, mostly none; unknown words are skipped, as UCI asks."""
         words = line.split()
         while words and words[0] not in self._commands:
             words = words[1:]
         if not words:
             return ""
-        try:
-            return "".join(text + "\n" for text in self._commands[words[0]](words[1:]))
-        except ValueError as failure:
-            return f"info string {' '.join(str(failure).split())}\n"
-        except Exception as error:  # a bug or a lack of memory must not end the session
-            traceback.print_exc(file=sys.stderr)
-            return f"info string internal error: {type(error).__name__}\n"
+        text, ok = attempt(lambda: "".join(f"{said}\n" for said in self._commands[words[0]](words[1:]) or []))
+        return text if ok else f"info string {text}\n"
 
-    def _uci(self, _: list[str]) -> Iterator[str]:
-        yield f"id name muzero_jax {VERSION}"
-        yield "id author the authors of muzero_jax"
+    def _uci(self, _: list[str]) -> list[str]:
         default = self.thinker.num_simulations
-        yield f"option name Simulations type spin default {default} min 1 max {max(default, MOST_SIMULATIONS)}"
-        yield "uciok"
+        return [
+            f"id name muzero_jax {VERSION}",
+            "id author the authors of muzero_jax",
+            f"option name Simulations type spin default {default} min 1 max {max(default, MOST_SIMULATIONS)}",
+            "uciok",
+        ]
 
-    def _isready(self, _: list[str]) -> Iterator[str]:
+    def _isready(self, _: list[str]) -> list[str]:
         """The time to compile: a GUI waits for the answer."""
         if not self.position.is_over:
             self.thinker.prepare(self.position, self.seconds)
-        yield "readyok"
+        return ["readyok"]
 
-    def _ucinewgame(self, _: list[str]) -> Iterator[str]:
+    def _ucinewgame(self, _: list[str]) -> None:
         self.position = self.position.new()
-        yield from ()
 
-    def _setoption(self, words: list[str]) -> Iterator[str]:
+    def _setoption(self, words: list[str]) -> None:
         """`setoption name Simulations value 128`."""
-        text = " ".join(words)
-        name, _, value = text.removeprefix("name ").partition(" value ")
+        name, _, value = " ".join(words).removeprefix("name ").partition(" value ")
         if name.lower() != "simulations":
             raise ValueError(f"no such option: {name[:40]!r}")
-        self.thinker.num_simulations = _whole("Simulations", value, MOST_SIMULATIONS)
-        yield from ()
+        if not value.strip().isdecimal() or not 1 <= int(value.strip()[:9]) <= MOST_SIMULATIONS:
+            raise ValueError(f"Simulations must be a whole number from 1 to {MOST_SIMULATIONS}")
+        self.thinker.num_simulations = int(value)
 
-    def _position(self, words: list[str]) -> Iterator[str]:
+    def _position(self, words: list[str]) -> None:
         """`position startpos|fen FEN [moves ...]`."""
         split = words.index("moves") if "moves" in words else len(words)
         start, moves = words[:split], words[split + 1 :]
@@ -101,13 +94,11 @@ class UciSession:
         for move in moves:
             position = position.play(self.moves.read(position.state, move))
         self.position = position
-        yield from ()
 
-    def _go(self, words: list[str]) -> Iterator[str]:
+    def _go(self, words: list[str]) -> list[str]:
         self._held = None
         if self.position.is_over:
-            yield f"bestmove {NO_MOVE}"
-            return
+            return [f"bestmove {NO_MOVE}"]
         limits = _limits(words)
         budget = min(limits["nodes"], MOST_SIMULATIONS) if "nodes" in limits else None
         analysis = self.thinker.analyse(
@@ -116,12 +107,11 @@ class UciSession:
             seconds=None if "infinite" in words else self._time(limits),
             among=self._among(words),
         )
-        yield self._info(analysis)
         best = f"bestmove {self.moves.write(self.position.state, analysis.action)}"
         if "infinite" in words or "ponder" in words:
             self._held = best
-        else:
-            yield best
+            return [self._info(analysis)]
+        return [self._info(analysis), best]
 
     def _time(self, limits: dict[str, int]) -> float | None:
         """Seconds for this move; a clock is shared out over the moves to go."""
@@ -152,14 +142,12 @@ class UciSession:
         counts = f"nodes {analysis.num_simulations} nps {speed} time {milliseconds}"
         return f"info depth 1 score cp {centipawns} {counts} pv {move}"
 
-    def _stop(self, _: list[str]) -> Iterator[str]:
-        if self._held:
-            yield self._held
-        self._held = None
+    def _stop(self, _: list[str]) -> list[str]:
+        held, self._held = self._held, None
+        return [held] if held else []
 
-    def _quit(self, _: list[str]) -> Iterator[str]:
+    def _quit(self, _: list[str]) -> None:
         self.is_done = True
-        yield from ()
 
 
 def _limits(words: list[str]) -> dict[str, int]:
@@ -172,19 +160,3 @@ def _limits(words: list[str]) -> dict[str, int]:
             except ValueError:
                 continue
     return limits
-
-
-def _whole(name: str, text: str, most: int) -> int:
-    if not text.strip().isdecimal() or not 1 <= int(text.strip()[:9]) <= most:
-        raise ValueError(f"{name} must be a whole number from 1 to {most}")
-    return int(text)
-
-
-def serve(session: UciSession, lines: Iterable[str], out: Stream) -> None:
-    """Answers line by line until `quit`, the end of the input, or nobody listens."""
-    for line in lines:
-        text = session.answer(line)
-        if text and not send(out, text) or session.is_done:
-            return
-        if "bestmove" in text:
-            session.thinker.catch_up(session.position)

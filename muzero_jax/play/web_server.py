@@ -6,14 +6,16 @@ unasked) and loads nothing from anywhere. Every mistake is status 4xx with one s
 
 import json
 import socket
-from collections.abc import Callable
+import threading
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -39,36 +41,44 @@ PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'un
 
 def make_app(game: WebGame) -> Starlette:
     """The application: the page at `/`, the game under `/api`, the last search's tree at `/tree.svg`."""
+    lock = threading.Lock()  # the game answers one question at a time
+
+    async def ask(question: str, **fields) -> Any:
+        def answer():
+            with lock:
+                return getattr(game, question)(**fields)
+
+        return await run_in_threadpool(answer)
 
     async def state(request: Request) -> Response:
-        return await _answer(game.state)
+        return JSONResponse(await ask("state"))
 
     async def order(request: Request) -> Response:
         name = request.path_params["order"]
         if name not in ORDERS:
-            return _refuse(404, f"there is no order {name[:32]}")
+            raise HTTPException(404, f"there is no order {name[:32]}")
         if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
-            return _refuse(415, "orders are taken as application/json only")
-        try:
-            fields = _fields(await _body(request), ORDERS[name])
-        except ValueError as mistake:
-            return _refuse(400, str(mistake))
-        return await _answer(getattr(game, name.replace("-", "_")), **fields)
+            raise HTTPException(415, "orders are taken as application/json only")
+        fields = _fields(await _body(request), ORDERS[name])
+        return JSONResponse(await ask(name.replace("-", "_"), **fields))
 
     async def tree(request: Request) -> Response:
         try:
-            svg = await run_in_threadpool(game.tree)
+            return Response(await ask("tree"), headers=PICTURE_HEADERS, media_type="image/svg+xml")
         except ValueError as mistake:
-            return Response(f"{mistake}\n", 404, HEADERS, "text/plain")
-        return Response(svg, headers=HEADERS | PICTURE_HEADERS, media_type="image/svg+xml")
+            raise HTTPException(404, str(mistake)) from None
 
     routes = [
         Route("/api/state", state),
         Route("/api/{order}", order, methods=["POST"]),
         Route("/tree.svg", tree),
-        Mount("/", _Page(directory=PAGE, html=True)),
+        Mount("/", StaticFiles(directory=PAGE, html=True)),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])])
+    guards = [
+        Middleware(BaseHTTPMiddleware, dispatch=_keep_to_itself),
+        Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"]),
+    ]
+    return Starlette(routes=routes, middleware=guards, exception_handlers={HTTPException: _refuse, ValueError: _refuse})
 
 
 ORDERS: dict[str, dict[str, type]] = {
@@ -105,24 +115,18 @@ def make_server(game: WebGame) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-class _Page(StaticFiles):
-    """The files of the page, with the headers that keep it to itself."""
-
-    def file_response(self, *args, **kwargs) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers.update(HEADERS)
-        return response
+async def _keep_to_itself(request: Request, answer: RequestResponseEndpoint) -> Response:
+    response = await answer(request)
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
 
 
-async def _answer(question: Callable[..., dict[str, Any]], **fields) -> Response:
-    try:
-        return JSONResponse(await run_in_threadpool(question, **fields), headers=HEADERS)
-    except ValueError as mistake:
-        return _refuse(400, str(mistake))
-
-
-def _refuse(status: int, sentence: str) -> Response:
-    return JSONResponse({"error": sentence}, status, HEADERS)
+async def _refuse(request: Request, mistake: Exception) -> Response:
+    """One sentence in `error`; the status is 400 unless the mistake has its own."""
+    if isinstance(mistake, HTTPException):
+        return JSONResponse({"error": mistake.detail}, mistake.status_code)
+    return JSONResponse({"error": str(mistake)}, 400)
 
 
 async def _body(request: Request) -> bytes:
@@ -139,7 +143,7 @@ def _fields(body: bytes, allowed: dict[str, type]) -> dict[str, Any]:
     try:
         fields = json.loads(body or b"{}")
     except (ValueError, RecursionError):
-        raise ValueError("an order is a JSON object") from None
+        fields = None
     if not isinstance(fields, dict):
         raise ValueError("an order is a JSON object")
     fields = {name: value for name, value in fields.items() if value is not None}

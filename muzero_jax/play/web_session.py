@@ -5,7 +5,6 @@ changed since (a second tab, a slow answer) is refused instead of played. Which 
 business: it asks for the agent's moves, so people, agents or both can play.
 """
 
-import threading
 from typing import Any
 
 from muzero_jax.games.notation import Notation
@@ -21,7 +20,7 @@ NUM_LINES, LINE_LENGTH = 4, 6
 
 
 class WebGame:
-    """One game against one agent; answers one question at a time.
+    """One game against one agent; it may be asked one question at a time.
 
     Raises ValueError for a game whose board the page cannot draw.
     """
@@ -32,69 +31,10 @@ class WebGame:
             raise ValueError(f"there is no board for {position.name} in the browser; leave --web out to play it here")
         self.position, self.thinker, self.notation = position, thinker, notation
         self._board, self._names = page
-        self._lock = threading.Lock()
         self._remembered: tuple[Any, Analysis] | None = None  # the last analysis, and of what
 
     def state(self) -> dict[str, Any]:
         """The board, whose turn it is, what is legal and what was played."""
-        with self._lock:
-            return self._state()
-
-    def play(self, move: str, ply: int | None = None) -> dict[str, Any]:
-        """A person's move, in the game's notation; ValueError says in one sentence why not."""
-        with self._lock:
-            self._expect(ply)
-            action = self._read(move)
-            if self.position.repeats(self.position.colour_to_move, action):
-                raise ValueError(f"{move} would repeat an earlier position, which loses the game: play elsewhere")
-            self.position = self.position.play(action)
-            return self._state()
-
-    def agent_move(self, num_simulations: int | None = None, ply: int | None = None) -> dict[str, Any]:
-        """The agent's move for the side to move."""
-        with self._lock:
-            self._expect(ply)
-            self.position = self.position.play(self._think(num_simulations).action)
-            return self._state()
-
-    def undo(self, colour: int | None = None) -> dict[str, Any]:
-        """Takes moves back until `colour` is to choose again; one move where it is None."""
-        with self._lock:
-            self.position = self.position.undo(colour)
-            return self._state()
-
-    def new(self) -> dict[str, Any]:
-        """Starts again."""
-        with self._lock:
-            self.position = self.position.new()
-            return self._state()
-
-    def analysis(self, num_simulations: int | None = None, ply: int | None = None) -> dict[str, Any]:
-        """What the agent thinks of the position: shares of moves, values for the mover, the search's top lines."""
-        with self._lock:
-            self._expect(ply)
-            analysis = self._think(num_simulations)
-            return {
-                "ply": len(self.position.plies),
-                "colour": self.position.colour_to_move,
-                "move": self._write(analysis.action),
-                "policy": self._shares(analysis.policy),
-                "prior": self._shares(analysis.prior),
-                "value": analysis.value,
-                "prior_value": analysis.prior_value,
-                "num_simulations": analysis.num_simulations,
-                "seconds": analysis.seconds,
-                **self._lines(analysis),
-            }
-
-    def tree(self) -> str:
-        """The tree of the last analysis as SVG; ValueError if the position has none."""
-        with self._lock:
-            if self._remembered is None or self._remembered[0][0] != self._played():
-                raise ValueError("this position has no search to draw yet: show an overlay first")
-            return tree_picture.of_analysis(self._remembered[1], self.position, self.notation).svg
-
-    def _state(self) -> dict[str, Any]:
         position = self.position
         played = self._texts()
         return {
@@ -114,6 +54,54 @@ class WebGame:
             "budgets": sorted({*BUDGETS, self.thinker.num_simulations}),
         }
 
+    def play(self, move: str, ply: int | None = None) -> dict[str, Any]:
+        """A person's move, in the game's notation; ValueError says in one sentence why not."""
+        self._expect(ply)
+        action = self._read(move)
+        if self.position.repeats(self.position.colour_to_move, action):
+            raise ValueError(f"{move} would repeat an earlier position, which loses the game: play elsewhere")
+        return self._go_to(self.position.play(action))
+
+    def agent_move(self, num_simulations: int | None = None, ply: int | None = None) -> dict[str, Any]:
+        """The agent's move for the side to move."""
+        self._expect(ply)
+        return self._go_to(self.position.play(self._think(num_simulations).action))
+
+    def undo(self, colour: int | None = None) -> dict[str, Any]:
+        """Takes moves back until `colour` is to choose again; one move where it is None."""
+        return self._go_to(self.position.undo(colour))
+
+    def new(self) -> dict[str, Any]:
+        """Starts again."""
+        return self._go_to(self.position.new())
+
+    def analysis(self, num_simulations: int | None = None, ply: int | None = None) -> dict[str, Any]:
+        """What the agent thinks of the position: shares of moves, values for the mover, the search's top lines."""
+        self._expect(ply)
+        analysis = self._think(num_simulations)
+        return {
+            "ply": len(self.position.plies),
+            "colour": self.position.colour_to_move,
+            "move": self._write(analysis.action),
+            "policy": self._shares(analysis.policy),
+            "prior": self._shares(analysis.prior),
+            "value": analysis.value,
+            "prior_value": analysis.prior_value,
+            "num_simulations": analysis.num_simulations,
+            "seconds": analysis.seconds,
+            **self._lines(analysis),
+        }
+
+    def tree(self) -> str:
+        """The tree of the last analysis as SVG; ValueError if the position has none."""
+        if self._remembered is None or self._remembered[0][0] != self._played():
+            raise ValueError("this position has no search to draw yet: show an overlay first")
+        return tree_picture.of_analysis(self._remembered[1], self.position, self.notation).svg
+
+    def _go_to(self, position: Position) -> dict[str, Any]:
+        self.position = position
+        return self.state()
+
     def _result(self) -> str | None:
         """Who won, and in games with a score by how much; None while the game goes on."""
         position = self.position
@@ -131,8 +119,7 @@ class WebGame:
         return [self.notation.write(state, ply.action) for state, ply in zip(before, plies, strict=False)]
 
     def _read(self, move: str) -> int:
-        if self.position.is_over:
-            raise ValueError("the game is over: take a move back or start a new game")
+        self._expect_more()
         try:
             action = self.notation.read(self.position.state, move)
         except ValueError:
@@ -152,21 +139,16 @@ class WebGame:
         if analysis.tree is None:
             return {"values": {}, "lines": [{"moves": [self._write(analysis.action)], "visits": None, "value": None}]}
         every = tree_view.branches(analysis.tree, analysis.action, depth=1, width=self.position.environment.num_actions)
-        values = {self._write(branch.action): branch.q for branch in every.children}
         root = tree_view.branches(analysis.tree, analysis.action, depth=LINE_LENGTH, width=NUM_LINES, width_below=1)
-        found = tree_view.lines(tree_view.named(root, self.position, self.notation))
-        return {
-            "values": values,
-            "lines": [
-                {"moves": [b.text for b in line if b.is_legal], "visits": line[0].visits, "value": line[0].q}
-                for line in found
-            ],
-        }
+        lines = [
+            {"moves": [branch.text for branch in line if branch.is_legal], "visits": line[0].visits, "value": line[0].q}
+            for line in tree_view.lines(tree_view.named(root, self.position, self.notation))
+        ]
+        return {"values": {self._write(branch.action): branch.q for branch in every.children}, "lines": lines}
 
     def _think(self, num_simulations: int | None) -> Analysis:
         """An analysis, or the last one where the question is the same."""
-        if self.position.is_over:
-            raise ValueError("the game is over: take a move back or start a new game")
+        self._expect_more()
         budget = self.thinker.num_simulations if num_simulations is None else num_simulations
         if not 1 <= budget <= MOST_SIMULATIONS:
             raise ValueError(f"num_simulations is {budget}, but must be from 1 to {MOST_SIMULATIONS}")
@@ -174,6 +156,10 @@ class WebGame:
         if self._remembered is None or self._remembered[0] != question:
             self._remembered = question, self.thinker.analyse(self.position, num_simulations=budget)
         return self._remembered[1]
+
+    def _expect_more(self) -> None:
+        if self.position.is_over:
+            raise ValueError("the game is over: take a move back or start a new game")
 
     def _played(self) -> tuple[int, ...]:
         return tuple(ply.action for ply in self.position.plies)

@@ -1,22 +1,22 @@
 """`tree.grow` without a loop inside a simulation: the same trees, by a number of kernels that no depth changes.
 
-An accelerator pays for starting each kernel and, where a loop asks whether to go on, for waiting. So nothing is walked:
+An option for accelerators, which pay for starting each kernel; it was never timed on an accelerator. On a CPU it costs
+more than it saves (docs/performance.md). Nothing is walked:
 
 - Each node remembers which action its rule takes and which node following the rules from here ends at. A descent is the
   root's rule and two look-ups.
 - Each node remembers its path from the root. A backup looks the path up, works on all levels of it side by side, and
   writes all levels at once.
-- Only on that path have statistics changed. So only its nodes are asked anew for their actions, all in one batch, and
-  where these end is found from the new leaf upwards: off the path, what a child remembers still holds.
+- Statistics change on that path only. So only its nodes are asked again for their actions, all in one batch, and
+  where these end is found from the new leaf upwards. Off the path, what a child remembers still holds.
 
 Every path has room for `MAX_DEPTH` moves, used or not, and a simulation works on all of it. A simulation that would go
-deeper looks at the last node again, as with mctx's `max_depth`, and puts a new node in its place; where none would, the
-trees are the same. On a CPU, where kernels cost little to start, this costs more than it saves (docs/performance.md).
+deeper looks at the last node again, as with mctx's `max_depth`, and puts a new node in its place. Where none would, the
+trees are the same.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -64,58 +64,7 @@ def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Ar
     nowhere = jnp.full((num_nodes, num_games, min(num_simulations, MAX_DEPTH) + 1), num_nodes)
     zeros = jnp.zeros((num_nodes, num_games), jnp.int32)
     carry = plant(root, num_nodes), _Memory(zeros, zeros, zeros, nowhere.at[ROOT, :, 0].set(ROOT))
-    first_round, num_done = rules.first_round, 0
-    if first_round is not None:
-        num_done = len(first_round.action)
-        carry = lax.cond(
-            first_round.is_known,
-            lambda carry: _simulate_at_once(carry[0], carry[1], first_round.action, partial(expand, key), rules.below),
-            lambda carry: lax.fori_loop(0, num_done, simulate, carry),
-            carry,
-        )
-    return lax.fori_loop(num_done, num_simulations, simulate, carry)[0]
-
-
-def _simulate_at_once(
-    tree: Tree, memory: _Memory, action: Array, expand: Callable[[Array, Any], Node], rule: Rule
-) -> tuple[Tree, _Memory]:
-    """The first W simulations, which take these different actions [W, B] of the root: one call, one write."""
-    width, num_games = action.shape
-    nodes = jnp.arange(1, width + 1)[:, None]
-
-    def repeat(x):
-        return jnp.broadcast_to(x[ROOT], (width, *x.shape[1:])).reshape(width * num_games, *x.shape[2:])
-
-    def write(rows, new):
-        return rows.at[1 : width + 1].set(new)
-
-    with jax.named_scope("expand"):
-        node = expand(action.ravel(), jax.tree.map(repeat, tree.embedding))
-        node = jax.tree.map(lambda x: x.reshape(width, num_games, *x.shape[1:]), node)
-    with jax.named_scope("backup"):
-        outcome = node.reward + node.discount * node.value
-        edge = ROOT, jnp.arange(num_games), action
-        value = (tree.value[ROOT] + outcome.sum(0)) / (width + 1)
-        tree = Tree(
-            prior=write(tree.prior, node.prior),
-            visits=tree.visits.at[edge].set(1),
-            q=tree.q.at[edge].set(outcome),
-            children=tree.children.at[edge].set(nodes),
-            raw_value=write(tree.raw_value, node.value),
-            value=write(tree.value, node.value).at[ROOT].set(value),
-            count=write(tree.count, 1).at[ROOT].set(width + 1),
-            reward=write(tree.reward, node.reward),
-            discount=write(tree.discount, node.discount),
-            parent=write(tree.parent, ROOT),
-            action=write(tree.action, action),
-            embedding=jax.tree.map(write, tree.embedding, node.embedding),
-        )
-    return tree, _Memory(
-        action=write(memory.action, _ask(rule, tree, jnp.broadcast_to(nodes, action.shape))),
-        end=write(memory.end, nodes),
-        depth=write(memory.depth, 1),
-        path=memory.path.at[1 : width + 1, :, 0].set(ROOT).at[1 : width + 1, :, 1].set(nodes),
-    )
+    return lax.fori_loop(0, num_simulations, simulate, carry)[0]
 
 
 def _backup(tree: Tree, leaf: Array, path: Array, depth: Array) -> Tree:
@@ -149,7 +98,8 @@ def _remember(tree: Tree, memory: _Memory, leaf: Array, path: Array, depth: Arra
     node = path[:, 1:]
     num_games, room = node.shape
     rows = jnp.arange(num_games)[:, None]
-    action = _ask(rule, tree, node.T).T
+    index = node.T.ravel(), jnp.tile(jnp.arange(num_games), room)
+    action = rule(rows_at(tree, index)).reshape(room, num_games).T
     child = tree.children[node, rows, action]
 
     # What the last node but one leads to has no children.
@@ -168,12 +118,6 @@ def _remember(tree: Tree, memory: _Memory, leaf: Array, path: Array, depth: Arra
         depth=lax.dynamic_update_index_in_dim(memory.depth, depth, leaf, axis=0),
         path=lax.dynamic_update_index_in_dim(memory.path, path, leaf, axis=0),
     )
-
-
-def _ask(rule: Rule, tree: Tree, node: Array) -> Array:
-    """The rule's action at nodes [L, B], L of every tree, in one batch."""
-    game = jnp.broadcast_to(jnp.arange(node.shape[1]), node.shape)
-    return rule(rows_at(tree, (node.ravel(), game.ravel()))).reshape(node.shape)
 
 
 gumbel_search = partial(policies.gumbel_search, grow=grow)

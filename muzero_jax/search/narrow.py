@@ -2,10 +2,10 @@
 
 A tree's size is its edges: Go 19x19 has 362 actions a node, of which 16 simulations take 16 at most. Here a search sees
 a world of K actions, *slots*; which action each slot of a node stands for travels with the embedding. So any search can
-be narrowed and none knows of it.
+be narrowed, and none knows of it. It saves memory on every device; its speed was never timed on an accelerator.
 
-At the root of self-play the K are drawn, without replacement and as likely as the prior has them, or a network that
-knows nothing yet would only ever try the first K. Of the other actions search says nothing: they keep their prior in
+At the root of self-play the K are drawn without replacement, as likely as the prior has them. Otherwise a network that
+knows nothing yet would only ever try the first K. Search says nothing of the other actions: they keep their prior in
 the policy.
 """
 
@@ -85,10 +85,10 @@ def _put(rows: Array, kept: Array, values: Array) -> Array:
 
 
 def _entries(rows: Array, kept: Array) -> Array:
-    """Of rows [..., A] those at the kept actions [..., K]."""
+    """The entries of rows [..., A] at the kept actions [..., K]."""
     return jnp.take_along_axis(rows, kept, axis=-1)
 
 
 def _entry(rows: Array, index: Array) -> Array:
-    """Of each row [..., A] the one at `index` [...]."""
+    """Each row's [..., A] entry at `index` [...]."""
     return _entries(rows, index[..., None])[..., 0]

@@ -13,11 +13,11 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from muzero_jax.search import tree as tree_search
 from muzero_jax.search.simulator import Simulator
-from muzero_jax.search.tree import FirstRound, Grow, Row, Rules, first_argmax, over_actions, row_of
+from muzero_jax.search.tree import Grow, Row, Rules, first_argmax, over_actions, row_of
 from muzero_jax.types import Params, Position, QTransform, SearchFn, SearchOutput
 
 _TINY = float(jnp.finfo(jnp.float32).tiny)
@@ -66,7 +66,6 @@ def gumbel_search(
             Rules(
                 root=lambda row, simulation: choose(row, jnp.asarray(table)[num_considered, simulation]),
                 below=partial(_improved_policy_rule, sigma),
-                first_round=_first_round(gumbel + logits, num_considered, min(most_considered, logits.shape[-1])),
             ),
             num_simulations,
             expand_key,
@@ -121,19 +120,10 @@ def puct_search(
         policy = tree.visits[0] / num_simulations
         action = first_argmax(policy)
         if temperature:
-            visit_logits = jnp.where(policy > 0, jnp.log(jnp.maximum(policy, _TINY)) / temperature, -jnp.inf)
-            action = jax.random.categorical(action_key, visit_logits).astype(jnp.int32)
+            action = jax.random.categorical(action_key, jnp.log(policy) / temperature).astype(jnp.int32)
         return SearchOutput(action, policy, tree.value[0], tree)
 
     return search
-
-
-def _first_round(scores: Float[Array, "B A"], num_considered: Int[Array, " B"], width: int) -> FirstRound:
-    """Gumbel's first round: the actions of the `width` highest gumbel + logits, where every game considers as many.
-
-    Only unvisited actions are chosen from, and sigma(q) is the same for all of them (but for rounding).
-    """
-    return FirstRound((num_considered == width).all(), jax.lax.top_k(scores, width)[1].T)
 
 
 def completed_q(row: Row) -> Float[Array, "B A"]:

@@ -56,14 +56,7 @@ Rule = Callable[[Row], Array]
 RootRule = Callable[[Row, Array], Array]
 """(Row, index of the simulation) -> action [B], legal."""
 Expand = Callable[[Array, Array, Any], Node]
-"""(key, action [N], embedding of the node that takes it) -> the node it leads to; N is B, or W B in a first round."""
-
-
-class FirstRound(NamedTuple):
-    """What a root's rule will say in the first W simulations whatever they find, if that is known beforehand."""
-
-    is_known: Array  # [] bool: in every game they take W different actions; if not, `action` says nothing
-    action: Array  # [W, B] int32
+"""(key, action [B], embedding of the node that takes it) -> the node it leads to."""
 
 
 class Rules(NamedTuple):
@@ -71,7 +64,6 @@ class Rules(NamedTuple):
 
     root: RootRule
     below: Rule  # at all other nodes
-    first_round: FirstRound | None = None  # of use to `loop_free` alone: on a CPU nothing is gained by it
 
 
 Grow = Callable[[Node, Expand, Rules, int, Array], Tree]

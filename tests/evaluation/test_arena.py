@@ -24,9 +24,17 @@ def nim_match():
     return match
 
 
-def test_a_match_compiled_beforehand_is_not_compiled_when_it_is_played(nim_match, monkeypatch):
-    monkeypatch.delattr(nim_match, "_begin")
-    nim_match(BEST, None, jax.random.key(1))
+def test_a_match_compiled_beforehand_is_not_compiled_when_it_is_played(nim_match):
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, seconds, **_: compiled.append(event) if "backend_compile" in event else None
+    )
+    inputs = jax.block_until_ready((BEST, None, jax.random.key(1)))
+    compiled.clear()
+    nim_match(*inputs)
+    assert compiled == []
+    jax.block_until_ready(jax.jit(lambda x: x * 3 - len(compiled))(BEST))
+    assert compiled, "what would be compiled is seen"
 
 
 def test_a_match_is_rounded_up_to_every_opening_from_both_sides_on_every_device(nim_match):

@@ -6,52 +6,45 @@ import pytest
 from muzero_jax.evaluation import elo
 
 
-def test_elo_difference_of_known_scores():
-    assert elo.elo_difference(0.5) == 0
-    np.testing.assert_allclose(elo.elo_difference(10 / 11), 400)
-    np.testing.assert_allclose(elo.elo_difference(0.25), -elo.elo_difference(0.75))
-    assert 1199 < elo.elo_difference(1.0) < 1201
-    assert elo.elo_difference(0.0) == -elo.elo_difference(1.0)
+def expected_score(strengths):
+    """Of each player against each [P, P]: a lead of 400 is ten to one."""
+    return 1 / (1 + 10 ** ((strengths[None, :] - strengths[:, None]) / 400))
 
 
-def test_fit_elo_of_two_players_is_the_elo_difference_of_their_score():
-    ratings = elo.fit_elo(np.array([[0.0, 25.0], [75.0, 0.0]]), prior_draws=0.0)
-    np.testing.assert_allclose(ratings, [0, elo.elo_difference(0.75)], atol=1e-4)
+def test_a_lead_of_400_is_ten_to_one():
+    np.testing.assert_allclose(elo.rate([[0.0, 1e6], [1e7, 0.0]]).elo, [0, 400], atol=1e-3)
 
 
-def test_fit_elo_counts_its_prior_as_draws():
-    ratings = elo.fit_elo(np.array([[0.0, 0.0], [9.0, 0.0]]), prior_draws=2.0)
-    np.testing.assert_allclose(ratings, [0, 400], atol=1e-4)  # 10 : 1
-
-
-def test_fit_elo_recovers_known_strengths_from_their_expected_results():
+def test_known_strengths_are_recovered_from_their_expected_results():
     strengths = np.array([0.0, 150.0, -80.0, 420.0, 900.0])
-    expected_score = 1 / (1 + 10 ** ((strengths[None, :] - strengths[:, None]) / 400))
-    wins = 200 * expected_score
+    wins = 1e6 * expected_score(strengths)
     wins[0, 4] = wins[4, 0] = 0  # a pair that never met
-    np.testing.assert_allclose(elo.fit_elo(wins, prior_draws=0.0), strengths, atol=1e-3)
+    np.testing.assert_allclose(elo.rate(wins).elo, strengths, atol=0.1)
 
 
-def test_fit_elo_recovers_known_strengths_from_sampled_results():
-    rng = np.random.default_rng(0)
+def test_known_strengths_are_recovered_from_sampled_results():
     strengths = np.array([0.0, 100.0, 250.0, 300.0])
-    expected_score = 1 / (1 + 10 ** ((strengths[None, :] - strengths[:, None]) / 400))
-    upper = np.triu(rng.binomial(1000, expected_score), 1)
+    upper = np.triu(np.random.default_rng(0).binomial(1000, expected_score(strengths)), 1)
     wins = upper + np.triu(1000 - upper, 1).T
-    np.testing.assert_allclose(elo.fit_elo(wins), strengths, atol=25)
+    np.testing.assert_allclose(elo.rate(wins).elo, strengths, atol=25)
 
 
-def test_fit_elo_stays_finite_when_one_player_wins_every_game():
-    ratings = elo.fit_elo(np.array([[0.0, 0.0, 0.0], [64.0, 0.0, 0.0], [64.0, 64.0, 0.0]]))
-    assert np.isfinite(ratings).all()
-    assert 0 < ratings[1] < ratings[2] < 4000
+def test_two_hundred_versions_of_a_run_are_rated_at_once():
+    """A version meets the one before it and the one half-way back, 32 games each; the prior takes less than a tenth."""
+    strengths, matches = 30 * np.arange(200.0), []
+    for i in range(1, 200):
+        for j in {i - 1, (i - 1) // 2}:
+            points = 32 * expected_score(strengths[[i, j]])[0, 1]
+            matches.append((i, j, points, 32 - points))
+    np.testing.assert_allclose(elo.rate(elo.win_matrix(200, matches)).elo, strengths, rtol=0.1)
 
 
-def test_fit_elo_refuses_players_that_no_matches_connect():
-    with pytest.raises(ValueError, match="chain of matches"):
-        elo.fit_elo(np.array([[0.0, 3, 0], [2, 0, 0], [0, 0, 0]]))
+def test_players_that_no_matches_connect_cannot_be_rated():
+    for wins in ([[0.0, 3, 0], [2, 0, 0], [0, 0, 0]], np.zeros((2, 2))):
+        with pytest.raises(ValueError, match="chain of matches"):
+            elo.rate(wins)
     with pytest.raises(ValueError, match="square matrix"):
-        elo.fit_elo(np.zeros((2, 3)))
+        elo.rate(np.zeros((2, 3)))
 
 
 # --- intervals --------------------------------------------------------------------------------------------------------
@@ -69,7 +62,7 @@ def random_tournament(rng):
             if seat_i - seat_j > 1 and rng.random() < 0.4:
                 continue
             i, j = neighbours[seat_i], neighbours[seat_j]
-            expected = 1 / (1 + 10 ** ((strengths[j] - strengths[i]) / 400))
+            expected = expected_score(strengths[[i, j]])[0, 1]
             drawn = draw_share * 2 * min(expected, 1 - expected)
             shares = [expected - drawn / 2, drawn, 1 - expected - drawn / 2]
             won, draws, lost = rng.multinomial(int(rng.integers(10, 200)), shares)
@@ -94,7 +87,7 @@ def test_two_players_interval_is_the_logit_interval_of_their_score():
     """15 : 5 with Jeffreys' half a win for both is 15.5 : 5.5; the information is 20 p (1 - p)."""
     ratings = elo.rate([[0, 15], [5, 0]], anchor=1)
     share = 15.5 / 21
-    np.testing.assert_allclose(ratings.elo, [elo.elo_difference(share), 0], atol=1e-3)
+    np.testing.assert_allclose(ratings.elo, [elo.ELO_PER_NAT * np.log(share / (1 - share)), 0], atol=1e-3)
     half_width = 1.959964 * elo.ELO_PER_NAT / np.sqrt(20 * share * (1 - share))
     np.testing.assert_allclose(ratings.high - ratings.elo, [half_width, 0], atol=1e-3)
     np.testing.assert_allclose(ratings.elo - ratings.low, [half_width, 0], atol=1e-3)
@@ -113,11 +106,6 @@ def test_perfect_scores_have_finite_intervals_which_more_games_move_on():
         assert np.isfinite(ratings).all()
         assert ratings.elo[0] > ratings.elo[1] > 0 == ratings.elo[2]
     assert many.low[0] > few.low[0] and many.high[0] > few.high[0]
-
-
-def test_players_of_whom_one_never_played_cannot_be_rated():
-    with pytest.raises(ValueError, match="chain of matches"):
-        elo.rate(np.zeros((2, 2)))
 
 
 def test_a_match_counts_for_both_of_its_players():

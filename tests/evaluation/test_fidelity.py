@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.evaluation import fidelity, fidelity_evaluation
+from muzero_jax.evaluation import fidelity
 from muzero_jax.types import Model, NetworkOutput
+from tests.reference import tiny_run
 from tests.reference.nim import make_nim, make_state
 
 NIM = make_nim(9)
@@ -39,14 +40,15 @@ MODEL = Model(
 @pytest.fixture(scope="module")
 def rows():
     """`rows(params)`: the table of two lines from 9 and from 2 stones, one stone a move, three moves deep."""
+    parts = tiny_run.parts()._replace(environment=NIM, model=MODEL)
 
     @jax.jit
     def unroll(params):
         states = make_state(jnp.array([9, 2]), jnp.array([0, 1]))
         key, moves = jax.random.key(0), jnp.array([False, False])
-        return fidelity.unroll(NIM, MODEL, params, key, states, moves, unroll_steps=3)
+        return fidelity.unroll(parts, params, key, states, moves, unroll_steps=3, imagines=True)
 
-    return lambda params: fidelity_evaluation.depth_rows(jax.device_get(unroll(jnp.int32(params))), imagines=True)
+    return lambda params: fidelity.depth_rows(jax.device_get(unroll(jnp.int32(params))))
 
 
 def test_a_perfect_model_does_not_drift(rows):
@@ -91,9 +93,9 @@ def test_policy_on_illegal_moves_is_counted_apart_from_drift_over_the_legal_ones
     zeros = jnp.zeros(1)
     legal = jnp.array([[True, True, False]])
     outputs = (NetworkOutput(zeros, zeros, zeros, logits) for logits in (said, true))
-    drift = fidelity._compare(MODEL, legal, *outputs)
-    np.testing.assert_allclose(drift["policy"], 0, atol=1e-6)
-    np.testing.assert_allclose(drift["illegal"], 0.5, atol=1e-6)
+    drift = fidelity.compare(MODEL, legal, *outputs)
+    np.testing.assert_allclose(drift["policy_drift"], 0, atol=1e-6)
+    np.testing.assert_allclose(drift["illegal_prior"], 0.5, atol=1e-6)
 
 
 def test_nodes_of_a_tree_are_judged_by_replaying_their_lines():
@@ -106,7 +108,10 @@ def test_nodes_of_a_tree_are_judged_by_replaying_their_lines():
         prior=jnp.tile(jnp.array([0.5, 0.3, 0.2]), (6, 1, 1)),
     )
     faults = fidelity.look_at_tree(NIM, make_state(jnp.array([2]), jnp.array([0])), tree)
-    assert (faults.illegal[0], faults.beyond_end[0], faults.inner[0]) == (2, 1, 1)
-    np.testing.assert_allclose(faults.illegal_prior, 0.5)
-    row = fidelity_evaluation.tree_row(jax.device_get(faults), 5)
-    assert (row["illegal_visits"], row["visits_beyond_end"]) == (2 / 5, 1 / 5)
+    assert {name: int(mean.count[0]) for name, mean in faults.items()} == {
+        "illegal_visits": 5,
+        "visits_beyond_end": 5,
+        "illegal_prior": 1,
+    }
+    row = fidelity.tree_row(jax.device_get(faults))
+    assert row == pytest.approx({"illegal_visits": 2 / 5, "visits_beyond_end": 1 / 5, "illegal_prior": 0.5})

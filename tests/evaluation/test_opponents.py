@@ -1,5 +1,7 @@
 """Opponents: random, greedy, search, and the rollout MCTS that results are measured against."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,12 +38,8 @@ def stack(*states):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
-def jit_mcts(environment, num_simulations, exploration=rollout_mcts.EXPLORATION):
-    return jax.jit(
-        lambda key, states: rollout_mcts.rollout_mcts(
-            environment, key, states, num_simulations=num_simulations, exploration=exploration
-        )
-    )
+def jit_mcts(environment, num_simulations):
+    return jax.jit(partial(rollout_mcts.rollout_mcts, environment, num_simulations=num_simulations))
 
 
 @pytest.fixture(scope="module")
@@ -104,12 +102,16 @@ def test_greedy_prior_plays_the_best_legal_logit_and_never_an_illegal_one():
 
     def initial_inference(params, observation):
         assert observation.shape == (2, *TIC_TAC_TOE.observation_shape)
-        return NetworkOutput(None, None, None, logits + params)
+        return NetworkOutput(None, None, jnp.array([0.5, -1.0]), logits + params)
 
-    model = Model(None, initial_inference, None, None, None, None)
+    model = Model(None, initial_inference, None, None, lambda logits: logits, None)
     player = opponents.greedy_prior_player(TIC_TAC_TOE, model)
     states = stack(tic_tac_toe_position([1]), tic_tac_toe_position([1, 0]))
     np.testing.assert_array_equal(player.act(0.0, jax.random.key(0), states), [3, 3])
+    said = opponents.policy_head(model)(0.0, jax.random.key(0), TIC_TAC_TOE.look(states))
+    np.testing.assert_array_equal(said.policy > 0, states.legal_action_mask)
+    np.testing.assert_allclose(said.policy.sum(-1), 1, rtol=1e-6)
+    np.testing.assert_array_equal(said.value, [0.5, -1.0])
 
 
 def test_search_player_plays_the_searched_action_of_the_movers_view():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments import evaluate
-from muzero_jax.evaluation import opponents, oracle_evaluation, oracle_scores, positions
+from muzero_jax.evaluation import opponents, oracle_evaluation, positions
 from muzero_jax.evaluation.arena import Agent
 from muzero_jax.games import tic_tac_toe
 from muzero_jax.games.environment import make_environment
@@ -57,7 +57,7 @@ OWN_PLAY = np.array([True, False, False, False])
 
 
 def test_positions_are_counted_by_value_and_by_whether_a_move_can_be_a_mistake():
-    counts = oracle_scores.describe(SOLUTIONS, OWN_PLAY)
+    counts = oracle_evaluation.describe(SOLUTIONS, OWN_PLAY)
     assert counts == {
         "positions": 4,
         "from_own_play": 1,
@@ -70,7 +70,7 @@ def test_positions_are_counted_by_value_and_by_whether_a_move_can_be_a_mistake()
 
 
 def test_rates_are_over_positions_in_which_a_move_can_be_a_mistake():
-    result = oracle_scores.score_player(
+    result = oracle_evaluation.score_player(
         "x", np.array([2, 1, 0, 2]), np.array([0.5, 0.0, -1.0, 1.0]), SOLUTIONS, OWN_PLAY
     )
     assert result["optimal_move_rate"] == 1 / 2  # thrown away in the first position, kept in the second
@@ -83,17 +83,17 @@ def test_rates_are_over_positions_in_which_a_move_can_be_a_mistake():
 
 
 def test_a_win_turned_into_a_draw_is_a_mistake_but_no_loss():
-    result = oracle_scores.score_player("x", np.array([1, 0, 0, 0]), None, SOLUTIONS, OWN_PLAY)
+    result = oracle_evaluation.score_player("x", np.array([1, 0, 0, 0]), None, SOLUTIONS, OWN_PLAY)
     assert (result["keeps_win_rate"], result["loses_win_rate"], result["value_error"]) == (0, 0, None)
 
 
 def test_an_illegal_action_is_counted_and_never_right():
-    result = oracle_scores.score_player("x", np.array([0, 0, 2, 0]), None, SOLUTIONS, OWN_PLAY)
+    result = oracle_evaluation.score_player("x", np.array([0, 0, 2, 0]), None, SOLUTIONS, OWN_PLAY)
     assert result["illegal_actions"] == 1
 
 
 def test_a_random_move_keeps_the_value_in_its_share_of_the_moves():
-    result = oracle_scores.score_random(SOLUTIONS, OWN_PLAY)
+    result = oracle_evaluation.score_random(SOLUTIONS, OWN_PLAY)
     assert result["optimal_move_rate"] == pytest.approx((1 / 3 + 2 / 3) / 2)
     assert result["keeps_win_rate"] == pytest.approx(1 / 3)
     assert result["loses_win_rate"] == pytest.approx(1 / 3)

@@ -139,13 +139,6 @@ def test_a_swap_is_legal_as_the_second_move_only(small):
     assert planes == [[False], [True], [False]]
 
 
-def test_without_the_swap_rule_the_swap_keeps_its_number_and_is_never_legal():
-    game = Hex(size=3, swap=False)
-    second = jax.jit(lambda key: game.step(game.init(key), jnp.int32(0)))(jax.random.key(0))
-    assert second.legal_action_mask.tolist() == [False] + [True] * 8 + [False]
-    assert not second.observation[..., 3].any()
-
-
 def test_a_swapped_stone_counts_for_the_new_owners_edges(small):
     """Black (0, 1), swapped to white (1, 0); white then joins left and right along the middle row."""
     step, state = small

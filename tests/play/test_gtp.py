@@ -265,7 +265,7 @@ def test_thousands_of_arbitrary_lines_get_one_answer_each_and_end_nothing():
     lines, out = list(fuzzed_lines(4_000)), io.BytesIO()
     engine = session("hex")
     stream = io.BytesIO(b"\n".join(line for line in lines if b"quit" not in line) + b"\n900 name")
-    gtp.serve(engine, protocol.read_lines(stream), out)
+    engine.serve(protocol.read_lines(stream), out)
     answers = out.getvalue().decode()
     assert answers.endswith("=900 muzero_jax\n\n")
     num_commands = sum(protocol.parse(line.decode("utf-8", errors="replace")) is not None for line in lines)
@@ -277,11 +277,11 @@ def test_thousands_of_arbitrary_lines_get_one_answer_each_and_end_nothing():
 
 def test_quit_and_the_end_of_input_end_it_and_a_closed_pipe_does_too():
     out = io.BytesIO()
-    gtp.serve(session("hex"), protocol.read_lines(io.BytesIO(b"1 quit\n2 name\n")), out)
+    session("hex").serve(protocol.read_lines(io.BytesIO(b"1 quit\n2 name\n")), out)
     assert out.getvalue() == b"=1 \n\n"
-    gtp.serve(session("hex"), protocol.read_lines(io.BytesIO(b"")), out)
+    session("hex").serve(protocol.read_lines(io.BytesIO(b"")), out)
     out.close()
-    gtp.serve(session("hex"), iter(["name", "name"]), out)
+    session("hex").serve(iter(["name", "name"]), out)
 
 
 def test_a_line_longer_than_memory_should_hold_is_one_command():

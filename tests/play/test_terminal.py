@@ -11,6 +11,7 @@ from rich.console import Console
 
 from experiments import play
 from experiments.command_line import EXIT_ERROR, report_errors
+from muzero_jax import building
 from muzero_jax.play import terminal
 from muzero_jax.play.position import BLACK, WHITE
 from tests.reference.play import fake_thinker, notation, opening
@@ -75,9 +76,9 @@ def test_colours_are_drawn_in_a_terminal_only():
 
 
 def test_in_chess_white_moves_first():
-    assert terminal.colour_names("gardner_chess") == ("white", "black")
-    assert (terminal.colour_of("w", "chess"), terminal.colour_of("black", "chess")) == (BLACK, WHITE)
-    assert (terminal.colour_of("w", "hex"), terminal.colour_of("black", "hex")) == (WHITE, BLACK)
+    chess, hex_ = opening("gardner_chess"), opening("hex")
+    assert (terminal.colour_of("w", chess), terminal.colour_of("black", chess)) == (BLACK, WHITE)
+    assert (terminal.colour_of("w", hex_), terminal.colour_of("black", hex_)) == (WHITE, BLACK)
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -142,5 +143,19 @@ def test_a_run_is_asked_without_noise_at_the_budget_of_its_config(untrained_run)
     budget = json.loads((untrained_run / "config.json").read_text())["evaluation"]["num_simulations"]
     assert one.action == other.action and one.num_simulations == budget == 4
     assert one.policy.tolist() == other.policy.tolist() and moves.write(position.state, 4) == "b2"
-    prior, value = thinker.network(position)
-    assert prior.sum() == pytest.approx(1) and value == pytest.approx(one.prior_value)
+    assert one.prior.sum() == pytest.approx(1) and -1 <= one.prior_value <= 1
+
+
+def test_ones_own_game_or_network_can_be_played(untrained_run):
+    def make_parts(config):
+        parts = building.make_parts(config)
+        return parts._replace(environment=parts.environment._replace(name="my game"))
+
+    def refuse(config):
+        raise ValueError(f"my own {config.env}")
+
+    position, thinker, moves = play.load(play.Arguments(run=untrained_run), make_parts)
+    assert position.name == "my game" and moves.write(position.state, 4) == "4"
+    assert thinker.analyse(position).action in position.legal_actions()
+    with pytest.raises(ValueError, match="my own tic_tac_toe"):
+        play.main(["--run", str(untrained_run)], refuse)

@@ -41,10 +41,11 @@ def fake_thinker(*, favourite=0, num_simulations=4, **options):
 
         return search
 
-    def predict(params, observation, mask):
-        return mask / mask.sum(axis=1, keepdims=True), jnp.full(mask.shape[:1], 0.25)
+    def head(params, key, position):
+        mask = position.legal_action_mask
+        return SearchOutput(None, mask / mask.sum(axis=1, keepdims=True), jnp.full(mask.shape[:1], 0.25))
 
-    return Thinker(make_search, predict, None, num_simulations=num_simulations, **options)
+    return Thinker(make_search, head, None, num_simulations=num_simulations, **options)
 
 
 def save_untrained_run(run_dir, env, board_size=None):
