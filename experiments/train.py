@@ -7,6 +7,7 @@ run to go on with; then every flag overrides one field of it, and `--help` shows
 import argparse
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -84,8 +85,11 @@ def share_out(config: Config, session: Session, num_devices: int) -> int:
     return num_devices
 
 
-def main(arguments: list[str]) -> int:
-    """Runs the command; returns its exit status."""
+def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None) -> int:
+    """Runs the command; returns its exit status.
+
+    `make_parts` builds a game, a network or an algorithm of one's own, as `building.make_parts` builds the configured.
+    """
     default, num_devices = choose_default(arguments)
     config, session = tyro.cli(Command, default=default, args=arguments, description=__doc__)
     run_dir = check(config, session, default.config)
@@ -99,7 +103,8 @@ def main(arguments: list[str]) -> int:
     introduce(config, mesh.size)
     run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
     print(f"run directory: {run_dir}")
-    result = runner.train(config, session, run_dir, mesh, print)
+    parts = make_parts(config) if make_parts else None
+    result = runner.train(config, session, run_dir, mesh, print, parts)
     if result.interrupted:
         flags = f"--run-dir {shlex.quote(str(run_dir))} {sessions.flags_to_resume(session)}"
         print(f"stopped and saved; go on with: {command('train')} {flags}")
