@@ -38,7 +38,7 @@ LIBRARIES = {
     "flax.training": {"learning.learner"},
     "mctx": {"search.mctx_reference"},
     "optax": {"learning.learner", "learning.losses", "networks.value_transform"},
-    "scipy": {"evaluation.elo"},
+    "scipy": {"evaluation.elo", "games.go"},
     "orbax": {"storage.checkpoint"},
     "tensorboardX": {"run.metrics"},
     "matplotlib": {"run.metrics", "evaluation.charts"},

@@ -40,7 +40,9 @@ def sample(
     is_own_play = np.arange(num_positions * GAMES_PER_POSITION) % 2 == 1
     random_share = np.where(is_own_play, RANDOM_SHARE, 1.0)
     states = _play(environment, player, params, jax.random.key(seed), random_share)
-    ply, game = _one_ply_a_game(~states.terminated, min_plies, np.random.default_rng(seed))
+    num_choices = np.maximum((~states.terminated).sum(axis=0) - min_plies, 0)  # a game that has ended stays ended
+    (game,) = np.nonzero(num_choices)
+    ply = min_plies + np.random.default_rng(seed).integers(num_choices[game])
     first = first_of_each(states.observation[ply, game])[:num_positions]
     ply, game = ply[first], game[first]
     return Positions(jax.tree.map(lambda leaf: leaf[ply, game], states), is_own_play[game])
@@ -72,15 +74,3 @@ def _play(environment: Environment, player: Player, params: Params, key: Array, 
     # A stone a cell, and Hex's swap.
     num_plies = MOST_PLIES if environment.board is None else math.prod(environment.board.shape) + 1
     return jax.device_get(play(jax.random.split(start_key, num_games), jax.random.split(play_key, num_plies)))
-
-
-def _one_ply_a_game(
-    is_alive: np.ndarray, min_plies: int, generator: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """(ply, game) of one position of each game, uniform over its plies from `min_plies` on, where it has any.
-
-    `is_alive` is [plies, games], and a game that has ended stays ended.
-    """
-    num_choices = np.maximum(is_alive.sum(axis=0) - min_plies, 0)
-    (game,) = np.nonzero(num_choices)
-    return min_plies + generator.integers(num_choices[game]), game

@@ -3,6 +3,9 @@
 import re
 from functools import partial
 
+import numpy as np
+from scipy import ndimage
+
 from muzero_jax.games.game import Game, Points
 from muzero_jax.games.layout import Layout, turns_and_mirrors
 from muzero_jax.games.notation import LETTERS, PASS, Notation, coordinates
@@ -15,22 +18,13 @@ KOMI = 7.5  # pgx's, which every Go agent here was trained under
 
 def area_difference(squares: Squares) -> int:
     """The area score before komi (Tromp-Taylor): stones, and empty regions that touch one colour alone."""
-    height, width = len(squares), len(squares[0])
-    unseen = {(r, c) for r in range(height) for c in range(width) if squares[r][c] == EMPTY}
+    board = np.array(squares)
+    regions, num_regions = ndimage.label(board == EMPTY)  # type: ignore
     difference = stone_difference(squares)
-    while unseen:
-        region, reaches, frontier = 0, set(), [unseen.pop()]
-        while frontier:
-            r, c = frontier.pop()
-            region += 1
-            for cell in ((r - 1, c), (r + 1, c), (r, c - 1), (r, c + 1)):
-                if cell in unseen:
-                    unseen.remove(cell)
-                    frontier.append(cell)
-                elif 0 <= cell[0] < height and 0 <= cell[1] < width:
-                    reaches.add(squares[cell[0]][cell[1]])
-        reaches.discard(EMPTY)
-        difference += {(FIRST,): region, (SECOND,): -region}.get(tuple(reaches), 0)
+    for number in range(1, num_regions + 1):
+        region = regions == number
+        touched = set(board[ndimage.binary_dilation(region) & ~region])
+        difference += int(region.sum()) * ((touched == {FIRST}) - (touched == {SECOND}))
     return difference
 
 

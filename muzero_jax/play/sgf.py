@@ -5,11 +5,12 @@ points as two letters; other games write them in their own notation, as HexGui d
 """
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from muzero_jax.games.notation import Notation
-from muzero_jax.play.position import BLACK, RESIGN, WHITE, Position
+from muzero_jax.play.position import BLACK, WHITE, Position
 
 MOST_BYTES = 1_000_000
 _TOKEN = re.compile(r"\s*(?:([();])|([A-Za-z]+)|\[((?:\\.|[^\]\\])*)\])", re.DOTALL)
@@ -72,13 +73,9 @@ def _played(moves: list[SgfMove], position: Position, notation: Notation, before
         num_moves += not move.is_setup
         if before_move is not None and num_moves >= before_move:
             break
-        action = _action(move.text, position, notation)
-        position = position.resign(move.colour) if action == RESIGN else position.play(action, move.colour)
+        if move.text.lower() == "resign":
+            position = position.resign(move.colour)
+        else:
+            action = (notation.read_sgf or partial(notation.read, position.state))(move.text)
+            position = position.play(action, move.colour)
     return position
-
-
-def _action(text: str, position: Position, notation: Notation) -> int:
-    """An SGF value as an action."""
-    if text.lower() == "resign":
-        return RESIGN
-    return notation.read_sgf(text) if notation.read_sgf else notation.read(position.state, text)

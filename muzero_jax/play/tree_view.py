@@ -81,4 +81,4 @@ def _dreamt(branch: Branch) -> Branch:
 
 def lines(root: Branch) -> list[list[Branch]]:
     """Each of the root's moves with what follows it, always the first child."""
-    return [[branch, *next(iter(lines(branch)), [])] for branch in root.children]
+    return [[branch, *(lines(branch)[0] if branch.children else [])] for branch in root.children]

@@ -5,6 +5,7 @@ unasked) and loads nothing from anywhere. Every mistake is status 4xx with one s
 """
 
 import json
+import os
 import socket
 import threading
 from pathlib import Path
@@ -98,15 +99,11 @@ def listen(port: int) -> socket.socket:
     """
     if not 0 <= port <= 65535:
         raise ValueError(f"--port is {port}, but must be from 0 to 65535")
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((HOST, port))
-        listener.listen()
+        return socket.create_server((HOST, port))
     except OSError as error:
-        listener.close()
-        raise ValueError(f"port {port} cannot be used ({error.strerror}): choose another with --port") from None
-    return listener
+        reason = os.strerror(error.errno or 0)
+        raise ValueError(f"port {port} cannot be used ({reason}): choose another with --port") from None
 
 
 def make_server(game: WebGame) -> uvicorn.Server:
