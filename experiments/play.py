@@ -39,7 +39,7 @@ class Arguments:
     seed: int = 0
     """of the moves drawn at a temperature"""
     colour: Literal["b", "w"] | None = None
-    """yours, in the terminal; a question if left out"""
+    """yours, in the terminal, which asks for it if left out"""
     web: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """serve a board for the browser on this machine, until Ctrl-C"""
     port: int = 8000

@@ -1,7 +1,7 @@
 """Pictures of a tournament and of a model's fidelity, drawn from the same plain results that are printed as JSON.
 
-Each figure is its own, so that nothing global in matplotlib changes; matplotlib is imported where it is used, as that
-takes its time.
+Each figure is its own, so that nothing global in matplotlib changes; matplotlib is imported where it is used, because
+that takes a while.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
 """A game as the page in the browser sees it: one dict per question, nothing of HTTP.
 
-A server has one game, however many pages show it. The page says which ply it talks about, so a click on a board that has
-changed since (a second tab, a slow answer) is refused instead of played. Which side is the agent's is the page's
-business: it asks for the agent's moves, so people, agents or both can play.
+A server has one game, however many pages show it. The page names the ply that it shows, so a click on a board that
+has changed since (a second tab, a slow answer) is refused instead of played. The page decides which side is the
+agent's: it asks for the agent's moves, so people, agents or both can play.
 """
 
 from typing import Any
