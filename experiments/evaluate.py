@@ -145,7 +145,7 @@ def choose_plies(a: flags.Games, agent) -> int:
 
 
 def make_progress_report(what: str, interval: float = 5.0) -> Callable[[int, int], None]:
-    """`report(done, total)` that says so on stderr every `interval` seconds, and nothing about work done sooner."""
+    """`report(done, total)` that prints to stderr every `interval` seconds, and nothing about work done sooner."""
     said_at = time.monotonic()
 
     def report(done: int, total: int) -> None:

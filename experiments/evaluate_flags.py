@@ -1,4 +1,4 @@
-"""What `evaluate.py` can be asked: its commands with their flags, and the flags of before there were commands."""
+"""The commands of `evaluate.py` with their flags, and the flags of the time before there were commands."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -97,7 +97,7 @@ class Exhaustive(OfRun):
 
 @dataclass(frozen=True, kw_only=True)
 class Flags(Match, Oracle, Fidelity):
-    """The flags of before there were commands, which go on working."""
+    """The flags of the time before there were commands, which go on working."""
 
     run: Path | None = None  # type: ignore
     tournament: tuple[str, ...] = ()

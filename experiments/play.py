@@ -39,7 +39,7 @@ class Arguments:
     seed: int = 0
     """of the moves drawn at a temperature"""
     colour: Literal["b", "w"] | None = None
-    """yours, in the terminal; asked for if left out"""
+    """yours, in the terminal, which asks for it if left out"""
     web: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """serve a board for the browser on this machine, until Ctrl-C"""
     port: int = 8000
@@ -123,7 +123,7 @@ def load(a: Arguments, make_parts: Callable | None = None):
 
 
 def seat(a: Arguments, agent, make_parts: Callable):
-    """The game and the agent, on the device that was asked for; on auto, where they are measured to be fastest."""
+    """The game and the agent, on the device that the flags name; on auto, on the one that is measured to be fastest."""
     import jax
 
     from muzero_jax.play import placement, position, thinking

@@ -1,4 +1,4 @@
-"""A compiled function of one batch size over any number of rows: one compilation whatever the number."""
+"""A compiled function of one batch size, applied to any number of rows: it is compiled once."""
 
 import math
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def in_batches(function: Callable, batch_size: int, *inputs: Any) -> Any:
 
 
 def in_keyed_batches(function: Callable, seed: int, *inputs: Any) -> Any:
-    """As `in_batches`, for a `function` of a key and the inputs: every batch draws from a key of its own."""
+    """`in_batches` for a `function` of a key and the inputs: every batch draws from a key of its own."""
     total = jax.tree.leaves(inputs)[0].shape[0]
     batch_size = min(BATCH_SIZE, total)
     key = jax.random.key(seed)

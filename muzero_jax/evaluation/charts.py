@@ -1,7 +1,7 @@
 """Pictures of a tournament and of a model's fidelity, drawn from the same plain results that are printed as JSON.
 
-Each figure is its own, so that nothing global in matplotlib changes; matplotlib is imported where it is used, as that
-takes its time.
+Each figure is its own, so that nothing global in matplotlib changes; matplotlib is imported where it is used, because
+that takes a while.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ PANELS = {
 
 
 def check_path(path: Path) -> None:
-    """Raises ValueError if no picture can be drawn there; asked before anything long is begun."""
+    """Raises ValueError if no picture can be drawn there; call it before anything that takes long."""
     if path.suffix not in KINDS:
         raise ValueError(f"cannot draw --plot {path}: its name must end in {', '.join(KINDS)}")
     if not path.absolute().parent.is_dir():
@@ -28,7 +28,7 @@ def check_path(path: Path) -> None:
 
 
 def plot_tournament(result: dict[str, Any], path: str | Path) -> None:
-    """Draws `tournament.play`'s result: Elo with 95% intervals beside the cross table, strongest first.
+    """Draws `tournament.play`'s result: Elo with 95% intervals, and the cross table, strongest first.
 
     Raises ValueError as `check_path`.
     """

@@ -38,23 +38,24 @@ def rate(wins: ArrayLike, *, anchor: int = 0) -> Ratings:
     where it is not.
 
     Raises:
-        ValueError: not a square matrix of counts, or players that no chain of matches connects.
+        ValueError: players that no chain of matches connects.
     """
-    wins = _checked(wins)
+    wins = np.asarray(wins, float)
     games = wins + wins.T
+    if csgraph.connected_components(games)[0] > 1:
+        raise ValueError("Elo ratings need players whom a chain of matches connects; let each play the anchor.")
     ratings = np.zeros(len(wins))
     for _ in range(MOST_STEPS):  # Newton's
         chance = special.expit(ratings[:, None] - ratings)
         information = games * chance * (1 - chance)
-        draws = information * _variance(_covariance(information))
+        variance = _variance(_covariance(information))
+        draws = information * variance
         slope = (wins + draws / 2 - (games + draws) * chance).sum(axis=1)
         step = _covariance((games + draws) * chance * (1 - chance)) @ slope
         ratings += step
         if np.abs(step).max() * ELO_PER_NAT < 1e-3:
             break
-    chance = special.expit(ratings[:, None] - ratings)
-    variance = _variance(_covariance(games * chance * (1 - chance)))
-    error = np.sqrt(np.maximum(variance[anchor], 0)) * ELO_PER_NAT
+    error = np.sqrt(variance[anchor]) * ELO_PER_NAT
     elo = (ratings - ratings[anchor]) * ELO_PER_NAT
     return Ratings(elo, elo - Z95 * error, elo + Z95 * error)
 
@@ -80,14 +81,3 @@ def _variance(covariance: np.ndarray) -> np.ndarray:
     """The variance [P, P] of the difference between any two ratings."""
     diagonal = np.diag(covariance)
     return diagonal[:, None] + diagonal - 2 * covariance
-
-
-def _checked(wins: ArrayLike) -> Float[np.ndarray, "P P"]:
-    """A copy of the counts, without games against oneself."""
-    wins = np.array(wins, float)
-    if wins.ndim != 2 or wins.shape[0] != wins.shape[1] or not np.isfinite(wins).all() or (wins < 0).any():
-        raise ValueError("Elo ratings need a square matrix of win counts, with wins[i, j] those of player i over j.")
-    if csgraph.connected_components(wins + wins.T)[0] > 1:
-        raise ValueError("Elo ratings need players whom a chain of matches connects; let each play the anchor.")
-    np.fill_diagonal(wins, 0)
-    return wins

@@ -83,18 +83,10 @@ def plies(
 def examine(environment: Environment, player: Player, params: Params) -> dict[str, Any]:
     """Walks as either colour: a match's fields, where `games` are distinct final moves; losses by colour, positions."""
     first, second = (walk(environment, player, params, moves_first=moves_first) for moves_first in (True, False))
-    wins, draws, losses, positions = (sum(counts) for counts in zip(first, second, strict=True))
-    games = wins + draws + losses
-    return {
-        "wins": wins,
-        "draws": draws,
-        "losses": losses,
-        "games": games,
-        "score": (wins + draws / 2) / games,
-        "losses_as_first": first.losses,
-        "losses_as_second": second.losses,
-        "positions": positions,
-    }
+    both = WalkResult(*map(sum, zip(first, second, strict=True)))
+    games = both.wins + both.draws + both.losses
+    score = {"games": games, "score": (both.wins + both.draws / 2) / games}
+    return both._asdict() | score | {"losses_as_first": first.losses, "losses_as_second": second.losses}
 
 
 def _take(states: EnvState, rows: np.ndarray) -> EnvState:

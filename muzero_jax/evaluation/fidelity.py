@@ -217,7 +217,7 @@ def look_at_tree(environment: Environment, states: EnvState, tree: Any) -> Means
 
 
 def _mean(values: Array, where: Array) -> Mean:
-    """Of values [N] or [N, M] in each position."""
+    """The mean of the values [N] or [N, M] of each position, where they count."""
     values, where = (x.reshape(len(x), -1) for x in (values, where))
     return Mean(jnp.where(where, values, 0).sum(-1), where.sum(-1))
 

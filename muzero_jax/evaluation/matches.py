@@ -2,7 +2,7 @@
 
 A match is a pure function of params and a key. Openings are random, and each is played twice with the seats exchanged,
 so an opening that favours one side favours both players once. The two seatings are one `scan` over "does A start", so
-they compile once; a player is asked for moves only where it is its turn in some game, which `current_player` decides.
+they compile once; a player moves only where it is its turn in some game, which `current_player` decides.
 An illegal action must never decide a game (pgx lets the other side win): it is counted, and a legal one played instead.
 """
 
@@ -23,8 +23,7 @@ class MatchResult(NamedTuple):
 
     outcome: Array  # [2, P] int32, for A: +1 won, 0 drawn, -1 lost (games that reward the last move only)
     length: Array  # [2, P] int32, moves after the opening
-    illegal_actions_a: Array  # [2, P] int32, how often A chose an illegal action: must be 0
-    illegal_actions_b: Array  # [2, P] int32
+    illegal_actions: Array  # [2, P] int32, how often a player chose an illegal action: must be 0
 
 
 class Games(NamedTuple):
@@ -65,7 +64,7 @@ def match_in_pieces(
         return Games(
             states=jax.tree.map(lambda x: jnp.stack([x, x]), openings),
             a_id=jnp.stack([starts.current_player, 1 - starts.current_player]),
-            result=MatchResult(zeros, zeros, zeros, zeros),
+            result=MatchResult(zeros, zeros, zeros),
             num_moves=jnp.zeros((2, 1), jnp.int32),
         )
 
@@ -97,7 +96,7 @@ def summarise(result: MatchResult) -> dict[str, float | int | list[float]]:
         "score_as_first": float(scores[0].mean()),
         "score_as_second": float(scores[1].mean()),
         "mean_length": float(np.mean(result.length)),
-        "illegal_actions": int(np.sum(result.illegal_actions_a) + np.sum(result.illegal_actions_b)),
+        "illegal_actions": int(np.sum(result.illegal_actions)),
     }
 
 
@@ -140,8 +139,7 @@ def _make_turn(
         result = MatchResult(
             outcome=result.outcome + jnp.sign(jnp.where(mover_is_a, reward, -reward)).astype(jnp.int32),
             length=result.length + active,
-            illegal_actions_a=result.illegal_actions_a + (active & mover_is_a & ~is_legal),
-            illegal_actions_b=result.illegal_actions_b + (active & ~mover_is_a & ~is_legal),
+            illegal_actions=result.illegal_actions + (active & ~is_legal),
         )
         return games._replace(states=states, result=result, num_moves=games.num_moves + 1)
 

@@ -26,7 +26,7 @@ from muzero_jax.games.oracle import ILLEGAL, Oracle, Solutions, solve
 from muzero_jax.types import Environment, EnvState, Params, SearchFn, SearchOutput
 
 BUDGETS = (16, 64, 256)
-"""Simulations a move, unless others are asked for."""
+"""Simulations a move by default."""
 
 Score = dict[str, Any]
 
@@ -50,7 +50,7 @@ def examine(
     """Judges the candidates on positions of the agent's game; returns the positions' kinds and `scores`, one a player.
 
     Args:
-      num_positions: at most; a game with few positions is examined on all of them, whatever this says.
+      num_positions: at most; a game with few positions is examined on all of them all the same.
       report: called with (solved, total) while positions are solved, which can take a minute.
 
     Raises:
@@ -95,7 +95,7 @@ def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
 def named_candidate(
     spec: PlayerSpec, agent: Agent, num_simulations: int | None, make_parts: MakeParts = building.make_parts
 ) -> Candidate:
-    """A player by name, as in `players.load`; its opinion of a position's value is not asked for."""
+    """A player by name, as in `players.load`, without an opinion of a position's value."""
     name, player, params, _ = players.load(spec, agent, num_simulations, make_parts)
 
     def search(params, key, position):
@@ -130,7 +130,7 @@ def score_random(solutions: Solutions, is_own_play: np.ndarray) -> Score:
 def score_player(
     name: str, action: np.ndarray, value: np.ndarray | None, solutions: Solutions, is_own_play: np.ndarray
 ) -> Score:
-    """A player's actions [N], and what it said its positions are worth [N] if it says so.
+    """Judges a player's actions [N], and its opinion of its positions' values [N] if it has one.
 
     `optimal_move_rate`: keeps the position's value, where some legal move would not. `keeps_win_rate`: the same where
     the value is a win, also by the positions' origin. `loses_win_rate`: moves from such a win to a loss.

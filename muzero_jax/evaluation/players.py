@@ -57,7 +57,7 @@ class Agent(NamedTuple):
 
     config: Config
     parts: Parts
-    num_simulations: int  # of a search, unless another number is asked for
+    num_simulations: int  # of a search, by default
     params: Params = None
     iteration: int = 0
     name: str = "agent"  # the path that it was loaded from
@@ -106,7 +106,7 @@ def load_agent(path: Path, num_simulations: int | None = None, make_parts: MakeP
 def parse(text: str, *, others: str = "") -> PlayerSpec:
     """The player that `text` names; a run's name goes before any other meaning.
 
-    Raises ValueError with the names that there are, `others` among them: those that the caller knows besides.
+    Raises ValueError with the names that there are, and with `others`, which the caller knows as well.
     """
     if is_run(text):
         return PlayerSpec("agent", str(Path(text)))
@@ -123,7 +123,7 @@ def parse(text: str, *, others: str = "") -> PlayerSpec:
 
 
 def parse_all(text: str, *, others: str = "") -> list[PlayerSpec]:
-    """As `parse`; where it names the folder of a run's versions, each of them is a player."""
+    """The players that `text` names: one, as `parse` reads it, or all versions of a run if it names their folder."""
     spec = parse(text, others=others)
     versions = None if spec.run is None else run_directory.versions_in(Path(spec.run))
     if versions is None:

@@ -21,7 +21,7 @@ from muzero_jax.types import Environment, EnvState, Params, Player
 RANDOM_SHARE = 0.25
 """The share of random moves in a player's own games: without them all games of a deterministic player are the same."""
 GAMES_PER_POSITION = 2
-"""Some games end before they may be asked about, and some positions come up twice."""
+"""Some games end too early to give a position, and some positions come up twice."""
 MOST_PLIES = 64
 """The longest game that is drawn from where there is no board; on one, a stone a cell."""
 

@@ -1,4 +1,4 @@
-"""All games by name. A game's own file says everything of it; here it gets its line in the list."""
+"""All games by name. A game's own file holds everything about it; this list holds its name."""
 
 import difflib
 

@@ -29,7 +29,7 @@ def make_environment(name: str, *, board_size: int | None = None, gamma: float =
 
 
 def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
-    """As `make_environment`, for any game, in the catalogue or not."""
+    """`make_environment` for any game, in the catalogue or not."""
     _check_arguments(game, board_size, gamma)
     rules = make_rules(game, board_size)
     state = jax.eval_shape(rules.init, jax.random.key(0))

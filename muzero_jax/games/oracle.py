@@ -1,7 +1,7 @@
 """What an oracle is: the exact value of a position after each of its moves.
 
 A position is its mover's observation, which in these games shows everything that matters: stones, whose edges are
-whose, whether a swap is legal. So an oracle knows neither pgx nor a run, and whatever an agent was shown can be judged.
+whose, whether a swap is legal. So an oracle knows neither pgx nor a run, and can judge every position that an agent saw.
 Values are results under perfect play, undiscounted, for the mover: +1 won, 0 drawn, -1 lost.
 """
 
@@ -22,7 +22,7 @@ class Oracle(NamedTuple):
     min_plies: int
     """how many moves must have been made: earlier positions would take too long to solve"""
     is_small: bool
-    """whether all reachable positions can be asked for, so that none need be sampled"""
+    """whether there are so few positions that all of them can be judged, and none need be sampled"""
 
 
 class Solutions(NamedTuple):

@@ -44,7 +44,7 @@ class Clock:
         return max(share(seconds, MOVES_TO_GO), min(share(seconds + reserve, 1), share(reserve, 1)))
 
     def spend(self, colour: int, seconds: float) -> None:
-        """Counts a move of ours, until `time_left` says better."""
+        """Takes the time of a move of ours off the clock, until `time_left` corrects it."""
         left = self._left[colour]
         if left is None:
             return

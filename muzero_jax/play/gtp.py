@@ -158,13 +158,11 @@ class GtpSession(Session):
             self.thinker.prepare(self.position, seconds)
 
     def _time_left(self, arguments: list[str]) -> None:
-        if len(arguments) != 3:
-            raise ValueError("syntax error: time_left needs a colour, a time and a number of stones")
-        colour = self._colour(arguments[:1])
         try:
-            self.clock.left(colour, seconds_of(arguments[1]), int(seconds_of(arguments[2])))
-        except ValueError:
-            raise ValueError("syntax error: not a time") from None
+            colour, seconds, stones = arguments
+            self.clock.left(COLOURS[colour.lower()], seconds_of(seconds), int(seconds_of(stones)))
+        except (KeyError, ValueError):
+            raise ValueError("syntax error: time_left needs a colour, a time and a number of stones") from None
 
     def _loadsgf(self, arguments: list[str]) -> None:
         """`loadsgf file [move]`: the position before that move, by default the last. Moves are in standard notation."""
@@ -205,8 +203,7 @@ class GtpSession(Session):
         return " ".join(f"{word} {share:.2f}" for word, share in words if word != SWAP)
 
     def _analysis(self, colour: int | None = None) -> Analysis:
-        colour = self.position.colour_to_move if colour is None else colour
-        allotted = self.clock.allot(colour)
+        allotted = self.clock.allot(self.position.colour_to_move if colour is None else colour)
         return self.thinker.analyse(self.position, colour, seconds=self.seconds if allotted is None else allotted)
 
     def _view(self, colour: int):

@@ -91,24 +91,24 @@ class Position(NamedTuple):
         """The board as the game's `View` shows it."""
         return self.game.view.squares(self.state)
 
-    def seen_by(self, colour: int) -> EnvState:
-        """The position with `colour` to move, as its search wants it; raises IllegalMove if there is none."""
+    def seen_by(self, colour: int | None = None) -> EnvState:
+        """The position with `colour` to move, by default as it is; raises IllegalMove if there is none."""
         if self.is_over:
             raise IllegalMove("the game is over")
-        return self._ready(colour)
+        return self._ready(self.colour_to_move if colour is None else colour)
 
     def legal_action_mask(self, colour: int | None = None) -> Bool[np.ndarray, " A"]:
         """What `colour` (by default the side to move) may play; nothing once the game is over."""
         if self.is_over:
             return np.zeros(self.environment.num_actions, bool)
-        return np.asarray(self.seen_by(self.colour_to_move if colour is None else colour).legal_action_mask)
+        return np.asarray(self.seen_by(colour).legal_action_mask)
 
     def legal_actions(self, colour: int | None = None) -> list[int]:
         """The actions of `legal_action_mask`."""
         return [int(action) for action in self.legal_action_mask(colour).nonzero()[0]]
 
     def play(self, action: int, colour: int | None = None) -> "Position":
-        """The position after a move of `colour`, by default the side to move; IllegalMove says why there is none."""
+        """The position after a move of `colour` (by default the side to move); IllegalMove says why there is none."""
         colour = self.colour_to_move if colour is None else colour
         before = self._ready(colour)
         if not 0 <= action < self.environment.num_actions or not before.legal_action_mask[action]:
@@ -136,7 +136,7 @@ class Position(NamedTuple):
                 return self._replace(plies=self.plies[:index])
         raise ValueError("there is nothing to take back")
 
-    def repeats(self, colour: int, action: int) -> bool:
+    def repeats(self, action: int, colour: int | None = None) -> bool:
         """Whether a legal move loses the game by repeating an earlier position, as in Go."""
         if self.game.repeats is None:
             return False
@@ -172,7 +172,7 @@ class Position(NamedTuple):
 def new_game(environment: Environment, game: Game | None = None) -> Position:
     """The opening of a game; raises ValueError for a game that is not for two players.
 
-    `game` says how it is drawn, written and scored; by default what the catalogue says of the environment's name.
+    `game` says how it is drawn, written and scored; by default the catalogue's game of the environment's name.
     """
     if environment.num_players != 2:
         raise ValueError(f"{environment.name} has {environment.num_players} player(s); only two can play here")

@@ -38,7 +38,7 @@ class Session:
     """
 
     is_done = False  # whether the program has quit
-    is_holding = False  # whether an answer is held back until the program asks for it
+    held: str | None = None  # an answer that is held back until the program asks for it
 
     def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
         self.position, self.thinker, self.moves, self.seconds = position, thinker, moves, seconds
@@ -53,12 +53,12 @@ class Session:
             text = self.answer(line)
             if text and not send(out, text) or self.is_done:
                 return
-            if not self.is_holding:
+            if self.held is None:
                 self.thinker.catch_up(self.position)
 
 
 def attempt(run: Callable[[], str]) -> tuple[str, bool]:
-    """What `run` says, and True; if anything goes wrong, the reason in one line, and False."""
+    """What `run` returns, and True; if anything goes wrong, the reason in one line, and False."""
     try:
         return run(), True
     except ValueError as failure:

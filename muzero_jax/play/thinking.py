@@ -45,12 +45,12 @@ class Analysis(NamedTuple):
 
 
 class Thinker:
-    """An agent that can be asked about positions of its game.
+    """An agent that analyses positions of its game.
 
     Args:
       make_search: budget -> search; called once for every budget that is used.
       head: the network without search, in a search's place.
-      num_simulations: the budget where neither a budget nor a time is asked for.
+      num_simulations: the budget where a call gives neither a budget nor a time.
       most_simulations: the most that a time may choose; it chooses powers of two.
       temperature: 0 plays the search's choice; T draws from policy^(1/T), from `seed` on.
     """
@@ -86,7 +86,6 @@ class Thinker:
 
         Raises IllegalMove if the game is over or `colour` cannot be to move.
         """
-        colour = position.colour_to_move if colour is None else colour
         state = position.seen_by(colour)
         mask = np.array(state.legal_action_mask) & (True if among is None else among)
         start = time.perf_counter()
@@ -95,13 +94,13 @@ class Thinker:
             budget = num_simulations or self._choose_budget(state, left)
             analysis = self._search(state, mask, budget)
             action = self._draw(analysis.policy * mask, analysis.action)
-            if mask.sum() == 1 or not position.repeats(colour, action):
+            if mask.sum() == 1 or not position.repeats(action, colour):
                 return analysis._replace(action=action, seconds=time.perf_counter() - start)
             mask[action] = False
 
     def search(self, position: Position, num_simulations: int) -> Analysis:
         """One search for the side to move; its action is the search's own, and nothing is drawn at any temperature."""
-        state = position.seen_by(position.colour_to_move)
+        state = position.seen_by()
         return self._search(state, np.asarray(state.legal_action_mask), num_simulations)
 
     def line(self, position: Position, length: int) -> list[int]:
@@ -115,7 +114,7 @@ class Thinker:
 
     def prepare(self, position: Position, seconds: float | None = None) -> None:
         """Compiles what a move of `seconds` (by default the usual budget) will need, and finds out which that is."""
-        state = position.seen_by(position.colour_to_move)
+        state = position.seen_by()
         position.play(int(np.argmax(state.legal_action_mask)))  # compiles the rules
         if seconds is None:
             self._measure(state, self.num_simulations)
@@ -128,7 +127,7 @@ class Thinker:
     def catch_up(self, position: Position) -> None:
         """Compiles what the last move would have needed; call it when an answer is out. Nothing to do, mostly."""
         if self._behind is not None and not position.is_over:
-            self._measure(position.seen_by(position.colour_to_move), self._behind)
+            self._measure(position.seen_by(), self._behind)
             self._behind = None
 
     def _choose_budget(self, state: EnvState, seconds: float | None) -> int:

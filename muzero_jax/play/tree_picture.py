@@ -18,7 +18,7 @@ from muzero_jax.play.tree_view import Branch
 BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, ROW_GAP = 160, 40, 54, 10
 MARGIN, HEADER = 16, 72
 DEPTH, WIDTH = 4, 4
-"""How much of a tree is drawn unless somebody says otherwise."""
+"""How much of a tree is drawn by default."""
 
 STYLE = """
 svg.search-tree { --ground: #ffffff; --box: #f3f4f6; --ink: #1f2933; --faint: #616e7c; --edge: #9aa5b1;

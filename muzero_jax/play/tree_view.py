@@ -41,7 +41,7 @@ def branches(tree: Tree, best: int, *, depth: int, width: int, width_below: int 
 
     Raises ValueError if a limit is not positive.
     """
-    for limit, value in (("depth", depth), ("width", width), ("width below the root", width_below or 1)):
+    for limit, value in (("depth", depth), ("width", width)):
         if value < 1:
             raise ValueError(f"the tree's {limit} is {value}, but must be positive")
     fields = jax.device_get((tree.visits, tree.q, tree.prior, tree.children, tree.value))

@@ -6,6 +6,7 @@ carried out is said in an `info string`, and leaves the position as it was. Dept
 """
 
 import math
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -18,6 +19,7 @@ from muzero_jax.play.protocol import Session, attempt
 from muzero_jax.play.thinking import MOST_SIMULATIONS, Analysis, Thinker
 
 NO_MOVE = "0000"
+LIMITS = ("wtime", "btime", "winc", "binc", "movestogo", "nodes", "movetime")
 
 
 class UciSession(Session):
@@ -25,7 +27,6 @@ class UciSession(Session):
 
     def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
         super().__init__(position, thinker, moves, seconds=seconds)
-        self._held: str | None = None  # the answer to `go infinite`, until `stop`
         self._commands: dict[str, Callable[[list[str]], list[str] | None]] = {
             "uci": self._uci,
             "isready": self._isready,
@@ -37,11 +38,6 @@ class UciSession(Session):
             "ponderhit": self._stop,
             "quit": self._quit,
         }
-
-    @property
-    def is_holding(self) -> bool:
-        """Whether the answer to `go infinite` waits for `stop`."""
-        return self._held is not None
 
     def answer(self, line: str) -> str:
         """All lines that answer one line, mostly none; unknown words are skipped, as UCI asks."""
@@ -96,7 +92,7 @@ class UciSession(Session):
         self.position = position
 
     def _go(self, words: list[str]) -> list[str]:
-        self._held = None
+        self.held = None
         if self.position.is_over:
             return [f"bestmove {NO_MOVE}"]
         limits = _limits(words)
@@ -109,7 +105,7 @@ class UciSession(Session):
         )
         best = f"bestmove {self.moves.write(self.position.state, analysis.action)}"
         if "infinite" in words or "ponder" in words:
-            self._held = best
+            self.held = best
             return [self._info(analysis)]
         return [self._info(analysis), best]
 
@@ -143,7 +139,7 @@ class UciSession(Session):
         return f"info depth 1 score cp {centipawns} {counts} pv {move}"
 
     def _stop(self, _: list[str]) -> list[str]:
-        held, self._held = self._held, None
+        held, self.held = self.held, None
         return [held] if held else []
 
     def _quit(self, _: list[str]) -> None:
@@ -154,9 +150,6 @@ def _limits(words: list[str]) -> dict[str, int]:
     """The numbers after `go`'s words; at least 0, nodes at least 1, words without a number left out."""
     limits = {}
     for name, value in zip(words, words[1:], strict=False):
-        if name in ("wtime", "btime", "winc", "binc", "movestogo", "nodes", "movetime"):
-            try:
-                limits[name] = max(int(name == "nodes"), int(value[:12]))
-            except ValueError:
-                continue
+        if name in LIMITS and re.fullmatch("-?[0-9]{1,12}", value):
+            limits[name] = max(int(name == "nodes"), int(value))
     return limits

@@ -28,7 +28,7 @@ from muzero_jax.play.web_session import WebGame
 HOST = "127.0.0.1"
 PAGE = Path(__file__).parent / "web"
 MOST_BYTES = 10_000
-"""The longest order that is read; the page sends none so long."""
+"""The longest order that is read, and its length must be announced; the page sends none so long."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -60,14 +60,13 @@ def make_app(game: WebGame) -> Starlette:
             raise HTTPException(404, f"there is no order {name[:32]}")
         if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
             raise HTTPException(415, "orders are taken as application/json only")
-        fields = _fields(await _body(request), ORDERS[name])
+        if int(request.headers.get("content-length", MOST_BYTES + 1)) > MOST_BYTES:
+            raise ValueError(f"an order has at most {MOST_BYTES} bytes")
+        fields = _fields(await request.body(), ORDERS[name])
         return JSONResponse(await ask(name.replace("-", "_"), **fields))
 
     async def tree(request: Request) -> Response:
-        try:
-            return Response(await ask("tree"), headers=PICTURE_HEADERS, media_type="image/svg+xml")
-        except ValueError as mistake:
-            raise HTTPException(404, str(mistake)) from None
+        return Response(await ask("tree"), headers=PICTURE_HEADERS, media_type="image/svg+xml")
 
     routes = [
         Route("/api/state", state),
@@ -121,22 +120,11 @@ async def _keep_to_itself(request: Request, answer: RequestResponseEndpoint) -> 
 
 async def _refuse(request: Request, mistake: Exception) -> Response:
     """One sentence in `error`; the status is 400 unless the mistake has its own."""
-    if isinstance(mistake, HTTPException):
-        return JSONResponse({"error": mistake.detail}, mistake.status_code)
-    return JSONResponse({"error": str(mistake)}, 400)
-
-
-async def _body(request: Request) -> bytes:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            raise ValueError(f"an order has at most {MOST_BYTES} bytes")
-    return body
+    return JSONResponse({"error": getattr(mistake, "detail", str(mistake))}, getattr(mistake, "status_code", 400))
 
 
 def _fields(body: bytes, allowed: dict[str, type]) -> dict[str, Any]:
-    """The order's fields, of their types; null counts as left out. Raises ValueError for anything else."""
+    """An order's fields, checked for their types; null counts as left out. Raises ValueError for anything else."""
     try:
         fields = json.loads(body or b"{}")
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """A game as the page in the browser sees it: one dict per question, nothing of HTTP.
 
-There is one game a server, whoever looks at it. The page says which ply it talks about, so a click on a board that has
-changed since (a second tab, a slow answer) is refused instead of played. Which side is the agent's is the page's
-business: it asks for the agent's moves, so people, agents or both can play.
+A server has one game, however many pages show it. The page names the ply that it shows, so a click on a board that
+has changed since (a second tab, a slow answer) is refused instead of played. The page decides which side is the
+agent's: it asks for the agent's moves, so people, agents or both can play.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ NUM_LINES, LINE_LENGTH = 4, 6
 
 
 class WebGame:
-    """One game against one agent; it may be asked one question at a time.
+    """One game against one agent; only one call at a time.
 
     Raises ValueError for a game whose board the page cannot draw.
     """
@@ -58,7 +58,7 @@ class WebGame:
         """A person's move, in the game's notation; ValueError says in one sentence why not."""
         self._expect(ply)
         action = self._read(move)
-        if self.position.repeats(self.position.colour_to_move, action):
+        if self.position.repeats(action):
             raise ValueError(f"{move} would repeat an earlier position, which loses the game: play elsewhere")
         return self._go_to(self.position.play(action))
 

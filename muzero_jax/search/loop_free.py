@@ -7,8 +7,8 @@ more than it saves (docs/performance.md). Nothing is walked:
   root's rule and two look-ups.
 - Each node remembers its path from the root. A backup looks the path up, works on all levels of it side by side, and
   writes all levels at once.
-- Statistics change on that path only. So only its nodes are asked again for their actions, all in one batch, and
-  where these end is found from the new leaf upwards. Off the path, what a child remembers still holds.
+- Statistics change on that path only. So only its nodes' actions are computed again, all in one batch, and where
+  these end is found from the new leaf upwards. Off the path, what a child remembers still holds.
 
 Every path has room for `MAX_DEPTH` moves, used or not, and a simulation works on all of it. A simulation that would go
 deeper looks at the last node again, as with mctx's `max_depth`, and puts a new node in its place. Where none would, the
@@ -33,14 +33,14 @@ MAX_DEPTH = 16
 class _Memory(NamedTuple):
     """What each of M nodes remembers, of B games; a path of up to D moves has D + 1 nodes."""
 
-    action: Array  # [M, B] int32, that its rule takes; the root's is asked anew in each simulation
+    action: Array  # [M, B] int32, that its rule takes; the root's is computed in each simulation
     end: Array  # [M, B] int32, the node where a descent stops: its action was never taken, or leads to depth D
     depth: Array  # [M, B] int32, 0 at the root
     path: Array  # [M, B, D + 1] int32, the nodes from the root to this one; past the last, beyond all nodes
 
 
 def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Array) -> Tree:
-    """As `tree.grow`. `rules.below` must take any number of rows at once."""
+    """Grows trees like `tree.grow`. `rules.below` must take any number of rows at once."""
     num_nodes, num_games = num_simulations + 1, root.value.shape[0]
     games = jnp.arange(num_games)
 

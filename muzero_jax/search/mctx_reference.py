@@ -1,7 +1,7 @@
-"""The reference engine: the searches of `search`, through mctx (`--search.engine mctx`).
+"""The reference engine: the searches of `policies`, through mctx (`--search.engine mctx`).
 
 `legal_action_mask` is True where legal everywhere in this project; it is inverted once, here, where mctx wants
-`invalid_actions`. The functions' arguments are explained in `search`.
+`invalid_actions`. The functions' arguments are explained in `policies`.
 """
 
 from functools import partial
@@ -46,7 +46,7 @@ def gumbel_search(
     qtransform: QTransform,
     improved_value: bool,
 ) -> SearchFn:
-    """`search.gumbel_search`, through mctx."""
+    """`policies.gumbel_search`, through mctx."""
     recurrent_fn = make_recurrent_fn(simulator)
     sigma = partial(mctx.qtransform_completed_by_mix_value, **qtransform._asdict())
 
@@ -88,7 +88,7 @@ def puct_search(
     pb_c_base: float,
     temperature: float,
 ) -> SearchFn:
-    """`search.puct_search`, through mctx, which breaks ties by chance: without noise by one fixed key."""
+    """`policies.puct_search`, through mctx, which breaks ties by chance: without noise by one fixed key."""
     is_noisy = dirichlet_fraction > 0 or temperature > 0
     recurrent_fn = make_recurrent_fn(simulator)
 

@@ -23,7 +23,7 @@ from muzero_jax.types import Params, Position, SearchFn, SearchOutput
 
 
 def num_slots(max_children: int | None, num_actions: int) -> int:
-    """How many actions a node has room for: all of them, unless fewer are asked for."""
+    """How many actions a node has room for: `max_children`, or all of them."""
     return min(max_children or num_actions, num_actions)
 
 

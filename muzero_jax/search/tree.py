@@ -100,17 +100,17 @@ def rows_at(tree: Tree, index: Any) -> Row:
     return Row(*(getattr(tree, field)[index] for field in Row._fields))
 
 
-def over_actions(*asked: tuple[Callable, Float[Array, "B A"]]) -> tuple[Float[Array, "B 1"], ...]:
+def over_actions(*reductions: tuple[Callable, Float[Array, "B A"]]) -> tuple[Float[Array, "B 1"], ...]:
     """Some of `jnp.sum`, `jnp.min` and `jnp.max`, each of its own array, over the actions.
 
     XLA's CPU backend reduces short rows element by element, and in one pass over the rows all of it together, up to
     three times as fast as in turn. For long rows it has vector instructions, but only in turn.
     """
-    if asked[0][1].shape[-1] > _SHORT_ROW:
-        return tuple(reduction(array, axis=-1, keepdims=True) for reduction, array in asked)
-    arrays = tuple(array for _, array in asked)
-    steps = [_REDUCTIONS[reduction][1] for reduction, _ in asked]
-    starts = tuple(jnp.asarray(_REDUCTIONS[reduction][0], array.dtype) for reduction, array in asked)
+    if reductions[0][1].shape[-1] > _SHORT_ROW:
+        return tuple(reduction(array, axis=-1, keepdims=True) for reduction, array in reductions)
+    arrays = tuple(array for _, array in reductions)
+    steps = [_REDUCTIONS[reduction][1] for reduction, _ in reductions]
+    starts = tuple(jnp.asarray(_REDUCTIONS[reduction][0], array.dtype) for reduction, array in reductions)
 
     def join(some, more):
         return tuple(step(a, b) for step, a, b in zip(steps, some, more, strict=True))

@@ -72,7 +72,7 @@ def made(monkeypatch):
         made.append((player_a.name, player_b.name, num_games, opening_plies))
         outcome = np.array([[1, 1], [1, -1]]) if player_b.name == "random" else np.zeros((2, 2), int)
         zeros = np.zeros((2, 2), int)
-        return lambda params_a, params_b, key: matches.summarise(MatchResult(outcome, zeros + 5, zeros, zeros))
+        return lambda params_a, params_b, key: matches.summarise(MatchResult(outcome, zeros + 5, zeros))
 
     monkeypatch.setattr(arena, "sharded_match", fake_match)
     return made

@@ -250,7 +250,7 @@ def test_a_position_in_go_is_not_repeated():
     position = played("go_9x9", "b:B2 w:C2 b:A1 w:D1 b:C1 w:B1 b:pass")
     assert drawn(position).endswith("/.XO....../XO.O.....")
     retake = notation("go_9x9").read(position.state, "C1")
-    assert position.legal_action_mask(BLACK)[retake] and position.repeats(BLACK, retake)
+    assert position.legal_action_mask(BLACK)[retake] and position.repeats(retake, BLACK)
     assert fake_thinker(favourite=retake).analyse(position, BLACK).action != retake
     assert fake_thinker(favourite=retake - 1).analyse(position, BLACK).action == 81  # B1 is taken: the last, a pass
 

@@ -141,7 +141,7 @@ def test_an_analysis_gives_shares_values_and_lines_for_legal_moves():
     assert thoughts["policy"]["b2"] == max(thoughts["policy"].values())
     assert thoughts["value"] == pytest.approx(0.02) and thoughts["prior_value"] == pytest.approx(0.25)
     assert thoughts["lines"] == [{"moves": ["b2"], "visits": None, "value": None}] and thoughts["num_simulations"] == 2
-    assert client.get("/tree.svg").status_code == 404
+    assert "there is no tree to draw" in error(client.get("/tree.svg"))
 
 
 def test_lines_values_and_picture_come_from_the_searchs_tree(monkeypatch):
@@ -151,7 +151,7 @@ def test_lines_values_and_picture_come_from_the_searchs_tree(monkeypatch):
         game.thinker, "analyse", lambda *args, **options: analyse(*args, **options)._replace(tree=hand_made_tree())
     )
     played(client, "c1")
-    assert client.get("/tree.svg").status_code == 404
+    assert "no search to draw yet" in error(client.get("/tree.svg"))
     thoughts = post(client, "analysis", num_simulations=10).json()
     assert thoughts["values"] == {"b2": 0.5, "a1": -0.25, "c3": 0.0}
     assert [line["moves"] for line in thoughts["lines"]] == [["b2", "a1"], ["a1", "b1"], ["c3"]]
@@ -159,7 +159,7 @@ def test_lines_values_and_picture_come_from_the_searchs_tree(monkeypatch):
     picture = client.get("/tree.svg")
     assert picture.headers["content-type"].startswith("image/svg+xml") and "<svg" in picture.text
     played(client, "a3")
-    assert client.get("/tree.svg").status_code == 404, "that tree was of another position"
+    assert client.get("/tree.svg").status_code == 400, "that tree was of another position"
 
 
 def test_the_same_question_is_searched_once(monkeypatch):
