@@ -93,6 +93,8 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
     default, num_devices = choose_default(arguments)
     config, session = tyro.cli(Command, default=default, args=arguments, description=__doc__)
     run_dir = check(config, session, default.config)
+    if make_parts and session.autotune:
+        raise ValueError("--autotune measures the configured game and network; leave it out with parts of your own")
     from muzero_jax.run import autotune, runner
 
     mesh = devices.make_mesh(share_out(config, session, num_devices))

@@ -37,7 +37,8 @@ def make_parts(config: Config, *, environment: Environment | None = None, model:
     """Builds the functions of a run; allocates nothing.
 
     Args:
-      environment: a game of one's own, in place of the one that the config names.
+      environment: a game of one's own, in place of the one that the config names. The configured networks foretell
+        rewards and values in [-1, 1] and clip others, so scale its rewards, or bring a model with another support.
       model: a network of one's own, likewise.
     """
     environment = environment or build_environment(config)
@@ -253,7 +254,7 @@ def build_loss(config: Config, model: Model) -> learner.LossOf:
 
 def micro_batch(config: Config, model: Model, batch_size: int) -> int:
     """How many of a device's `batch_size` windows the gradient is computed of at once."""
-    asked, scales_loss = config.optimiser.micro_batch_size, precision.resolve(config.network.compute_dtype).scales_loss
-    if asked or scales_loss:
+    asked = config.optimiser.micro_batch_size
+    if asked:
         return micro_batches.size(batch_size, largest=asked)
     return micro_batches.size_for_cache(batch_size, model.layer_bytes, micro_batches.GRADIENT_BYTES)

@@ -31,7 +31,10 @@ from muzero_jax.types import (
 
 
 class Parts(NamedTuple):
-    """What a run is made of, as functions with their hyperparameters bound; leaves are one device's share."""
+    """What a run is made of, as functions with their hyperparameters bound.
+
+    The `init` functions make the whole of what devices share; the others see one device's share.
+    """
 
     environment: Environment
     model: Model

@@ -18,7 +18,8 @@ Params = Any
 """A pytree of network weights, float32."""
 
 EnvState = Any
-"""A pgx `State`: current_player, legal_action_mask, terminated, rewards [2], observation, and the game's own fields."""
+"""A game's own state. Matches, rollout MCTS and play want pgx's: current_player, legal_action_mask, terminated,
+truncated, rewards [2], observation, and the game's own fields."""
 
 
 class Transition(NamedTuple):
@@ -96,7 +97,10 @@ class Position(NamedTuple):
 
 
 class Environment(NamedTuple):
-    """A game as pure functions of one state; callers `vmap` them. An episode that is over is never moved on."""
+    """A game as pure functions of one state; callers `vmap` them.
+
+    Moving an episode on that is over must not fail (searches do so, and throw the result away).
+    """
 
     name: str
     init: Callable[[Array], EnvState]  # key -> a fresh game

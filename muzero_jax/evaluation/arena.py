@@ -76,6 +76,11 @@ class Arena:
         self._agent, self._mesh = Agent(config, parts, config.evaluation.num_simulations), mesh
         self._match = functools.cache(self._make_match)
 
+    @property
+    def has_matches(self) -> bool:
+        """Whether this is a game for two."""
+        return self._parts.environment.num_players == 2
+
     def _make_match(self, opponent: str, num_games: int) -> ShardedMatch:
         agent = self._agent
         player = agent.player()

@@ -75,13 +75,20 @@ class Versions:
 
     def compile(self) -> None:
         """Compiles every match that `measure` plays."""
+        if not self._arena.has_matches:
+            return
         e = self._config.evaluation
         games = {spec: e.games for spec in _specs(self._quick)} | {"self": e.games // 2}
         for spec, num_games in games.items():
             self._arena.compile(spec, self._abstract_params, num_games=num_games)
 
     def measure(self, params: Params, iteration: int) -> dict[str, float]:
-        """Scores against the quick opponents, and the Elo among the run's own versions; saves the version."""
+        """Scores against the quick opponents, and the Elo among the run's own versions; saves the version.
+
+        In a game for one there is nobody to meet, and nothing is measured.
+        """
+        if not self._arena.has_matches:
+            return {}
         summaries = self._meet_all(self._quick, params, iteration, self._config.evaluation.games)
         record = {f"eval/{spec}": summary["score"] for spec, summary in summaries.items()}
         if iteration not in self.ladder.iterations:
@@ -96,7 +103,7 @@ class Versions:
     def measure_fully(self, params: Params, iteration: int) -> dict[str, Summary]:
         """The full matches of a run's end, against every opponent of the config."""
         e = self._config.evaluation
-        return self._meet_all(e.mcts_simulations, params, iteration, e.final_games)
+        return self._meet_all(e.mcts_simulations, params, iteration, e.final_games) if self._arena.has_matches else {}
 
     @property
     def _quick(self) -> list[int]:

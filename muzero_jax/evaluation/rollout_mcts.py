@@ -55,7 +55,7 @@ def rollout_mcts(
     def rule(row: Row) -> Array:
         return first_argmax(ucb_scores(row, EXPLORATION))
 
-    rules = Rules(lambda row, _: rule(row), rule)
+    rules = Rules(lambda row, _: rule(row), rule, stop_at_ends=True)
     grown = tree.grow(root, partial(world.expand, None), rules, num_simulations, expand_key)
     return summarise(tree.row_of(grown))
 

@@ -35,7 +35,7 @@ class Term(NamedTuple):
 def total(outputs: Unrolled, batch: Batch, terms: Sequence[Term]) -> tuple[Array, Metrics]:
     """The weighted sum of the terms, a mean over windows that counts each by `batch.weight`; and each term's mean."""
     means = {term.name: jnp.mean(batch.weight * term.loss(outputs, batch)) for term in terms}
-    loss = jnp.sum(jnp.stack([term.weight * means[term.name] for term in terms if term.weight]))
+    loss = sum((term.weight * means[term.name] for term in terms if term.weight), jnp.float32(0.0))
     return loss, {f"train/{name}_loss": mean for name, mean in means.items()} | {"train/loss": loss}
 
 

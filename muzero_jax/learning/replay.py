@@ -6,8 +6,6 @@ iteration, not once an update. Weights are integers: their cumulative sum is exa
 Observations of bools and legal moves lie in the ring as bits (`pack`): a byte each, they would be most of it.
 """
 
-from functools import partial
-
 import chex
 import jax
 import jax.numpy as jnp
@@ -137,10 +135,3 @@ def gather(
     rest = jax.tree.map(lambda x: x[time, game[:, None]], replay.transitions._replace(observation=None))
     observation = replay.transitions.observation[time[:, :observation_length], game[:, None]]
     return unpack(rest._replace(observation=observation), observation_shape)
-
-
-def frame_shapes(replay: ReplayState, observation_shape: tuple[int, ...]) -> Transition:
-    """The abstract shapes of one transition as it was before it came into `replay`, which may be abstract too."""
-    one = partial(gather, observation_shape=observation_shape, window_length=1, observation_length=1)
-    index = jax.ShapeDtypeStruct((1,), jnp.int32)
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), jax.eval_shape(one, replay, index, index))

@@ -101,7 +101,7 @@ def make_batch(
 ) -> Batch:
     """What a gradient step reads of the windows (leaves [N, L, ...]); `key` draws the actions past a game's end."""
     return Batch(
-        observation=window.observation,
+        observation=window.observation[:, : unroll_steps + 1],  # Reanalyze reads more, the losses do not
         legal_action_mask=window.legal_action_mask[:, 0],
         actions=unroll_actions(window, key, unroll_steps=unroll_steps),
         targets=make(

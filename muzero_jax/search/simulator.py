@@ -51,7 +51,11 @@ def learned_model(model: Model, discount: float) -> Simulator:
 
 
 def true_rules(environment: Environment, model: Model) -> Simulator:
-    """AlphaZero: nodes are the game's own states; illegal actions have no prior at any, and an ended game no value."""
+    """AlphaZero: nodes are the game's own states; illegal actions have no prior at any, and an ended game no value.
+
+    Chance is drawn once for each edge, when it is expanded; later visits go through what it drew then. States of games
+    that are over are moved on too (their results count for nothing), so `move` must be total.
+    """
 
     def judge(params: Params, states: EnvState) -> tuple[Array, Array]:
         position = environment.look(states)

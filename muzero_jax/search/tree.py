@@ -64,6 +64,7 @@ class Rules(NamedTuple):
 
     root: RootRule
     below: Rule  # at all other nodes
+    stop_at_ends: bool = False  # a discount of 0 ends the game for good: nothing is looked for beyond, as mctx does
 
 
 Grow = Callable[[Node, Expand, Rules, int, Array], Tree]
@@ -78,7 +79,7 @@ def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Ar
 
     def simulate(simulation: Array, tree: Tree) -> Tree:
         with jax.named_scope("descend"):
-            parent, action = _descend(tree, rules.root(row_of(tree), simulation), rules.below)
+            parent, action = _descend(tree, rules.root(row_of(tree), simulation), rules)
         with jax.named_scope("expand"):
             games = jnp.arange(action.shape[0])
             embedding = jax.tree.map(lambda x: x[parent, games], tree.embedding)
@@ -164,18 +165,25 @@ def plant(root: Node, num_nodes: int) -> Tree:
     )
 
 
-def _descend(tree: Tree, root_action: Array, rule: Rule) -> tuple[Array, Array]:
-    """Follows the rules to an action that was never taken: (its node [B], the action [B])."""
+def _descend(tree: Tree, root_action: Array, rules: Rules) -> tuple[Array, Array]:
+    """Follows the rules to an action that was never taken, or ends the game: (its node [B], the action [B])."""
     games = jnp.arange(root_action.shape[0])
+
+    def enter(node, action):
+        child = tree.children[node, games, action]
+        if rules.stop_at_ends:  # the end gets another node each time; else a chain of ends would grow with each visit
+            child = jnp.where(tree.discount[child, games] == 0, UNVISITED, child)
+        return child
 
     def follow(carry):
         node, action, child = carry
         arrived = child == UNVISITED
-        chosen = rule(row_of(tree, child))
+        chosen = rules.below(row_of(tree, child))
         node, action = jnp.where(arrived, node, child), jnp.where(arrived, action, chosen)
-        return node, action, jnp.where(arrived, UNVISITED, tree.children[child, games, chosen])
+        return node, action, jnp.where(arrived, UNVISITED, enter(child, chosen))
 
-    start = jnp.full_like(root_action, ROOT), root_action, tree.children[ROOT, games, root_action]
+    root = jnp.full_like(root_action, ROOT)
+    start = root, root_action, enter(root, root_action)
     node, action, _ = lax.while_loop(lambda carry: (carry[2] != UNVISITED).any(), follow, start)
     return node, action
 

@@ -35,6 +35,8 @@ class Checkpointer:
     """
 
     def __init__(self, directory: str | Path, *, keep: int | None = 3):
+        if keep is not None and keep < 1:
+            raise ValueError(f"a checkpointer keeps at least 1 checkpoint, not {keep}")
         self.directory = Path(directory).absolute()
         self.keep = keep
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
@@ -67,8 +69,9 @@ class Checkpointer:
             self.directory.mkdir(parents=True, exist_ok=True)
             _remove_unfinished(self.directory)
             # Where Orbax itself fails to write, its threads hang for minutes.
-            with tempfile.TemporaryFile(dir=self.directory, buffering=0) as probe:
+            with tempfile.TemporaryFile(dir=self.directory) as probe:
                 probe.write(bytes(1 << 16))
+                probe.flush()
             # Else Orbax has each device write a part of what all hold, with a program a shape and device to cut it.
             context.array.saving.use_replica_parallel = False
             with context:
@@ -162,7 +165,7 @@ def _is_intact(folder: Path, parts: Iterable[str]) -> bool:
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         return all(manifest[part]["checksum"] == _checksum(folder / part, manifest[part]["arrays"]) for part in parts)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return False
 
 

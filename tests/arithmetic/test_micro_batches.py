@@ -49,7 +49,6 @@ def test_an_accelerator_takes_a_batch_whole(monkeypatch):
     [
         ({"kind": "tower"}, {}, 32),
         ({"kind": "tower"}, {"micro_batch_size": 10}, 8),
-        ({"kind": "tower", "compute_dtype": "float16"}, {}, 128),  # a scaled loss is of the whole batch
         ({"kind": "observation", "width": 2048}, {}, 128),  # dense layers would read all weights again for each part
         ({"kind": "observation", "width": 2048}, {"micro_batch_size": 64}, 64),
     ],

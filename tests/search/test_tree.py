@@ -12,8 +12,8 @@ from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.search import loop_free, narrow, policies
 from muzero_jax.search.engines import ENGINES
-from muzero_jax.search.simulator import learned_model
-from muzero_jax.search.tree import Row, first_argmax, over_actions, row_of
+from muzero_jax.search.simulator import Node, learned_model
+from muzero_jax.search.tree import Row, Rules, first_argmax, grow, over_actions, row_of
 from muzero_jax.types import Position, QTransform
 from tests.reference.models import BOARD
 from tests.reference.programs import equations, primitives
@@ -291,3 +291,20 @@ def test_sequential_halving_by_hand():
     np.testing.assert_array_equal(table[4], [0, 0, 0, 0, 1, 1, 2, 2])
     np.testing.assert_array_equal(table[2], [0, 0, 1, 1, 2, 2, 3, 3])
     np.testing.assert_array_equal(table[1], range(8))
+
+
+@pytest.mark.parametrize(("stop_at_ends", "deepest"), [(True, 1), (False, BUDGET)])
+def test_nothing_is_looked_for_beyond_an_end_if_the_rules_say_so(stop_at_ends, deepest):
+    """A game of one move, which wins: its one action is searched 24 times, at depth 1 or ever deeper; Q is the same."""
+
+    def expand(key, action, embedding):
+        zero = jnp.zeros(action.shape)
+        return Node(prior=jnp.ones((2, 1)), value=zero, embedding=embedding, reward=zero + 1, discount=zero)
+
+    root = Node(jnp.ones((2, 1)), jnp.zeros(2), jnp.zeros(2), jnp.zeros(2), jnp.zeros(2))
+    only = jnp.zeros(2, jnp.int32)
+    rules = Rules(lambda row, simulation: only, lambda row: only, stop_at_ends)
+    tree = jax.jit(lambda key: grow(root, expand, rules, BUDGET, key))(jax.random.key(0))
+    assert depths(jax.device_get(tree)).max() == deepest
+    np.testing.assert_array_equal(tree.q[0], 1)
+    np.testing.assert_array_equal(tree.visits[0], BUDGET)
