@@ -1,7 +1,7 @@
 """What an oracle is: the exact value of a position after each of its moves.
 
 A position is its mover's observation, which in these games shows everything that matters: stones, whose edges are
-whose, whether a swap is legal. So an oracle knows neither pgx nor a run, and can judge every position that an agent saw.
+whose, whether a swap is legal. So an oracle knows neither pgx nor a run, and can judge whatever an agent saw.
 Values are results under perfect play, undiscounted, for the mover: +1 won, 0 drawn, -1 lost.
 """
 

@@ -78,7 +78,10 @@ def test_every_position_of_hex_3x3_is_consistent_with_the_environment_from_the_o
     assert_consistent(environment, hex_solver.make_oracle(3), states)
 
 
-@pytest.mark.parametrize(("name", "size", "min_plies"), [("hex", 5, 6), ("connect_four", None, 20)])
+@pytest.mark.parametrize(
+    ("name", "size", "min_plies"),
+    [("hex", 5, 9), pytest.param("hex", 5, 6, marks=pytest.mark.slow), ("connect_four", None, 20)],
+)
 def test_sampled_positions_are_consistent_with_the_environment(name, size, min_plies):
     environment = make_environment(name, board_size=size)
     player = opponents.random_player(environment)

@@ -12,7 +12,7 @@ from muzero_jax.games.environment import environment_of
 from muzero_jax.games.game import Game
 from muzero_jax.games.notation import ACTION
 from muzero_jax.play import drawing
-from muzero_jax.play.position import new_game
+from muzero_jax.play.position import BLACK, WHITE, IllegalMove, new_game
 from muzero_jax.play.web_session import WebGame
 from tests.reference.play import fake_thinker
 
@@ -79,8 +79,8 @@ def test_it_is_played_by_action_numbers_on_a_plain_board(environment, game):
         position.play(0, BLACK)
     with pytest.raises(ValueError, match="cannot score"):
         position.score()
-    position.play(0)
-    position.play(0)
+    position = position.play(0)
+    position = position.play(0)
     assert (position.is_over, position.winner, position.score()) == (True, BLACK, "B+")
     with pytest.raises(IllegalMove, match="the game is over"):
         position.play(0, WHITE)
