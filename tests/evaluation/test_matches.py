@@ -32,9 +32,9 @@ def jit_match(environment, player_a, player_b, num_games, opening_plies):
 
 @pytest.fixture(scope="module")
 def mcts_against_random():
-    """64 games of tic-tac-toe from the empty board, the MCTS with 500 simulations."""
+    """32 games of tic-tac-toe from the empty board, the MCTS with 500 simulations."""
     mcts = rollout_mcts_player(TIC_TAC_TOE, num_simulations=500)
-    return jit_match(TIC_TAC_TOE, mcts, opponents.random_player(TIC_TAC_TOE), 64, 0)(None, None, jax.random.key(0))
+    return jit_match(TIC_TAC_TOE, mcts, opponents.random_player(TIC_TAC_TOE), 32, 0)(None, None, jax.random.key(0))
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def fixed_nim_match():
 def test_mcts_never_loses_tic_tac_toe_against_random(mcts_against_random):
     summary = matches.summarise(mcts_against_random)
     assert summary["losses"] == 0
-    assert summary["wins"] > 48
+    assert summary["wins"] > 24
     assert summary["illegal_actions"] == 0
 
 
