@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import chex
 import jax
@@ -13,9 +14,10 @@ from muzero_jax import building, training
 from muzero_jax.arithmetic import devices
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play
-from muzero_jax.run import program
+from muzero_jax.run import assembly, program, runner
 from muzero_jax.run.program import init, make_chunk, make_init
-from muzero_jax.types import Batch
+from muzero_jax.run.session import Session
+from muzero_jax.types import Batch, LearnerState, ReplayState
 from tests.reference import gamble, tiny_run
 from tests.reference.programs import primitives
 from tests.reference.tiny_run import CONFIG, on_host
@@ -58,6 +60,21 @@ def test_self_play_searches_with_noise_and_evaluation_and_play_without(params, p
         return {tuple(search(params, jax.random.key(seed), position).action.tolist()) for seed in range(8)}
 
     assert len(answers(noise=False)) == 1 < len(answers(noise=True))
+
+
+def test_the_rollout_of_a_run_is_the_noisy_one_and_explores_as_the_config_says(params):
+    """One opening, eight keys: without exploration only the search's noise makes the first moves differ."""
+    still, wild = (building.make_parts(changed("self_play", exploration=share)) for share in (0.0, 1.0))
+    actor = still.init_actor(jax.random.key(0))
+
+    def first_moves(parts):
+        rollout = jax.jit(parts.rollout)
+        played = [rollout(params, actor, jax.random.key(seed))[1] for seed in range(8)]
+        return {tuple(moves.action[0].tolist()) for moves in played}, np.mean([m.explored.mean() for m in played])
+
+    moves, explored = first_moves(still)
+    assert len(moves) > 1 and explored == 0
+    assert first_moves(wild)[1] == 1
 
 
 def test_reanalyze_searches_without_noise_and_as_large_a_share_as_the_config_says(params, window):
@@ -119,6 +136,42 @@ def test_targets_are_those_of_the_config(window):
     assert (np.asarray(other.value) != np.asarray(found.value)).any()
 
 
+# --- one gradient step ------------------------------------------------------------------------------------------------
+
+
+def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_turned():
+    """Each function of `Parts` marks what it passes on; the update must see all marks, in this order."""
+    asked = []
+
+    def mark(name, result):
+        def call(*arguments):
+            asked.append((name, arguments))
+            return result
+
+        return call
+
+    parts = tiny_run.parts()._replace(
+        gather=mark("gather", "window"),
+        reanalyze=mark("reanalyze", ("fresh", {"train/stale_value": jnp.ones(())})),
+        make_batch=mark("make_batch", "batch"),
+        turn=mark("turn", "turned"),
+        update=mark("update", (LearnerState("new params", None, 1), {"train/loss": jnp.zeros(())})),  # type: ignore
+    )
+    learner, ring, slot = LearnerState("params", None, 0), ReplayState("ring", 0, 0), jnp.zeros(1)  # type: ignore
+
+    def step(key):
+        return training.learn_step(learner, (slot, slot, key), ring=ring, parts=parts)[1]
+
+    metrics = jax.vmap(step, axis_name=devices.AXIS)(jax.random.split(jax.random.key(0), 1))
+    assert [(name, *arguments[:2]) for name, arguments in asked[:2]] == [
+        ("gather", ring, slot),
+        ("reanalyze", "params", "window"),
+    ]
+    assert [(name, arguments[0]) for name, arguments in asked[2:4]] == [("make_batch", "fresh"), ("turn", "batch")]
+    assert asked[4] == ("update", (learner, "turned"))
+    assert set(metrics) == {"train/stale_value", "train/loss"}
+
+
 # --- learning ---------------------------------------------------------------------------------------------------------
 
 
@@ -160,29 +213,38 @@ def test_a_larger_budget_considers_more_root_actions(params):
 @pytest.mark.parametrize("true_rules", [False, True])
 @pytest.mark.parametrize("engine", ["own", "loop_free"])
 def test_the_config_says_how_many_children_a_node_keeps(engine, true_rules, params):
-    """Three of nine, also near a game's end, where the rules allow fewer; the policy covers all that is legal."""
+    """Three of nine at the root and below, also near a game's end, where the rules allow fewer."""
     parts = tiny_run.parts()
     games = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 2))
+    late = games
     for action in (0, 3, 1, 4, 8, 2, 6):  # the last two moves are 5 and 7
-        games = jax.vmap(parts.environment.move)(games, jnp.full(2, action)).state
+        late = jax.vmap(parts.environment.move)(late, jnp.full(2, action)).state
     config = changed("search", engine=engine, max_children=3)
-    search = building.make_search(config, parts.environment, parts.model, noise=True, true_rules=true_rules)
-    found = jax.device_get(jax.jit(search)(params, jax.random.key(0), parts.environment.look(games)))
-    assert ((found.tree.visits > 0).sum(-1) <= 3).all()
+    search = jax.jit(building.make_search(config, parts.environment, parts.model, noise=True, true_rules=true_rules))
+    early, found = (
+        jax.device_get(search(params, jax.random.key(0), parts.environment.look(states))) for states in (games, late)
+    )
+    assert ((early.tree.prior[0] > 0).sum(-1) == 3).all() and ((early.tree.prior > 0).sum(-1) <= 3).all()
     np.testing.assert_allclose(found.policy[:, [5, 7]].sum(-1), 1, atol=1e-5)
     assert np.isin(found.action, [5, 7]).all()
 
 
 def test_self_play_can_search_with_the_true_rules(params):
-    """AlphaZero's self-play: in a tree of the game's own states no node below a legal move is illegal."""
+    """AlphaZero's self-play: a rollout whose search is told the real rewards, so that an untrained agent takes wins."""
+    config = changed("search", num_simulations=16, max_num_considered_actions=9, gumbel_scale=0.0)
     environment, model = tiny_run.parts().environment, tiny_run.parts().model
-    search = building.make_search(CONFIG, environment, model, noise=True, true_rules=True)
-    rollout = partial(self_play.rollout, environment=environment, search=search, length=12, exploration=0.0)
+    zeros = jax.tree.map(jnp.zeros_like, params)
     actor = self_play.init(environment, jax.random.key(0), num_envs=4)
-    _, trajectory = jax.device_get(jax.jit(rollout)(params, actor, jax.random.key(1)))
-    assert trajectory.is_last.any()
-    assert np.take_along_axis(trajectory.legal_action_mask, trajectory.action[..., None], -1).all()
-    np.testing.assert_allclose(trajectory.search_policy.sum(-1), 1, rtol=1e-4)
+
+    def play(true_rules):
+        search = building.make_search(config, environment, model, noise=True, true_rules=true_rules)
+        rollout = partial(self_play.rollout, environment=environment, search=search, length=7, exploration=0.0)
+        return jax.device_get(jax.jit(rollout)(zeros, actor, jax.random.key(1))[1])
+
+    known, imagined = play(True), play(False)
+    # Both fill cells in order, as nothing else is known: 0 3 1 4, and the first player may win at 2.
+    assert np.take_along_axis(known.legal_action_mask, known.action[..., None], -1).all()
+    assert np.abs(known.search_value).max() > 0.2 > np.abs(imagined.search_value).max()
 
 
 # --- a game of one's own ----------------------------------------------------------------------------------------------
@@ -219,14 +281,41 @@ def test_chance_is_drawn_and_both_kinds_of_end_are_told_apart(gambled):
 
 
 def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
-    """Of a bet's simulations about half win, in one search; the key alone decides which."""
-    config = replace(changed("search", num_simulations=32, max_num_considered_actions=2), env="gamble")
+    """Of each tree's bets some win and some lose."""
+    config = changed("search", num_simulations=32, max_num_considered_actions=2)
     model = building.build_model(config, gamble.GAMBLE)
     search = jax.jit(building.make_search(config, gamble.GAMBLE, model, noise=False, true_rules=True))
     position = gamble.GAMBLE.look(jax.vmap(gamble.GAMBLE.init)(jax.random.split(jax.random.key(0), 64)))
-    tree = search(model.init(jax.random.key(0)), jax.random.key(1), position).tree
-    bets = np.asarray(tree.action[1:]) == gamble.BET
-    assert 0.4 < np.asarray(tree.reward[1:])[bets].mean() < 0.6
+    tree = jax.device_get(search(model.init(jax.random.key(0)), jax.random.key(1), position).tree)
+    bets = tree.action[1:] == gamble.BET
+    share = (tree.reward[1:] * bets).sum(axis=0) / bets.sum(axis=0)  # of each of the 64 trees
+    assert bets.sum(axis=0).min() > 4 and ((share > 0) & (share < 1)).mean() > 0.8
+    assert 0.4 < share.mean() < 0.6
+
+
+def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, monkeypatch, gambled):
+    """`runner.train` with one's own parts: nobody to meet, so nothing is evaluated, and the run ends well."""
+    state, metrics = gambled
+    parts = building.make_parts(CONFIG, environment=gamble.GAMBLE)
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), state)
+
+    class Init:
+        eval_shape = staticmethod(lambda: shapes)
+        __call__ = staticmethod(lambda *_: state)
+
+    class Chunk:
+        memory_analysis = staticmethod(lambda: None)
+        __call__ = staticmethod(lambda state: (state, metrics))
+
+    compiled = SimpleNamespace(lower=lambda state: SimpleNamespace(compile=Chunk))
+    given = []
+    monkeypatch.setattr(assembly, "make_init", lambda parts, seed, mesh: given.append(parts) or Init())
+    monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: compiled)
+    config = replace(changed("evaluation", interval_minutes=1.0), max_iterations=2)
+    session = Session(tensorboard=False)
+    result = runner.train(config, session, tmp_path, devices.make_mesh(1), lambda text: None, parts)
+    assert given == [parts]
+    assert result.summary["strength"] == {} and (tmp_path / "summary.json").is_file()
 
 
 def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():

@@ -79,7 +79,7 @@ class Arena:
     @property
     def has_matches(self) -> bool:
         """Whether this is a game for two."""
-        return self._parts.environment.num_players == 2
+        return self._agent.parts.environment.num_players == 2
 
     def _make_match(self, opponent: str, num_games: int) -> ShardedMatch:
         agent = self._agent

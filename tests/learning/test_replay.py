@@ -100,8 +100,6 @@ def test_bools_lie_in_the_ring_eight_to_a_byte_and_come_back_as_they_were():
     assert window.observation.dtype == window.legal_action_mask.dtype == bool
     np.testing.assert_array_equal(window.observation, boards.swapaxes(0, 1))
     np.testing.assert_array_equal(window.legal_action_mask, legal.swapaxes(0, 1))
-    shapes = replay.frame_shapes(ring, (2, 3, 3))
-    assert jax.tree.map(lambda x, y: (x.shape, x.dtype) == (y.shape, y.dtype), shapes, frame) == (True,) * len(frame)
 
 
 def test_what_is_no_bool_is_not_packed_and_uint8_which_looks_packed_is_refused():
