@@ -27,7 +27,7 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
       make_parts: config -> `Parts`, for a game or a network that is not the configured one.
     """
     command, by_old_flags = flags.parse(arguments, __doc__ or "")
-    num_devices = devices.configure_devices(getattr(command, "devices", None), command.device)
+    num_devices = devices.configure_devices(command.devices, command.device)
     check(command)
     from muzero_jax import building
     from muzero_jax.evaluation import tables

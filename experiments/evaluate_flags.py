@@ -19,6 +19,8 @@ class Command:
     """print one JSON object"""
     device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
     """what to run on; auto: the best that JAX finds"""
+    devices: int | None = None
+    """devices to use; default: every CPU core, or every accelerator"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,6 @@ class Games(Command):
     opening_plies: int | None = None
     """random moves before each game; default: the (first) run's evaluation.opening_plies"""
     seed: int = 0
-    devices: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,5 +140,7 @@ OLD: dict[str, type[Command]] = {"tournament": Tournament, "fidelity": Fidelity,
 
 def remedy(arguments: list[str]) -> str:
     """What to do when the memory is full, by flags that the command has."""
-    plays_games = arguments[:1] not in (["oracle"], ["fidelity"], ["exhaustive"])
-    return f"lower {'--games or ' if plays_games else ''}--num-simulations, or use --device cpu"
+    words = {word for argument in arguments for word in argument.split("=")}
+    no_games = arguments[:1] in (["oracle"], ["fidelity"]) or words & {"exhaustive", "--oracle", "--fidelity"}
+    budget = "--budgets" if "--budgets" in words else "--num-simulations"
+    return f"lower {'' if no_games else '--games or '}{budget}, or use --device cpu"

@@ -47,8 +47,8 @@ def small_board(env: str, *, longest_game: int, num_bins: int, exploration: floa
 def tic_tac_toe() -> Config:
     """python experiments/train.py --env tic_tac_toe
 
-    After 4 minutes no reply by any opponent beats it (evaluate.py --opponent exhaustive), and in every position that
-    can arise it plays an optimal move (evaluate.py --oracle), for seeds 0, 1 and 2.
+    After 4 minutes no reply by any opponent beats it (evaluate.py exhaustive), and in every position that can arise
+    it plays an optimal move (evaluate.py oracle), for seeds 0, 1 and 2.
     """
     # Half of all moves are drawn at random, so that it meets every position, also those that good play never leads to.
     config = small_board("tic_tac_toe", longest_game=9, num_bins=3, exploration=0.5)
@@ -75,8 +75,8 @@ def hex_any(board_size: int) -> Config:
     config = small_board("hex", longest_game=board_size**2, num_bins=2, exploration=exploration)
     # To a network that judges exactly all moves are alike in a position that it knows to be lost, and half of all games
     # begin in one. Among players who err they differ: since returns run through random moves it resists, and scores 95%
-    # against rollout MCTS with 1,000 simulations on 5x5, where it scored 87 to 90% (docs/design.md). So a value is not
-    # that of perfect play, and the search's own reaches no target.
+    # against rollout MCTS with 1,000 simulations on 5x5, where it scored 87 to 90% (docs/lab-notebook.md). So a value
+    # is not that of perfect play, and the search's own reaches no target.
     return replace(
         config,
         board_size=board_size,

@@ -42,6 +42,8 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
 
 def read_report(file: Path) -> Record:
     """An older report; ValueError if the file is none, which is found out before anything is measured."""
+    if not file.is_file():
+        raise ValueError(f"{file} does not exist; name a report that --out wrote")
     try:
         old = json.loads(file.read_text(encoding="utf-8"))
         found = [(figure["median"], figure["spread"]) for _, figure, _ in cases.figures(old, same_machine=True)]

@@ -106,7 +106,7 @@ def format_table(result: Result) -> str:
         f"move that the rules forbid, {shares['visits_beyond_end']} beyond a game's end; below the root, "
         f"{shares['illegal_prior']} of the prior is on illegal moves.",
         "What the model costs in strength: the score of the same network against itself with the true rules, "
-        f"--opponent rules:{tree['num_simulations']}; half the points means that it costs nothing.",
+        f"evaluate.py match --opponent rules:{tree['num_simulations']}; half the points means that it costs nothing.",
     ]
     return "\n".join(lines)
 

@@ -94,7 +94,7 @@ def play(
 
 
 def summarise(names: list[str], matches: list[dict[str, Any]], *, anchor: int = 0) -> Result:
-    """Scores and ratings of the players, from `evaluation.summarise`'s dicts with the names of `a` and `b`.
+    """Scores and ratings of the players, from `matches.summarise`'s dicts with the names of `a` and `b`.
 
     `cross_table[i][j]` is player i's score against j in [0, 1], None on the diagonal and where a pair did not meet.
     """

@@ -58,5 +58,5 @@ def make_oracle(name: str, board_size: int | None) -> Oracle:
     solved = [f"{name} up to {size}x{size}" if size else name for name, size in sizes.items()]
     raise ValueError(
         f"{board} has no oracle: exact play is known for {', '.join(solved[:-1])} and {solved[-1]}; "
-        "measure this run with a match instead (--opponent)"
+        "measure this run with a match instead (evaluate.py match)"
     )

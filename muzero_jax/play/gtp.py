@@ -61,7 +61,7 @@ class GtpSession(Session):
             "hexgui-analyze_commands": lambda _: ANALYZE_COMMANDS,
             SWAP: self._swap_pieces,
             "muzero-policy": lambda _: self._pairs(self._analysis().policy),
-            "muzero-prior": lambda _: self._pairs(self._analysis().prior),
+            "muzero-prior": lambda _: self._pairs(self.thinker.prior(self.position)),
             "muzero-value": self._value,
             "muzero-variation": self._variation,
             "muzero-gfx": self._gfx,
@@ -158,11 +158,13 @@ class GtpSession(Session):
             self.thinker.prepare(self.position, seconds)
 
     def _time_left(self, arguments: list[str]) -> None:
+        if len(arguments) != 3:
+            raise ValueError("syntax error: time_left needs a colour, a time and a number of stones")
+        colour = self._colour(arguments[:1])
         try:
-            colour, seconds, stones = arguments
-            self.clock.left(COLOURS[colour.lower()], seconds_of(seconds), int(seconds_of(stones)))
-        except (KeyError, ValueError):
-            raise ValueError("syntax error: time_left needs a colour, a time and a number of stones") from None
+            self.clock.left(colour, seconds_of(arguments[1]), int(seconds_of(arguments[2])))
+        except ValueError:
+            raise ValueError("syntax error: not a time") from None
 
     def _loadsgf(self, arguments: list[str]) -> None:
         """`loadsgf file [move]`: the position before that move, by default the last. Moves are in standard notation."""

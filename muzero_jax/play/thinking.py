@@ -72,6 +72,7 @@ class Thinker:
         self._compiled: dict[int, Callable] = {}
         self._took: dict[int, float] = {}  # seconds of a search, by budget
         self._behind: int | None = None  # a budget that a time allowed but that was not compiled
+        self._look = jax.jit(head)
 
     def analyse(
         self,
@@ -102,6 +103,12 @@ class Thinker:
         """One search for the side to move; its action is the search's own, and nothing is drawn at any temperature."""
         state = position.seen_by()
         return self._search(state, np.asarray(state.legal_action_mask), num_simulations)
+
+    def prior(self, position: Position) -> Float[np.ndarray, " A"]:
+        """The network's own policy over the legal actions of the side to move: no search, nothing drawn."""
+        states = jax.tree.map(lambda x: jnp.asarray(x)[None], position.seen_by())
+        asked = types.Position(states.observation, states.legal_action_mask, states)
+        return np.asarray(self._look(self._params, jax.random.key(0), asked).policy[0])
 
     def line(self, position: Position, length: int) -> list[int]:
         """What both sides would play from here under the true rules, by a search a move."""

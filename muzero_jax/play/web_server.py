@@ -28,7 +28,7 @@ from muzero_jax.play.web_session import WebGame
 HOST = "127.0.0.1"
 PAGE = Path(__file__).parent / "web"
 MOST_BYTES = 10_000
-"""The longest order that is read, and its length must be announced; the page sends none so long."""
+"""The longest order that is read; the page sends none so long."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -60,7 +60,9 @@ def make_app(game: WebGame) -> Starlette:
             raise HTTPException(404, f"there is no order {name[:32]}")
         if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
             raise HTTPException(415, "orders are taken as application/json only")
-        if int(request.headers.get("content-length", MOST_BYTES + 1)) > MOST_BYTES:
+        if "transfer-encoding" in request.headers:
+            raise ValueError(f"an order must say its length, at most {MOST_BYTES} bytes")
+        if int(request.headers.get("content-length", 0)) > MOST_BYTES:
             raise ValueError(f"an order has at most {MOST_BYTES} bytes")
         fields = _fields(await request.body(), ORDERS[name])
         return JSONResponse(await ask(name.replace("-", "_"), **fields))

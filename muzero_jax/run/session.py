@@ -1,7 +1,7 @@
 """What belongs to one call of `train.py` and not to the run: where it lies, whether to go on, and on which devices.
 
-It does not change what a run learns, except for last bits that depend on devices, so none of it is stored. An
-interrupted session prints the flags with which the next one goes on.
+Most of it does not change what is learned; the number of devices changes the random numbers, `--autotune` the sizes.
+None of it is stored. An interrupted session prints the flags with which the next one goes on.
 """
 
 import shlex

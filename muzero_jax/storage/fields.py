@@ -50,7 +50,10 @@ def _check(cls: Any, values: Any, prefix: str = "") -> None:
         raise ValueError(f"it holds {values!r} where it should hold the fields of {cls.__name__}")
     hints = typing.get_type_hints(cls, include_extras=True)
     if unknown := sorted(set(values) - set(hints)):
-        raise ValueError(f"it has a field {unknown[0]!r} that this version of muzero_jax does not know")
+        raise ValueError(
+            f"it has a field {unknown[0]!r} that this version of muzero_jax does not know; another version made it: "
+            "choose another folder (--run-dir when training), or delete this one yourself"
+        )
     for name, value in values.items():
         if dataclasses.is_dataclass(hints[name]):
             _check(hints[name], value, f"{prefix}{name}.")

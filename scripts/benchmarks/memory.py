@@ -17,7 +17,7 @@ from muzero_jax.arithmetic import devices
 from scripts.benchmarks.cases import Record
 from scripts.measuring.machine import ROOT
 
-PLANNED, MEASURED = "planned", "measured"
+PLANNED, MEASURED = "planned", "measured, whole process"
 MIB = 2**20
 ITERATIONS = 60
 """That learn, at most. What takes memory has happened more than once by then."""

@@ -28,7 +28,6 @@ def plain_model(config: Config, parts: Parts) -> Model:
     """Our model's network and parameters, computed by `plain_network`, the whole batch at once."""
     num_actions, is_mlp = parts.environment.num_actions, config.network.kind == "mlp"
     board = parts.environment.board
-    board = parts.environment.board
 
     def output(embedding, reward_logits, logits):
         policy_logits, value_logits = jnp.split(logits, [num_actions], axis=-1)

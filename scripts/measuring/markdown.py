@@ -1,5 +1,6 @@
 """Tables, and chapters of them, as Markdown."""
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -96,15 +97,20 @@ def document(title: str, text: str, sections: Sequence[Section], image_prefix: s
     chapters = [_chapter(content, number, image_prefix) for number, content in enumerate(sections, start=1)]
     headlines = _bullets(headline for content in sections for headline in content.headlines)
     rule = "Made from the tables above by rule; every sentence holds for this machine and this run only."
-    return "\n\n".join([f"# {title}", text, *chapters, "## Conclusion", rule, headlines, end]) + "\n"
+    return "\n\n".join([f"# {title}", _fill(text), *chapters, "## Conclusion", rule, headlines, _fill(end)]) + "\n"
 
 
 def _chapter(content: Section, number: int, image_prefix: str) -> str:
     images = [f"![{plot.title}]({image_prefix}-{plot.name}.png)" for plot in content.plots]
     findings = _bullets([*content.headlines, *content.findings])
-    parts = [f"## {number}. {content.title}", content.text, *map(table, content.tables), *images, findings]
+    parts = [f"## {number}. {content.title}", _fill(content.text), *map(table, content.tables), *images, findings]
     return "\n\n".join(part for part in parts if part)
 
 
 def _bullets(sentences: Iterable[str]) -> str:
-    return "\n".join(f"- {sentence}" for sentence in sentences)
+    return "\n".join(_fill(f"- {sentence}", "  ") for sentence in sentences)
+
+
+def _fill(paragraph: str, indent: str = "") -> str:
+    """The paragraph in lines of at most 120 columns, those after the first indented."""
+    return textwrap.fill(paragraph, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

@@ -161,7 +161,11 @@ def _peak_flops(machine: Machine, matrices: Times, product: InDtypes) -> dict[st
 def memory_section(machine: Machine, measured: Sequence[Measured], frame: dict[str, float]) -> Section:
     """XLA's account of the programs, the peaks of device and process, and the `saved_bytes` of a frame."""
     parts = ("argument", "output", "temp")
-    rows = [(m.name, *(format_bytes(getattr(m.memory, f"{part}_size_in_bytes")) for part in parts)) for m in measured]
+    rows = [
+        (m.name, *(format_bytes(getattr(m.memory, f"{part}_size_in_bytes")) for part in parts))
+        for m in measured
+        if m.memory is not None  # some backends give no account
+    ]
     stats = devices.memory_stats(machine.device)
     held = {
         "peak of this process (all chapters together)": peak_process_bytes(),

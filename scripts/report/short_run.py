@@ -105,7 +105,7 @@ def busy_percents(printed: str) -> list[float]:
 
 def run_section(run: Run) -> Section:
     """From a run."""
-    seconds = told_apart(run.seconds)
+    seconds = run.seconds
     total = sum(seconds.values())
     busy = [
         (phase, f"{cpu:.0%}", f"{run.gpu_busy[phase]:.0%}" if phase in run.gpu_busy else NOTHING)
@@ -128,11 +128,3 @@ def run_section(run: Run) -> Section:
     longest = max(seconds, key=seconds.__getitem__)
     finding = f"Of a short run's {total:.0f} s, {longest} took most: {seconds[longest] / total:.0%}."
     return Section("Where a run's time goes", text, tables, [plot], headlines=[finding])
-
-
-def told_apart(seconds: dict[str, float]) -> dict[str, float]:
-    """The same, self-play and learning as one where the run was too short to tell them apart (self-play is 0 then)."""
-    if seconds["self-play"] > 0:
-        return seconds
-    rest = {name: value for name, value in seconds.items() if name not in ("self-play", "learning")}
-    return {"self-play and learning, not told apart": seconds["learning"]} | rest

@@ -404,6 +404,31 @@ def test_ctrl_c_outside_of_training_is_no_traceback(capsys):
     assert capsys.readouterr().err == "interrupted\n"
 
 
+@pytest.mark.parametrize(
+    "arguments, lower",
+    [
+        ("match --run r", "--games or --num-simulations"),
+        ("--run r", "--games or --num-simulations"),
+        ("--run r --oracle", "--num-simulations"),
+        ("--run r --fidelity", "--num-simulations"),
+        ("--run r --opponent=exhaustive", "--num-simulations"),
+        ("oracle --run r --budgets 16 64", "--budgets"),
+        ("--run r --oracle --budgets 16", "--budgets"),
+    ],
+)
+def test_a_full_memory_is_answered_with_flags_that_were_heeded(arguments, lower):
+    assert flags.remedy(arguments.split()) == f"lower {lower}, or use --device cpu"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["--run r --oracle", "--run r --fidelity", "--run r --opponent exhaustive", "oracle --run r", "fidelity --run r"],
+)
+def test_every_command_takes_a_number_of_devices(arguments):
+    command, _ = flags.parse([*arguments.split(), "--devices", "1"], "")
+    assert command.devices == 1
+
+
 COMMANDS = [
     "experiments/train.py",
     "experiments/evaluate.py match --run nothing",

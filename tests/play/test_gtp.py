@@ -198,6 +198,24 @@ def test_what_hexgui_shows_of_the_agent():
     assert texts(engine, "genmove w") == ["b2"]
 
 
+def test_the_networks_policy_takes_no_search_and_no_draw():
+    plain, asked = (session("hex", thinker=fake_thinker(temperature=1.0, seed=3)) for _ in range(2))
+    commands = ["genmove b", "genmove w", "genmove b"]
+    search, asked.thinker._search = asked.thinker._search, None
+    assert texts(asked, "muzero-prior")[0].startswith("a1 0.06 b1 0.06")
+    asked.thinker._search = search
+    assert [texts(asked, c) for c in commands] == [texts(plain, c) for c in commands]
+
+
+def test_a_wrong_time_left_says_what_is_wrong():
+    engine = session("hex")
+    assert failures(engine, "time_left b 1\ntime_left x 1 1\ntime_left b x 1") == [
+        "syntax error: time_left needs a colour, a time and a number of stones",
+        "syntax error: the colour is b or w",
+        "syntax error: not a time",
+    ]
+
+
 def test_time_commands_choose_the_budget():
     engine = session("hex", thinker=fake_thinker(most_simulations=32))
     texts(engine, "time_settings 3600 0 0")

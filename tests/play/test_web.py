@@ -220,6 +220,15 @@ def test_a_malformed_order_is_one_sentence(body, says):
     assert error(answer) == says
 
 
+def test_an_order_without_a_length_has_no_body_or_is_refused():
+    client, headers = new(), {"content-type": "application/json"}
+    request = client.build_request("POST", "/api/new", headers=headers)
+    del request.headers["content-length"]
+    assert client.send(request).status_code == 200
+    answer = client.post("/api/new", content=iter([b"{}"]), headers=headers)
+    assert error(answer) == "an order must say its length, at most 10000 bytes"
+
+
 def test_an_unknown_order_is_refused():
     assert error(post(new(), "resign"), 404) == "there is no order resign"
 

@@ -219,6 +219,16 @@ def test_what_is_compared_becomes_a_chapter_of_a_document():
     assert text.endswith("The end.\n")
 
 
+def test_a_documents_sentences_are_wrapped_and_its_tables_are_not():
+    long = "word " * 60 + "end."
+    content = markdown.Section("Title", long, [markdown.Table(("a", "b"), [(long, "1")])], headlines=[long])
+    lines = markdown.document("Report", long, [content], "report", long).splitlines()
+    assert f"| {long} | 1 |" in lines
+    assert all(len(line) <= 120 for line in lines if not line.startswith("|"))
+    assert sum(line.startswith("- word") for line in lines) == 2
+    assert sum(line.startswith("  word") for line in lines) == 4
+
+
 # --- the machine ------------------------------------------------------------------------------------------------------
 
 

@@ -153,8 +153,10 @@ def test_json_that_holds_what_a_field_does_not_allow_is_refused(text, sentence):
 
 def test_the_config_of_an_older_version_is_refused_in_one_sentence(tmp_path):
     (tmp_path / "config.json").write_text('{"env": "hex", "resume": false}')
-    with pytest.raises(ValueError, match="config.json is not a config of ours: it has a field 'resume' that this"):
+    with pytest.raises(ValueError, match="config.json is not a config of ours: it has a field 'resume' that this") as e:
         load(tmp_path)
+    assert "another version made it: choose another folder (--run-dir" in str(e.value)
+    assert "or delete this one yourself" in str(e.value)
 
 
 @pytest.mark.parametrize(
