@@ -101,6 +101,7 @@ def test_other_contractions_than_a_dense_layers_are_refused():
         bfloat16_products.dot_general(inputs, kernel.T, (((1,), (1,)), ((), ())))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, checkpoint_unroll", [("tower", True), ("observation", False)])
 def test_a_run_learns_on_two_devices(kind, checkpoint_unroll):
     """Every product in a run's own surroundings: loops, devices, a gradient that computes steps anew."""
@@ -108,7 +109,10 @@ def test_a_run_learns_on_two_devices(kind, checkpoint_unroll):
     learning = {"checkpoint_unroll": checkpoint_unroll, "reconstruction_weight": 1.0, "updates_per_iteration": 1}
     optimiser = replace(tiny_run.CONFIG.optimiser, **learning)
     replay = replace(tiny_run.CONFIG.replay, min_frames=1, replay_length=8)
-    config = replace(tiny_run.CONFIG, network=network, optimiser=optimiser, replay=replay)
+    search = replace(tiny_run.CONFIG.search, num_simulations=2, max_num_considered_actions=2)
+    targets = replace(tiny_run.CONFIG.targets, unroll_steps=1)
+    groups = {"network": network, "optimiser": optimiser, "replay": replay, "search": search, "targets": targets}
+    config = replace(tiny_run.CONFIG, **groups)
     parts, mesh = building.make_parts(config), tiny_run.mesh()
     state = make_init(parts, config.seed, mesh)()
     before = jax.device_get(state.learner.params)
