@@ -13,6 +13,8 @@ from tests.reference import tiny_run
 class FakeArena(Arena):
     """Notes what is compiled and what is played; every match is drawn."""
 
+    has_matches = True
+
     def __init__(self):
         self.compiled, self.played = set(), set()
 
@@ -34,3 +36,11 @@ def test_what_is_compiled_beforehand_is_what_evaluations_play(tmp_path):
     for iteration in range(2):
         versions.measure(params, iteration)
     assert arena.compiled == arena.played == {("random", 8), ("mcts:2", 8), ("self", 4)}
+
+
+def test_in_a_game_for_one_nothing_is_played(tmp_path):
+    arena = FakeArena()
+    arena.has_matches = False  # type: ignore
+    versions = Versions(tiny_run.CONFIG, arena, tmp_path, {})
+    versions.compile()
+    assert versions.measure({}, 1) == versions.measure_fully({}, 1) == {} and not arena.compiled | arena.played
