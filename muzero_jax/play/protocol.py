@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from io import BufferedIOBase
 from typing import BinaryIO, NamedTuple
@@ -29,7 +30,7 @@ class Command(NamedTuple):
     arguments: list[str]
 
 
-class Session:
+class Session(ABC):
     """One program's session: a game, an agent, and an answer to every line.
 
     Args:
@@ -43,9 +44,9 @@ class Session:
     def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
         self.position, self.thinker, self.moves, self.seconds = position, thinker, moves, seconds
 
+    @abstractmethod
     def answer(self, line: str) -> str | None:
         """The whole answer to one line; nothing if it asks for none. Never raises."""
-        raise NotImplementedError
 
     def serve(self, lines: Iterable[str], out: Stream) -> None:
         """Answers line by line until `quit`, the end of the input, or nobody listens."""
