@@ -49,7 +49,13 @@ def make_parts(config: Config, *, environment: Environment | None = None, model:
         environment=environment,
         model=model,
         init_actor=partial(self_play.init, environment, num_envs=config.self_play.num_envs),
-        init_learner=partial(learner.init, model, optimiser, scale_loss=scales_loss),
+        init_learner=partial(
+            learner.init,
+            model,
+            optimiser,
+            schedule_span=config.schedule_span or learner.UNKNOWN_SPAN,
+            scale_loss=scales_loss,
+        ),
         init_replay=partial(replay.init, num_envs=config.self_play.num_envs, replay_length=config.replay.replay_length),
         rollout=partial(
             self_play.rollout,
@@ -99,16 +105,20 @@ def build_model(config: Config, environment: Environment) -> Model:
 
 
 def build_optimiser(config: Config):
-    """AdamW under the configured schedule."""
+    """AdamW, whose learning rate is given with every update."""
     optimiser = config.optimiser
-    schedule = learner.make_schedule(
+    return learner.make_optimiser(
+        weight_decay=optimiser.weight_decay, max_gradient_norm=optimiser.max_gradient_norm
+    )
+
+
+def build_schedule(config: Config) -> learner.Schedule:
+    """The learning rate by the number of updates."""
+    optimiser = config.optimiser
+    return learner.make_schedule(
         learning_rate=optimiser.learning_rate,
         schedule=optimiser.schedule,
         warmup_updates=optimiser.warmup_updates,
-        decay_updates=optimiser.decay_updates,
-    )
-    return learner.make_optimiser(
-        schedule, weight_decay=optimiser.weight_decay, max_gradient_norm=optimiser.max_gradient_norm
     )
 
 
@@ -212,7 +222,7 @@ def build_turn(config: Config, environment: Environment):
 
 def build_update(config: Config, model: Model, optimiser):
     """One gradient step on the configured losses."""
-    loss = build_loss(config, model)
+    loss, schedule = build_loss(config, model), build_schedule(config)
 
     def update(learner_state: LearnerState, batch: Batch) -> tuple[LearnerState, Metrics]:
         return learner.update(
@@ -220,6 +230,7 @@ def build_update(config: Config, model: Model, optimiser):
             batch,
             loss=loss,
             optimiser=optimiser,
+            schedule=schedule,
             micro_batch=micro_batch(config, model, batch.actions.shape[0]),
             axis_name=AXIS,
         )

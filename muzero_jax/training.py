@@ -67,7 +67,7 @@ def train_iteration(state: TrainState, *, parts: Parts) -> tuple[TrainState, Met
     learn = partial(learn_from, parts=parts)
     learner, learn_metrics = jax.lax.cond(ready, learn, partial(rest, learn), state.learner, ring, learn_key)
 
-    metrics = jax.lax.psum(self_play.statistics(trajectory), AXIS) | learn_metrics
+    metrics = jax.lax.psum(self_play.statistics(trajectory, state.actor, actor), AXIS) | learn_metrics
     return TrainState(actor, learner, ring, state.iteration + 1, state.seed_key), metrics
 
 

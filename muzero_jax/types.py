@@ -193,6 +193,7 @@ class ActorState(NamedTuple):
     """The games in progress."""
 
     env_state: EnvState  # leaves [B, ...]
+    num_moves: Array  # [B] int32, moves made in each of them
 
 
 class LearnerState(NamedTuple):
@@ -201,6 +202,7 @@ class LearnerState(NamedTuple):
     params: Params
     optimiser_state: Any  # in float16 with the scale of the loss
     num_updates: Array  # [] int32, steps skipped for an overflow in float16 included
+    schedule_span: Array  # [] int32, updates over which the learning rate falls; `learner.UNKNOWN_SPAN` until timed
 
 
 class TrainState(NamedTuple):

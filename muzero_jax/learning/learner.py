@@ -1,7 +1,8 @@
 """The learner: one gradient step on a batch of windows.
 
-AdamW after clipping by global norm, with a linear warm-up and then a constant or cosine learning rate. Under data
-parallelism each device sees its share of the batch and a `pmean` over `axis_name` makes the gradients one.
+AdamW after clipping by global norm, with a linear warm-up and then a constant or cosine learning rate. How many updates
+the cosine spans is part of the state, because a run with a budget in minutes learns it only once it has been timed.
+Under data parallelism each device sees its share of the batch and a `pmean` over `axis_name` makes the gradients one.
 
 float16 loses small gradients and overflows with large ones, so its loss is multiplied by a scale that Flax adapts
 (Micikevicius et al. 2018, arXiv 1710.03740, section 3.2): a step whose gradient overflows is skipped and halves the
@@ -26,6 +27,12 @@ from muzero_jax.types import Batch, LearnerState, Metrics, Model, Params
 LossOf = Callable[[Params, Batch], tuple[Array, Metrics]]
 """(params, batch) -> the loss, a mean over the batch, and metrics."""
 
+Schedule = Callable[[Array, Array], Array]
+"""(updates made, updates that it spans) -> the learning rate."""
+
+UNKNOWN_SPAN = 2**31 - 1
+"""Of a schedule whose budget has not been timed yet: a cosine over so many updates stays at its peak."""
+
 MINIMUM_SCALE = 1.0
 """A gradient that overflows unscaled is no rounding matter: training has diverged."""
 
@@ -37,34 +44,40 @@ class ScaledState(NamedTuple):
     loss_scale: DynamicScale
 
 
-def make_schedule(
-    *, learning_rate: float, schedule: Literal["constant", "cosine"], warmup_updates: int, decay_updates: int
-) -> optax.Schedule:
-    """Linear warm-up from 0, then constant, or a cosine to a tenth of the peak at `decay_updates`."""
-    if schedule == "cosine":
-        after = optax.cosine_decay_schedule(learning_rate, max(decay_updates - warmup_updates, 1), alpha=0.1)
-    else:
-        after = optax.constant_schedule(learning_rate)
-    warmup = optax.linear_schedule(0.0, learning_rate, max(warmup_updates, 1))
-    return optax.join_schedules([warmup, after], [warmup_updates])
+def make_schedule(*, learning_rate: float, schedule: Literal["constant", "cosine"], warmup_updates: int) -> Schedule:
+    """Linear warm-up from 0, then constant, or a cosine to a tenth of the peak at the end of the span."""
+
+    def rate(num_updates: Array, span: Array) -> Array:
+        warmup = jnp.minimum(num_updates / max(warmup_updates, 1), 1.0)
+        progress = (num_updates - warmup_updates) / jnp.maximum(span - warmup_updates, 1)
+        cosine = 0.55 + 0.45 * jnp.cos(jnp.pi * jnp.clip(progress, 0.0, 1.0))
+        return learning_rate * warmup * (cosine if schedule == "cosine" else 1.0)
+
+    return rate
 
 
-def make_optimiser(
-    schedule: optax.Schedule, *, weight_decay: float, max_gradient_norm: float
-) -> optax.GradientTransformation:
-    """AdamW with decay on matrices only: kernels and embedding tables, not biases and LayerNorm scales."""
+def make_optimiser(*, weight_decay: float, max_gradient_norm: float) -> optax.GradientTransformationExtraArgs:
+    """AdamW with decay on matrices only: kernels and embedding tables, not biases and LayerNorm scales.
+
+    Its `update` takes `learning_rate`.
+    """
 
     def is_matrix(params):
         return jax.tree.map(lambda x: x.ndim > 1, params)
 
     return optax.chain(
         optax.clip_by_global_norm(max_gradient_norm),
-        optax.adamw(schedule, weight_decay=weight_decay, mask=is_matrix),
+        optax.adamw(1.0, weight_decay=weight_decay, mask=is_matrix),
+        optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), _scale_by_rate),
     )
 
 
+def _scale_by_rate(updates: Any, state: Any, params: Params = None, *, learning_rate: Array, **_: Any):
+    return optax.tree.scale(learning_rate, updates), state
+
+
 def init(
-    model: Model, optimiser: optax.GradientTransformation, key: Array, *, scale_loss: bool = False
+    model: Model, optimiser: Any, key: Array, *, schedule_span: int = UNKNOWN_SPAN, scale_loss: bool = False
 ) -> LearnerState:
     """Fresh parameters and optimiser state; with `scale_loss` one that also scales the loss, which float16 needs."""
     params = model.init(key)
@@ -72,7 +85,7 @@ def init(
     if scale_loss:
         scale = DynamicScale(fin_steps=jnp.int32(0), scale=jnp.float32(2**16), minimum_scale=MINIMUM_SCALE)  # type: ignore
         optimiser_state = ScaledState(optimiser_state, scale)
-    return LearnerState(params, optimiser_state, jnp.int32(0))
+    return LearnerState(params, optimiser_state, jnp.int32(0), jnp.int32(schedule_span))
 
 
 @jax.named_scope("update")
@@ -81,7 +94,8 @@ def update(
     batch: Batch,
     *,
     loss: LossOf,
-    optimiser: optax.GradientTransformation,
+    optimiser: optax.GradientTransformationExtraArgs,
+    schedule: Schedule,
     micro_batch: int | None = None,
     axis_name: str | None = None,
 ) -> tuple[LearnerState, Metrics]:
@@ -98,11 +112,13 @@ def update(
         step = _scaled_step
     else:
         step = partial(_step, micro_batch=micro_batch or batch.actions.shape[0])
+    rate = schedule(learner.num_updates, learner.schedule_span)
+    descend = partial(optimiser.update, learning_rate=rate)
     params, optimiser_state, metrics = step(
-        loss, learner.params, learner.optimiser_state, batch, optimiser=optimiser, axis_name=axis_name
+        loss, learner.params, learner.optimiser_state, batch, descend=descend, axis_name=axis_name
     )
-    metrics["train/parameter_norm"] = optax.tree.norm(params)
-    return LearnerState(params, optimiser_state, learner.num_updates + 1), metrics
+    metrics |= {"train/parameter_norm": optax.tree.norm(params), "train/learning_rate": rate}
+    return learner._replace(params=params, optimiser_state=optimiser_state, num_updates=learner.num_updates + 1), metrics
 
 
 def _step(
@@ -111,14 +127,14 @@ def _step(
     state: Any,
     batch: Batch,
     *,
-    optimiser: optax.GradientTransformation,
+    descend: Callable[..., Any],
     micro_batch: int,
     axis_name: str | None,
 ) -> tuple[Params, Any, Metrics]:
     gradient = partial(jax.grad(loss_of, has_aux=True), params)
     gradients, metrics = _mean(micro_batches.mean(gradient, batch, micro_batch), axis_name)
     metrics["train/gradient_norm"] = optax.tree.norm(gradients)
-    updates, state = optimiser.update(gradients, state, params)
+    updates, state = descend(gradients, state, params)
     return optax.apply_updates(params, updates), state, metrics
 
 
@@ -128,7 +144,7 @@ def _scaled_step(
     state: ScaledState,
     batch: Batch,
     *,
-    optimiser: optax.GradientTransformation,
+    descend: Callable[..., Any],
     axis_name: str | None,
 ) -> tuple[Params, ScaledState, Metrics]:
     """As `_step`, of a scaled loss. A skipped step says gradient norm 0, but not where the scale can fall no lower."""
@@ -139,7 +155,7 @@ def _scaled_step(
     may_fail = scale > MINIMUM_SCALE
     metrics["train/gradient_norm"] = jnp.where(may_fail & ~is_finite, 0.0, optax.tree.norm(gradients))
     metrics["train/loss_scale"] = scale
-    updates, optimiser_state = optimiser.update(gradients, state.optimiser_state, params)
+    updates, optimiser_state = descend(gradients, state.optimiser_state, params)
     stepped = optax.apply_updates(params, updates), optimiser_state
     params, optimiser_state = jax.tree.map(partial(jnp.where, is_finite), stepped, (params, state.optimiser_state))
     return params, ScaledState(optimiser_state, loss_scale), metrics

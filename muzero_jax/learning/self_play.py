@@ -5,7 +5,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Int
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.types import ActorState, Environment, EnvState, Params, SearchFn, Step, Transition
@@ -13,7 +13,8 @@ from muzero_jax.types import ActorState, Environment, EnvState, Params, SearchFn
 
 def init(environment: Environment, key: Array, *, num_envs: int) -> ActorState:
     """B = `num_envs` fresh games."""
-    return ActorState(env_state=jax.vmap(environment.init)(jax.random.split(key, num_envs)))
+    env_state = jax.vmap(environment.init)(jax.random.split(key, num_envs))
+    return ActorState(env_state, num_moves=jnp.zeros(num_envs, jnp.int32))
 
 
 @jax.named_scope("rollout")
@@ -59,7 +60,13 @@ def rollout(
         )
 
     env_state, trajectory = jax.lax.scan(play, actor.env_state, jax.random.split(key, length))
-    return ActorState(env_state), trajectory
+    return ActorState(env_state, moves_made(actor.num_moves, trajectory.is_last)), trajectory
+
+
+def moves_made(before: Int[Array, " B"], is_last: Bool[Array, "T B"]) -> Int[Array, " B"]:
+    """Moves made in each game that is in progress after a rollout, from those `before` it."""
+    in_progress = jnp.cumprod(~is_last[::-1], axis=0, dtype=jnp.int32)  # 1 after the last end of a game
+    return jnp.sum(in_progress, axis=0) + jnp.where(in_progress[-1] == 1, before, 0)
 
 
 def with_reset(environment: Environment) -> Callable[[EnvState, Array, Array], Step]:
@@ -81,11 +88,16 @@ def explore(key: Array, action: Array, legal_action_mask: Array, probability: fl
     return jnp.where(explored, uniform_legal_action(random_key, legal_action_mask), action), explored
 
 
-def statistics(trajectory: Transition) -> dict[str, Array]:
-    """Sums over a rollout, to tell a run's throughput and results; a decisive game is one that is not drawn."""
-    is_last = trajectory.is_last
+def statistics(trajectory: Transition, before: ActorState, after: ActorState) -> dict[str, Array]:
+    """Sums over a rollout, to tell a run's throughput and results; a decisive game is one that is not drawn.
+
+    `finished_frames` are the moves of the games that ended: of those that began before the rollout all, and none of
+    those that go on after it.
+    """
+    is_last, frames = trajectory.is_last, jnp.float32(trajectory.action.size)
     return {
         "selfplay/games": jnp.sum(is_last, dtype=jnp.float32),
         "selfplay/decisive_games": jnp.sum(is_last & (trajectory.reward != 0), dtype=jnp.float32),
-        "selfplay/frames": jnp.float32(trajectory.action.size),
+        "selfplay/frames": frames,
+        "selfplay/finished_frames": frames + jnp.sum(before.num_moves) - jnp.sum(after.num_moves),
     }

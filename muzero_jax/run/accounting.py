@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,10 @@ from muzero_jax.storage.config import Config
 
 
 class Clock:
-    """Seconds spent by purpose, those of a resumed run's earlier sessions included."""
+    """Seconds spent by purpose, those of a resumed run's earlier sessions included.
+
+    A run's minutes are those of training and evaluation. Compiling is counted apart, so a slow start costs no learning.
+    """
 
     def __init__(self, record: Record):
         self.seconds = {purpose: record.get(f"time/{purpose}", 0.0) for purpose in ("compile", "train", "evaluate")}
@@ -27,7 +31,7 @@ class Clock:
     @property
     def minutes(self) -> float:
         """Minutes of the run so far."""
-        return sum(self.seconds.values()) / 60
+        return (self.seconds["train"] + self.seconds["evaluate"]) / 60
 
     def record(self) -> Record:
         """The clock as metrics."""
@@ -55,35 +59,53 @@ class Interrupt:
 
 
 class Totals:
-    """What a run has done so far, as metrics; a resumed run goes on from the last line written."""
+    """What a run has done so far, as metrics `total/...`; a resumed run goes on from the last line written."""
 
-    COUNTED = ("selfplay/games", "selfplay/frames", "selfplay/decisive_games", "train/updates")
+    NAMES = {
+        "selfplay/games": "total/games",
+        "selfplay/decisive_games": "total/decisive_games",
+        "selfplay/frames": "total/frames",
+        "train/updates": "total/updates",
+    }
+    """What an iteration counts, and the name of its total."""
 
     def __init__(self, config: Config, record: Record):
-        self._simulations = config.search.num_simulations
-        self.counts = {name: record.get(name, 0.0) for name in self.COUNTED}
+        self._simulations = config.search.num_simulations  # of each move
+        self.counts = {name: record.get(name, 0.0) for name in (*self.NAMES.values(), "total/simulations")}
         self.self_play_seconds_per_iteration = record.get("time/self_play_per_iteration", 0.0)
+        self.pace = Pace()
 
     def add(self, metrics: dict[str, np.ndarray], seconds: float) -> Record:
-        """One chunk's metrics (leading axis: iterations) as a record: counts so far, rates now, means of the losses."""
-        chunk = {name: float(metrics[name].sum()) for name in self.COUNTED}
-        self.counts = {name: self.counts[name] + chunk[name] for name in self.COUNTED}
+        """One chunk's metrics (leading axis: iterations) as a record: totals so far, rates now, means of the losses."""
+        chunk = {name: float(metrics[name].sum()) for name in (*self.NAMES, "selfplay/finished_frames")}
+        simulations = chunk["selfplay/frames"] * self._simulations
+        for name, total in self.NAMES.items():
+            self.counts[total] += chunk[name]
+        self.counts["total/simulations"] += simulations
         learned = metrics["train/updates"] > 0
         if not learned.any():  # in one program with learning, self-play can be timed alone only while the ring fills
             self.self_play_seconds_per_iteration = seconds / len(learned)
+        if learned.all():
+            self.pace = self.pace.after(chunk["train/updates"], seconds)
         losses = {
             name: float(values[learned].mean())
             for name, values in metrics.items()
-            if name.startswith("train/") and name not in self.counts and learned.any()
+            if name.startswith("train/") and name not in self.NAMES and learned.any()
         }
         rates: Record = {
             "selfplay/frames_per_second": chunk["selfplay/frames"] / seconds,
-            "selfplay/simulations_per_second": chunk["selfplay/frames"] * self._simulations / seconds,
-            "selfplay/mean_length": chunk["selfplay/frames"] / max(chunk["selfplay/games"], 1.0),
+            "selfplay/simulations_per_second": simulations / seconds,
             "train/updates_per_second": chunk["train/updates"] / seconds,
             "time/seconds_per_iteration": seconds / len(learned),
         }
+        if chunk["selfplay/games"]:
+            rates["selfplay/mean_length"] = chunk["selfplay/finished_frames"] / chunk["selfplay/games"]
         return self.record() | losses | rates
+
+    @property
+    def updates(self) -> int:
+        """Gradient steps so far."""
+        return int(self.counts["total/updates"])
 
     def record(self) -> Record:
         """What a resumed run goes on from."""
@@ -91,10 +113,22 @@ class Totals:
 
     def summary(self, seconds: float) -> dict[str, Record]:
         """Totals and mean rates over the run's `seconds` of self-play and learning."""
-        totals = {
-            "games": self.counts["selfplay/games"],
-            "frames": self.counts["selfplay/frames"],
-            "simulations": self.counts["selfplay/frames"] * self._simulations,
-            "updates": self.counts["train/updates"],
-        }
+        names = ("games", "frames", "simulations", "updates")
+        totals = {name: self.counts[f"total/{name}"] for name in names}
         return {"totals": totals, "rates": {name: total / max(seconds, 1e-9) for name, total in totals.items()}}
+
+
+class Pace(NamedTuple):
+    """How fast a session learns, by its chunks in which every iteration did."""
+
+    chunks: int = 0
+    updates: float = 0.0
+    seconds: float = 0.0
+
+    def after(self, updates: float, seconds: float) -> "Pace":
+        """The pace with one more chunk."""
+        return Pace(self.chunks + 1, self.updates + updates, self.seconds + seconds)
+
+    def updates_in(self, minutes: float, evaluating: float) -> int:
+        """Updates that so many minutes hold, if `evaluating` is the share of them that goes into evaluations."""
+        return round(60 * minutes * (1 - evaluating) * self.updates / self.seconds)

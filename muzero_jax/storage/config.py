@@ -144,11 +144,12 @@ class OptimiserConfig:
     learning_rate: PositiveFloat = 1e-3
     """AdamW's, at its highest: after the warm-up"""
     schedule: Literal["constant", "cosine"] = "constant"
-    """cosine decays to a tenth over decay_updates"""
+    """cosine: falls to a tenth over the updates that the budget holds, or over decay_updates"""
     warmup_updates: NotNegativeInt = 100
     """updates in which the learning rate rises from 0"""
-    decay_updates: PositiveInt = 50_000
-    """presets choose what their minutes hold on two CPU cores; raise it for longer runs and faster machines"""
+    decay_updates: PositiveInt | None = None
+    """updates over which the cosine falls; default: as many as the budget holds. Where that is in minutes, it is timed
+    over the first twentieth of them; the number is then kept in config.json, so that a resumed run goes on exactly"""
     weight_decay: NotNegativeFloat = 1e-4
     """AdamW's; of matrices only, not of biases and norms"""
     max_gradient_norm: PositiveFloat = 5.0
@@ -191,10 +192,15 @@ class Config:
     """the game; see experiments/presets.py"""
     board_size: int | None = None
     """Hex only: 2 to 19; by default the largest that this machine learns in a sitting"""
-    minutes: PositiveFloat = 5.0
-    """wall-clock budget of training, compilation and evaluation during training included"""
+    minutes: PositiveFloat | None = 5.0
+    """budget: minutes from the first move on, with the evaluations on the way; compiling and the final matches come on
+    top. The default counts only where neither frames nor updates are given"""
+    frames: PositiveInt | None = None
+    """budget: moves of self-play in all games together"""
+    updates: PositiveInt | None = None
+    """budget: gradient steps. Of several budgets the first to be spent ends the run, after a whole chunk"""
     max_iterations: PositiveInt | None = None
-    """stop after this many iterations instead, if that comes first; rounded up to whole chunks"""
+    """budget: iterations"""
     seed: Seed = 0
     """seed of everything random, 0 to 2^32 - 1; a resumed run keeps its own"""
     iterations_per_chunk: PositiveInt = 2
@@ -222,6 +228,33 @@ class Config:
     def iterations_to_learn(self) -> int:
         """The iteration that makes the first update, counted from 1."""
         return -(-self.frames_to_learn // self.self_play.rollout_length)
+
+    @property
+    def frames_per_iteration(self) -> int:
+        """Moves of self-play in an iteration."""
+        return self.self_play.num_envs * self.self_play.rollout_length
+
+    @property
+    def last_iteration(self) -> int | None:
+        """The iteration that spends the budget of frames, updates or iterations; None where there is none of these."""
+        limits = [self.max_iterations] if self.max_iterations else []
+        if self.frames:
+            limits.append(-(-self.frames // self.frames_per_iteration))
+        if self.updates:
+            limits.append(self.iterations_to_learn - 1 - (-self.updates // self.optimiser.updates_per_iteration))
+        return min(limits, default=None)
+
+    @property
+    def countable_updates(self) -> int | None:
+        """Updates made by `last_iteration`, or None."""
+        if self.last_iteration is None:
+            return None
+        return max(0, self.last_iteration - self.iterations_to_learn + 1) * self.optimiser.updates_per_iteration
+
+    @property
+    def schedule_span(self) -> int | None:
+        """Updates over which the learning rate falls; None where minutes have to be timed first, and they may end it."""
+        return self.optimiser.decay_updates or (self.countable_updates if self.minutes is None else None)
 
     @property
     def shared_sizes(self) -> tuple[int, int]:
