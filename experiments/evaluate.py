@@ -12,9 +12,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
 from experiments import evaluate_flags as flags
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices
+from muzero_jax.storage.fields import check_fields
 
 Answer = tuple[dict[str, Any], str | None]
 """A result as plain numbers, and the text to show it by, unless one line a field does."""
@@ -29,6 +31,8 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
     command, by_old_flags = flags.parse(arguments, __doc__ or "")
     num_devices = devices.configure_devices(command.devices, command.device)
     check(command)
+    if command.compilation_cache:
+        devices.use_compilation_cache()
     from muzero_jax import building
     from muzero_jax.evaluation import tables
 
@@ -43,8 +47,7 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
 
 def check(command: flags.Command) -> None:
     """Raises ValueError in one sentence for what would be found out late."""
-    if isinstance(command, flags.Games) and command.games < 1:
-        raise ValueError(f"--games is {command.games}, but must be positive")
+    check_fields(command)
     if isinstance(command, flags.Tournament | flags.Fidelity) and command.plot is not None:
         from muzero_jax.evaluation import charts
 
@@ -55,14 +58,27 @@ def play_match(a: flags.Match, mesh, make_parts) -> Answer:
     """Plays a match; the result is the agent's."""
     import jax
 
-    from muzero_jax.evaluation import arena, players
+    from muzero_jax.evaluation import arena, players, tables
 
     agent = players.load_agent(a.run, a.num_simulations, make_parts)
     rival = players.load(players.parse(a.opponent), agent, a.num_simulations, make_parts)
     player, plies = agent.player(), choose_plies(a, agent)
     match = arena.sharded_match(agent.parts, player, rival.player, mesh, num_games=a.games, opening_plies=plies)
-    result = match(agent.params, rival.params, jax.random.key(a.seed))
-    return result | about(a, agent) | {"opponent": a.opponent, "player": player.name}, None
+    compile_match(match, agent.params, rival.params)
+    report = make_progress_report("games finished")
+    result = match(agent.params, rival.params, jax.random.key(a.seed), report)
+    rest = {name: value for name, value in result.items() if name not in ("wins", "draws", "losses", "score", "ci95")}
+    rest |= about(a, agent) | {"player": player.name}
+    text = f"{tables.strength({a.opponent: result})}\n\n{tables.fields(rest)}"
+    return result | rest | {"opponent": a.opponent}, text
+
+
+def compile_match(match, *params) -> None:
+    """Compiles a match, and says so."""
+    start = time.monotonic()
+    say("compiling the match ...")
+    match.compile(*params)
+    say(f"compiled in {time.monotonic() - start:.1f} s; playing ...")
 
 
 def try_every_reply(a: flags.Exhaustive, mesh, make_parts) -> Answer:
@@ -71,6 +87,7 @@ def try_every_reply(a: flags.Exhaustive, mesh, make_parts) -> Answer:
 
     agent = players.load_agent(a.run, a.num_simulations, make_parts)
     player = agent.player()
+    say("compiling, then trying every reply ...")
     result = exhaustive.examine(agent.parts.environment, player, agent.params)
     return result | about(a, agent) | {"opponent": "exhaustive", "player": player.name}, None
 
@@ -87,7 +104,7 @@ def play_tournament(a: flags.Tournament, mesh, make_parts) -> Answer:
         opening_plies=choose_plies(a, field.host),
         seed=a.seed,
         anchor=a.anchor,
-        report=make_progress_report("matches played"),
+        report=make_progress_report("matches played", "compiling and playing the first match ..."),
     )
     if a.plot is not None:
         charts.plot_tournament(result, a.plot)
@@ -99,6 +116,7 @@ def measure_fidelity(a: flags.Fidelity, mesh, make_parts) -> Answer:
     from muzero_jax.evaluation import charts, fidelity, players
 
     agent = players.load_agent(a.run, a.num_simulations, make_parts)
+    say("compiling, then comparing ...")
     result = fidelity.examine(agent, num_positions=a.positions, unroll_steps=a.unroll_steps, seed=a.seed)
     if a.plot is not None:
         charts.plot_fidelity(result, a.plot)
@@ -118,8 +136,9 @@ def ask_oracle(a: flags.Oracle, mesh, make_parts) -> Answer:
     else:
         specs = players.parse_all(a.player, others="agent, ")
         candidates = [oracle_evaluation.named_candidate(s, agent, a.num_simulations, make_parts) for s in specs]
+    report = make_progress_report("positions solved")
     result = oracle_evaluation.examine(
-        agent, candidates, num_positions=a.positions, seed=a.seed, report=make_progress_report("positions solved")
+        agent, candidates, num_positions=a.positions, seed=a.seed, report=report, say=say
     )
     result |= about(a, agent)
     return result, oracle_evaluation.format_table(result)
@@ -144,15 +163,27 @@ def choose_plies(a: flags.Games, agent) -> int:
     return agent.config.evaluation.opening_plies if a.opening_plies is None else a.opening_plies
 
 
-def make_progress_report(what: str, interval: float = 5.0) -> Callable[[int, int], None]:
-    """`report(done, total)` that prints to stderr every `interval` seconds, and nothing about work done sooner."""
-    said_at = time.monotonic()
+def say(line: str) -> None:
+    """Prints how the work stands, to stderr: stdout has the result alone."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def make_progress_report(what: str, first: str | None = None, interval: float = 5.0) -> Callable[[int, int], None]:
+    """`report(done, total)` that says `first` when it is first called, and then every `interval` seconds what is done.
+
+    Nothing is said about work that takes less.
+    """
+    said_at, is_new = time.monotonic(), True
 
     def report(done: int, total: int) -> None:
-        nonlocal said_at
-        if time.monotonic() - said_at > interval:
-            said_at = time.monotonic()
-            print(f"{done} of {total} {what}", file=sys.stderr, flush=True)
+        nonlocal said_at, is_new
+        now = time.monotonic()
+        if is_new and first:
+            say(first)
+        elif now - said_at > interval:
+            said_at = now
+            say(f"{done} of {total} {what}")
+        is_new = False
 
     return report
 

@@ -6,14 +6,19 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from muzero_jax.storage.config import Seed
+from muzero_jax.storage.fields import NOT_NEGATIVE, POSITIVE, Constraint, Simulations
+
 Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+AT_MOST_A_MILLION = Constraint(lambda number: number <= 1_000_000, "must be at most 1000000")
+Count = Annotated[int, POSITIVE, AT_MOST_A_MILLION]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
     """What every command takes."""
 
-    num_simulations: int | None = None
+    num_simulations: Simulations | None = None
     """search budget of every run that is named without one; default: its own evaluation.num_simulations"""
     json: Switch = False
     """print one JSON object"""
@@ -21,6 +26,8 @@ class Command:
     """what to run on; auto: the best that JAX finds"""
     devices: int | None = None
     """devices to use; default: every CPU core, or every accelerator"""
+    compilation_cache: bool = True
+    """keep compiled programs in the user's cache folder, so that the same command starts in seconds the next time"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +42,12 @@ class OfRun(Command):
 class Games(Command):
     """What the commands take that play games."""
 
-    games: int = 256
+    games: Count = 256
     """of the match, or of each pair of a tournament; rounded up to a multiple of two games a device"""
-    opening_plies: int | None = None
+    opening_plies: Annotated[int, NOT_NEGATIVE, AT_MOST_A_MILLION] | None = None
     """random moves before each game; default: the (first) run's evaluation.opening_plies"""
-    seed: int = 0
+    seed: Seed = 0
+    """of openings, and of moves drawn at random: 0 to 2^32 - 1"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,22 +79,24 @@ class Oracle(OfRun):
 
     player: str = "agent"
     """whose moves: agent (the policy head, and search at every budget), or a player named as in a tournament"""
-    positions: int = 500
+    positions: Count = 500
     """at most this many, half from random games and half from the agent's; tic-tac-toe is judged on all"""
-    budgets: tuple[int, ...] | None = None
+    budgets: tuple[Simulations, ...] | None = None
     """simulations a move of the agent's searches; default: num-simulations, or else 16 64 256"""
-    seed: int = 0
+    seed: Seed = 0
+    """of the positions that are drawn: 0 to 2^32 - 1"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fidelity(OfRun):
     """How far the learned model drifts from the true rules, depth by depth and in the search tree."""
 
-    unroll_steps: int = 8
+    unroll_steps: Count = 8
     """greatest depth"""
-    positions: int = 500
+    positions: Count = 500
     """at most this many, of the agent's own games"""
-    seed: int = 0
+    seed: Seed = 0
+    """of the positions that are drawn: 0 to 2^32 - 1"""
     plot: Path | None = None
     """draw the drift into this file (.png, .svg, .pdf)"""
 
@@ -101,6 +111,7 @@ class Flags(Match, Oracle, Fidelity):
     """The flags of the time before there were commands, which go on working."""
 
     run: Path | None = None  # type: ignore
+    opponent: str | None = None  # type: ignore
     tournament: tuple[str, ...] = ()
     """players of a tournament, in place of run and opponent"""
     anchor: str | None = None
@@ -122,6 +133,8 @@ def translate(flags: Flags) -> Command:
     asked = {name: kind for name, kind in OLD.items() if getattr(flags, name)}
     if len(asked) > 1:
         raise ValueError("--{} and --{} are two questions; ask one at a time".format(*asked))
+    if asked and flags.opponent is not None:
+        raise ValueError(f"--opponent is for a match; leave out --opponent or --{next(iter(asked))}")
     if flags.tournament and flags.run is not None:
         raise ValueError("--tournament takes the run as one of its players; leave --run out")
     if flags.run is None and not flags.tournament:
@@ -131,7 +144,7 @@ def translate(flags: Flags) -> Command:
     if flags.plot is not None and not (flags.tournament or flags.fidelity):
         raise ValueError("--plot draws what --tournament or --fidelity find; add one of them")
     (kind,) = asked.values() or [Exhaustive if flags.opponent == "exhaustive" else Match]
-    values: dict[str, Any] = vars(flags) | {"players": flags.tournament}
+    values: dict[str, Any] = vars(flags) | {"players": flags.tournament, "opponent": flags.opponent or Match.opponent}
     return kind(**{field.name: values[field.name] for field in fields(kind)})
 
 

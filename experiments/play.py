@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import tyro
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
+
+# isort: split
+import tyro
 
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices

@@ -11,13 +11,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import tyro
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
+
+# isort: split
+import tyro
 
 from experiments import presets
 from experiments.command_line import EXIT_INTERRUPTED, report_errors
 from muzero_jax.arithmetic import devices, precision
+from muzero_jax.evaluation import tables
 from muzero_jax.run import display, metrics, profiling
 from muzero_jax.run import session as sessions
 from muzero_jax.run.session import Session
@@ -130,16 +134,8 @@ def command(script: str) -> str:
 
 def show(summary: dict[str, Any], run_dir: Path) -> None:
     """Prints how strong the agent has become and what the run cost, and draws its curves."""
-    strength = [
-        {
-            "opponent": opponent,
-            "score": f"{match['score']:.1%}",
-            "95% interval": f"{match['ci95'][0]:.1%} to {match['ci95'][1]:.1%}",
-            "won / drawn / lost": f"{match['wins']} / {match['draws']} / {match['losses']}",
-        }
-        for opponent, match in summary["strength"].items()
-    ]
-    display.summary_table(strength, "\nStrength (colours balanced, every opening played from both sides)")
+    if summary["strength"]:
+        print(f"\n{tables.strength(summary['strength'])}")
     seconds, rates = summary["seconds"], summary["rates"]
     cost = [
         {"": name, "total": f"{total:,.0f}", "per second": f"{rates[name]:,.1f}"}

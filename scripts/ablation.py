@@ -14,6 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices, precision
 from scripts.measuring import machine, markdown, timing

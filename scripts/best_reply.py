@@ -17,11 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
+
+# isort: split
 import jax
 import numpy as np
 import tyro
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices

@@ -16,9 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import tyro
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
+
+# isort: split
+import tyro
 
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices, precision

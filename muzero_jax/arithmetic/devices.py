@@ -157,6 +157,12 @@ def enable_compilation_cache(directory: str | Path) -> Path:
     return folder
 
 
+def use_compilation_cache() -> None:
+    """Keeps compiled programs in the user's cache folder, unless JAX was given another folder."""
+    if not jax.config.jax_compilation_cache_dir:  # type: ignore
+        enable_compilation_cache(Path.home() / ".cache" / "muzero_jax")
+
+
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Whether XLA failed because a device's memory is full; there is no class of its own for that."""
     return "RESOURCE_EXHAUSTED" in str(error)

@@ -1,6 +1,7 @@
 """Matches shared among the devices: of any two players, and those by which a run is measured while it trains."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -46,11 +47,18 @@ class ShardedMatch:
         self._begin.lower(inputs[2]).compile()
         self._advance.lower(*inputs, games).compile()
 
-    def __call__(self, params_a: Params, params_b: Params, key: Array) -> Summary:
-        """Plays the match."""
+    def __call__(
+        self,
+        params_a: Params,
+        params_b: Params,
+        key: Array,
+        report: Callable[[int, int], None] = lambda finished, total: None,
+    ) -> Summary:
+        """Plays the match; `report(games finished, games in all)` is called on the way."""
         inputs = jax.device_put((params_a, params_b, key), self._replicated)
         games = self._begin(inputs[2])
-        while not jax.device_get(games.states.terminated).all():
+        while not (is_over := jax.device_get(games.states.terminated)).all():
+            report(int(is_over.sum()), is_over.size)
             games = self._advance(*inputs, games)
         return matches.summarise(jax.device_get(games.result))
 

@@ -46,12 +46,14 @@ def examine(
     num_positions: int,
     seed: int,
     report: Callable[[int, int], None] = lambda solved, total: None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Score:
     """Judges the candidates on positions of the agent's game; returns the positions' kinds and `scores`, one a player.
 
     Args:
       num_positions: at most; a game with few positions is examined on all of them all the same.
       report: called with (solved, total) while positions are solved, which can take a minute.
+      say: called with a line before each candidate's moves are compiled and found.
 
     Raises:
       ValueError: no oracle for this game or board, or too few positions asked for.
@@ -66,6 +68,7 @@ def examine(
     solutions = solve(oracle, states.observation, num_actions=environment.num_actions, report=report)
     scores = [score_random(solutions, is_own_play)]
     for candidate in candidates:
+        say(f"compiling and judging: {candidate.name} ...")
         action, value = in_keyed_batches(jax.jit(partial(_answer, environment, candidate)), seed, states)
         scores.append(score_player(candidate.name, action, value, solutions, is_own_play))
     return describe(solutions, is_own_play) | {"scores": scores}
@@ -85,8 +88,10 @@ def format_table(result: Score) -> str:
 
 def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
     """The run's policy head by itself, then its search without noise at each budget."""
-    if min(budgets, default=0) < 1:
-        raise ValueError("--budgets needs one or more numbers of simulations, all of them positive")
+    if not budgets:
+        raise ValueError("--budgets needs one or more numbers of simulations")
+    for budget in budgets:
+        players.check_budget(budget, "--budgets")
     searches = {"policy head": opponents.policy_head(agent.parts.model)}
     searches |= {f"{budget} simulations": agent.search(budget) for budget in budgets}
     return [Candidate(name, agent.params, search) for name, search in searches.items()]

@@ -23,6 +23,7 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import restore_params
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import Simulations, check_value
 from muzero_jax.training import Parts
 from muzero_jax.types import Params, Player, SearchFn
 
@@ -31,6 +32,9 @@ SPECS = (
     "RUN, RUN@N, RUN:rules@N or RUN:greedy, where RUN is a run directory, a version of one (RUN/versions/1200) or all "
     "of them (RUN/versions)"
 )
+MOST_DIGITS = 4000
+"""Python reads no longer numbers."""
+
 MakeParts = Callable[[Config], Parts]
 """What builds a run's game and network; pass your own where yours are not the configured ones."""
 
@@ -91,23 +95,41 @@ def load_agent(path: Path, num_simulations: int | None = None, make_parts: MakeP
     run, no intact checkpoint or no version that there is.
     """
     saved = run_directory.find_saved(path) or run_directory.Saved(path)
-    config = configs.load(saved.run_dir)
+    config, file = configs.load(saved.run_dir), saved.run_dir / configs.FILE
     step = run_directory.version_of(saved)
-    parts = make_parts(config)
+    if num_simulations is None:
+        budget = check_budget(config.evaluation.num_simulations, f"evaluation.num_simulations in {file}")
+    else:
+        budget = check_budget(num_simulations, "--num-simulations")
+    try:
+        parts = make_parts(config)
+    except ValueError as error:
+        raise ValueError(f"{file} describes no run that can be loaded: {error}") from error
     abstract = jax.eval_shape(parts.model.init, jax.random.key(0))
     folder = saved.folder or saved.run_dir / run_directory.CHECKPOINTS
     iteration, params = restore_params(folder, abstract, step=step)
-    budget = config.evaluation.num_simulations if num_simulations is None else num_simulations
-    if budget < 1:
-        raise ValueError(f"--num-simulations is {budget}, but must be positive")
     return Agent(config, parts, budget, params, iteration, str(path))
+
+
+def check_budget(number: int, name: str) -> int:
+    """A number of simulations, unchanged; ValueError, which calls it `name`, if no search can have so many."""
+    check_value(number, Simulations, name)
+    return number
 
 
 def parse(text: str, *, others: str = "") -> PlayerSpec:
     """The player that `text` names; a run's name goes before any other meaning.
 
-    Raises ValueError with the names that there are, and with `others`, which the caller knows as well.
+    Raises ValueError with the names that there are, and with `others`, which the caller knows as well, or if the name
+    asks for too many simulations.
     """
+    spec = _parse(text, others)
+    if spec.num_simulations is not None:
+        check_budget(spec.num_simulations, f"the budget of {text!r}")
+    return spec
+
+
+def _parse(text: str, others: str) -> PlayerSpec:
     if is_run(text):
         return PlayerSpec("agent", str(Path(text)))
     rest, budget = _split_budget(text, "@")
@@ -178,5 +200,6 @@ def check_same_game(one: Config, other: Config, other_run: str) -> None:
 
 def _split_budget(text: str, separator: str) -> tuple[str, int | None]:
     """`kind:N` as (kind, N), and anything else, a budget of 0 included, as (text, None)."""
-    kind, _, budget = text.rpartition(separator)
-    return (kind, int(budget)) if budget.isdecimal() and int(budget) > 0 else (text, None)
+    kind, _, digits = text.rpartition(separator)
+    budget = int(digits[:MOST_DIGITS]) if digits.isdecimal() else 0
+    return (kind, budget) if budget else (text, None)

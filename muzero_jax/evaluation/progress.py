@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -33,12 +34,21 @@ class Ladder:
         self._games: list[tuple[int, int, float, float]] = []  # (i, j, points of i, points of j), by index
 
     def load(self, up_to_iteration: int) -> None:
-        """Reads what an earlier session wrote, without versions newer than the checkpoint resumed from."""
-        if self._file.exists():
-            stored = json.loads(self._file.read_text())
-            self.iterations = [i for i in stored["iterations"] if i <= up_to_iteration]
-            count = len(self.iterations)
-            self._games = [tuple(row) for row in stored["games"] if max(row[:2]) < count]
+        """Reads what an earlier session wrote, without versions newer than the checkpoint resumed from.
+
+        Raises ValueError, which names the file, if that holds anything else.
+        """
+        if not self._file.exists():
+            return
+        try:
+            stored = json.loads(self._file.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError):
+            stored = {}
+        if not _is_ladder(stored):
+            raise ValueError(f"{self._file} is damaged; restore a copy, or delete it to start the run's Elo anew")
+        self.iterations = [i for i in stored["iterations"] if i <= up_to_iteration]
+        count = len(self.iterations)
+        self._games = [(i, j, float(p), float(q)) for i, j, p, q in stored["games"] if i < count]
 
     def rivals(self) -> list[int]:
         """Iterations of the versions that the next one should meet."""
@@ -121,6 +131,26 @@ class Versions:
     def _play(self, spec: str, params: Params, iteration: int, num_games: int, rival: Params = None) -> Summary:
         key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self._config.seed), _EVALUATION), iteration)
         return self._arena.play(spec, params, key, num_games=num_games, rival=rival)
+
+
+def _is_ladder(stored: Any) -> bool:
+    """Whether JSON values are what `Ladder.add` writes: iterations in order, and games that connect all versions."""
+    if not isinstance(stored, dict) or not all(isinstance(stored.get(name), list) for name in ("iterations", "games")):
+        return False
+    iterations, games = stored["iterations"], stored["games"]
+    if not all(type(i) is int for i in iterations) or iterations != sorted(set(iterations)):
+        return False
+    newcomers = {game[0] for game in games if _is_game(game)}
+    return all(map(_is_game, games)) and newcomers == set(range(1, len(iterations)))
+
+
+def _is_game(row: Any) -> bool:
+    """Whether a row of JSON is (version, an earlier version, points of the first, points of the second)."""
+    if not isinstance(row, list) or len(row) != 4:
+        return False
+    (i, j), points = row[:2], row[2:]
+    are_points = all(type(p) in (int, float) and 0 <= p < 2**31 for p in points) and sum(points) > 0
+    return type(i) is type(j) is int and 0 <= j < i and are_points
 
 
 def _specs(mcts_simulations: Sequence[int]) -> list[str]:

@@ -1,6 +1,7 @@
 """Text tables: one way to align columns for everything that is printed in them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 
 def align(rows: Iterable[Iterable[str]], sides: str = ">") -> list[str]:
@@ -18,6 +19,16 @@ def fields(record: dict) -> str:
     """One line a field: its name and its value, numbers with three digits."""
     texts = {name: f"{value:.3f}" if isinstance(value, float) else str(value) for name, value in record.items()}
     return "\n".join(align(texts.items(), "><"))
+
+
+def strength(matches: Mapping[str, Mapping[str, Any]]) -> str:
+    """How a player did against each opponent, from `matches.summarise`'s dicts by the opponent's name."""
+    rows = [["opponent", "score", "95% interval", "won / drawn / lost"]]
+    for opponent, match in matches.items():
+        low, high = match["ci95"]
+        games = f"{match['wins']} / {match['draws']} / {match['losses']}"
+        rows.append([opponent, percent(match["score"]), f"{percent(low)} to {percent(high)}", games])
+    return "\n".join(["Strength (colours balanced, every opening played from both sides)", *align(rows, "<")])
 
 
 def percent(share: float | None, missing: str = "-") -> str:

@@ -9,6 +9,7 @@ run was killed. If it disagrees with its manifest, it is damaged and passed over
 import hashlib
 import json
 import logging
+import re
 import shutil
 import tempfile
 import warnings
@@ -173,21 +174,29 @@ def _load(folder: Path, abstract: dict[str, Any]) -> dict[str, Any]:
     """Reads the parts of one checkpoint that `abstract` names, if their shapes are the saved ones."""
     manifest = json.loads((folder / MANIFEST).read_text())
     for part, tree in abstract.items():
-        _check_shapes(folder, manifest[part]["arrays"], _describe(tree))
+        maker = "by another network" if part == "params" else "with other settings"
+        _check_shapes(f"checkpoint {folder} was made {maker}", manifest[part]["arrays"], _describe(tree))
     first = SingleDeviceSharding(jax.devices()[0])
     placed = jax.tree.map(lambda leaf: leaf.update(sharding=leaf.sharding or first), abstract)
     return ocp.load_checkpointables(folder, placed)
 
 
-def _check_shapes(folder: Path, saved: dict[str, str], wanted: dict[str, str]) -> None:
-    """Raises `ValueError` naming the first array whose shape or dtype is not the one wanted."""
-    for name in [*wanted, *saved]:
-        if saved.get(name) != wanted.get(name):
-            raise ValueError(
-                f"checkpoint {folder} is of another configuration: it holds {name} as {saved.get(name, 'nothing')}, not"
-                f" {wanted.get(name, 'nothing')}; use that run's own settings (and the version of this program that it "
-                "was made with) or choose another --run-dir"
-            )
+def _check_shapes(problem: str, saved: dict[str, str], wanted: dict[str, str]) -> None:
+    """Raises `ValueError`: the problem, and the first array that is missing, of another shape or dtype, or too many."""
+    for path in [*wanted, *saved]:
+        if saved.get(path) == wanted.get(path):
+            continue
+        name = re.sub(r"\['?(.*?)'?\]", r".\1", path).lstrip(".")
+        if path not in saved:
+            difference = f"it has no {name} (this one needs {wanted[path]})"
+        elif path not in wanted:
+            difference = f"it has {name} ({saved[path]}), which this one has no use for"
+        else:
+            difference = f"its {name} is {saved[path]} (this one needs {wanted[path]})"
+        raise ValueError(
+            f"{problem}: {difference}; use the settings and the version of this program that it was made with, or "
+            "choose another --run-dir"
+        )
 
 
 def _describe(tree: Any) -> dict[str, str]:

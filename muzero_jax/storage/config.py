@@ -284,7 +284,12 @@ def to_json(config: Config) -> str:
 
 def from_json(text: str) -> Config:
     """The inverse of `to_json`; ValueError names a key that this version doesn't know, or a value out of range."""
-    return from_json_values(Config, json.loads(text))
+    try:
+        return from_json_values(Config, json.loads(text))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is no JSON ({error})") from None
 
 
 def save(config: Config, run_dir: Path) -> None:
@@ -293,11 +298,15 @@ def save(config: Config, run_dir: Path) -> None:
 
 
 def load(run_dir: Path) -> Config:
-    """The config that a run was made with; ValueError if the folder holds no run, or not one of ours."""
+    """The config that a run was made with; ValueError, which names the file, if the folder holds no run of ours."""
     file = run_dir / FILE
     if not file.is_file():
         raise ValueError(f"{run_dir} holds no run (there is no {file}); train one with experiments/train.py")
     try:
         return from_json(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{file} is not a config of ours: {error}") from error
+        problem = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error
+        raise ValueError(
+            f"{file} is not a config of ours: {problem}; choose another folder (--run-dir when training), or "
+            "restore or delete this one yourself"
+        ) from error

@@ -5,6 +5,7 @@ with annotations; it checks records before use and JSON while it is read.
 """
 
 import dataclasses
+import reprlib
 import types
 import typing
 from collections.abc import Callable
@@ -20,14 +21,28 @@ class Constraint(NamedTuple):
     sentence: str  # the end of a refusal: "--seed is -1, but ..."
 
 
+LONGEST_VALUE = 80
+"""Characters of a value in a sentence that refuses it."""
+LARGEST_BUDGET = 100_000
+"""Simulations of one search: its tree has a node for each, in every game at once."""
+
 POSITIVE = Constraint(lambda number: number > 0, "must be positive")
 NOT_NEGATIVE = Constraint(lambda number: number >= 0, "must not be negative")
+COUNTED = Constraint(lambda number: number < 2**31, "must be below 2^31")
+WITHIN_BUDGET = Constraint(lambda number: number <= LARGEST_BUDGET, f"must be at most {LARGEST_BUDGET}")
 
-PositiveInt = Annotated[int, POSITIVE]
+PositiveInt = Annotated[int, POSITIVE, COUNTED]
 PositiveFloat = Annotated[float, POSITIVE]
-NotNegativeInt = Annotated[int, NOT_NEGATIVE]
+NotNegativeInt = Annotated[int, NOT_NEGATIVE, COUNTED]
 NotNegativeFloat = Annotated[float, NOT_NEGATIVE]
 UnitInterval = Annotated[float, Constraint(lambda number: 0 <= number <= 1, "must lie between 0 and 1")]
+Simulations = Annotated[int, POSITIVE, WITHIN_BUDGET]
+
+
+def check_value(value: Any, hint: Any, name: str) -> None:
+    """Raises ValueError, in one sentence that calls the value `name`, if the annotation does not allow it."""
+    if complaint := _complaint(value, hint):
+        raise ValueError(f"{name} is {_shown(value)}, but {complaint}")
 
 
 def check_fields(record: Any) -> None:
@@ -47,19 +62,24 @@ def from_json_values(cls: type[Record], values: Any) -> Record:
 def _check(cls: Any, values: Any, prefix: str = "") -> None:
     """Compares every value with the annotation of its field."""
     if not isinstance(values, dict):
-        raise ValueError(f"it holds {values!r} where it should hold the fields of {cls.__name__}")
+        raise ValueError(f"it holds {reprlib.repr(values)} where it should hold the fields of {cls.__name__}")
     hints = typing.get_type_hints(cls, include_extras=True)
     if unknown := sorted(set(values) - set(hints)):
         raise ValueError(
-            f"it has a field {unknown[0]!r} that this version of muzero_jax does not know; another version made it: "
-            "choose another folder (--run-dir when training), or delete this one yourself"
+            f"it has a field {reprlib.repr(unknown[0])} that this version of muzero_jax does not know; another version "
+            "made it"
         )
     for name, value in values.items():
         if dataclasses.is_dataclass(hints[name]):
             _check(hints[name], value, f"{prefix}{name}.")
-        elif complaint := _complaint(value, hints[name]):
-            flag = f"--{prefix}{name}".replace("_", "-")
-            raise ValueError(f"{flag} is {value}, but {complaint}")
+        else:
+            check_value(value, hints[name], f"--{prefix}{name}".replace("_", "-"))
+
+
+def _shown(value: Any) -> str:
+    """The value as one line of a sentence."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
 
 def _build(hint: Any, value: Any) -> Any:
@@ -74,7 +94,8 @@ def _complaint(value: Any, hint: Any) -> str | None:
     """Why an annotation forbids a value, as the end of a sentence; None if it allows it."""
     origin, options = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        unmet = (constraint.sentence for constraint in hint.__metadata__ if not constraint.holds(value))
+        constraints = (note for note in hint.__metadata__ if isinstance(note, Constraint))  # others are tyro's
+        unmet = (constraint.sentence for constraint in constraints if not constraint.holds(value))
         return _complaint(value, options[0]) or next(unmet, None)
     if origin is Literal:
         return None if value in options else f"must be one of {', '.join(options)}"

@@ -9,6 +9,7 @@ import pytest
 from muzero_jax.evaluation import players, tournament
 from muzero_jax.evaluation.players import Agent, PlayerSpec
 from muzero_jax.storage import config as configs
+from muzero_jax.storage.fields import LARGEST_BUDGET
 from tests.reference import tiny_run
 
 HOST = Agent(tiny_run.CONFIG, tiny_run.parts(), 2)
@@ -48,6 +49,19 @@ def test_an_unknown_name_is_refused_with_the_names_there_are(saved_run, text):
         ValueError, match=r"no player .*: choose agent, random, greedy .*mcts:N .*RUN:rules@N .*directory"
     ):
         players.parse(text.replace("RUN", str(saved_run)), others="agent, ")
+
+
+@pytest.mark.parametrize("text", ["mcts:1000000000000", "rules:100001", "RUN@" + "9" * 13, "RUN:rules@" + "9" * 200])
+def test_a_name_that_asks_for_too_much_is_refused_with_the_limit(saved_run, text):
+    text = text.replace("RUN", str(saved_run))
+    with pytest.raises(ValueError, match="the budget of .* is [0-9.]+, but must be at most 100000$") as e:
+        players.parse(text)
+    assert repr(text) in str(e.value)
+
+
+def test_the_largest_budget_is_allowed():
+    assert players.parse("mcts:100000").num_simulations == LARGEST_BUDGET == 100_000
+    assert players.check_budget(1, "x") == 1
 
 
 # --- players ----------------------------------------------------------------------------------------------------------
@@ -133,10 +147,27 @@ def test_ones_own_parts_take_the_place_of_the_configured_ones(saved_run):
     assert asked == [tiny_run.CONFIG] * 3
 
 
-@pytest.mark.parametrize("budget", [0, -3])
-def test_an_agent_without_simulations_is_refused(saved_run, budget):
-    with pytest.raises(ValueError, match=f"--num-simulations is {budget}, but must be positive"):
+@pytest.mark.parametrize("budget, limit", [(0, "positive"), (-3, "positive"), (10**11, "at most 100000")])
+def test_an_agent_that_cannot_have_so_many_simulations_is_refused(saved_run, budget, limit):
+    with pytest.raises(ValueError, match=f"--num-simulations is {budget}, but must be {limit}"):
         players.load_agent(saved_run, budget)
+
+
+@pytest.mark.parametrize(
+    "config, problem",
+    [
+        (replace(tiny_run.CONFIG, env="hex", board_size=77), "config.json describes no run .*77"),
+        (replace(tiny_run.CONFIG, env="chequers"), "config.json describes no run .*There is no game 'chequers'"),
+        (
+            replace(tiny_run.CONFIG, evaluation=replace(tiny_run.CONFIG.evaluation, num_simulations=10**9)),
+            "evaluation.num_simulations in .*config.json is 1000000000, but must be at most",
+        ),
+    ],
+)
+def test_a_config_that_makes_no_agent_is_named(tmp_path, config, problem):
+    (tmp_path / "config.json").write_text(configs.to_json(config))
+    with pytest.raises(ValueError, match=problem):
+        players.load_agent(tmp_path)
 
 
 def test_a_folder_without_a_run_or_without_a_checkpoint_is_refused(tmp_path):

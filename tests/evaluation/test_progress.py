@@ -1,12 +1,14 @@
 """What a run is measured by while it trains."""
 
+import json
 from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
+import pytest
 
 from muzero_jax.evaluation.arena import Arena
-from muzero_jax.evaluation.progress import Versions
+from muzero_jax.evaluation.progress import Ladder, Versions
 from tests.reference import tiny_run
 
 
@@ -44,3 +46,35 @@ def test_in_a_game_for_one_nothing_is_played(tmp_path):
     versions = Versions(tiny_run.CONFIG, arena, tmp_path, {})
     versions.compile()
     assert versions.measure({}, 1) == versions.measure_fully({}, 1) == {} and not arena.compiled | arena.played
+
+
+# --- the ladder's file ------------------------------------------------------------------------------------------------
+
+
+def damaged_ladders():
+    games = [[1, 0, 3.0, 5.0], [2, 1, 4.0, 4.0]]
+    yield from (b"", b"{", b"\xff\xfe", b"7", b"null", b"[]", b"[" * 100_000, b"{}", b'{"iterations": [1]}')
+    for iterations in (7, ["1", "2", "3"], [1.5, 2, 3], [3, 2, 1], [1, 1, 2], [[1], 2, 3]):
+        yield {"iterations": iterations, "games": games}
+    for game in (None, 3, [], [2, 1, 4.0], [2, 1, "4", "4"], [2, 1, -1, 5], [2, 1, 0, 0], [2, 2, 1, 1], [3, 0, 1, 1]):
+        yield {"iterations": [10, 20, 30], "games": [games[0], game]}
+    for game in ([2, -1, 1, 1], [2, 1, float("nan"), 1], [2, 1, float("inf"), 1], [2, 1, 10**400, 1], [True, 0, 1, 1]):
+        yield {"iterations": [10, 20, 30], "games": [games[0], game]}
+    yield {"iterations": [10, 20, 30], "games": games[:1]}  # nothing connects the third version
+
+
+@pytest.mark.parametrize("content", list(damaged_ladders()), ids=lambda content: repr(content)[:60])
+def test_a_damaged_elo_json_is_one_sentence_that_names_it(tmp_path, content):
+    file = tmp_path / "elo.json"
+    file.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    with pytest.raises(ValueError) as error:
+        Ladder(file).load(up_to_iteration=100)
+    assert str(error.value) == f"{file} is damaged; restore a copy, or delete it to start the run's Elo anew"
+
+
+def test_an_intact_elo_json_is_read_up_to_the_checkpoint(tmp_path):
+    file = tmp_path / "elo.json"
+    file.write_text('{"iterations": [10, 20, 30], "games": [[1, 0, 8.0, 0], [2, 1, 4, 4.0], [2, 0, 6, 2]]}')
+    ladder = Ladder(file)
+    ladder.load(up_to_iteration=29)
+    assert ladder.iterations == [10, 20] and ladder.ratings()[1] > 0

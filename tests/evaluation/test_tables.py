@@ -16,6 +16,17 @@ def test_fields_are_a_line_each_and_numbers_have_three_digits():
     assert tables.fields({"wins": 3, "score": 0.12345}) == " wins  3\nscore  0.123"
 
 
+def test_strength_is_a_line_an_opponent_with_what_its_score_may_be():
+    drawn = {"score": 0.5, "ci95": [0.25, 0.75], "wins": 3, "draws": 2, "losses": 3}
+    beaten = {"score": 1.0, "ci95": (0.676, 1.0), "wins": 8, "draws": 0, "losses": 0}
+    assert tables.strength({"random": beaten, "mcts:1000": drawn}).splitlines() == [
+        "Strength (colours balanced, every opening played from both sides)",
+        "opponent   score   95% interval     won / drawn / lost",
+        "random     100.0%  67.6% to 100.0%  8 / 0 / 0",
+        "mcts:1000  50.0%   25.0% to 75.0%   3 / 2 / 3",
+    ]
+
+
 def test_a_share_that_there_is_not_is_no_number():
     assert (tables.percent(None), tables.percent(0.125)) == ("-", "12.5%")
     assert tables.percent_interval([0.0, 1.0]) == "[0.0, 100.0]"

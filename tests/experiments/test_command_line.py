@@ -5,14 +5,17 @@ import os
 import re
 import runpy
 import shutil
+import subprocess
 import sys
+import tomllib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from experiments import evaluate, presets, train
+from experiments import evaluate, presets, requirements, train
 from experiments import evaluate_flags as flags
 from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax.arithmetic import devices, precision
@@ -30,6 +33,12 @@ TINY = (
     "--self-play.rollout-length 4 --replay.replay-length 32 --replay.min-frames 12 --targets.unroll-steps 2 "
     "--targets.td-steps 4 --optimiser.batch-size 8 --optimiser.updates-per-iteration 2"
 ).split()
+
+
+@pytest.fixture(autouse=True)
+def no_compilation_cache(monkeypatch):
+    """The user's folder stays as it is."""
+    monkeypatch.setattr(devices, "use_compilation_cache", lambda: None)
 
 
 @pytest.fixture
@@ -99,6 +108,7 @@ def test_a_value_of_the_wrong_type_is_refused(run):
         ("--self-play.num-envs", 9, "num envs 9 isn't divisible by 2 devices; use --self-play.num-envs 8 or 10"),
         ("--replay.replay-length", 30, "--replay.replay-length 30 must be a multiple of"),
         ("--search.num-simulations", 0, "--search.num-simulations is 0, but must be positive"),
+        ("--seed", 10**20, "--seed is 100000000000000000000, but must lie between 0 and 2^32 - 1"),
         ("--devices", 99, "--devices 99 is too many"),
         ("--devices", 0, "--devices is 0"),
         ("--autotune-minutes", 0, "--autotune-minutes is 0.0, but must be positive"),
@@ -238,7 +248,7 @@ def fake_match(monkeypatch):
 
 def test_a_match_as_json_is_one_object(run, saved_run):
     """By the flags of before there were commands, which outside programs call."""
-    status, output, _ = run(
+    status, output, progress = run(
         evaluate, "--run", saved_run, "--opponent", "random", "--games", 8, "--num-simulations", 2, "--json"
     )
     assert status == 0
@@ -250,9 +260,35 @@ def test_a_match_as_json_is_one_object(run, saved_run):
     assert 0 <= low <= result["score"] <= high <= 1
     assert (result["iteration"], result["opponent"], result["illegal_actions"]) == (6, "random", 0)
     assert (result["run"], result["player"]) == (str(saved_run), "agent (2 simulations)")
+    compiling, compiled, note = progress.splitlines()
+    assert compiling == "compiling the match ..." and re.fullmatch(r"compiled in [0-9.]+ s; playing \.\.\.", compiled)
+    assert note.startswith("note: ")
 
 
-def test_a_match_is_printed_as_a_table(run, fake_match):
+def test_a_match_shows_how_many_games_are_finished(run, saved_run, monkeypatch):
+    """Tic-tac-toe after two random moves lasts up to 7: at least one look at the games lies on the way."""
+    monkeypatch.setattr(evaluate, "make_progress_report", partial(evaluate.make_progress_report, interval=0.0))
+    status, output, progress = run(evaluate, "match", "--run", saved_run, "--games", 8, "--num-simulations", 2)
+    assert status == 0 and "games finished" not in output
+    assert re.search(r"^0 of 8 games finished$", progress, re.MULTILINE)
+    title, columns, row, _, *rest = output.splitlines()
+    assert title.startswith("Strength (colours balanced")
+    assert columns.split("  ")[0] == "opponent" and columns.endswith("won / drawn / lost")
+    assert re.match(r"random +[0-9.]+% +[0-9.]+% to [0-9.]+% +\d / \d / \d$", row)
+    names = [line.split()[0] for line in rest]
+    assert {"run", "iteration", "player", "mean_length", "illegal_actions"} <= set(names)
+
+
+def test_progress_is_said_every_few_seconds_after_a_first_line(capsys, monkeypatch):
+    now = iter([0.0, 0.1, 6.0, 6.1, 12.0])
+    monkeypatch.setattr(evaluate.time, "monotonic", lambda: next(now))
+    report = evaluate.make_progress_report("matches played", "compiling ...")
+    for played in range(4):
+        report(played, 4)
+    assert capsys.readouterr().err == "compiling ...\n1 of 4 matches played\n3 of 4 matches played\n"
+
+
+def test_a_result_without_a_table_of_its_own_is_a_line_a_field(run, fake_match):
     assert run(evaluate, "match", "--run", "x") == (0, " wins  3\ndraws  1\nscore  0.875\n", "")
 
 
@@ -331,8 +367,14 @@ def test_a_config_that_was_tampered_with_is_a_sentence(run, saved_run, tmp_path)
         (["--opponent", "rnadom"], ["no player 'rnadom'", "mcts:N"]),
         (["--opponent", "RUN/checkpoints/5"], ["no version 5 in", "name one of those in it: 6"]),
         (["--games", 0], ["--games is 0"]),
+        (["--games", 10**12], ["--games is 1000000000000, but must be at most 1000000"]),
         (["--num-simulations", 0], ["--num-simulations is 0"]),
-        (["--opening-plies", -1], ["-1"]),
+        (["--num-simulations", 10**11], ["--num-simulations is 100000000000, but must be at most 100000"]),
+        (["--opponent", "mcts:1000000000000"], ["the budget of 'mcts:1000000000000'", "at most 100000"]),
+        (["--opponent", "RUN@1000000000000"], ["the budget of", "@1000000000000' is", "at most 100000"]),
+        (["--opening-plies", -1], ["--opening-plies is -1"]),
+        (["--seed", 10**20], ["--seed is 100000000000000000000, but must lie between 0 and 2^32 - 1"]),
+        (["--seed", -1], ["--seed is -1"]),
     ],
 )
 def test_matches_that_cannot_be_played_are_refused(run, saved_run, arguments, parts):
@@ -352,6 +394,8 @@ def test_evaluate_needs_a_run(run):
         (["--tournament", "random", "mcts:1"], ["leave --run out"]),
         (["--anchor", "random"], ["--anchor is for --tournament"]),
         (["--plot", "x.png"], ["--plot draws what --tournament or --fidelity find"]),
+        (["--oracle", "--opponent", "random"], ["--opponent is for a match; leave out --opponent or --oracle"]),
+        (["--fidelity", "--opponent", "mcts:9"], ["--opponent is for a match; leave out --opponent or --fidelity"]),
     ],
 )
 def test_old_flags_that_do_not_go_together_are_refused(run, arguments, parts):
@@ -383,6 +427,21 @@ def test_fidelity_is_a_table_with_what_it_means_and_a_picture(run, saved_run, tm
     assert status == 0
     assert "Along uniformly random moves" in output and "--opponent rules:2" in output
     assert "<svg" in picture.read_text()
+
+
+def test_an_oracle_takes_budgets_that_a_search_can_have(run, saved_run):
+    for budget, limit in ((0, "positive"), (10**12, "at most 100000")):
+        outcome = run(evaluate, "oracle", "--run", saved_run, "--budgets", 4, budget)
+        assert_one_sentence(outcome, f"--budgets is (4, {budget}), but each must be {limit}")
+
+
+def test_compiled_programs_are_kept_unless_a_flag_says_no(run, fake_match, monkeypatch):
+    asked = []
+    monkeypatch.setattr(devices, "use_compilation_cache", lambda: asked.append(True))
+    run(evaluate, "match", "--run", "x", "--no-compilation-cache")
+    assert asked == []
+    run(evaluate, "match", "--run", "x")
+    assert asked == [True]
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------
@@ -465,3 +524,30 @@ def test_a_full_memory_is_answered_with_flags_that_the_command_has(command, monk
     assert flags
     for flag in flags:
         assert re.search(re.escape(flag) + r"(?![\w.-])", shown.out), flag
+
+
+# --- a Python without the packages ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("script", dict.fromkeys(command.split()[0] for command in COMMANDS))
+def test_a_python_without_the_packages_is_told_how_to_install_them(script):
+    command = [sys.executable, "-I", "-S", str(ROOT / script), "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/")
+    assert_one_sentence((done.returncode, done.stdout, done.stderr), f"{sys.executable} lacks jax and ")
+    assert "pip install -e . -c constraints.txt" in done.stderr or f".venv/bin/python {ROOT / script}" in done.stderr
+
+
+def test_what_to_do_depends_on_whether_there_is_an_environment(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["experiments/train.py", "--env", "hex"])
+    assert requirements.sentence(["jax"], has_environment=True).endswith(
+        f"lacks jax; use the project's environment: {ROOT}/.venv/bin/python experiments/train.py --env hex"
+    )
+    assert f"once (cd {ROOT} && python3 -m venv .venv" in requirements.sentence(["jax", "tyro"], has_environment=False)
+
+
+def test_the_packages_that_are_looked_for_are_those_that_are_installed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {
+        re.match(r"[\w-]+", dependency).group().removesuffix("-checkpoint") for dependency in project["dependencies"]
+    }
+    assert sorted(requirements.PACKAGES) == sorted(names)

@@ -277,7 +277,7 @@ def test_a_run_that_is_overwritten_leaves_nothing_behind_and_its_config_is_the_n
 def test_flags_that_do_not_fit_the_checkpoint_leave_the_run_as_it_was(session, unbroken):
     session(max_iterations=4)
     before = configs.load(session.directory)
-    with pytest.raises(ValueError, match="another configuration"):
+    with pytest.raises(ValueError, match="another network: its "):
         session(max_iterations=8, resume=True, network=replace(CONFIG.network, width=8))
     assert configs.load(session.directory) == before
     assert_same(saved_state(session.directory)[1], unbroken[4])

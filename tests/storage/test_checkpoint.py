@@ -236,14 +236,27 @@ def test_reading_params_for_a_game_changes_nothing_on_the_disk(directory, state)
     assert checkpoint_steps(directory) == [1, 2]
 
 
-def test_another_configuration_is_told_apart_from_damage(saved, state):
-    with pytest.raises(
-        ValueError, match=r"another configuration: it holds .*kernel.* float32\[5,3\], not float32\[5,4"
-    ):
-        restore_params(saved, abstract(make_state(width=4).learner.params))
+def test_another_network_is_told_apart_from_damage_by_its_first_array_that_differs(saved, state):
+    def problem(params):
+        with pytest.raises(ValueError) as error:
+            restore_params(saved, abstract(params))
+        sentence, remedy = str(error.value).split("; ", 1)
+        assert remedy.startswith("use the settings and the version") and remedy.endswith("choose another --run-dir")
+        assert sentence.startswith(f"checkpoint {saved}/") and " was made by another network: " in sentence
+        return sentence.partition("network: ")[2]
+
+    params = state.learner.params
+    wider = make_state(width=4).learner.params
+    assert problem(wider) == "its dense.kernel is float32[5,3] (this one needs float32[5,4])"
+    assert problem(params | {"bias": [jnp.zeros(2)]}) == "it has no bias.0 (this one needs float32[2])"
+    smaller = {name: params[name] for name in ("dense", "scale")}
+    assert problem(smaller) == "it has lookup (uint8[7]), which this one has no use for"
+
+
+def test_another_optimiser_is_not_called_another_network(saved, state):
     other = abstract(state)
     without = other._replace(learner=other.learner._replace(optimiser_state=()))
-    with pytest.raises(ValueError, match=r"optimiser_state.*, not nothing; .*--run-dir"):
+    with pytest.raises(ValueError, match=r"made with other settings: it has .*optimiser_state.*; .*--run-dir"):
         Checkpointer(saved).restore_latest(without)
 
 

@@ -115,6 +115,8 @@ def test_the_default_config_is_valid_and_returned_as_it_is():
         ("search.max_children", 1),
         ("minutes", 0.0),
         ("max_iterations", 0),
+        ("self_play.num_envs", 2**31),
+        ("optimiser.warmup_updates", 2**31),
         ("seed", -1),
         ("seed", 2**32),
         ("optimiser.learning_rate", float("nan")),
@@ -155,8 +157,34 @@ def test_the_config_of_an_older_version_is_refused_in_one_sentence(tmp_path):
     (tmp_path / "config.json").write_text('{"env": "hex", "resume": false}')
     with pytest.raises(ValueError, match="config.json is not a config of ours: it has a field 'resume' that this") as e:
         load(tmp_path)
-    assert "another version made it: choose another folder (--run-dir" in str(e.value)
-    assert "or delete this one yourself" in str(e.value)
+    assert "another version made it; choose another folder (--run-dir" in str(e.value)
+    assert "or restore or delete this one yourself" in str(e.value)
+
+
+@pytest.mark.parametrize(
+    "content, problem",
+    [
+        (b"[" * 100_000, "it is nested too deeply"),
+        (b'{"network": ' * 100_000, "it is nested too deeply"),
+        (b'{"env": "h\xffx"}', "it is not text in UTF-8"),
+        ("{}".encode("utf-16"), "it is not text in UTF-8"),
+        (b"", "it is no JSON (Expecting value: line 1 column 1 (char 0))"),
+        (b'{"env": "hex"', "it is no JSON (Expecting ',' delimiter: line 1 column 14 (char 13))"),
+        (b"[1, 2]", "it holds [1, 2] where it should hold the fields of Config"),
+        (b"null", "it holds None where it should hold the fields of Config"),
+        (b'{"minutes": NaN}', "--minutes is nan, but must be positive"),
+        (b'{"env": %s}' % json.dumps(list(range(999))).encode(), "must be of type str"),
+        (b'{"%s": 1}' % (b"x" * 9999), "it has a field 'xx"),
+    ],
+)
+def test_a_damaged_config_is_one_short_sentence_that_names_the_file_and_a_remedy(tmp_path, content, problem):
+    (tmp_path / "config.json").write_bytes(content)
+    with pytest.raises(ValueError) as error:
+        load(tmp_path)
+    message = str(error.value)
+    assert message.startswith(f"{tmp_path / 'config.json'} is not a config of ours: ") and problem in message
+    assert message.endswith("or restore or delete this one yourself")
+    assert "\n" not in message and len(message) < 500
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,138 @@
+"""A trained agent as a Python object: `muzero_jax.load("runs/x")`.
+
+    agent = muzero_jax.load("runs/hex-5-seed0")
+    state = agent.environment.init(jax.random.key(0))
+    analysis = agent.analyse(state)
+    print(analysis.value, analysis.lines[0].moves)
+    state = agent.environment.move(state, agent.act(state)).state
+
+A state alone is enough: who is to move, and what is legal, are in it. The search is the one that plays in the terminal
+and in the browser, so it has no noise and answers the same question alike. Each budget is compiled when it is first
+used, which takes seconds.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from muzero_jax.evaluation import players
+from muzero_jax.evaluation.players import Agent
+from muzero_jax.games.catalogue import make_notation
+from muzero_jax.play import tree_view
+from muzero_jax.play.position import Position, new_game
+from muzero_jax.play.thinking import Analysis, make_thinker
+from muzero_jax.types import EnvState
+
+NUM_LINES, LINE_LENGTH = 5, 8
+
+
+class Line(NamedTuple):
+    """How the game may go on, as the search expects it; the moves are legal, one after the other."""
+
+    moves: tuple[str, ...]  # as the game's players write them
+    actions: tuple[int, ...]  # the same as numbers
+    visits: int  # simulations that began with the first move
+    value: float  # of the first move, in [-1, 1], for the side to move
+
+
+class StateAnalysis(NamedTuple):
+    """What the agent thinks of a state; values are in [-1, 1], for the side to move."""
+
+    action: int  # what it would play
+    policy: Float[np.ndarray, " A"]  # of the search
+    value: float  # of the search
+    prior: Float[np.ndarray, " A"]  # the network's own policy over legal actions
+    prior_value: float  # the network's own value
+    lines: tuple[Line, ...]  # one a move, first that of `action`; empty where the engine is mctx, which keeps no tree
+    num_simulations: int
+
+
+class TrainedAgent:
+    """A run's agent, which judges states of its game.
+
+    Attributes:
+      environment: the game, compiled. `environment.init(key)` begins one, `environment.move(state, action)` goes on.
+      notation: `notation.write(state, action)` is a move as text, and `notation.read(state, text)` its action.
+      num_simulations: the search budget where a call gives none.
+      name, iteration: the path that it was loaded from, and how many iterations of training it has seen.
+    """
+
+    def __init__(self, agent: Agent):
+        environment = agent.parts.environment
+        self._game = new_game(environment)
+        self._thinker = make_thinker(agent, num_simulations=agent.num_simulations)
+        self._shapes = jax.eval_shape(environment.init, jax.random.key(0))
+        self.environment = environment._replace(
+            init=jax.jit(environment.init),
+            move=lambda state, action, key=None: self._game.move(state, jnp.int32(action)),  # as positions call it
+        )
+        self.notation = make_notation(environment)
+        self.num_simulations, self.name, self.iteration = agent.num_simulations, agent.name, agent.iteration
+
+    def __repr__(self) -> str:
+        what = f"{self._game.game.title}, iteration {self.iteration}, {self.num_simulations} simulations"
+        return f"<TrainedAgent {self.name}: {what}>"
+
+    def act(self, state: EnvState, num_simulations: int | None = None) -> int:
+        """The action that the agent plays in `state`; raises ValueError as `analyse` does."""
+        return self._analyse(self._position(state), num_simulations).action
+
+    def analyse(self, state: EnvState, num_simulations: int | None = None) -> StateAnalysis:
+        """What the agent thinks of `state`, after a search of `num_simulations` (by default its usual budget).
+
+        Raises ValueError if the game is over, or `state` is not one state of this game, or the budget is out of range.
+        """
+        position = self._position(state)
+        found = self._analyse(position, num_simulations)
+        return StateAnalysis(
+            found.action,
+            found.policy,
+            found.value,
+            found.prior,
+            found.prior_value,
+            self._lines(position, found),
+            found.num_simulations,
+        )
+
+    def _analyse(self, position: Position, num_simulations: int | None) -> Analysis:
+        budget = None if num_simulations is None else players.check_budget(num_simulations, "num_simulations")
+        return self._thinker.analyse(position, num_simulations=budget)
+
+    def _position(self, state: EnvState) -> Position:
+        for field in ("observation", "legal_action_mask", "current_player"):
+            given = getattr(getattr(state, field, None), "shape", None)
+            needed = getattr(self._shapes, field).shape
+            if given != needed:
+                raise ValueError(
+                    f"the state's {field} has the shape {given}, but that of one state of {self.environment.name} is "
+                    f"{needed}; make states with agent.environment, and ask about them one by one"
+                )
+        return self._game.new(state)
+
+    def _lines(self, position: Position, found: Analysis) -> tuple[Line, ...]:
+        if found.tree is None:
+            return ()
+        root = tree_view.branches(found.tree, found.action, depth=LINE_LENGTH, width=NUM_LINES, width_below=1)
+        lines = []
+        for branches in tree_view.lines(tree_view.named(root, position, self.notation)):
+            legal = [branch for branch in branches if branch.is_legal]  # below the root the model may imagine others
+            moves, actions = tuple(branch.text for branch in legal), tuple(branch.action for branch in legal)
+            lines.append(Line(moves, actions, branches[0].visits, branches[0].q))
+        return tuple(lines)
+
+
+def load(run: str | Path, num_simulations: int | None = None) -> TrainedAgent:
+    """The agent of a run directory (its newest intact checkpoint), or of a version in it: RUN/versions/N.
+
+    Args:
+      num_simulations: its usual search budget; by default the run's evaluation.num_simulations.
+
+    Raises ValueError in one sentence if there is no such run, or its game is not for two players.
+    """
+    if num_simulations is not None:
+        players.check_budget(num_simulations, "num_simulations")
+    return TrainedAgent(players.load_agent(Path(run), num_simulations))

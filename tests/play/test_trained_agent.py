@@ -1,0 +1,116 @@
+"""`muzero_jax.load`: a trained agent that judges any state of its game, by the search that plays."""
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import muzero_jax
+from muzero_jax.evaluation import players
+from muzero_jax.play import thinking
+from muzero_jax.play.position import new_game
+from tests.reference.play import save_untrained_run
+
+
+@pytest.fixture(scope="module")
+def agent(untrained_run):
+    return muzero_jax.load(str(untrained_run))
+
+
+def states_of_a_game(agent, *actions):
+    """The states of a game, from its opening on."""
+    states = [agent.environment.init(jax.random.key(0))]
+    for action in actions:
+        states.append(agent.environment.move(states[-1], action).state)
+    return states
+
+
+def test_importing_the_package_starts_no_jax():
+    code = "import sys, muzero_jax; assert 'jax' not in sys.modules and not hasattr(muzero_jax, 'train'), sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_run_is_loaded_by_text_or_path_or_version(untrained_run, agent):
+    assert (agent.num_simulations, agent.iteration, agent.environment.name) == (4, 0, "tic_tac_toe")
+    assert muzero_jax.load(untrained_run, num_simulations=7).num_simulations == 7
+    assert muzero_jax.load(untrained_run / "checkpoints" / "0").name.endswith("checkpoints/0")
+    assert repr(agent) == f"<TrainedAgent {untrained_run}: Tic-tac-toe, iteration 0, 4 simulations>"
+
+
+def test_what_cannot_be_loaded_is_one_sentence(tmp_path):
+    with pytest.raises(ValueError, match="holds no run"):
+        muzero_jax.load(str(tmp_path))
+    with pytest.raises(ValueError, match="^num_simulations is 0, but must be positive$"):
+        muzero_jax.load(tmp_path, num_simulations=0)
+
+
+def test_it_is_the_search_that_plays_elsewhere(untrained_run, agent):
+    run = players.load_agent(untrained_run)
+    position = new_game(run.parts.environment).play(4)
+    elsewhere = thinking.make_thinker(run, num_simulations=4).analyse(position)
+    here = agent.analyse(states_of_a_game(agent, 4)[-1])
+    assert here.action == elsewhere.action == agent.act(position.state)
+    np.testing.assert_array_equal(here.policy, elsewhere.policy)
+    np.testing.assert_array_equal(here.prior, elsewhere.prior)
+    assert (here.value, here.prior_value) == (elsewhere.value, elsewhere.prior_value)
+
+
+def test_a_whole_game_is_played_with_states_alone(agent):
+    state, moves = agent.environment.init(jax.random.key(3)), 0  # a key that lets the other player begin
+    while not state.terminated:
+        action = agent.act(state)
+        assert isinstance(action, int) and state.legal_action_mask[action]
+        state, moves = agent.environment.move(state, action).state, moves + 1
+    assert 5 <= moves <= 9
+    with pytest.raises(ValueError, match="the game is over"):
+        agent.analyse(state)
+
+
+def test_policies_are_over_legal_actions_and_values_are_the_movers(agent):
+    state = states_of_a_game(agent, 0, 4, 8)[-1]
+    analysis = agent.analyse(state)
+    for policy in (analysis.policy, analysis.prior):
+        assert policy.shape == (9,) and policy.sum() == pytest.approx(1) and not policy[[0, 4, 8]].any()
+    assert -1 <= analysis.value <= 1 and -1 <= analysis.prior_value <= 1
+
+
+def test_lines_begin_with_the_move_that_it_plays_and_can_be_played(agent):
+    state = states_of_a_game(agent, 4)[-1]
+    analysis = agent.analyse(state, num_simulations=16)
+    assert analysis.num_simulations == 16 and analysis.lines[0].actions[0] == analysis.action
+    assert max(len(line.moves) for line in analysis.lines) > 1
+    assert sum(line.visits for line in analysis.lines) <= 16
+    for line in analysis.lines:
+        after = state
+        for move, action in zip(line.moves, line.actions, strict=True):
+            assert agent.notation.write(after, action) == move and agent.notation.read(after, move) == action
+            assert after.legal_action_mask[action] and not after.terminated
+            after = agent.environment.move(after, action).state
+
+
+def test_a_state_that_is_not_one_of_the_game_is_refused(agent):
+    batch = jax.vmap(agent.environment.init)(jax.random.split(jax.random.key(0), 3))
+    with pytest.raises(ValueError, match=r"observation has the shape \(3, 3, 3, 2\), but .* \(3, 3, 2\); .*one by one"):
+        agent.act(batch)
+    with pytest.raises(ValueError, match="the shape None"):
+        agent.act("a1")
+    with pytest.raises(ValueError, match="num_simulations is 1000000, but must be at most 100000"):
+        agent.act(states_of_a_game(agent)[0], num_simulations=1_000_000)
+
+
+def test_its_environment_can_be_batched(agent):
+    states = jax.vmap(agent.environment.init)(jax.random.split(jax.random.key(0), 2))
+    step = jax.vmap(agent.environment.move)(states, jnp.array([0, 8]))
+    np.testing.assert_array_equal(step.state.legal_action_mask.sum(axis=1), [8, 8])
+
+
+def test_without_a_tree_there_are_no_lines(untrained_run, tmp_path):
+    run = save_untrained_run(tmp_path / "run", "tic_tac_toe")
+    text = (run / "config.json").read_text()
+    (run / "config.json").write_text(text.replace('"engine": "own"', '"engine": "mctx"'))
+    agent = muzero_jax.load(run)
+    analysis = agent.analyse(agent.environment.init(jax.random.key(0)))
+    assert analysis.lines == () and analysis.policy.sum() == pytest.approx(1)
