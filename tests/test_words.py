@@ -57,7 +57,9 @@ def test_a_sentence_is_read_once(path):
     assert [" ".join(s.split()) for s in sentences(read(path)) if len(s.split()) >= MAX_WORDS] == []
 
 
-@pytest.mark.parametrize("path", sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]))
+@pytest.mark.parametrize(
+    "path", sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+)
 def test_a_table_cell_fits_on_a_line(path):
     assert [cell for cell in cells(read(path)) if len(cell) > 160] == []
 

@@ -82,7 +82,7 @@ def explore(key: Array, action: Array, legal_action_mask: Array, probability: fl
 
 
 def statistics(trajectory: Transition) -> dict[str, Array]:
-    """Sums over a rollout, to tell a run's throughput and results; a decisive game is one that is not drawn."""
+    """Sums over a rollout, for a run's throughput and results; a decisive game is one that is not drawn."""
     is_last = trajectory.is_last
     return {
         "selfplay/games": jnp.sum(is_last, dtype=jnp.float32),
