@@ -1,6 +1,6 @@
 """Where a config becomes functions: the one place that reads hyperparameters.
 
-A variant is another function put in here. Whoever brings a game or a network of their own passes it to `make_parts`.
+A variant is another function put in here. Your own game or network is an argument of `make_parts`.
 """
 
 from functools import partial
@@ -37,9 +37,9 @@ def make_parts(config: Config, *, environment: Environment | None = None, model:
     """Builds the functions of a run; allocates nothing.
 
     Args:
-      environment: a game of one's own, in place of the one that the config names. The configured networks foretell
-        rewards and values in [-1, 1] and clip others, so scale its rewards, or bring a model with another support.
-      model: a network of one's own, likewise.
+      environment: your own game, in place of the one that the config names. The configured networks predict rewards
+        and values in [-1, 1] and clip others, so scale its rewards, or bring a model with another support.
+      model: your own network, likewise.
     """
     environment = environment or build_environment(config)
     model = model or build_model(config, environment)

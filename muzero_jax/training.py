@@ -1,9 +1,9 @@
 """MuZero on one page: `train_iteration` is the algorithm; each name in it leads to one file of `learning`.
 
-A whole run is a pure function: `jit(scan(train_iteration))` is one XLA program, and between its start and its end
-nothing visits the host (`run.program`). Everything that can be chosen is bound in `Parts` (`building`), so no config
-and no hyperparameter is seen here. Devices share the games and the batch over one mesh axis, "data": each plays its own
-games into its own slice of the replay ring and learns from its own slice of the batch; only the gradients meet.
+Training runs as a single compiled program, `jit(scan(train_iteration))` (`run.program`). Python only starts it, and
+between pieces of it writes logs, evaluates and saves. Every choice is bound in `Parts` (`building`), so this module
+sees no config and no hyperparameter. Devices share the games and the batch over one mesh axis, "data". Each plays its
+own games into its own slice of the replay ring and learns from its own slice of the batch; only the gradients meet.
 """
 
 from collections.abc import Callable

@@ -72,7 +72,7 @@ class Symmetries(NamedTuple):
 
 
 class Board(NamedTuple):
-    """What only games on a board have."""
+    """The parts of a game that only games on a board have."""
 
     shape: tuple[int, int]  # (H, W)
     action_location: Array  # [A] int32, the board cell (row * W + column) that an action touches, -1 for none
@@ -89,7 +89,7 @@ class Step(NamedTuple):
 
 
 class Position(NamedTuple):
-    """What a search is asked about: B positions. The learned model reads the first two, the true rules the state."""
+    """B positions to search. The learned model reads the first two fields, the true rules the state."""
 
     observation: Array  # [B, *obs], the movers' views
     legal_action_mask: Array  # [B, A] bool
@@ -131,7 +131,7 @@ class QTransform(NamedTuple):
 
 
 class SearchOutput(NamedTuple):
-    """What search says of a batch of positions."""
+    """The result of searching a batch of positions."""
 
     action: Array  # [B] int32
     policy: Array  # [B, A] float32, the improved policy
@@ -144,7 +144,7 @@ SearchFn = Callable[[Params, Array, Position], SearchOutput]
 
 
 class Player(NamedTuple):
-    """Somebody who can be asked for moves. Deterministic given `key`; must only return legal actions."""
+    """A source of moves. Deterministic given `key`; must only return legal actions."""
 
     name: str
     act: Callable[
@@ -197,7 +197,7 @@ class ActorState(NamedTuple):
 
 
 class LearnerState(NamedTuple):
-    """What the optimiser owns."""
+    """The weights and the optimiser's state."""
 
     params: Params
     optimiser_state: Any  # in float16 with the scale of the loss
@@ -221,7 +221,7 @@ Metrics = dict[str, Array]
 
 @runtime_checkable
 class Init(Protocol):
-    """A compiled initialiser: makes the state of a run, or tells what it will be."""
+    """A compiled initialiser: makes the state of a run, or says what its shapes will be."""
 
     def __call__(self) -> TrainState:
         """The state, each leaf where it will live."""

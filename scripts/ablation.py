@@ -2,7 +2,7 @@
 
 The same game, network and search budget throughout (Hex 5x5, MLP of width 64, PUCT), each rung measured in turn with
 all others: a Python tree and one game; our search; many games; one program; every device; bfloat16 where the
-hardware has units for it (with AMX, for products alone). Beside it, what a frame costs in the replay.
+hardware has units for it (with AMX, for products alone). A second table says what a frame costs in the replay.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
 
 
 def has_bfloat16() -> bool:
-    """Whether the hardware has units for bfloat16, of whatever kind."""
+    """Whether the hardware has units for bfloat16, of any kind."""
     return "bfloat16" in precision.resolve("auto").compute_dtype
 
 

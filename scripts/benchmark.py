@@ -117,7 +117,7 @@ def main(arguments: list[str]) -> int:
     compared, slower = cases.compare(new, old)
     for sentence in slower:
         print(f"regression: {sentence}", file=sys.stderr)
-    if not compared:  # memory, that is, where the system does not tell it
+    if not compared:  # the memory suite, where the system has no account of it
         raise ValueError(f"nothing was compared with {options.compare}: this machine does not tell what a run holds")
     print(f"compared with {options.compare}: {compared} figures, {len(slower)} of them worse", file=sys.stderr)
     return EXIT_REGRESSION if slower else 0

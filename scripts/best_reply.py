@@ -1,9 +1,10 @@
 """How much could anybody score against rollout MCTS on a small Hex board? python scripts/best_reply.py --board-size 4
 
-After one random stone the swap lets the second player win, and one without fault does. The first player starts lost and
-wins only where its opponent errs. Here it knows perfect play, and how often MCTS errs in each position that it can lead
-to, for MCTS is asked there beforehand, again and again; it goes where that errs most. An agent that can't ask does no
-better, so this is about the most that a match from such openings, each played from both sides, can give it.
+After one random stone the swap lets the second player win, if it plays without fault. So the first player starts lost
+and wins only where its opponent errs. The first player of this script knows perfect play. It also knows how often MCTS
+errs in each position that it can lead to, because MCTS is sampled there many times beforehand. It goes where MCTS errs
+most. An agent without such samples does no better. So this is about the most that any agent can score in a match from
+such openings, each played from both sides.
 
 The first of two figures is judged by the samples that the replies were chosen by: a maximum over noise, too high. The
 second is judged by fresh ones: what these replies do score. After as many decisions as there are --samples MCTS counts
@@ -39,7 +40,7 @@ from muzero_jax.types import Environment, EnvState
 
 BATCH = 512
 HALVES, CHOOSING = 2, 0
-"""Of the samples: those that replies are chosen by come first, then those that judge these replies."""
+"""Two halves of the samples: the first half chooses the replies, the second half judges them."""
 
 Opponent = Callable[[EnvState, Any], Any]
 """(states, a number that no other call has had [N]) -> its action in each [N]."""
@@ -50,11 +51,11 @@ class Arguments:
     """Board and opponent."""
 
     board_size: int = 4
-    """of Hex; 4 takes a quarter of an hour on two cores, 3 a minute, 5 days"""
+    """side of the Hex board; 4 takes a quarter of an hour on two cores, 3 a minute, 5 days"""
     num_simulations: int = 1000
-    """of rollout MCTS"""
+    """search budget of rollout MCTS"""
     samples: tuple[int, ...] = (1024, 64, 16, 4)
-    """how often MCTS is asked in a position, at its first decision, its second and so on; twice, for the two figures"""
+    """samples of MCTS in a position, at its first decision, its second and so on; drawn twice, for the two figures"""
 
 
 class Score(NamedTuple):

@@ -66,13 +66,13 @@ def prepare(file: Path, overwrite: bool) -> None:
 
 
 def stopped_name(file: Path) -> Path:
-    """Beside `file`, where a report goes that was stopped: stopped-<name>, with a number if there is one already."""
+    """The path of a stopped report, in the folder of `file`: stopped-<name>, with a number if there is one already."""
     names = itertools.chain(["stopped"], (f"stopped-{number}" for number in itertools.count(2)))
     return next(path for name in names if not (path := file.with_name(f"{name}-{file.name}")).exists())
 
 
 def write(sections: Sequence[Section], file: Path, end: str) -> None:
-    """Writes `file`, whose last line is `end`, and each plot as <stem>-<name>.png beside it."""
+    """Writes `file`, whose last line is `end`, and each plot as <stem>-<name>.png in the same folder."""
     from scripts.measuring import plots
 
     write_whole(file, markdown.document("Hardware report", METHOD, sections, file.stem, end))

@@ -15,7 +15,7 @@ from jaxtyping import BFloat16, Float
 from muzero_jax.arithmetic.devices import has_amx, target_device
 
 COMPUTE_DTYPE = "bfloat16_products"
-"""Its name in configs: float32, but the factors in the layers of trunks are rounded to bfloat16."""
+"""The name in configs of float32 with the factors in the layers of trunks rounded to bfloat16."""
 
 
 def dtypes(compute_dtype: str) -> tuple[jnp.dtype, jnp.dtype | None]:
@@ -31,7 +31,7 @@ def _has_units() -> bool:
 
 
 def _rounded(factor: Array) -> Array:
-    """What bfloat16 holds of it, in float32; XLA would leave out a conversion to bfloat16 and back."""
+    """The value rounded to bfloat16, in float32; XLA would leave out a conversion to bfloat16 and back."""
     return lax.reduce_precision(factor.astype(jnp.float32), exponent_bits=8, mantissa_bits=7)
 
 

@@ -177,7 +177,7 @@ def format_bytes(size: int) -> str:
 
 
 def memory_stats(device: Any) -> dict[str, int]:
-    """What a `jax.Device` counts of its memory; nothing on a CPU, and where a plugin cannot tell."""
+    """A `jax.Device`'s own account of its memory; empty on a CPU, and where a plugin has none."""
     try:
         return device.memory_stats() or {}
     except RuntimeError:  # JAX's own class for "unimplemented" is one, as is Python's
@@ -220,7 +220,7 @@ def _mem_available() -> int | None:
     return None
 
 
-@functools.cache  # asked whenever a product is traced
+@functools.cache  # called whenever a product is traced
 def _cpu_field(name: str) -> str:
     for line in _read(Path("/proc/cpuinfo")).splitlines():
         key, _, value = line.partition(":")

@@ -33,8 +33,8 @@ def choose(platform: str, compute_capability: str | None, *, amx: bool = False) 
     """What `auto` means on a device.
 
     Args:
-      platform: as JAX names it: "cpu", "gpu", "tpu" or another.
-      compute_capability: of a CUDA GPU, "7.5" for example; other devices have none, or other text ("gfx90a").
+      platform: JAX's name of the platform: "cpu", "gpu", "tpu" or another.
+      compute_capability: a CUDA GPU's, "7.5" for example; other devices have none, or other text ("gfx90a").
       amx: whether a CPU has units for products of bfloat16 matrices that XLA uses.
     """
     if platform == "tpu":

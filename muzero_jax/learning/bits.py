@@ -9,7 +9,7 @@ from jaxtyping import Array
 def pack(array: Array, num_leading: int) -> Array:
     """[*leading, *shape] bool -> [*leading, bytes] uint8, the last bits 0; an array of another dtype stays as it is.
 
-    Raises ValueError for uint8, which `unpack` could not tell from packed bits.
+    Raises ValueError for uint8, which `unpack` would take for packed bits.
     """
     if array.dtype == jnp.uint8:
         raise ValueError("an array of uint8 cannot be told from packed bits; give it another dtype")

@@ -7,7 +7,7 @@ Under data parallelism each device sees its share of the batch and a `pmean` ove
 float16 loses small gradients and overflows with large ones, so its loss is multiplied by a scale that Flax adapts
 (Micikevicius et al. 2018, arXiv 1710.03740, section 3.2): a step whose gradient overflows is skipped and halves the
 scale, on all devices alike because the *mean* gradient decides. The scale is part of the optimiser's state, and there
-only for float16: a learner without one compiles to a program without a trace of all this.
+only for float16: other learners compile to a program without it.
 """
 
 from collections.abc import Callable
@@ -102,10 +102,10 @@ def update(
     """One gradient step, or none where the gradient of a scaled loss overflows.
 
     Args:
-      loss: of a batch, with everything else bound.
+      loss: the loss of a batch, with everything else bound.
       micro_batch: how many of the N windows to compute the gradient of at once, a divisor of N; by default all. A
-        scaled loss takes them all: whether a gradient overflows is asked of the whole batch's.
-      axis_name: of the devices that share the batch, if several do.
+        scaled loss takes them all, because the whole batch's gradient decides whether it overflows.
+      axis_name: the name of the mesh axis of the devices that share the batch, if several do.
     """
     chex.assert_equal_shape_prefix(jax.tree.leaves(batch), 1)
     if isinstance(learner.optimiser_state, ScaledState):

@@ -42,7 +42,7 @@ def total(outputs: Unrolled, batch: Batch, terms: Sequence[Term]) -> tuple[Array
 def unroll(
     model: Model, params: Params, batch: Batch, *, reconstruct: bool = False, checkpoint: bool = False
 ) -> Unrolled:
-    """What the model says of each window's first position, and after each of the K actions.
+    """The model's outputs for each window's first position, and after each of the K actions.
 
     Args:
       reconstruct: read the observations out of the embeddings too.
@@ -77,7 +77,7 @@ def value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> F
 
 
 def root_value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> Float[Array, "N"]:
-    """The value head's loss for positions that it saw, to tell it from what the dynamics makes of them."""
+    """The value head's loss at the root alone: the part that owes nothing to the dynamics."""
     return batch.targets.mask[:, 0] * scalar_loss(outputs.value_logits[:, 0], batch.targets.value[:, 0])
 
 
@@ -130,7 +130,7 @@ def binary_cross_entropy(logits: Float[Array, "*n"], bits: Float[Array, "*n"]) -
     and not XLA's log1p, which on a CPU is a call for every number: optax's two took a tenth of an update of Hex 5x5.
     """
     size = jnp.abs(logits)
-    # Half of x + |x|, not the larger of x and 0: at 0 it has the derivative 1/2 together with the rest, whatever |x|'s.
+    # Half of x + |x|, not the larger of x and 0: with the rest its derivative at 0 is 1/2, for any derivative of |x|.
     return (logits + size) / 2 - logits * bits + jnp.log(1.0 + jnp.exp(-size))
 
 

@@ -89,7 +89,7 @@ def explore(key: Array, action: Array, legal_action_mask: Array, probability: fl
 
 
 def statistics(trajectory: Transition, before: ActorState, after: ActorState) -> dict[str, Array]:
-    """Sums over a rollout, to tell a run's throughput and results; a decisive game is one that is not drawn.
+    """Sums over a rollout, for a run's throughput and results; a decisive game is one that is not drawn.
 
     `finished_frames` are the moves of the games that ended: of those that began before the rollout all, and none of
     those that go on after it.

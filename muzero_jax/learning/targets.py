@@ -62,8 +62,8 @@ def make(
 ) -> Targets:
     """Targets of the K+1 predictions of each window (leaves [N, L, ...], L >= K + n + 1).
 
-    Without `stop_at_exploration` returns run on through random moves, and a position is worth what it is among players
-    who err that often: of a lost one it then tells how easily the opponent misses the win.
+    Without `stop_at_exploration` returns include the blunders that follow. The value is then that among players who err
+    that often: among lost positions it is higher where the opponent easily misses the win.
     """
     k, k1 = unroll_steps, unroll_steps + 1
     if window.action.shape[1] < k + td_steps + 1:
@@ -99,7 +99,7 @@ def unroll_actions(window: Transition, key: Array, *, unroll_steps: int) -> Int[
 def make_batch(
     window: Transition, key: Array, *, unroll_steps: int, td_steps: int, td_lambda: float, stop_at_exploration: bool
 ) -> Batch:
-    """What a gradient step reads of the windows (leaves [N, L, ...]); `key` draws the actions past a game's end."""
+    """The batch for a gradient step, from windows (leaves [N, L, ...]); `key` draws the actions past a game's end."""
     return Batch(
         observation=window.observation[:, : unroll_steps + 1],  # Reanalyze reads more, the losses do not
         legal_action_mask=window.legal_action_mask[:, 0],

@@ -59,7 +59,7 @@ def dense(features: int, *, dtype: jnp.dtype, product_dtype: jnp.dtype | None) -
 
 
 class Sizes(NamedTuple):
-    """What all kinds of network have in common."""
+    """Sizes, activation and arithmetic that all kinds of network share."""
 
     num_actions: int
     num_bins: int
@@ -72,7 +72,7 @@ class Sizes(NamedTuple):
 
 
 class Board(NamedTuple):
-    """What a tower must know of the board: [H, W], and the cell (row * W + column, or -1) that each action touches."""
+    """A tower's view of the board: [H, W], and the cell (row * W + column, or -1) that each action touches."""
 
     shape: tuple[int, int]
     action_location: tuple[int, ...]
@@ -126,7 +126,7 @@ class Heads(nn.Module):
 class ActionPlanes(nn.Module):
     """An action on a board: a convolved plane with a one at the cell it touches, plus an embedding of its index.
 
-    The embedding, the same in every cell, tells actions apart that a cell does not (passes, chess).
+    The embedding, the same in every cell, separates actions that share a cell or have none (chess, passes).
     """
 
     sizes: Sizes

@@ -1,7 +1,7 @@
 """Representation, dynamics and prediction: a residual MLP, a convolution tower, MLPs that imagine observations.
 
 In the MLP and the tower every embedding is min-max scaled to [0, 1] per sample (MuZero, appendix G), which keeps an
-unroll of any depth in range; where observations are imagined, rounding them does.
+unroll of any depth in range. The network that imagines observations has no such scaling; it rounds them to bits.
 """
 
 import math
@@ -64,7 +64,7 @@ class MuZeroNetwork(nn.Module):
         return self._predict(min_max_scale(trunk), reward_logits)
 
     def reconstruct(self, embedding):
-        """Logits of the observation, read out linearly; search never asks for them."""
+        """Logits of the observation, read out linearly; search does not compute them."""
         return self.decoder(embedding).astype(jnp.float32).reshape(-1, *self.sizes.observation_shape)
 
     def _decoder(self):
@@ -84,11 +84,11 @@ class MuZeroNetwork(nn.Module):
 
 
 class ObservationNetwork(nn.Module):
-    """h, g and f of an agent that imagines observations: the embedding is the next one, as the logits of its bits.
+    """h, g and f of an agent that imagines observations: its embedding is the next observation, as logits of bits.
 
-    Every step starts from the rounded bits, so a small error is mended instead of handed down, and the network that
-    learned from real positions judges the imagined ones. No gradient passes the rounding: the dynamics learns from the
-    observation that came and from the reward, which the network that sees the new position predicts with it. The
+    Every step starts from the rounded bits, so a small error is mended instead of handed down. And the network that
+    learned from real positions judges the imagined ones. No gradient passes the rounding. So the dynamics learns from
+    the observation that came, and from the reward, which the network that sees the new position helps to predict. The
     convolution before the prediction sees every cell alike; an MLP would learn each line of each game anew.
     """
 
@@ -151,8 +151,8 @@ def make_model(
     """The model of a game as pure functions; nothing is allocated before `Model.init`.
 
     Args:
-      support: of value and reward; one bin gives scalar heads.
-      kind: of the network, as in `storage.config`.
+      support: the values that value and reward may take; one bin gives scalar heads.
+      kind: the kind of network, as in `storage.config`.
       width: units of the MLPs or channels of the tower. num_blocks: residual blocks of h, of g and of f each.
 
     Raises:

@@ -130,7 +130,7 @@ class UciSession(Session):
         return mask & legal if (mask & legal).any() else None
 
     def _info(self, analysis: Analysis) -> str:
-        """The score in centipawns is the odd function of the expected result that chess GUIs expect: 90 at +0.3."""
+        """The score in centipawns is the odd function of the expected result that chess GUIs expect: 146 at +0.3."""
         centipawns = round(290.68 * math.tan(1.5481 * max(-1.0, min(1.0, analysis.value))))
         milliseconds = max(1, round(analysis.seconds * 1000))
         speed = analysis.num_simulations * 1000 // milliseconds

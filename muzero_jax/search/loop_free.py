@@ -1,4 +1,4 @@
-"""`tree.grow` without a loop inside a simulation: the same trees, by a number of kernels that no depth changes.
+"""`tree.grow` without a loop inside a simulation: the same number of kernels at any depth of the tree.
 
 An option for accelerators, which pay for starting each kernel; it was never timed on an accelerator. On a CPU it costs
 more than it saves (docs/performance.md). Nothing is walked:
@@ -12,7 +12,7 @@ more than it saves (docs/performance.md). Nothing is walked:
 
 Every path has room for `MAX_DEPTH` moves, used or not, and a simulation works on all of it. A simulation that would go
 deeper looks at the last node again, as with mctx's `max_depth`, and puts a new node in its place. Where none would, the
-trees are the same.
+trees are `tree.grow`'s, but for ties within rounding.
 """
 
 from functools import partial
@@ -33,7 +33,7 @@ MAX_DEPTH = 16
 class _Memory(NamedTuple):
     """What each of M nodes remembers, of B games; a path of up to D moves has D + 1 nodes."""
 
-    action: Array  # [M, B] int32, that its rule takes; the root's is computed in each simulation
+    action: Array  # [M, B] int32, the action that its rule takes; the root's is computed in each simulation
     end: Array  # [M, B] int32, the node where a descent stops: its action was never taken, or leads to depth D
     depth: Array  # [M, B] int32, 0 at the root
     path: Array  # [M, B, D + 1] int32, the nodes from the root to this one; past the last, beyond all nodes
@@ -94,7 +94,10 @@ def _backup(tree: Tree, leaf: Array, path: Array, depth: Array) -> Tree:
 
 
 def _remember(tree: Tree, memory: _Memory, leaf: Array, path: Array, depth: Array, rule: Rule) -> _Memory:
-    """What every node on the new leaf's path takes now and where that ends; the root needs neither."""
+    """Updates what the nodes on the new leaf's path remember: their action, and where following it ends.
+
+    The root needs neither.
+    """
     node = path[:, 1:]
     num_games, room = node.shape
     rows = jnp.arange(num_games)[:, None]

@@ -65,7 +65,7 @@ def gumbel_search(
         summary = output.search_tree.summary()
         value = summary.value
         if improved_value:
-            # mctx tells its completed Q values only as (maxvisit_init + max visits) * value_scale * q.
+            # mctx gives its completed Q values only as (maxvisit_init + max visits) * value_scale * q.
             completed_q = partial(
                 mctx.qtransform_completed_by_mix_value, value_scale=1.0, maxvisit_init=0.0, rescale_values=False
             )

@@ -1,4 +1,4 @@
-"""Trees with room for a few actions a node: its likeliest K. An option, because it changes what is found.
+"""Trees with room for only the likeliest K actions of a node. An option, because it changes what is found.
 
 A tree's size is its edges: Go 19x19 has 362 actions a node, of which 16 simulations take 16 at most. Here a search sees
 a world of K actions, *slots*; which action each slot of a node stands for travels with the embedding. So any search can
@@ -63,7 +63,7 @@ def narrow(make_search: Callable[[Simulator], SearchFn], world: Simulator, slots
 
 
 def _highest(scores: Float[Array, "B A"], slots: int) -> Int[Array, "B K"]:
-    """The actions of the highest scores, in ascending order; of equals the first."""
+    """The actions with the highest scores, in ascending order; the first among equals."""
     return jnp.sort(jax.lax.top_k(scores, slots)[1], axis=-1)
 
 

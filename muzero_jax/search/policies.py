@@ -1,9 +1,9 @@
 """Tree search: Gumbel MuZero (default) and PUCT MuZero, as rules for `tree.grow`, over any `Simulator`.
 
 `legal_action_mask` is True where legal, and applies at the root only: further down a learned model has no rules to ask.
-Each node's signed discount makes Q = r + d v hold for whoever moves. Both searches of `mctx_reference` have their twin
-here, with the same trees but for two things in PUCT: an exact tie goes to the lowest action, where mctx draws lots, and
-the noise at the root is drawn otherwise (`dirichlet`).
+Each node's signed discount makes Q = r + d v hold for either player. Both searches of `mctx_reference` have their twin
+here, with the same trees but for ties within rounding. PUCT differs in two more things: an exact tie goes to the lowest
+action, where mctx draws lots, and the noise at the root is drawn otherwise (`dirichlet`).
 """
 
 import math
@@ -174,7 +174,7 @@ def dirichlet(key: Array, alpha: float, shape: tuple[int, ...]) -> Float[Array, 
     """Rows from the symmetric Dirichlet distribution, as normalised gamma variates (Marsaglia & Tsang 2000).
 
     `jax.random.dirichlet` gives each element a rejection loop and a chain of keys of its own, which took a fifth of a
-    whole search; here all elements are drawn again until each was accepted once (19 of 20 are at the first attempt).
+    whole search. Here all elements are drawn again until each was accepted once; 19 of 20 are at the first attempt.
     """
     d = alpha + 1 - 1 / 3
     boost_key, loop_key = jax.random.split(key)

@@ -1,7 +1,7 @@
 """What search plans with: the learned model, or the true rules with the network's opinion of every position.
 
-Both are the same two functions, so MuZero and AlphaZero differ in nothing else, and a model's faults can be told from
-its network's by searching the same weights either way.
+Both are the same two functions, so MuZero and AlphaZero differ in nothing else. Searching the same weights either way
+separates the model's faults from the network's.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params
 
 
 class Node(NamedTuple):
-    """What expanding an action tells of the node that it leads to, one a game."""
+    """A new node of each game, as the simulator judges it."""
 
     prior: Array  # [B, A] float32 probabilities
     value: Array  # [B] float32, for the player to move there
@@ -51,10 +51,10 @@ def learned_model(model: Model, discount: float) -> Simulator:
 
 
 def true_rules(environment: Environment, model: Model) -> Simulator:
-    """AlphaZero: nodes are the game's own states; illegal actions have no prior at any, and an ended game no value.
+    """AlphaZero: nodes are the game's own states. Illegal actions have prior 0 everywhere, an ended game has value 0.
 
-    Chance is drawn once for each edge, when it is expanded; later visits go through what it drew then. States of games
-    that are over are moved on too (their results count for nothing), so `move` must be total.
+    Chance is drawn once for each edge, when it is expanded; later visits reuse that draw. Finished games are moved on
+    too, and the results ignored, so `move` must accept every state.
     """
 
     def judge(params: Params, states: EnvState) -> tuple[Array, Array]:

@@ -3,7 +3,8 @@
 Search is memory traffic around a network call, so the layout decides its speed. Arrays lie [node, game, ...]: every
 game's new node has the index `simulation + 1`, and an expansion is one contiguous write. Nothing is `vmap`ped over a
 loop, which would copy the whole tree at every level; a level of the descent gathers one row a game, one of the backup
-scatters one element a game. The walk draws no random numbers. Trees equal mctx's, node for node.
+scatters one element a game. The walk draws no random numbers. Trees equal mctx's node for node, but for ties within
+rounding.
 
 How a node chooses is passed in as rules over `Row`s, so Gumbel and PUCT, one player and two, share this file.
 """
@@ -56,7 +57,7 @@ Rule = Callable[[Row], Array]
 RootRule = Callable[[Row, Array], Array]
 """(Row, index of the simulation) -> action [B], legal."""
 Expand = Callable[[Array, Array, Any], Node]
-"""(key, action [B], embedding of the node that takes it) -> the node it leads to."""
+"""(key, action [B], embedding of the node that takes it) -> the node that the action leads to."""
 
 
 class Rules(NamedTuple):
@@ -68,7 +69,7 @@ class Rules(NamedTuple):
 
 
 Grow = Callable[[Node, Expand, Rules, int, Array], Tree]
-"""What `grow` is, or another way to such trees (`loop_free.grow`)."""
+"""The type of `grow` and of `loop_free.grow`."""
 
 
 def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Array) -> Tree:
@@ -92,20 +93,20 @@ def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Ar
 
 
 def row_of(tree: Tree, node: Array | None = None) -> Row:
-    """The statistics of node [B] of every tree; of the root, which needs no gather, by default."""
+    """The statistics of node [B] of every tree; by default those of the root, which needs no gather."""
     return rows_at(tree, ROOT if node is None else (node, jnp.arange(node.shape[0])))
 
 
 def rows_at(tree: Tree, index: Any) -> Row:
-    """The statistics at an index into the axes [M, B], of any kind."""
+    """The statistics at any kind of index into the axes [M, B]."""
     return Row(*(getattr(tree, field)[index] for field in Row._fields))
 
 
 def over_actions(*reductions: tuple[Callable, Float[Array, "B A"]]) -> tuple[Float[Array, "B 1"], ...]:
-    """Some of `jnp.sum`, `jnp.min` and `jnp.max`, each of its own array, over the actions.
+    """Sums, minima or maxima over the actions: each pair is one of `jnp.sum`, `jnp.min`, `jnp.max` and its array.
 
-    XLA's CPU backend reduces short rows element by element, and in one pass over the rows all of it together, up to
-    three times as fast as in turn. For long rows it has vector instructions, but only in turn.
+    XLA's CPU backend reduces short rows element by element. One pass for all reductions is then up to three times as
+    fast as one pass each. Long rows get vector instructions, but only with one pass each.
     """
     if reductions[0][1].shape[-1] > _SHORT_ROW:
         return tuple(reduction(array, axis=-1, keepdims=True) for reduction, array in reductions)
@@ -130,7 +131,7 @@ def first_argmax(scores: Float[Array, "B A"]) -> Int[Array, " B"]:
 
 
 def _first_argmax_in_order(scores: Array) -> Array:
-    """Keeps the first of the largest because a CPU goes through a row in order; that is what spares comparisons."""
+    """The first of the largest, without comparing indices: a CPU goes through a row in order."""
     index = lax.broadcasted_iota(jnp.int32, scores.shape, 1)
 
     def better(best, other):
@@ -142,7 +143,7 @@ def _first_argmax_in_order(scores: Array) -> Array:
 
 
 def plant(root: Node, num_nodes: int) -> Tree:
-    """Trees of a root alone."""
+    """Trees that have only their root."""
 
     def stack(x):
         return jnp.zeros((num_nodes, *x.shape), x.dtype).at[ROOT].set(x)
@@ -166,7 +167,7 @@ def plant(root: Node, num_nodes: int) -> Tree:
 
 
 def _descend(tree: Tree, root_action: Array, rules: Rules) -> tuple[Array, Array]:
-    """Follows the rules to an action that was never taken, or ends the game: (its node [B], the action [B])."""
+    """(node [B], action [B]) where following the rules meets an action that was never taken, or that ends the game."""
     games = jnp.arange(root_action.shape[0])
 
     def enter(node, action):

@@ -22,7 +22,7 @@ class Ratio(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What is measured in turn, and the questions asked of it."""
+    """Variants that are measured in turn, and the ratios that are taken of them."""
 
     suite: str
     name: str
@@ -40,7 +40,7 @@ def asked_about(ratios: Iterable[Ratio]) -> set[str]:
 
 
 def outline(case: Case) -> Record:
-    """The case's record without its figures: what it will tell, and what of it `--compare` judges."""
+    """The case's record without its figures: their names, and which of them `--compare` judges."""
     return {
         "suite": case.suite,
         "case": case.name,
@@ -54,7 +54,7 @@ def outline(case: Case) -> Record:
 
 
 def figure(sample: Sample) -> dict[str, float]:
-    """As records keep it."""
+    """A sample as records keep it: median and spread."""
     return {"median": sample.median, "spread": sample.spread}
 
 
@@ -68,7 +68,7 @@ def measure(case: Case, effort: Effort) -> Record:
     return record | {"rates": figures}
 
 
-# --- telling and comparing --------------------------------------------------------------------------------------------
+# --- showing and comparing --------------------------------------------------------------------------------------------
 
 
 def table(record: Record) -> str:

@@ -30,7 +30,7 @@ def positions(config: Config, num_games: int, num_moves: int) -> Position:
 
 
 def search(config: Config, asked: Position, num_devices: int = 1) -> Variant:
-    """One search of every position, as runs ask for it: without trees, which nobody looks at and which cost time."""
+    """One search of every position, as runs do it: without returning trees, which would cost time."""
     parts = workloads.parts_of(config)
     inputs = (workloads.noisy_params(parts.model), jax.random.key(2), asked)
     search_fn = workloads.search_of(config, parts)
@@ -48,10 +48,10 @@ def search(config: Config, asked: Position, num_devices: int = 1) -> Variant:
 
 
 def bare_network(config: Config, asked: Position) -> Variant:
-    """A search's network calls and nothing else: a root, then a chain of moves from it, were its trees free.
+    """A search's network calls and nothing else, as if trees were free: a root, then a chain of moves from it.
 
-    Which moves is known beforehand, so choosing them takes no time. The argmax of an embedding took as long as the
-    network's own arithmetic, and made trees look free that were not.
+    The moves are fixed beforehand, so choosing them takes no time. Choosing by the argmax of an embedding took as long
+    as the network's own arithmetic, and made trees look free that were not.
     """
     parts = workloads.parts_of(config)
     model = micro_batches.for_inference(parts.model)

@@ -161,7 +161,7 @@ def saved_bytes(replay: list[dict[str, Any]], config: Config) -> dict[str, float
 
 
 def bytes_table(memory: dict[str, float]) -> Table:
-    """From `saved_bytes`."""
+    """The table of `saved_bytes`."""
     rows = {
         "float32 arrays, numbers of 4 bytes": (memory["plain"], f"**{memory['saved']:.1%}**"),
         "the same as Python objects": (memory["plain_as_python_objects"], f"**{memory['saved_of_objects']:.1%}**"),

@@ -87,7 +87,7 @@ class Program:
         return optax.apply_updates(params, updates), optimiser_state
 
     def loss(self, params, window):
-        """MuZero's, of windows [N, L, ...], the unroll written out."""
+        """MuZero's loss of windows [N, L, ...], the unroll written out."""
         t = self.config.targets
         wanted = targets.make(
             window, unroll_steps=t.unroll_steps, td_steps=t.td_steps, td_lambda=1.0, stop_at_exploration=True

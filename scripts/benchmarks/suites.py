@@ -48,7 +48,7 @@ def _searches(config: Config, policy: str, num_moves: int) -> dict[str, Variant]
 
 
 def self_play(quick: bool) -> Iterator[Case]:
-    """Moves a second: W2 and W1 against the straightforward program, and the fused program against Python's loop."""
+    """Moves a second of tic-tac-toe (W2) and Connect Four (W1): ours, the straightforward program, a Python loop."""
     all_ratios = (Ratio(ALL, PLAIN), Ratio(ALL, ONE), Ratio(ONE, HOST), Ratio(ONE, PLAIN))
     ratios = all_ratios[:1] if quick else all_ratios
     for policy in ("gumbel",) if quick else ("gumbel", "puct"):
@@ -63,7 +63,7 @@ def self_play(quick: bool) -> Iterator[Case]:
 
 
 def learner(quick: bool) -> Iterator[Case]:
-    """Gradient steps a second on W1's network: W3."""
+    """Gradient steps a second on Connect Four's tower (W3), ours against straightforward."""
     if quick:
         name, config = "tower 64x2 on Connect Four, K = 2, batch 64, 4 updates a call", workloads.small_w3()
         yield _case("learner", name, config, (Ratio(ALL, PLAIN),))
@@ -88,7 +88,7 @@ PROGRAMS = {"self-play": "self_play", "learner": "learning", "iteration": "itera
 
 
 def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> Case:
-    """A case of the variants that its ratios ask about; and of runs' own arithmetic where that is not the config's.
+    """A case with the variants that its ratios need, and with runs' own arithmetic where that is not the config's.
 
     "All devices" are as many as divide the sizes, as in a run.
     """

@@ -1,4 +1,7 @@
-"""The games, networks and positions that are measured: W1, W2 and W3 of the peers' table, and a tower on Hex 9x9.
+"""The games, networks and positions that are measured; docs/benchmark.md describes them under the same names.
+
+W1 is self-play of Connect Four with a tower, W2 self-play of tic-tac-toe with an MLP, W3 gradient steps on W1's tower.
+The whole iterations are tic-tac-toe with the MLP, and Hex 9x9 with a tower.
 
 Networks are untrained but not as initialised: heads start at zero, under which every search grows the same dull tree,
 so all parameters get noise. Positions come from random play, so that games stand at different depths.
@@ -34,17 +37,17 @@ def workload(env: str, network: NetworkConfig, *, num_envs: int, num_simulations
 
 
 def w1(num_envs: int = 128) -> Config:
-    """Connect Four, tower 64x4, 50 simulations; either program makes four moves of every game in a call."""
+    """W1: Connect Four, tower 64x4, 50 simulations; either program makes four moves of every game in a call."""
     return workload("connect_four", TOWER, num_envs=num_envs, num_simulations=50, rollout_length=4)
 
 
 def w2(num_envs: int = 512) -> Config:
-    """Tic-tac-toe, MLP of width 64, 25 simulations; of 256 to 2,048 games the best number for either program."""
+    """W2: tic-tac-toe, MLP of width 64, 25 simulations; among 256 to 2,048 games the best number for either program."""
     return workload("tic_tac_toe", MLP, num_envs=num_envs, num_simulations=25, rollout_length=8)
 
 
 def w3(batch_size: int = 256) -> Config:
-    """The learner on W1's network: K = 5; a window is frame 0 to 10, bootstrapped after 5 moves.
+    """W3: the learner on W1's network, K = 5; a window is frame 0 to 10, bootstrapped after 5 moves.
 
     Ours makes four updates a call, as in a run it makes many, and draws their windows at once: each call's temporaries
     are fresh memory, whose 44,000 page faults cost a tenth of an update's time. The straightforward program makes one:
@@ -54,7 +57,7 @@ def w3(batch_size: int = 256) -> Config:
 
 
 def small_w3() -> Config:
-    """A quarter of W3's batch, half of its network and of its unroll: it compiles in a third of the time."""
+    """W3 with a quarter of the batch, half of the network and of the unroll: it compiles in a third of the time."""
     config = w3(batch_size=64)
     targets = replace(config.targets, unroll_steps=2)
     return replace(config, network=replace(config.network, num_blocks=1), targets=targets)

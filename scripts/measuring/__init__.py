@@ -1,1 +1,1 @@
-"""How everything is measured and told: times in turn, samples and ratios, the machine, tables and plots."""
+"""How everything is measured and reported: times in turn, samples and ratios, the machine, tables and plots."""

@@ -80,7 +80,7 @@ class Machine(NamedTuple):
 
 
 def find_machine() -> Machine:
-    """Looks; raises ValueError in one sentence if JAX was told to leave the CPU out, which comparisons need."""
+    """Looks; raises ValueError in one sentence if JAX_PLATFORMS leaves out the CPU, which comparisons need."""
     device, torch = jax.devices()[0], _find_torch()
     try:
         host = jax.devices("cpu")[0]

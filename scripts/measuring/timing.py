@@ -16,7 +16,7 @@ PAUSE_SECONDS = 0.03
 """Longer than the ticks in which a process's time is counted (up to 10 ms)."""
 MAX_PAUSES = 10
 LONG_SECONDS = 0.25
-"""Of one call, which then needs no warm-up: threads wake up in a few hundredths."""
+"""Seconds of one call from which on it needs no warm-up: threads wake up in a few hundredths."""
 
 
 class Sample(NamedTuple):
@@ -32,7 +32,7 @@ class Sample(NamedTuple):
         return (self.high - self.low) / 2 / self.median
 
     def times(self, factor: float) -> "Sample":
-        """The same in another unit."""
+        """The sample in another unit."""
         return Sample(*(factor * value for value in self))
 
     def rate(self, work: float) -> "Sample":
@@ -183,7 +183,7 @@ def sweep(
 
     Args:
       candidates_at: size -> candidates by name.
-      work: of a size, in any unit: tells from the last size's time what the next will take. What is expected to take
+      work: the work of a size, in any unit. With the last size's time it predicts the next one's, and what would take
         longer than `limits` is left out.
     """
     times: Times = {}

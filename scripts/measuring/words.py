@@ -22,7 +22,7 @@ def spread(sample: Sample | None) -> str:
 
 
 def seconds(sample: Sample | None) -> str:
-    """In the unit that suits the median."""
+    """Seconds in words, in the unit that suits the median."""
     if sample is None:
         return NOTHING
     for unit, scale in (("us", 1e6), ("ms", 1e3)):

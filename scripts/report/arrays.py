@@ -42,7 +42,7 @@ def on_jax(machine: Machine, function: Callable, *arguments: Any) -> dict[str, C
     """`function`, compiled, of arguments that lie on the device, for each of JAX's by the name that tables use.
 
     The arguments say where a program runs, but the default device how the library writes it: traced for an accelerator,
-    a convolution on the CPU beside it would not be the one that a CPU gets.
+    a convolution on the same machine's CPU would not be the one that a CPU gets.
     """
     found: dict[str, Candidate] = {}
     for label, device in machine.labels.items():
@@ -84,7 +84,7 @@ def operation_times(machine: Machine, operation: Operation, sizes: Sequence[int]
 
 
 def matrix_section(times: Times) -> Section:
-    """From `operation_times` of the matrix product."""
+    """The chapter on the matrix product, from its `operation_times`."""
     text = (
         "GFLOP/s (2 n^3 operations) of the product of two n x n float32 matrices that lie on the device already, at "
         "each library's default precision (on NVIDIA GPUs that have it, that is TensorFloat-32 for JAX)."
@@ -94,7 +94,7 @@ def matrix_section(times: Times) -> Section:
 
 
 def vector_section(machine: Machine, plan: Sizes, say: Say) -> Section:
-    """Measures the operations on vectors and tells them."""
+    """The chapter on vector operations, measured here."""
     text = (
         "GB/s on vectors of n float32 numbers: bytes that must be read and written (12 n for 2.5 x + y, 8 n for exp, 4 "
         "n for sum) over the time. NumPy makes an intermediate vector for 2.5 x, which is not counted; JAX fuses."
@@ -114,7 +114,7 @@ _ADD_ONE = jax.jit(lambda x: x + 1)
 
 
 def transfers_section(machine: Machine, plan: Sizes, say: Say) -> Section:
-    """Measures moving arrays between the host and the device, and tells it."""
+    """The chapter on moving arrays between the host and the device, measured here."""
     times = sweep(plan.transfers, partial(_transfers, machine), work=float, limits=plan.limits, say=say)
     eight = jax.device_put(jnp.zeros(8), machine.device)
     empty = samples({"call": lambda: _ADD_ONE(eight)})["call"]
@@ -138,6 +138,6 @@ def _transfers(machine: Machine, size: int) -> dict[str, Candidate]:
     return {
         COPY: Fresh(np.copy, values.copy),
         TO_DEVICE: Fresh(lambda fresh: jax.device_put(fresh, machine.device), values.copy),
-        # JAX keeps the host's copy of an array that was once asked for, hence a new one each time.
+        # JAX keeps the host's copy of an array once it was fetched, hence a new one each time.
         TO_HOST: Fresh(jax.device_get, lambda: _ADD_ONE(on_device)),
     }

@@ -1,4 +1,4 @@
-"""All chapters of the report, in the order in which they are measured and told."""
+"""All chapters of the report, in their order, which is also the order of measuring."""
 
 import time
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from scripts.report.sizes import Sizes
 
 
 def measure(machine: Machine, plan: Sizes, write: Say) -> Iterator[Section]:
-    """Each chapter after the one on the machine, as soon as what it tells is measured; `write` is told of progress."""
+    """Each chapter after the one on the machine, as soon as it is measured; `write` gets lines of progress."""
     start = time.perf_counter()
 
     def say(chapter: str) -> Say:

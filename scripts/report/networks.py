@@ -49,7 +49,7 @@ def both_inferences(model: Model) -> Callable[[Params, Any, Any], Any]:
 
 
 def plain_inference(library: Any, params: Params, observation: Any, action: Any) -> tuple:
-    """The same of an MLP by NumPy or PyTorch."""
+    """`both_inferences` of an MLP, by NumPy or PyTorch."""
     logits, embedding = plain_network.root(library, params, observation)
     return logits, *plain_network.step(library, params, embedding, action)
 
@@ -103,7 +103,7 @@ def _candidates(machine: Machine, config: Config, params: Params, infer: Callabl
 
 
 def network_section(plan: Sizes, times: Mapping[str, Times], num_devices: int) -> Section:
-    """From `network_times` by network name, on a machine with so many devices."""
+    """The chapter on batch sizes, from `network_times` by network name, on a machine with so many devices."""
     text = (
         "Time of one call: one initial and one recurrent inference of the whole batch as one program, float32, inputs "
         "and parameters on the device. NumPy and PyTorch (eager) compute the MLP from the same parameters; a test "
@@ -162,7 +162,7 @@ def _in_dtypes(name: str, flops: float, calls: Mapping[str, Callable], say: Say)
 
 
 def precision_section(machine: Machine, works: list[InDtypes]) -> Section:
-    """From `precision_works`."""
+    """The chapter on precision, from `precision_works`."""
     text = (
         "The same work with arithmetic in three dtypes (the network's parameters, and the sums of the matrix product, "
         "stay float32), and with nothing but the factors in a network's trunks in bfloat16, measured in turn on "
@@ -181,7 +181,7 @@ def precision_section(machine: Machine, works: list[InDtypes]) -> Section:
 
 
 def crossover_section(machine: Machine, matrices: Times, networks: Mapping[str, Times]) -> Section:
-    """From the tables of earlier chapters; measures nothing itself."""
+    """The chapter on crossovers, from the tables of earlier chapters; measures nothing itself."""
     text = (
         "The size from which the second stays ahead of the first at all larger sizes measured, from the medians of the "
         "chapters before. The number between two sizes is interpolated on logarithmic axes; where the two times lie "

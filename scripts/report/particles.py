@@ -120,7 +120,7 @@ def ways(device: Device, num_steps: int, size: tuple[int, int]) -> dict[str, Can
 
 
 def particles_section(machine: Machine, plan: Sizes, say: Say) -> Section:
-    """Measures and tells."""
+    """The chapter on particles, measured here."""
     candidates, work = partial(ways, machine.device, plan.particle_steps), lambda size: size[0] * size[1] ** 2
     calls = sweep(plan.particles, candidates, work=work, limits=plan.limits, say=say)
     times = {

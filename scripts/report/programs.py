@@ -83,7 +83,7 @@ def measure_programs(plan: Sizes, num_devices: int, say: Say) -> Iterator[Measur
 
 
 def throughput_section(measured: Sequence[Measured]) -> Section:
-    """From `measure_programs`."""
+    """The chapter on throughput, from `measure_programs`."""
     text = (
         "Search of fresh games in self-play's own configuration, in simulations a second, and gradient steps as an "
         "iteration makes them (drawing windows from a filled ring, symmetries, targets, gradient, optimiser), in "
@@ -122,7 +122,7 @@ def at_work(
 
 
 def _dtype(config: Config) -> str:
-    """Of what the config's networks multiply on this machine."""
+    """The dtype of the products in the config's networks on this machine."""
     dtype, product_dtype = bfloat16_products.dtypes(precision.resolve(config.network.compute_dtype).compute_dtype)
     return (product_dtype or dtype).name
 

@@ -26,7 +26,7 @@ QUIET = Session(tensorboard=False, checkpoint_minutes=0.0)
 
 
 class Run(NamedTuple):
-    """What a short run told, and what was seen of the machine meanwhile."""
+    """The results of a short run, and how busy the machine was meanwhile."""
 
     config: Config
     num_devices: int
@@ -99,12 +99,12 @@ def watch_gpu() -> subprocess.Popen | None:
 
 
 def busy_percents(printed: str) -> list[float]:
-    """The readings, without the first, which tells of the second before it."""
+    """The readings, without the first, which belongs to the second before the run."""
     return [float(line) for line in printed.split("\n")[1:-1] if line.strip().isdecimal()]
 
 
 def run_section(run: Run) -> Section:
-    """From a run."""
+    """The chapter on a short run."""
     seconds = run.seconds
     total = sum(seconds.values())
     busy = [

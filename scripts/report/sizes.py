@@ -32,11 +32,11 @@ class Sizes(NamedTuple):
 
 
 def choose(*, quick: bool, accelerator: bool) -> Sizes:
-    """Those that were asked for, for a machine with or without an accelerator."""
+    """The full or the quick sizes, for a machine with or without an accelerator."""
     sizes = _quick(_full()) if quick else _full()
     if not accelerator:
         return sizes
-    return sizes._replace(  # the limits spare the CPU beside it
+    return sizes._replace(  # the limits spare the CPU of that machine
         matrices=(*sizes.matrices, 8192),
         vectors=(*sizes.vectors, 10 * sizes.vectors[-1]),
         batches=(*sizes.batches, 4 * sizes.batches[-1]),
@@ -94,5 +94,5 @@ def _short_run(iterations: int) -> Config:
     """Hex 5x5's own preset for at most three minutes, with one evaluation at its end."""
     evaluation = EvaluationConfig(interval_minutes=0.0, games=64, final_games=64, opening_plies=1, mcts_simulations=())
     config = replace(presets.preset("hex", 5), minutes=3.0, max_iterations=iterations, evaluation=evaluation)
-    # Chunks of four: the split of the time is told from those before the first update.
+    # Chunks of four: the chunks before the first update give the split of the time.
     return replace(config, iterations_per_chunk=4)

@@ -1,4 +1,7 @@
-"""Our trees are mctx's, node for node; plus the two helpers that this rests on, and what a tree must always satisfy."""
+"""Our trees are mctx's node for node, but for ties within rounding.
+
+Plus the two helpers that this rests on, and what a tree must always satisfy.
+"""
 
 from functools import cache, partial
 

@@ -1,0 +1,103 @@
+"""What is written for readers: short sentences, cells that fit on a line, no private codes, no invented address."""
+
+import ast
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+GUIDES = ("README.md", "docs/design.md", "docs/performance.md", "docs/commands.md")
+ROOMS = ("search", "networks", "learning", "arithmetic", "training.py", "building.py", "types.py")
+MAX_WORDS = 25
+
+
+def read(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def cells(text: str) -> list[str]:
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    return [cell for row in rows for cell in re.split(r"(?<!\\)\|", row)]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a page's prose and lists: without code blocks, tables and headings; a link is its text."""
+    text = re.sub(r"```.*?```|<!--.*?-->", "", text, flags=re.DOTALL)
+    lines = ["" if re.match(r"\||#|!\[", line) else line for line in text.splitlines()]
+    blocks = re.split(r"\n(?=\s*\n)|\n\s*(?:-|\d+\.) ", "\n" + "\n".join(lines))
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "code", block)) for block in blocks)
+    return [sentence for block in plain for sentence in re.split(r"(?<=[.?!:;])[*\s]+", block.strip()) if sentence]
+
+
+def docstrings(path: Path) -> list[str]:
+    """Of modules, classes and functions, and the strings below a field or a constant."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    bare = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+    return [node.value for node in bare if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+
+
+def test_the_first_page_is_short():
+    assert len(read("README.md").splitlines()) <= 150
+
+
+def test_performance_is_one_page():
+    assert len(read("docs/performance.md").splitlines()) <= 100
+
+
+def test_a_sentence_ends_and_a_new_one_begins():
+    text = "One `a b c` two.\n\n- Three\n  four: five\n- six\n\n```\nno. code\n```\n| no | cells |\n"
+    assert sentences(text) == ["One code two.", "Three\n  four:", "five", "six"]
+
+
+@pytest.mark.parametrize("path", GUIDES)
+def test_a_sentence_is_read_once(path):
+    assert [" ".join(s.split()) for s in sentences(read(path)) if len(s.split()) >= MAX_WORDS] == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+)
+def test_a_table_cell_fits_on_a_line(path):
+    assert [cell for cell in cells(read(path)) if len(cell) > 160] == []
+
+
+@pytest.mark.parametrize("path", GUIDES)
+def test_a_guide_has_no_private_codes(path):
+    assert re.findall(r"\bW[123]\b", read(path)) == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_docstring_says_what_a_thing_is_first(room):
+    place = ROOT / "muzero_jax" / room
+    files = [place] if place.is_file() else sorted(place.glob("*.py"))
+    assert [text for file in files for text in docstrings(file) if re.match(r"(?i)of\b", text)] == []
+
+
+def test_links_of_pages_lead_to_files_and_headings():
+    broken = []
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            path, _, anchor = target.partition("#")
+            file = (page.parent / path).resolve() if path else page
+            if not file.exists() or (anchor and anchor not in anchors(file)):
+                broken.append((page.name, target))
+    assert broken == []
+
+
+def anchors(file: Path) -> set[str]:
+    """The names that GitHub gives to a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_no_page_names_a_public_home_unless_the_project_has_one():
+    """The one setting is `project.urls.Repository` in pyproject.toml, absent by default."""
+    home = tomllib.loads(read("pyproject.toml"))["project"].get("urls", {}).get("Repository", "")
+    texts = [read("README.md"), read("CONTRIBUTING.md")]
+    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        texts += ["".join(cell["source"]) for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]]
+    found = {name for text in texts for name in re.findall(r"github(?:\.com)?/([\w.-]+/muzero[\w.-]*)", text)}
+    assert {name for name in found if not home.endswith(name)} == set()
