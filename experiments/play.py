@@ -19,6 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices
 
+LARGEST_SEED = 2**32 - 1
+
 
 @dataclass(frozen=True)
 class Arguments:
@@ -31,15 +33,15 @@ class Arguments:
     notation: Literal["standard", "action"] = "standard"
     """moves as the game's players write them, or as plain action numbers; shogi has the latter only"""
     num_simulations: int | None = None
-    """search budget a move; default: the run's evaluation.num_simulations. With --time-per-move, the most"""
+    """simulations a move; default: the run's evaluation.num_simulations. With --time-per-move, the most"""
     time_per_move: float | None = None
     """seconds a move: as many simulations (a power of two) as they allow on this machine"""
     temperature: float = 0.0
     """0 plays the best move; above, moves are drawn from the search policy, at 1 as it is"""
     seed: int = 0
     """of the moves drawn at a temperature"""
-    colour: Literal["b", "w"] | None = None
-    """yours, in the terminal, which asks for it if left out"""
+    colour: str | None = None
+    """your side in the terminal, by its name or initial (black or b, X, red); asked for if left out"""
     web: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """serve a board for the browser on this machine, until Ctrl-C"""
     port: int = 8000
@@ -89,8 +91,8 @@ def check(a: Arguments) -> None:
         raise ValueError(f"--time-per-move is {a.time_per_move}, but must be positive")
     if not 0 <= a.temperature < float("inf"):
         raise ValueError(f"--temperature is {a.temperature}, but must not be negative")
-    if a.seed < 0:
-        raise ValueError(f"--seed is {a.seed}, but must not be negative")
+    if not 0 <= a.seed <= LARGEST_SEED:
+        raise ValueError(f"--seed is {a.seed}, but must be from 0 to {LARGEST_SEED}")
     if a.engine + a.web + (a.tree is not None) > 1:
         raise ValueError("choose one of --engine, --web and --tree")
     if a.engine and a.colour:
@@ -99,6 +101,8 @@ def check(a: Arguments) -> None:
         raise ValueError(
             "--web takes neither --colour, --time-per-move nor --notation; the page asks for what it needs"
         )
+    if a.tree and a.tree.suffix.lower() != ".svg":
+        raise ValueError(f"--tree draws SVG: name a file that ends in .svg, not {a.tree.name}")
     if a.tree and a.time_per_move:
         raise ValueError("--tree takes --num-simulations, not --time-per-move")
     for limit in ("depth", "width"):
@@ -113,7 +117,10 @@ def load(a: Arguments, make_parts: Callable | None = None):
     from muzero_jax import building
     from muzero_jax.evaluation import players
     from muzero_jax.games.catalogue import make_notation
+    from muzero_jax.play.thinking import MOST_SIMULATIONS
 
+    if a.num_simulations is not None and not 1 <= a.num_simulations <= MOST_SIMULATIONS:
+        raise ValueError(f"--num-simulations is {a.num_simulations}, but must be from 1 to {MOST_SIMULATIONS}")
     make_parts = make_parts or building.make_parts
     agent = players.load_agent(a.run, a.num_simulations, make_parts)
     game, thinker = seat(a, agent, make_parts)
@@ -163,14 +170,7 @@ def serve(a: Arguments, position, thinker, moves, out) -> None:
 
 def serve_page(a: Arguments, position, thinker, moves) -> None:
     """Serves the board in the browser until Ctrl-C."""
-    try:
-        from muzero_jax.play import web_server
-    except ModuleNotFoundError as error:
-        if error.name not in ("starlette", "uvicorn"):
-            raise
-        raise ValueError(
-            "the board in the browser needs two more packages: pip install -e '.[web]' -c constraints.txt"
-        ) from None
+    from muzero_jax.play import web_server
     from muzero_jax.play.web_session import WebGame
 
     game = WebGame(position, thinker, moves)
@@ -204,6 +204,8 @@ def play_in_terminal(a: Arguments, position, thinker, moves) -> None:
     from muzero_jax.play import protocol, terminal
 
     colour = None if a.colour is None else terminal.colour_of(a.colour, position)
+    if a.colour is not None and colour is None:
+        raise ValueError(f"--colour is {a.colour}, but must be {' or '.join(position.game.view.colours)}")
     game = terminal.TerminalGame(position, thinker, moves, Console(), colour=colour, seconds=a.time_per_move)
     try:
         game.run(protocol.read_lines(sys.stdin.buffer))

@@ -106,6 +106,17 @@ class Position(NamedTuple):
             return False
         return self.plies[-1].action == make_notation(self.environment, game=self.game).swap
 
+    @property
+    def result(self) -> str | None:
+        """How the game ended, in words: `white wins by 7.5`; None while it goes on."""
+        if not self.is_over:
+            return None
+        if self.winner is None:
+            return "a draw"
+        margin = self.score()[2:]
+        how = " by resignation" if self._is_resigned else f" by {margin}" if margin else ""
+        return f"{self.game.view.colours[self.winner]} wins{how}"
+
     def seen_by(self, colour: int | None = None) -> EnvState:
         """The position with `colour` to move, by default as it is; raises IllegalMove if there is none."""
         if self.is_over:
