@@ -124,8 +124,6 @@ def load(a: Arguments, make_parts: Callable | None = None):
     make_parts = make_parts or building.make_parts
     agent = players.load_agent(a.run, a.num_simulations, make_parts)
     game, thinker = seat(a, agent, make_parts)
-    if a.time_per_move:
-        thinker.prepare(game, a.time_per_move)
     return game, thinker, make_notation(agent.parts.environment, a.notation)
 
 
@@ -161,6 +159,8 @@ def serve(a: Arguments, position, thinker, moves, out) -> None:
     """Speaks to a program until it has had enough. The first line tells UCI from GTP where both are possible."""
     from muzero_jax.play import gtp, protocol, uci
 
+    if a.time_per_move:
+        thinker.prepare(position, a.time_per_move)
     lines = protocol.read_lines(sys.stdin.buffer)
     first = next(lines, "")
     speaks_uci = position.game.read_fen and a.notation == "standard" and first.split()[:1] == ["uci"]
@@ -206,6 +206,8 @@ def play_in_terminal(a: Arguments, position, thinker, moves) -> None:
     colour = None if a.colour is None else terminal.colour_of(a.colour, position)
     if a.colour is not None and colour is None:
         raise ValueError(f"--colour is {a.colour}, but must be {' or '.join(position.game.view.colours)}")
+    print("compiling the search ...", flush=True)
+    thinker.prepare(position, a.time_per_move)
     game = terminal.TerminalGame(position, thinker, moves, Console(), colour=colour, seconds=a.time_per_move)
     try:
         game.run(protocol.read_lines(sys.stdin.buffer))

@@ -4,7 +4,6 @@ import re
 from functools import partial
 
 import numpy as np
-from scipy import ndimage
 
 from muzero_jax.games.game import Game, Points
 from muzero_jax.games.layout import Layout, turns_and_mirrors
@@ -18,6 +17,8 @@ KOMI = 7.5  # pgx's, which every Go agent here was trained under
 
 def area_difference(squares: Squares) -> int:
     """The area score before komi (Tromp-Taylor): stones, and empty regions that touch one colour alone."""
+    from scipy import ndimage  # an eighth of a second of every start, for Go alone
+
     board = np.array(squares)
     regions, num_regions = ndimage.label(board == EMPTY)  # type: ignore
     difference = stone_difference(squares)

@@ -1,7 +1,7 @@
 """A board as lines of text: for GTP's `showboard` plain, for the terminal with a style for each kind of piece.
 
-Stones are the initials of their colours (B and W, X and O). In Hex the letters around the board say whose edge it is,
-and a star stands before every cell of the chain or row that won.
+Stones are the initials of their colours (B and W, X and O). In Hex the small letters around the board say whose edge
+it is. A star stands before every cell of the chain or row that won.
 """
 
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ def _width(position: Position) -> int:
 
 def _rows(position: Position, notation: Notation) -> Iterator[Line]:
     won, last = set(position.winning_cells), _last_cell(position, len(position.squares[0]))
-    stones = dict(zip((view.FIRST, view.SECOND), letters(position), strict=True))
+    stones: dict[str, str] = dict(zip((view.FIRST, view.SECOND), letters(position), strict=True))
     margin, width = _margin(notation), _width(position)
     for index, row in enumerate(position.squares):
         indent = " " * index if position.game.view.leans else ""
@@ -80,7 +80,7 @@ def _rows(position: Position, notation: Notation) -> Iterator[Line]:
 
 def _framed(rows: list[Line], position: Position) -> list[Line]:
     """The rows between the letters of those who own the edges."""
-    first, second = letters(position)
+    first, second = (letter.lower() for letter in letters(position))
     indent, width = len(rows[0][0].text), len(rows[0]) // 2
     side = [Piece(" "), Piece(second, SECOND, EDGE)]
     level = [Piece(" "), Piece(first, FIRST, EDGE)] * width

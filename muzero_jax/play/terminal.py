@@ -71,10 +71,10 @@ class TerminalGame:
     def run(self, lines: Iterable[str]) -> None:
         """Plays until `quit` or the end of `lines`."""
         entered = self._entered(lines)
-        self._say(self._goal())
+        self._say_goal()
         if self.colour is None and not self._ask_colour(entered):
             return
-        self._say(self._usage())
+        self._say_usage()
         self._go_on()
         for text in entered:
             if text in QUIT:
@@ -170,7 +170,7 @@ class TerminalGame:
 
     def _new(self) -> None:
         self.position = self.position.new()
-        self._say(self._goal())
+        self._say_goal()
         self._go_on()
 
     def _resign(self) -> None:
@@ -182,17 +182,21 @@ class TerminalGame:
         self._say(" ".join(self.notation.write(state, action) for action in self.position.legal_actions()))
 
     def _help(self) -> None:
-        self._say(f"{self._goal()}\n{self._usage()}")
+        self._say_goal()
+        self._say_usage()
 
-    def _goal(self) -> str:
-        """The game, its rules in short, and who owns which letter and edge."""
+    def _say_goal(self) -> None:
+        """The game, its rules in short, and whose edges the letters around the board are."""
         game, (first, second) = self.position.game, drawing.letters(self.position)
-        edges = f" The letters {first} and {second} around the board are their edges." if game.view.has_edges else ""
-        return f"{game.title}: {game.goal}{edges}" if game.goal else game.title
+        self.console.print(f"{game.title}: {game.goal}" if game.goal else game.title, markup=False, highlight=False)
+        if game.view.has_edges:
+            names = " and ".join(self.names)
+            self._say(f"Small {first.lower()} and {second.lower()} around the board are the edges of {names}.")
 
-    def _usage(self) -> str:
+    def _say_usage(self) -> None:
         legal = self.position.legal_actions()
-        return HELP.format(example=self.notation.write(self.position.state, legal[0]) if legal else "none now")
+        example = self.notation.write(self.position.state, legal[0]) if legal else "none now"
+        self._say(HELP.format(example=example))
 
     def _say(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)

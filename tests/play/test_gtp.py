@@ -102,8 +102,8 @@ def test_a_session_of_hex_with_a_swap():
     assert texts(engine, "boardsize 4\nclear_board\nplay b c1") == ["", "", ""]
     assert texts(engine, "all_legal_moves")[0].split()[-1] == "swap-pieces"
     assert texts(engine, "play white swap-pieces\nshowboard")[1].split("\n") == [
-        "a b c d", "   B B B B", "1 W . . . . W", " 2 W . . . . W", "  3 W W . . . W", "   4 W . . . . W",
-        "        B B B B",
+        "a b c d", "   b b b b", "1 w . . . . w", " 2 w . . . . w", "  3 w W . . . w", "   4 w . . . . w",
+        "        b b b b",
     ]  # fmt: skip
     assert texts(engine, "genmove b\ngenmove w\nundo\nundo\nundo") == ["b2", "d4", "", "", ""]
     assert texts(engine, "swap-pieces") == [""]
@@ -182,7 +182,7 @@ def test_an_engine_that_is_told_stones_searches_for_either_side():
         "c4", "b4", "a4", "", "", "", "c4",
     ]  # fmt: skip
     assert texts(engine, "showboard")[0].split("\n")[2:6] == [
-        "1 W W B B . W", " 2 W B W . . W", "  3 W . . . . W", "   4 W . . . W W",
+        "1 w W B B . w", " 2 w B W . . w", "  3 w . . . . w", "   4 w . . . W w",
     ]  # fmt: skip
 
 
@@ -250,8 +250,8 @@ def test_sgf_files_of_hex_and_go_are_loaded_up_to_a_move(tmp_path):
     hex_file.write_text("(;FF[4]GM[11]SZ[4]C[a \\] b]\n;B[b1];W[swap-pieces](;B[d4];W[c3])(;B[a1]))")
     engine = session("hex")
     board = texts(engine, f"loadsgf {hex_file}\nshowboard")[1].split("\n")
-    assert board[2:6] == ["1 W . . . . W", " 2 W W . . . W", "  3 W . . W . W", "   4 W . . . B W"]
-    assert texts(engine, f"loadsgf {hex_file} 2\nshowboard")[1].count("W") == 8  # the edges alone
+    assert board[2:6] == ["1 w . . . . w", " 2 w W . . . w", "  3 w . . W . w", "   4 w . . . B w"]
+    assert texts(engine, f"loadsgf {hex_file} 2\nshowboard")[1].count("W") == 0
     go_file.write_text("(;GM[1]SZ[9]AB[aa][ba]AW[ii];W[ca];B[];W[tt])")
     engine = session("go_9x9")
     assert texts(engine, f"loadsgf {go_file}\nshowboard")[1].split("\n")[1] == "9 B B W . . . . . ."
@@ -266,7 +266,7 @@ def test_a_file_that_cannot_be_loaded_leaves_the_position(tmp_path, text):
     texts(engine, "play b d1")
     failed = failures(engine, f"loadsgf {tmp_path}/bad.sgf\nloadsgf {tmp_path}\nloadsgf {tmp_path}/no.sgf\nloadsgf")
     assert [failure[:16] for failure in failed[:3]] == ["cannot load file"] * 3
-    assert texts(engine, "showboard")[0].split("\n")[2] == "1 W . . . B W"
+    assert texts(engine, "showboard")[0].split("\n")[2] == "1 w . . . B w"
 
 
 # --- any input --------------------------------------------------------------------------------------------------------

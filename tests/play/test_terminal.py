@@ -56,9 +56,9 @@ def test_hint_eval_moves_and_help_say_what_they_should():
 def test_the_goal_is_said_before_anything_is_asked_and_again_for_a_new_game_and_hex_has_lettered_edges():
     _, text = played("b quit", name="hex")
     assert text.startswith("Hex: Black joins top and bottom; white joins left and right. White's first move may be")
-    assert "The letters B and W around the board are their edges." in text.split("Which side")[0]
-    board = ["  a b c d", "   B B B B", "1 W . . . . W", " 2 W . . . . W", "  3 W . . . . W", "   4 W . . . . W"]
-    assert "\n".join([*board, "        B B B B", "black to move"]) in text
+    assert "Small b and w around the board are the edges of black and white." in text.split("Which side")[0]
+    board = ["  a b c d", "   b b b b", "1 w . . . . w", " 2 w . . . . w", "  3 w . . . . w", "   4 w . . . . w"]
+    assert "\n".join([*board, "        b b b b", "black to move"]) in text
     assert played("new", colour=BLACK)[1].count("Tic-tac-toe: Three of your marks") == 2
 
 
