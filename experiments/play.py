@@ -39,24 +39,25 @@ class Arguments:
     temperature: float = 0.0
     """0 plays the best move; above, moves are drawn from the search policy, at 1 as it is"""
     seed: int = 0
-    """of the moves drawn at a temperature"""
+    """seed for moves drawn at a temperature"""
     colour: str | None = None
     """your side in the terminal, by its name or initial (black or b, X, red); asked for if left out"""
     web: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """serve a board for the browser on this machine, until Ctrl-C"""
     port: int = 8000
-    """of --web; 0 takes any that is free"""
+    """port for --web; 0 takes any that is free"""
     tree: Path | None = None
     """SVG file to draw a search tree into"""
     moves: str = ""
-    """of --tree, from the opening to the position that it shows: "a1 b2", in the game's notation"""
+    """moves from the opening to the position that --tree draws: "a1 b2", in the game's notation"""
     depth: int = 4
-    """of --tree, in moves"""
+    """moves that --tree looks ahead"""
     width: int = 4
-    """of --tree: how many moves of each node, the most visited first"""
+    """moves that --tree draws at each node, the most visited first"""
     device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
     """what to run on; auto: where there is an accelerator, that or the CPU, whichever searches sooner"""
     devices: int | None = None
+    """devices to start; a search uses one of them"""
 
 
 def main(arguments: list[str], make_parts: Callable | None = None) -> int:
