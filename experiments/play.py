@@ -22,6 +22,8 @@ import tyro
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices
 
+LARGEST_SEED = 2**32 - 1
+
 
 @dataclass(frozen=True)
 class Arguments:
@@ -34,30 +36,31 @@ class Arguments:
     notation: Literal["standard", "action"] = "standard"
     """moves as the game's players write them, or as plain action numbers; shogi has the latter only"""
     num_simulations: int | None = None
-    """search budget a move; default: the run's evaluation.num_simulations. With --time-per-move, the most"""
+    """simulations a move; default: the run's evaluation.num_simulations. With --time-per-move, the most"""
     time_per_move: float | None = None
     """seconds a move: as many simulations (a power of two) as they allow on this machine"""
     temperature: float = 0.0
     """0 plays the best move; above, moves are drawn from the search policy, at 1 as it is"""
     seed: int = 0
-    """of the moves drawn at a temperature"""
-    colour: Literal["b", "w"] | None = None
-    """yours, in the terminal, which asks for it if left out"""
+    """seed for moves drawn at a temperature"""
+    colour: str | None = None
+    """your side in the terminal, by its name or initial (black or b, X, red); asked for if left out"""
     web: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """serve a board for the browser on this machine, until Ctrl-C"""
     port: int = 8000
-    """of --web; 0 takes any that is free"""
+    """port for --web; 0 takes any that is free"""
     tree: Path | None = None
     """SVG file to draw a search tree into"""
     moves: str = ""
-    """of --tree, from the opening to the position that it shows: "a1 b2", in the game's notation"""
+    """moves from the opening to the position that --tree draws: "a1 b2", in the game's notation"""
     depth: int = 4
-    """of --tree, in moves"""
+    """moves that --tree looks ahead"""
     width: int = 4
-    """of --tree: how many moves of each node, the most visited first"""
+    """moves that --tree draws at each node, the most visited first"""
     device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
     """what to run on; auto: where there is an accelerator, that or the CPU, whichever searches sooner"""
     devices: int | None = None
+    """devices to start; a search uses one of them"""
 
 
 def main(arguments: list[str], make_parts: Callable | None = None) -> int:
@@ -92,8 +95,8 @@ def check(a: Arguments) -> None:
         raise ValueError(f"--time-per-move is {a.time_per_move}, but must be positive")
     if not 0 <= a.temperature < float("inf"):
         raise ValueError(f"--temperature is {a.temperature}, but must not be negative")
-    if a.seed < 0:
-        raise ValueError(f"--seed is {a.seed}, but must not be negative")
+    if not 0 <= a.seed <= LARGEST_SEED:
+        raise ValueError(f"--seed is {a.seed}, but must be from 0 to {LARGEST_SEED}")
     if a.engine + a.web + (a.tree is not None) > 1:
         raise ValueError("choose one of --engine, --web and --tree")
     if a.engine and a.colour:
@@ -102,6 +105,8 @@ def check(a: Arguments) -> None:
         raise ValueError(
             "--web takes neither --colour, --time-per-move nor --notation; the page asks for what it needs"
         )
+    if a.tree and a.tree.suffix.lower() != ".svg":
+        raise ValueError(f"--tree draws SVG: name a file that ends in .svg, not {a.tree.name}")
     if a.tree and a.time_per_move:
         raise ValueError("--tree takes --num-simulations, not --time-per-move")
     for limit in ("depth", "width"):
@@ -116,12 +121,13 @@ def load(a: Arguments, make_parts: Callable | None = None):
     from muzero_jax import building
     from muzero_jax.evaluation import players
     from muzero_jax.games.catalogue import make_notation
+    from muzero_jax.play.thinking import MOST_SIMULATIONS
 
+    if a.num_simulations is not None and not 1 <= a.num_simulations <= MOST_SIMULATIONS:
+        raise ValueError(f"--num-simulations is {a.num_simulations}, but must be from 1 to {MOST_SIMULATIONS}")
     make_parts = make_parts or building.make_parts
     agent = players.load_agent(a.run, a.num_simulations, make_parts)
     game, thinker = seat(a, agent, make_parts)
-    if a.time_per_move:
-        thinker.prepare(game, a.time_per_move)
     return game, thinker, make_notation(agent.parts.environment, a.notation)
 
 
@@ -157,6 +163,8 @@ def serve(a: Arguments, position, thinker, moves, out) -> None:
     """Speaks to a program until it has had enough. The first line tells UCI from GTP where both are possible."""
     from muzero_jax.play import gtp, protocol, uci
 
+    if a.time_per_move:
+        thinker.prepare(position, a.time_per_move)
     lines = protocol.read_lines(sys.stdin.buffer)
     first = next(lines, "")
     speaks_uci = position.game.read_fen and a.notation == "standard" and first.split()[:1] == ["uci"]
@@ -166,14 +174,7 @@ def serve(a: Arguments, position, thinker, moves, out) -> None:
 
 def serve_page(a: Arguments, position, thinker, moves) -> None:
     """Serves the board in the browser until Ctrl-C."""
-    try:
-        from muzero_jax.play import web_server
-    except ModuleNotFoundError as error:
-        if error.name not in ("starlette", "uvicorn"):
-            raise
-        raise ValueError(
-            "the board in the browser needs two more packages: pip install -e '.[web]' -c constraints.txt"
-        ) from None
+    from muzero_jax.play import web_server
     from muzero_jax.play.web_session import WebGame
 
     game = WebGame(position, thinker, moves)
@@ -207,6 +208,10 @@ def play_in_terminal(a: Arguments, position, thinker, moves) -> None:
     from muzero_jax.play import protocol, terminal
 
     colour = None if a.colour is None else terminal.colour_of(a.colour, position)
+    if a.colour is not None and colour is None:
+        raise ValueError(f"--colour is {a.colour}, but must be {' or '.join(position.game.view.colours)}")
+    print("compiling the search ...", flush=True)
+    thinker.prepare(position, a.time_per_move)
     game = terminal.TerminalGame(position, thinker, moves, Console(), colour=colour, seconds=a.time_per_move)
     try:
         game.run(protocol.read_lines(sys.stdin.buffer))

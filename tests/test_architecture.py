@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -46,6 +47,7 @@ LIBRARIES = {
     "starlette": {"play.web_server"},
     "uvicorn": {"play.web_server"},
 }
+OPTIONAL = {"wandb"}  # in an extra; everything else comes with the normal install
 OPTIMISER_MODULE = "learning.learner"
 
 # The host's side of the program: nobody else sees a config, whose fields reach the algorithm as keyword arguments.
@@ -142,6 +144,12 @@ def identifiers(tree):
 
 def test_a_newcomer_sees_at_most_a_dozen_rooms():
     assert len(KNOWS) <= 12
+
+
+def test_the_normal_install_has_every_library_but_the_optional_ones():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    installed = {re.split("[>=<-]", name)[0] for name in project["dependencies"]}  # orbax-checkpoint is orbax
+    assert {library.split(".")[0] for library in LIBRARIES} - installed == OPTIONAL
 
 
 def test_the_import_table_has_no_cycle_and_names_only_its_own_modules():

@@ -4,13 +4,12 @@ import re
 from functools import partial
 
 import numpy as np
-from scipy import ndimage
 
 from muzero_jax.games.game import Game, Points
 from muzero_jax.games.layout import Layout, turns_and_mirrors
 from muzero_jax.games.notation import LETTERS, PASS, Notation, coordinates
 from muzero_jax.games.sides import by_passing
-from muzero_jax.games.view import EMPTY, FIRST, SECOND, Page, Squares, View, signed_stones, stone_difference
+from muzero_jax.games.view import EMPTY, FIRST, SECOND, Squares, View, signed_stones, stone_difference
 from muzero_jax.types import EnvState
 
 KOMI = 7.5  # pgx's, which every Go agent here was trained under
@@ -18,6 +17,8 @@ KOMI = 7.5  # pgx's, which every Go agent here was trained under
 
 def area_difference(squares: Squares) -> int:
     """The area score before komi (Tromp-Taylor): stones, and empty regions that touch one colour alone."""
+    from scipy import ndimage  # an eighth of a second of every start, for Go alone
+
     board = np.array(squares)
     regions, num_regions = ndimage.label(board == EMPTY)  # type: ignore
     difference = stone_difference(squares)
@@ -59,9 +60,10 @@ def read_point(shape: tuple[int, int], text: str) -> int:
 GO_9X9 = Game(
     "go_9x9",
     "Go",
+    goal=f"Most points win: your stones, and the empty points that they alone enclose. White gets {KOMI} more.",
     layout=Layout(symmetries=turns_and_mirrors),
     notation=notation,
-    view=View(signed_stones(lambda state: 0), marks_last=True, page=Page("go")),
+    view=View(signed_stones(lambda state: 0), marks_last=True, page="go"),
     sides=by_passing("consecutive_pass_count"),
     points=Points(margin, KOMI),
     repeats=repeats,

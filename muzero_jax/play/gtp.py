@@ -29,6 +29,8 @@ varc/Best move/reg_genmove %c
 plist/Legal moves/all_legal_moves
 string/Final score/final_score"""
 VARIATION_LENGTH = 6
+OTHERS_SHADE = 0.7
+"""In `muzero-gfx`, the largest number of a move that it would not play."""
 
 
 class GtpSession(Session):
@@ -60,7 +62,7 @@ class GtpSession(Session):
             "loadsgf": self._loadsgf,
             "hexgui-analyze_commands": lambda _: ANALYZE_COMMANDS,
             SWAP: self._swap_pieces,
-            "muzero-policy": lambda _: self._pairs(self._analysis().policy),
+            "muzero-policy": self._policy,
             "muzero-prior": lambda _: self._pairs(self.thinker.prior(self.position)),
             "muzero-value": self._value,
             "muzero-variation": self._variation,
@@ -184,24 +186,35 @@ class GtpSession(Session):
         return f"{search}, network {analysis.prior_value:+.3f}"
 
     def _variation(self, _: list[str]) -> str:
-        """Moves that both sides would play, each found by its own search."""
+        """What it would play here, then moves that both sides would play, each found by its own search."""
         position, words = self.position, []
-        for action in self.thinker.line(position, VARIATION_LENGTH):
+        first = self._analysis().action
+        for action in [first, *self.thinker.line(position.play(first), VARIATION_LENGTH - 1)]:
             words.append(self.moves.write(position.state, action))
             position = position.play(action)
         return " ".join(words)
 
-    def _gfx(self, _: list[str]) -> str:
-        """HexGui colours the cells by their share of the search policy, the best one being 1."""
+    def _policy(self, _: list[str]) -> str:
         analysis = self._analysis()
-        return f"INFLUENCE {self._pairs(analysis.policy / analysis.policy.max())} TEXT value {analysis.value:+.3f}"
+        return self._pairs(analysis.policy, analysis.action)
 
-    def _pairs(self, policy) -> str:
-        """`a1 0.41 b2 0.07 ...`: moves with at least a hundredth. HexGui has no cell to write a swap on."""
+    def _gfx(self, _: list[str]) -> str:
+        """HexGui colours cells by a number in [0, 1]: 1 for the move that it would play, less for all others.
+
+        It knows no other mark in this answer; the text goes into its status line.
+        """
+        analysis = self._analysis()
+        shades = OTHERS_SHADE * analysis.policy / analysis.policy.max()
+        shades[analysis.action] = 1.0
+        move = self.moves.write(self.position.state, analysis.action)
+        pairs = self._pairs(shades, analysis.action)
+        return f"INFLUENCE {pairs} TEXT plays {move}, value {analysis.value:+.3f}"
+
+    def _pairs(self, policy, first: int | None = None) -> str:
+        """`a1 0.41 b2 0.07 ...`: `first`, then moves with at least a hundredth. HexGui has no cell for a swap."""
         state = self.position.state
-        words = [
-            (self.moves.write(state, int(a)), policy[a]) for a in (-policy).argsort(kind="stable") if policy[a] >= 0.01
-        ]
+        order = [int(a) for a in (-policy).argsort(kind="stable") if policy[a] >= 0.01 and a != first]
+        words = [(self.moves.write(state, a), policy[a]) for a in ([] if first is None else [first]) + order]
         return " ".join(f"{word} {share:.2f}" for word, share in words if word != SWAP)
 
     def _analysis(self, colour: int | None = None) -> Analysis:

@@ -24,6 +24,13 @@ from muzero_jax.types import EnvState, Params, SearchFn
 
 FIRST_BUDGET = 16  # measured first when a time is to choose: enough simulations to show their price
 MOST_SIMULATIONS = 16384
+MOST_COMPILED = 8
+"""Budgets whose searches are kept compiled; a page or a program may ask for any number of them."""
+
+WHY_ANOTHER = (
+    "The move is the best of those that search tried most. The shares rate all moves, also those it tried less: "
+    "they are what the network learns from."
+)
 
 
 class Analysis(NamedTuple):
@@ -39,9 +46,9 @@ class Analysis(NamedTuple):
     tree: Tree | None = None  # of the search, without embeddings, still on the device; None if the engine is mctx
 
     def best(self, count: int) -> list[int]:
-        """The actions that search likes best, at most `count` and only those with a share of a thousandth."""
-        order = np.argsort(-self.policy, kind="stable")[:count]
-        return [int(action) for action in order if self.policy[action] >= 1e-3]
+        """What it would play, then the actions with the largest shares; `count` at most, none below a thousandth."""
+        order = [int(a) for a in np.argsort(-self.policy, kind="stable") if self.policy[a] >= 1e-3]
+        return [self.action, *(action for action in order if action != self.action)][:count]
 
 
 class Thinker:
@@ -69,7 +76,7 @@ class Thinker:
         self._make_search, self._head, self._params = make_search, head, params
         self.num_simulations, self.most_simulations, self.temperature = num_simulations, most_simulations, temperature
         self._generator = np.random.default_rng(seed)
-        self._compiled: dict[int, Callable] = {}
+        self._compiled: dict[int, Callable] = {}  # by budget, the last used last
         self._took: dict[int, float] = {}  # seconds of a search, by budget
         self._behind: int | None = None  # a budget that a time allowed but that was not compiled
         self._look = jax.jit(head)
@@ -99,6 +106,12 @@ class Thinker:
                 return analysis._replace(action=action, seconds=time.perf_counter() - start)
             mask[action] = False
 
+    def explain(self, analysis: Analysis) -> str:
+        """Why the move that it would play has not the largest share, in one line; empty where it has."""
+        if analysis.policy[analysis.action] >= analysis.policy.max():
+            return ""
+        return f"The move is drawn at temperature {self.temperature:g}." if self.temperature else WHY_ANOTHER
+
     def search(self, position: Position, num_simulations: int) -> Analysis:
         """One search for the side to move; its action is the search's own, and nothing is drawn at any temperature."""
         state = position.seen_by()
@@ -127,7 +140,7 @@ class Thinker:
             self._measure(state, self.num_simulations)
             return
         budget = self._affordable(seconds) if self._took else min(FIRST_BUDGET, self.most_simulations)
-        while budget not in self._took:
+        while not self._is_ready(budget):
             self._measure(state, budget)
             budget = self._affordable(seconds)
 
@@ -143,11 +156,15 @@ class Thinker:
         if not self._took:
             self._measure(state, min(FIRST_BUDGET, self.most_simulations))
         wanted = self._affordable(seconds)
-        if wanted in self._took:
+        if self._is_ready(wanted):
             return wanted
-        smaller = [budget for budget in self._took if budget < wanted]
+        smaller = [budget for budget in self._took if budget < wanted and self._is_ready(budget)]
         self._behind = wanted if smaller else None
         return max(smaller) if smaller else wanted
+
+    def _is_ready(self, budget: int) -> bool:
+        """Whether a search is compiled and its time is known."""
+        return budget in self._compiled and budget in self._took
 
     def _affordable(self, seconds: float) -> int:
         """The largest power of two whose search should take at most `seconds`; at least 1."""
@@ -166,12 +183,14 @@ class Thinker:
 
     def _search(self, state: EnvState, mask: np.ndarray, budget: int) -> Analysis:
         is_new = budget not in self._compiled
-        if is_new:
-            self._compiled[budget] = self._compile(budget)
+        search = self._compile(budget) if is_new else self._compiled.pop(budget)
         start = time.perf_counter()
-        answer, tree = self._compiled[budget](self._params, state, jnp.asarray(mask))
+        answer, tree = search(self._params, state, jnp.asarray(mask))
         action, policy, value, prior, prior_value = jax.device_get(answer)
         seconds = time.perf_counter() - start
+        self._compiled[budget] = search
+        for oldest in list(self._compiled)[:-MOST_COMPILED]:
+            del self._compiled[oldest]
         if not is_new:
             self._took[budget] = seconds if budget not in self._took else (self._took[budget] + seconds) / 2
         return Analysis(int(action), policy, float(value), prior, float(prior_value), budget, seconds, tree)

@@ -39,7 +39,7 @@ svg.search-tree { --ground: #ffffff; --box: #f3f4f6; --ink: #1f2933; --faint: #6
 """
 LEGEND = (
     "A box is a move: N visits, Q its value in [-1, 1] for the one who moves, P its prior, +n more moves not drawn.",
-    "Orange: the line that the search expects. Dashed: the model's fancy, not legal in the real game.",
+    "Orange: the move that it plays, on top, then the line that it expects. Dashed: imagined, not legal in the game.",
 )
 
 
@@ -88,8 +88,10 @@ def of_analysis(
         raise ValueError("there is no tree to draw: mctx (search.engine) keeps none that can be drawn")
     root = tree_view.branches(analysis.tree, analysis.action, depth=depth, width=width)
     simulations = "1 simulation" if analysis.num_simulations == 1 else f"{analysis.num_simulations} simulations"
-    title = f"{position.name}, move {len(position.plies) + 1}: {simulations}, value {analysis.value:+.2f} for the mover"
-    return draw(tree_view.named(root, position, notation), title)
+    move = notation.write(position.state, analysis.action)
+    title = f"{position.name}, move {len(position.plies) + 1}: plays {move} after {simulations}"
+    named = tree_view.named(root, position, notation)
+    return draw(named, f"{title}, value {analysis.value:+.2f} for the mover")
 
 
 def draw(root: Branch, title: str) -> TreePicture:

@@ -36,7 +36,7 @@ def branches(tree: Tree, best: int, *, depth: int, width: int, width_below: int 
     """The first game's tree down to `depth` moves, with the `width` most visited moves of every node.
 
     Args:
-      best: the search's choice at the root, which is always kept and comes first.
+      best: the move to play at the root, which is kept and comes first if the search tried it.
       width_below: as `width`, for nodes below the root; 1 gives lines instead of a tree.
 
     Raises ValueError if a limit is not positive.
@@ -54,7 +54,8 @@ def branches(tree: Tree, best: int, *, depth: int, width: int, width_below: int 
         limit = width if node == ROOT or width_below is None else width_below
         kept = order[:limit] if left else []
         edges = [(a, int(visits[node, a]), float(q[node, a]), float(prior[node, a])) for a in kept]
-        below = [Branch(*edge, is_best=branch.is_best and edge[0] == order[0]) for edge in edges]
+        expected = best if node == ROOT else order[0] if order else NO_ACTION
+        below = [Branch(*edge, is_best=branch.is_best and edge[0] == expected) for edge in edges]
         grown = tuple(grow(child, int(children[node, child.action]), left - 1) for child in below)
         return branch._replace(hidden=len(order) - len(kept), children=grown)
 

@@ -72,9 +72,10 @@ class UciSession(Session):
         name, _, value = " ".join(words).removeprefix("name ").partition(" value ")
         if name.lower() != "simulations":
             raise ValueError(f"no such option: {name[:40]!r}")
-        if not value.strip().isdecimal() or not 1 <= int(value.strip()[:9]) <= MOST_SIMULATIONS:
+        digits = re.fullmatch("0*([0-9]{1,9})", value.strip())
+        if not digits or not 1 <= int(digits[1]) <= MOST_SIMULATIONS:
             raise ValueError(f"Simulations must be a whole number from 1 to {MOST_SIMULATIONS}")
-        self.thinker.num_simulations = int(value)
+        self.thinker.num_simulations = int(digits[1])
 
     def _position(self, words: list[str]) -> None:
         """`position startpos|fen FEN [moves ...]`."""

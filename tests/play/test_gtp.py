@@ -102,7 +102,8 @@ def test_a_session_of_hex_with_a_swap():
     assert texts(engine, "boardsize 4\nclear_board\nplay b c1") == ["", "", ""]
     assert texts(engine, "all_legal_moves")[0].split()[-1] == "swap-pieces"
     assert texts(engine, "play white swap-pieces\nshowboard")[1].split("\n") == [
-        "a b c d", "1 . . . .", " 2 . . . .", "  3 O . . .", "   4 . . . .",
+        "a b c d", "   b b b b", "1 w . . . . w", " 2 w . . . . w", "  3 w W . . . w", "   4 w . . . . w",
+        "        b b b b",
     ]  # fmt: skip
     assert texts(engine, "genmove b\ngenmove w\nundo\nundo\nundo") == ["b2", "d4", "", "", ""]
     assert texts(engine, "swap-pieces") == [""]
@@ -140,7 +141,7 @@ def test_sessions_of_tic_tac_toe_and_connect_four():
     ]  # fmt: skip
     engine = session("connect_four")
     assert texts(engine, "play b D\ngenmove w") == ["", "d"]
-    assert texts(engine, "showboard")[0].split("\n")[4:] == ["4 . . . . . . .", "5 . . . O . . .", "6 . . . X . . ."]
+    assert texts(engine, "showboard")[0].split("\n")[4:] == ["4 . . . . . . .", "5 . . . Y . . .", "6 . . . R . . ."]
     texts(engine, "play b e\nplay w e\nplay b f\nplay w f\nplay b g")
     assert texts(engine, "final_score\ngenmove w") == ["B+", "pass"]
     assert failures(engine, "play w a\nboardsize 8\nboardsize 6 7") == [
@@ -180,7 +181,9 @@ def test_an_engine_that_is_told_stones_searches_for_either_side():
     assert texts(engine, "genmove w\ngenmove w\ngenmove b\nundo\nundo\nundo\nreg_genmove b") == [
         "c4", "b4", "a4", "", "", "", "c4",
     ]  # fmt: skip
-    assert texts(engine, "showboard")[0] == "a b c d\n1 O X X .\n 2 X O . .\n  3 . . . .\n   4 . . . O"
+    assert texts(engine, "showboard")[0].split("\n")[2:6] == [
+        "1 w W B B . w", " 2 w B W . . w", "  3 w . . . . w", "   4 w . . . W w",
+    ]  # fmt: skip
 
 
 def test_what_hexgui_shows_of_the_agent():
@@ -194,8 +197,18 @@ def test_what_hexgui_shows_of_the_agent():
     assert "swap-pieces" not in texts(engine, "muzero-policy\nmuzero-prior")[1]
     assert texts(engine, "muzero-value") == ["search +0.040 (4 simulations), network +0.250"]
     assert texts(engine, "muzero-variation\nmuzero-gfx")[0] == "b2 d4 c4 b4 a4 d3"
-    assert texts(engine, "muzero-gfx")[0].startswith("INFLUENCE b2 1.00 b1 0.25")
+    assert re.fullmatch(r"INFLUENCE b2 1\.00 b1 0\.17 .* TEXT plays b2, value \+0\.040", texts(engine, "muzero-gfx")[0])
     assert texts(engine, "genmove w") == ["b2"]
+
+
+def test_the_move_that_it_would_play_stands_first_and_is_coloured_most_whatever_its_share():
+    thinker = fake_thinker(favourite=5)
+    engine, analyse = session("hex", thinker=thinker), thinker.analyse
+    thinker.analyse = lambda *arguments, **keywords: analyse(*arguments, **keywords)._replace(action=2)
+    policy, gfx, variation = texts(engine, "muzero-policy\nmuzero-gfx\nmuzero-variation")
+    assert policy.startswith("c1 0.05 b2 0.21 a1 0.05") and policy.count("c1") == 1
+    assert gfx.startswith("INFLUENCE c1 1.00 b2 0.70 a1 0.17") and "TEXT plays c1, value" in gfx
+    assert variation.split()[:3] == ["c1", "b2", "d4"] and texts(engine, "reg_genmove b") == ["c1"]
 
 
 def test_the_networks_policy_takes_no_search_and_no_draw():
@@ -236,13 +249,12 @@ def test_sgf_files_of_hex_and_go_are_loaded_up_to_a_move(tmp_path):
     hex_file, go_file = tmp_path / "hex.sgf", tmp_path / "go.sgf"
     hex_file.write_text("(;FF[4]GM[11]SZ[4]C[a \\] b]\n;B[b1];W[swap-pieces](;B[d4];W[c3])(;B[a1]))")
     engine = session("hex")
-    assert texts(engine, f"loadsgf {hex_file}\nshowboard")[1].endswith(
-        "1 . . . .\n 2 O . . .\n  3 . . O .\n   4 . . . X"
-    )
-    assert texts(engine, f"loadsgf {hex_file} 2\nshowboard")[1].count("O") == 0
+    board = texts(engine, f"loadsgf {hex_file}\nshowboard")[1].split("\n")
+    assert board[2:6] == ["1 w . . . . w", " 2 w W . . . w", "  3 w . . W . w", "   4 w . . . B w"]
+    assert texts(engine, f"loadsgf {hex_file} 2\nshowboard")[1].count("W") == 0
     go_file.write_text("(;GM[1]SZ[9]AB[aa][ba]AW[ii];W[ca];B[];W[tt])")
     engine = session("go_9x9")
-    assert texts(engine, f"loadsgf {go_file}\nshowboard")[1].split("\n")[1] == "9 X X O . . . . . ."
+    assert texts(engine, f"loadsgf {go_file}\nshowboard")[1].split("\n")[1] == "9 B B W . . . . . ."
 
 
 @pytest.mark.parametrize(
@@ -254,7 +266,7 @@ def test_a_file_that_cannot_be_loaded_leaves_the_position(tmp_path, text):
     texts(engine, "play b d1")
     failed = failures(engine, f"loadsgf {tmp_path}/bad.sgf\nloadsgf {tmp_path}\nloadsgf {tmp_path}/no.sgf\nloadsgf")
     assert [failure[:16] for failure in failed[:3]] == ["cannot load file"] * 3
-    assert texts(engine, "showboard")[0].split("\n")[1] == "1 . . . X"
+    assert texts(engine, "showboard")[0].split("\n")[2] == "1 w . . . B w"
 
 
 # --- any input --------------------------------------------------------------------------------------------------------

@@ -5,21 +5,13 @@ import numpy as np
 import pytest
 
 from muzero_jax.games.environment import make_environment
+from muzero_jax.play import thinking
 from muzero_jax.play.position import BLACK, WHITE, IllegalMove, new_game
-from tests.reference.play import fake_thinker, notation, opening
+from tests.reference.play import fake_thinker, notation, opening, played
 from tests.reference.tiny_run import assert_same
 
 SIZE = 4
 SWAP = SIZE * SIZE
-
-
-def played(name, text):
-    """A position after moves like `b:a1 w:b2`."""
-    position = opening(name)
-    for word in text.split():
-        colour, move = word.split(":")
-        position = position.play(notation(name).read(position.state, move), "bw".index(colour))
-    return position
 
 
 def drawn(position):
@@ -283,6 +275,41 @@ def test_what_was_searched_before_does_not_spare_the_preparation_for_a_time():
         thinker.analyse(position)
     thinker.prepare(position, 60.0)
     assert thinker.analyse(position, seconds=60.0).num_simulations == 64
+
+
+def test_a_bounded_number_of_budgets_stays_compiled_and_a_dropped_one_is_never_compiled_on_the_clock():
+    position, thinker = opening("tic_tac_toe"), fake_thinker(most_simulations=32)
+    thinker.prepare(position, 60.0)
+    assert thinker.analyse(position, seconds=60.0).num_simulations == 32
+    for budget in range(100, 100 + thinking.MOST_COMPILED - 1):
+        thinker.analyse(position, num_simulations=budget)
+    assert len(thinker._compiled) == thinking.MOST_COMPILED and 32 in thinker._compiled
+    thinker.analyse(position, num_simulations=1)
+    thinker.analyse(position, num_simulations=1)
+    assert 32 not in thinker._compiled and len(thinker._compiled) == thinking.MOST_COMPILED
+    assert thinker.analyse(position, seconds=60.0).num_simulations == 1
+    thinker.catch_up(position)
+    assert thinker.analyse(position, seconds=60.0).num_simulations == 32
+
+
+def test_what_it_would_play_is_the_first_of_the_best():
+    analysis = fake_thinker(favourite=4).analyse(opening("tic_tac_toe"))
+    assert analysis.best(2) == [4, 0] and analysis._replace(action=8).best(3) == [8, 4, 0]
+    assert analysis._replace(action=8, policy=np.eye(9)[4]).best(3) == [8, 4]
+
+
+@pytest.mark.parametrize(
+    "name, moves, says",
+    [
+        ("tic_tac_toe", "b:a1 w:a2 b:b1 w:b2 b:c1", "X wins"),
+        ("tic_tac_toe", "b:a1 w:b2 b:c3 w:b1 b:b3 w:a3 b:c1 w:c2 b:a2", "a draw"),
+        ("go_9x9", "b:E5 w:pass b:pass", "black wins by 73.5"),
+        ("hex", "b:b3", None),
+    ],
+)
+def test_a_result_is_told_with_the_games_own_names(name, moves, says):
+    assert played(name, moves).result == says
+    assert played("connect_four", "b:a").resign(WHITE).result == "red wins by resignation"
 
 
 def test_a_line_is_played_under_the_true_rules_and_leaves_the_position():

@@ -1,5 +1,6 @@
 """Search trees as people see them, on a tree made by hand: which moves are kept, what they are called, the picture."""
 
+import re
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -76,6 +77,11 @@ def test_the_best_line_starts_with_the_searchs_choice_even_if_others_were_visite
     assert root.children[0].children[0].is_best and not root.children[1].children[0].is_best
 
 
+def test_a_move_that_search_never_tried_has_no_line_and_no_other_is_marked_in_its_place():
+    root = whole(best=7)
+    assert [child.action for child in root.children] == [4, 0, 8] and not any(child.is_best for child in root.children)
+
+
 @pytest.mark.parametrize("limits", [{"depth": 0}, {"width": 0}])
 def test_a_limit_that_is_not_positive_is_refused(limits):
     with pytest.raises(ValueError, match="is 0, but must be positive"):
@@ -112,7 +118,7 @@ def analysis(tree):
 def test_the_picture_has_a_box_a_move_with_visits_value_and_prior():
     drawing = tree_picture.of_analysis(analysis(hand_made_tree()), *new())
     written = texts(drawing.svg)
-    assert written[0] == "tic_tac_toe, move 1: 10 simulations, value +0.25 for the mover"
+    assert written[0] == "tic_tac_toe, move 1: plays b2 after 10 simulations, value +0.25 for the mover"
     for text in ("root", "b2", "N 6", "Q +0.50P 30%", "Q -0.25P 40%", "#4"):
         assert text in written, text
     assert elements(drawing.svg, "box").count("box best") == 3  # the root, b2, a1
@@ -153,7 +159,7 @@ def test_the_command_draws_the_tree_of_any_position(untrained_run, tmp_path):
     flags = f"--run {untrained_run} --tree {tmp_path}/out.svg --depth 2 --width 3 --moves".split()
     assert play.main([*flags, "b2 a1"]) == 0
     svg = (tmp_path / "out.svg").read_text()
-    assert texts(svg)[0].startswith("tic_tac_toe, move 3: 4 simulations")
+    assert re.match("tic_tac_toe, move 3: plays [a-c][1-3] after 4 simulations, value", texts(svg)[0])
     visits = [int(text[2:]) for text in texts(svg) if text.startswith("N ")]
     assert visits[0] == 4 and 2 <= len(visits) <= 1 + 3 + 9
     assert elements(svg, "box").count("box best") >= 2
@@ -166,6 +172,8 @@ def test_the_command_draws_the_tree_of_any_position(untrained_run, tmp_path):
         (["--tree", "x.svg", "--moves", "z9"], "--moves: z9 is move 1, but an invalid coordinate"),
         (["--tree", "x.svg", "--depth", "0"], "--depth is 0, but must be positive"),
         (["--tree", "x.svg", "--web"], "choose one of --engine, --web and --tree"),
+        (["--tree", "x.png"], "--tree draws SVG: name a file that ends in .svg, not x.png"),
+        (["--tree", "x"], "--tree draws SVG"),
         (["--moves", "b2"], "--moves is for --tree"),
         (["--web", "--colour", "b"], "--web takes neither"),
     ],
@@ -175,4 +183,4 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(untrained_run, capsys, monkey
     assert report_errors(play.main, ["--run", str(untrained_run), *flags]) == EXIT_ERROR
     error = capsys.readouterr().err
     assert says in error and error.count("\n") == 1
-    assert not (tmp_path / "x.svg").exists()
+    assert not list(tmp_path.iterdir())

@@ -105,11 +105,19 @@ def test_there_is_no_move_when_the_game_is_over(engine):
         "setoption name Hash value 1",
         "setoption name Simulations value 0",
         "setoption name Simulations value ²",
+        "setoption name Simulations value 000000001000000",
+        "setoption name Simulations value " + "0" * 5000,
     ],
 )
 def test_an_option_that_does_not_exist_is_said(engine, text):
     (answer,) = lines(engine, text)
     assert answer.startswith("info string ")
+    assert engine.thinker.num_simulations == 4
+
+
+def test_leading_zeros_are_no_digits_of_a_number(engine):
+    assert lines(engine, "setoption name Simulations value " + "0" * 5000 + "16") == []
+    assert engine.thinker.num_simulations == 16
 
 
 @pytest.mark.parametrize(
