@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
 from experiments import evaluate_flags as flags
 from experiments.command_line import report_errors
-from muzero_jax.arithmetic import devices
+from muzero_jax.arithmetic import compilation_cache, devices
 from muzero_jax.storage.fields import check_fields
 
 Answer = tuple[dict[str, Any], str | None]
@@ -32,7 +32,7 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
     num_devices = devices.configure_devices(command.devices, command.device)
     check(command)
     if command.compilation_cache:
-        devices.use_compilation_cache()
+        compilation_cache.enable()
     from muzero_jax import building
     from muzero_jax.evaluation import tables
 

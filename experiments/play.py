@@ -20,7 +20,7 @@ import experiments.requirements  # noqa: F401  # first: it says what to do where
 import tyro
 
 from experiments.command_line import report_errors
-from muzero_jax.arithmetic import devices
+from muzero_jax.arithmetic import compilation_cache, devices
 
 LARGEST_SEED = 2**32 - 1
 
@@ -61,6 +61,8 @@ class Arguments:
     """what to run on; auto: where there is an accelerator, that or the CPU, whichever searches sooner"""
     devices: int | None = None
     """devices to start; a search uses one of them"""
+    compilation_cache: bool = True
+    """keep compiled programs in the user's cache folder, so that the next start takes seconds"""
 
 
 def main(arguments: list[str], make_parts: Callable | None = None) -> int:
@@ -77,6 +79,8 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
 
         out = protocol.claim_stdout()
     devices.configure_devices(a.devices, a.device)
+    if a.compilation_cache:
+        compilation_cache.enable()
     position, thinker, moves = load(a, make_parts)
     if out is not None:
         serve(a, position, thinker, moves, out)

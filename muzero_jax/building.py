@@ -107,9 +107,7 @@ def build_model(config: Config, environment: Environment) -> Model:
 def build_optimiser(config: Config):
     """AdamW, whose learning rate is given with every update."""
     optimiser = config.optimiser
-    return learner.make_optimiser(
-        weight_decay=optimiser.weight_decay, max_gradient_norm=optimiser.max_gradient_norm
-    )
+    return learner.make_optimiser(weight_decay=optimiser.weight_decay, max_gradient_norm=optimiser.max_gradient_norm)
 
 
 def build_schedule(config: Config) -> learner.Schedule:

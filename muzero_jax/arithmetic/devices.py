@@ -6,7 +6,6 @@ JAX starts a backend, so importing this module starts none. It does no harm wher
 """
 
 import functools
-import hashlib
 import os
 import platform
 import sys
@@ -140,27 +139,9 @@ def describe_device(num_devices: int | None = None) -> str:
     return f"{f'{count} x ' if count > 1 else ''}{device.device_kind} ({toolkit})"
 
 
-def enable_compilation_cache(directory: str | Path) -> Path:
-    """Keeps compiled programs in a subfolder of `directory` that names this jaxlib and machine; returns it.
-
-    A program that was compiled for another CPU may crash.
-    """
-    machine = hashlib.sha256(f"{_cpu_name()}-{_cpu_flags()}".encode()).hexdigest()[:12]
-    folder = Path(directory) / f"jaxlib-{version('jaxlib')}-{machine}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or error
-        raise ValueError(f"cannot make the compilation cache {folder}: {reason}; choose another folder") from error
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
-    return folder
-
-
-def use_compilation_cache() -> None:
-    """Keeps compiled programs in the user's cache folder, unless JAX was given another folder."""
-    if not jax.config.jax_compilation_cache_dir:  # type: ignore
-        enable_compilation_cache(Path.home() / ".cache" / "muzero_jax")
+def machine() -> str:
+    """This machine's processor and what it can do, as far as compiled programs depend on them."""
+    return f"{_cpu_name()}-{_cpu_flags()}"
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
@@ -17,6 +18,14 @@ from muzero_jax.types import Params, Player
 
 Summary = dict[str, Any]
 """`matches.summarise`'s dict: wins, draws, losses, games, score, ci95, ..."""
+
+Report = Callable[[int, int], None]
+"""Called with the games finished so far, and the games in all."""
+
+
+def _silent(finished: int, total: int) -> None:
+    pass
+
 
 MOVES_PER_CALL = 8
 """On several CPU devices XLA keeps a search's tasks for helpers until the program ends: 380 MiB for a tower's match."""
@@ -47,20 +56,18 @@ class ShardedMatch:
         self._begin.lower(inputs[2]).compile()
         self._advance.lower(*inputs, games).compile()
 
-    def __call__(
-        self,
-        params_a: Params,
-        params_b: Params,
-        key: Array,
-        report: Callable[[int, int], None] = lambda finished, total: None,
-    ) -> Summary:
+    def play(self, params_a: Params, params_b: Params, key: Array, report: Report = _silent) -> matches.MatchResult:
         """Plays the match; `report(games finished, games in all)` is called on the way."""
         inputs = jax.device_put((params_a, params_b, key), self._replicated)
         games = self._begin(inputs[2])
         while not (is_over := jax.device_get(games.states.terminated)).all():
             report(int(is_over.sum()), is_over.size)
             games = self._advance(*inputs, games)
-        return matches.summarise(jax.device_get(games.result))
+        return jax.device_get(games.result)
+
+    def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = _silent) -> Summary:
+        """Plays the match and sums it up."""
+        return matches.summarise(self.play(params_a, params_b, key, report))
 
 
 def sharded_match(
@@ -100,10 +107,17 @@ class Arena:
         """Compiles what `play` plays, from the agent's params or their shapes, which its rivals' have too."""
         self._match(opponent, num_games).compile(params, params)
 
-    def play(self, opponent: str, params: Params, key: Array, *, num_games: int, rival: Params = None) -> Summary:
-        """The agent with `params` against an opponent's spec, or against "self" with the params of `rival`."""
+    def play(
+        self, opponent: str, params: Params, key: Array, *, num_games: int, num_matches: int = 1, rival: Params = None
+    ) -> Summary:
+        """The agent with `params` against an opponent's spec, or against "self" with the params of `rival`.
+
+        `num_matches` matches of `num_games` games each are summed up as one, and need one program.
+        """
+        match = self._match(opponent, num_games)
         other = rival if opponent == "self" else params
-        return self._match(opponent, num_games)(params, other, key)
+        results = [match.play(params, other, jax.random.fold_in(key, index)) for index in range(num_matches)]
+        return matches.summarise(jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *results))
 
 
 def _shapes(tree: Any, sharding: NamedSharding) -> Any:

@@ -1,11 +1,13 @@
 """How strong a run has become so far: matches against fixed opponents, and an Elo among its own versions."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
+from jaxtyping import Array
 
 from muzero_jax.evaluation import elo
 from muzero_jax.evaluation.arena import Arena, Summary
@@ -83,14 +85,21 @@ class Versions:
         self._abstract_params = abstract_params
         self.ladder = Ladder(run_dir / "elo.json")
 
-    def compile(self) -> None:
-        """Compiles every match that `measure` plays."""
+    def compilations(self) -> list[Callable[[], None]]:
+        """Functions that compile all matches when called, those first that are played while training."""
         if not self._arena.has_matches:
-            return
+            return []
         e = self._config.evaluation
-        games = {spec: e.games for spec in _specs(self._quick)} | {"self": e.games // 2}
-        for spec, num_games in games.items():
-            self._arena.compile(spec, self._abstract_params, num_games=num_games)
+        games = {(spec, e.final_games // self._final_matches): None for spec in _specs(e.mcts_simulations)}
+        if e.interval_minutes > 0:
+            games = {(spec, e.games): None for spec in _specs(self._quick)} | {("self", e.games // 2): None} | games
+        return [partial(self._arena.compile, spec, self._abstract_params, num_games=number) for spec, number in games]
+
+    def begin(self, params: Params) -> None:
+        """Keeps the untrained version, from which the others' Elo is counted; it meets no fixed opponent."""
+        if self._arena.has_matches:
+            self._save(params, 0)
+            self.ladder.add(0, {})
 
     def measure(self, params: Params, iteration: int) -> dict[str, float]:
         """Scores against the quick opponents, and the Elo among the run's own versions; saves the version.
@@ -104,33 +113,48 @@ class Versions:
         if iteration not in self.ladder.iterations:
             rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
             results = {rival: self._meet(rival, params, iteration) for rival in rivals}
-            with Checkpointer(self._directory, keep=None) as versions:
-                versions.save_params(iteration, params)
+            self._save(params, iteration)
             if results or not self.ladder.iterations:  # versions that were deleted leave no way to rate this one
                 record["eval/elo"] = self.ladder.add(iteration, results)
         return record
 
     def measure_fully(self, params: Params, iteration: int) -> dict[str, Summary]:
         """The full matches of a run's end, against every opponent of the config."""
-        e = self._config.evaluation
-        return self._meet_all(e.mcts_simulations, params, iteration, e.final_games) if self._arena.has_matches else {}
+        e, count = self._config.evaluation, self._final_matches
+        if not self._arena.has_matches:
+            return {}
+        return self._meet_all(e.mcts_simulations, params, iteration, e.final_games // count, count)
 
     @property
     def _quick(self) -> list[int]:
         return [n for n in self._config.evaluation.mcts_simulations if n <= QUICK_SIMULATIONS]
 
+    @property
+    def _final_matches(self) -> int:
+        """In how many matches the final games are played: those of the usual size need no program of their own."""
+        e = self._config.evaluation
+        return e.final_games // e.games if e.final_games % e.games == 0 else 1
+
+    def _save(self, params: Params, iteration: int) -> None:
+        with Checkpointer(self._directory, keep=None) as versions:
+            versions.save_params(iteration, params)
+
     def _meet_all(
-        self, mcts_simulations: Sequence[int], params: Params, iteration: int, num_games: int
+        self, mcts_simulations: Sequence[int], params: Params, iteration: int, num_games: int, num_matches: int = 1
     ) -> dict[str, Summary]:
-        return {spec: self._play(spec, params, iteration, num_games) for spec in _specs(mcts_simulations)}
+        key = self._key(iteration)
+        return {
+            spec: self._arena.play(spec, params, key, num_games=num_games, num_matches=num_matches)
+            for spec in _specs(mcts_simulations)
+        }
 
     def _meet(self, rival: int, params: Params, iteration: int) -> Summary:
         _, rival_params = restore_params(self._directory, self._abstract_params, step=rival)
-        return self._play("self", params, iteration, self._config.evaluation.games // 2, rival_params)
+        num_games = self._config.evaluation.games // 2
+        return self._arena.play("self", params, self._key(iteration), num_games=num_games, rival=rival_params)
 
-    def _play(self, spec: str, params: Params, iteration: int, num_games: int, rival: Params = None) -> Summary:
-        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self._config.seed), _EVALUATION), iteration)
-        return self._arena.play(spec, params, key, num_games=num_games, rival=rival)
+    def _key(self, iteration: int) -> Array:
+        return jax.random.fold_in(jax.random.fold_in(jax.random.key(self._config.seed), _EVALUATION), iteration)
 
 
 def _is_ladder(stored: Any) -> bool:

@@ -15,18 +15,22 @@ from muzero_jax.storage.config import Config
 class Clock:
     """Seconds spent by purpose, those of a resumed run's earlier sessions included.
 
-    A run's minutes are those of training and evaluation. Compiling is counted apart, so a slow start costs no learning.
+    A run's minutes are those of training and evaluation. Compiling and the final matches are counted apart, so a slow
+    start costs no learning. `last` has the seconds of each purpose's last turn.
     """
 
     def __init__(self, record: Record):
-        self.seconds = {purpose: record.get(f"time/{purpose}", 0.0) for purpose in ("compile", "train", "evaluate")}
+        purposes = "compile", "train", "evaluate", "finish"
+        self.seconds = {purpose: record.get(f"time/{purpose}", 0.0) for purpose in purposes}
+        self.last = dict.fromkeys(purposes, 0.0)
 
     @contextmanager
     def measure(self, purpose: str) -> Iterator[None]:
         """Adds the time of a `with` block to `purpose`."""
         start = time.perf_counter()
         yield
-        self.seconds[purpose] += time.perf_counter() - start
+        self.last[purpose] = time.perf_counter() - start
+        self.seconds[purpose] += self.last[purpose]
 
     @property
     def minutes(self) -> float:

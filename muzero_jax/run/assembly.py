@@ -3,6 +3,7 @@
 The program is compiled from the shapes of the state, so XLA's account of its memory can refuse the run in time.
 """
 
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -30,9 +31,15 @@ class Assembly(NamedTuple):
 
 
 def assemble(
-    config: Config, mesh: Mesh, say: Callable[[str], None], *, saves: bool = True, parts: Parts | None = None
+    config: Config,
+    mesh: Mesh,
+    say: Callable[[str], None],
+    *,
+    saves: bool = True,
+    verbose: bool = False,
+    parts: Parts | None = None,
 ) -> Assembly:
-    """Compiles a run's program and prints its memory plan.
+    """Compiles a run's program and says what memory it needs, with `verbose` for what.
 
     `saves` says whether checkpoints are saved before the run's end; `parts`, if given, replace what the config says.
     Raises ValueError, which names the flags to lower, if the run does not fit in memory.
@@ -40,13 +47,16 @@ def assemble(
     parts = parts or building.make_parts(config)
     init = make_init(parts, config.seed, mesh)
     abstract = init.eval_shape()
-    say("compiling")
+    say("compiling (10 to 60 s the first time, seconds from then on)")
+    start = time.perf_counter()
     program = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk).lower(abstract).compile()
     held = memory.held_by_process(list(mesh.devices.flat))
     is_cpu = mesh.devices.flat[0].platform == "cpu"
     plan = memory.make_plan(abstract, program, copied_by_saves=is_cpu and saves, held=held)
     free = devices.available_memory_bytes(mesh.size)
     available = None if free is None else free + held
-    say(plan.table(available))
+    if verbose:
+        say(plan.table(available))
+    say(f"memory      {plan.line(available)} (compiled in {time.perf_counter() - start:.0f} s)")
     plan.check(available)
     return Assembly(parts, init, abstract, program, plan)

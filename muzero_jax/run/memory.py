@@ -36,6 +36,12 @@ class Plan(NamedTuple):
         """The sum of all parts."""
         return sum(self.parts.values())
 
+    def line(self, available: int | None) -> str:
+        """The plan in one line."""
+        return (
+            f"{format_bytes(self.total)}{f' of {format_bytes(available)}' if available is not None else ''} per device"
+        )
+
     def table(self, available: int | None) -> str:
         """The plan for the terminal, largest part first; `available`: bytes that a device may fill, None if unknown."""
         rows = sorted(self.parts.items(), key=lambda row: -row[1]) + [("total per device", self.total)]
@@ -93,18 +99,30 @@ def bytes_per_device(tree: Any) -> int:
 
 
 class Meter:
-    """Measures the most memory that a device has held since the meter was made.
+    """Measures the most memory that a device has held since the meter was made or restarted, until it is stopped.
 
     An accelerator counts for itself. On a CPU, Linux counts what the process holds, and its devices share that.
     """
 
     def __init__(self, devices: Sequence[Any]):
         self._devices = devices
-        self._by_process = devices[0].platform == "cpu" and _forget_peak()
+        self._stopped = False
+        self._peak: int | None = None
+        self.restart()
+
+    def restart(self) -> None:
+        """Forgets the peak so far, where that can be: compiling takes more than the run."""
+        self._by_process = self._devices[0].platform == "cpu" and _forget_peak()
+
+    def stop(self) -> None:
+        """Keeps the peak so far: what comes now was not planned."""
+        self._peak, self._stopped = self.peak, True
 
     @property
     def peak(self) -> int | None:
-        """Bytes of the device that held most so far; None if unknown."""
+        """Bytes of the device that held most; None if unknown."""
+        if self._stopped:
+            return self._peak
         if self._by_process:
             return _process_bytes("VmHWM") // len(self._devices)
         counts = [memory_stats(device).get("peak_bytes_in_use") for device in self._devices]

@@ -38,11 +38,13 @@ class Session:
     """log to Weights & Biases too, under the name of run_dir"""
     profile: bool = False
     """trace a few chunks, once learning has begun, into run_dir/profile; docs/performance.md says how to read it"""
-    compilation_cache: str | None = None
-    """folder for XLA's persistent compilation cache (opt-in)"""
+    compilation_cache: bool = True
+    """keep compiled programs in the user's cache folder, so that the next start takes seconds"""
+    verbose: bool = False
+    """print the whole config and what the memory is for"""
 
 
-_REPEATED = ("device", "devices", "checkpoint_minutes", "tensorboard", "wandb", "compilation_cache")
+_REPEATED = ("device", "devices", "checkpoint_minutes", "tensorboard", "wandb", "compilation_cache", "verbose")
 
 
 def validate(session: Session) -> Session:

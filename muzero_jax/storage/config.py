@@ -235,14 +235,20 @@ class Config:
         return self.self_play.num_envs * self.self_play.rollout_length
 
     @property
-    def last_iteration(self) -> int | None:
-        """The iteration that spends the budget of frames, updates or iterations; None where there is none of these."""
-        limits = [self.max_iterations] if self.max_iterations else []
+    def last_iterations(self) -> dict[str, int]:
+        """The iteration that spends each budget of frames, updates or iterations that there is, by its field."""
+        per_iteration = self.optimiser.updates_per_iteration
+        last = {"max_iterations": self.max_iterations} if self.max_iterations else {}
         if self.frames:
-            limits.append(-(-self.frames // self.frames_per_iteration))
+            last["frames"] = -(-self.frames // self.frames_per_iteration)
         if self.updates:
-            limits.append(self.iterations_to_learn - 1 - (-self.updates // self.optimiser.updates_per_iteration))
-        return min(limits, default=None)
+            last["updates"] = self.iterations_to_learn - 1 - (-self.updates // per_iteration)
+        return last
+
+    @property
+    def last_iteration(self) -> int | None:
+        """The iteration that ends the run; None where minutes alone do."""
+        return min(self.last_iterations.values(), default=None)
 
     @property
     def countable_updates(self) -> int | None:

@@ -9,14 +9,18 @@ JAX backend. Only `prepare` makes a folder, and only `make_room` deletes what is
 """
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+import filelock
 
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
 
-CHECKPOINTS, VERSIONS = "checkpoints", "versions"
+CHECKPOINTS, VERSIONS, LOCK = "checkpoints", "versions", ".lock"
 
 
 class Saved(NamedTuple):
@@ -68,18 +72,52 @@ def default(config: Config) -> Path:
     return Path("runs") / f"{config.env}{size}-seed{config.seed}"
 
 
-def find_default(env: str, board_size: int | None, seed: int) -> Path:
-    """The default folder of the run to go on with; for Hex without a size the only one there is, else ValueError."""
-    folder = default(Config(env=env, board_size=board_size, seed=seed))
-    if env != "hex" or board_size is not None:
-        return folder
-    found = [path for path in sorted(folder.parent.glob(f"hex-*-seed{seed}")) if holds_run(path)]
+def newest(env: str | None, board_size: int | None, seed: int | None) -> Path:
+    """The run in `runs` that was written to last, of this game, size and seed (None: any); ValueError if none is."""
+    wanted = {
+        name: value for name, value in (("env", env), ("board_size", board_size), ("seed", seed)) if value is not None
+    }
+    found = [path for path in Path("runs").glob("*") if holds_run(path) and _is_of(path, wanted)]
     if not found:
-        raise ValueError(f"there is no run of hex with seed {seed} to resume in runs; leave out --resume to start one")
-    if len(found) > 1:
-        names = ", ".join(map(str, found))
-        raise ValueError(f"there are several runs to resume, {names}; choose one with --board-size or --run-dir")
-    return found[0]
+        words = " and ".join(f"{name} {value}" for name, value in wanted.items())
+        raise ValueError(
+            f"there is no run{' with ' if words else ''}{words} to resume in runs; leave out --resume to start one, or "
+            "name its folder with --run-dir"
+        )
+    return max(found, key=_written_at)
+
+
+def _is_of(run_dir: Path, wanted: dict[str, str | int]) -> bool:
+    """Whether a run's config has the wanted values; a config that cannot be read has none."""
+    try:
+        config = configs.load(run_dir)
+    except ValueError:
+        return False
+    return all(getattr(config, name) == value for name, value in wanted.items())
+
+
+def _written_at(run_dir: Path) -> float:
+    """When a run last wrote a checkpoint, or else its config."""
+    checkpoints = run_dir / CHECKPOINTS
+    return (checkpoints if checkpoints.exists() else run_dir / configs.FILE).stat().st_mtime
+
+
+@contextmanager
+def locked(run_dir: Path) -> Iterator[None]:
+    """Keeps other processes from training in a folder; ValueError if one does. A lock ends with its process."""
+    lock = filelock.FileLock(run_dir / LOCK, blocking=False)
+    try:
+        lock.acquire()
+    except filelock.Timeout:
+        raise ValueError(
+            f"another process is training in {run_dir}; wait until it has ended, or choose another --run-dir"
+        ) from None
+    except (OSError, NotImplementedError):
+        pass  # some network folders have no locks
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> None:
@@ -92,7 +130,7 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> No
         raise ValueError(f"there is no run to resume in {run_dir}; leave out --resume to start one")
     if is_run and not (resume or overwrite):
         raise ValueError(f"{run_dir} holds a run already: --resume goes on with it, --overwrite deletes it first")
-    if not is_run and run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
+    if not is_run and run_dir.exists() and (not run_dir.is_dir() or _content(run_dir)):
         raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
     if is_run and overwrite:
         configs.load(run_dir)  # other programs write a config.json too: what is not ours is refused, not deleted
@@ -112,5 +150,10 @@ def make_room(run_dir: Path) -> None:
     """Deletes the run in a folder, if it holds one; called once nothing can refuse the new run."""
     if holds_run(run_dir):
         configs.load(run_dir)  # never what is not ours
-        shutil.rmtree(run_dir)
-        run_dir.mkdir()
+        for path in _content(run_dir):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _content(run_dir: Path) -> list[Path]:
+    """What lies in a folder but for the lock, which this process may hold."""
+    return [path for path in run_dir.iterdir() if path.name != LOCK]

@@ -1,0 +1,54 @@
+"""What a run may spend: minutes, frames, updates or iterations; the first of them to be spent ends it."""
+
+from muzero_jax.run.metrics import last_record
+from muzero_jax.run.report import is_finished
+from muzero_jax.storage.checkpoint import checkpoint_steps
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.run_directory import CHECKPOINTS
+
+FIELDS = {"minutes": "minutes", "frames": "frames", "updates": "updates", "max_iterations": "iterations"}
+"""The config's budgets, and what people call them."""
+
+
+def describe(config: Config) -> str:
+    """The budget in words: "15 minutes", or "15 minutes or 1,000,000 frames"."""
+    given = ((getattr(config, field), unit) for field, unit in FIELDS.items())
+    return " or ".join(f"{value:,g} {unit}" for value, unit in given if value is not None)
+
+
+def spent(config: Config, minutes: float, iteration: int) -> str | None:
+    """The field of the config whose budget is spent; None while something is left of all of them."""
+    if config.minutes is not None and minutes >= config.minutes:
+        return "minutes"
+    return next((field for field, last in config.last_iterations.items() if iteration >= last), None)
+
+
+def larger(config: Config, field: str, factor: float = 2) -> str:
+    """The flag of a larger budget: "--minutes 30"."""
+    value = factor * getattr(config, field)
+    return f"--{field.replace('_', '-')} {max(1, round(value)) if value >= 1 else round(value, 2):.15g}"
+
+
+def check_left(config: Config, run_dir) -> None:
+    """Raises ValueError, before anything is compiled, if a run to resume has ended and nothing is left of its budget."""
+    steps = checkpoint_steps(run_dir / CHECKPOINTS)
+    if not steps or not is_finished(run_dir, steps[-1]):
+        return
+    minutes = last_record(run_dir, up_to_iteration=steps[-1]).get("time/minutes", 0.0)
+    if field := spent(config, minutes, steps[-1]):
+        unit = FIELDS[field]
+        raise ValueError(
+            f"nothing is left of {getattr(config, field):,g} {unit}; give {larger(config, field)} to go on"
+        )
+
+
+def check_learned(config: Config, minutes: float, iteration: int, num_updates: int) -> None:
+    """Raises ValueError if a run that has ended made no update, with what to do about it."""
+    if num_updates:
+        return
+    field = spent(config, minutes, iteration) or "minutes"
+    factor = max(2.0, 3 * config.iterations_to_learn / max(iteration, 1))
+    raise ValueError(
+        f"this run made no update: learning begins with iteration {config.iterations_to_learn}, and its budget of "
+        f"{describe(config)} held {iteration}; it is saved, so go on with --resume {larger(config, field, factor)}"
+    )

@@ -1,0 +1,186 @@
+"""The host's loop: runs the one program chunk after chunk, and says when to evaluate, save and stop.
+
+It decides that by the clock, but touches the state in one respect alone. Where the budget is in minutes, nobody knows
+at first how many updates it holds, and so how fast the learning rate should fall. The first twentieth of the minutes is
+timed, and the number is written into the state and into the run's config. All else depends on no clock.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from muzero_jax.evaluation.progress import Versions
+from muzero_jax.learning.learner import UNKNOWN_SPAN
+from muzero_jax.run import budget
+from muzero_jax.run.accounting import Clock, Interrupt, Pace, Totals
+from muzero_jax.run.background import Background
+from muzero_jax.run.metrics import Record
+from muzero_jax.run.profiling import ChunkProfiler
+from muzero_jax.run.report import Reporter
+from muzero_jax.run.session import Session
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.checkpoint import Checkpointer
+from muzero_jax.storage.config import Config
+from muzero_jax.types import Metrics, TrainState
+
+Program = Callable[[TrainState], tuple[TrainState, Metrics]]
+
+TIMED_SHARE, TIMED_CHUNKS = 1 / 20, 3
+"""Of the minutes, and at least of the chunks that learn: how long a run is timed before its schedule is fixed."""
+
+
+class Timer:
+    """Says when the clock has gone on by another `minutes`; never, if that is 0."""
+
+    def __init__(self, minutes: float, now: float):
+        self._minutes, self._last = minutes, now
+
+    def due(self, now: float) -> bool:
+        """True once per interval."""
+        if self._minutes <= 0 or now - self._last < self._minutes:
+            return False
+        self._last = now
+        return True
+
+
+class Loop(NamedTuple):
+    """The chunks of one session, and what happens between them."""
+
+    config: Config
+    session: Session
+    run_dir: Path
+    program: Program
+    versions: Versions
+    compiling: Background  # the matches
+    checkpoints: Checkpointer
+    reporter: Reporter
+    profiler: ChunkProfiler
+
+    def run(self, state: TrainState, iteration: int) -> tuple[TrainState, int, bool]:
+        """Runs chunks until it is time to stop, then saves.
+
+        Returns the last state, its iteration, and whether Ctrl-C was pressed.
+        """
+        evaluates, clock = self.config.evaluation.interval_minutes > 0, self.clock
+        # A new run is evaluated as soon as the matches are compiled: early on, and then at every interval.
+        evaluations = Timer(self.config.evaluation.interval_minutes, clock.minutes if iteration else -math.inf)
+        saves = Timer(self.session.checkpoint_minutes, clock.minutes)
+        with self.reporter.display, Interrupt() as interrupt, self.profiler:
+            if iteration == 0 and evaluates:
+                self.versions.begin(state.learner.params)
+            state = self._start_schedule(state)
+            saved = False
+            while not (interrupt.requested or self._is_over(iteration)):
+                state, record = self._chunk(state)
+                iteration += self.config.iterations_per_chunk
+                check_finite(record, iteration)
+                is_last = self._is_over(iteration)
+                evaluate = (self.compiling.is_done and evaluations.due(clock.minutes)) or (is_last and evaluates)
+                if evaluate and not interrupt.requested:
+                    self.profiler.stop()
+                    record |= self._evaluate(state, iteration)
+                self.reporter.report({"iteration": iteration} | record)
+                state, is_fixed = self._fix_schedule(state)
+                saved = saves.due(clock.minutes) or evaluate or is_fixed
+                if saved:
+                    self.checkpoints.save(iteration, state)
+                if evaluate:
+                    self.reporter.conclude(iteration)
+            if not saved:
+                self.checkpoints.save(iteration, state)
+        return state, iteration, interrupt.requested
+
+    def finish(self, state: TrainState, iteration: int) -> dict[str, Any]:
+        """Plays the matches of a run's end; returns the summary."""
+        self.compiling.finish()
+        with self.clock.measure("finish"):
+            strength = self.versions.measure_fully(state.learner.params, iteration)
+        scores = {f"eval/{spec}": match["score"] for spec, match in strength.items()}
+        self.reporter.write({"iteration": iteration} | self.totals.record() | self.clock.record() | scores)
+        return self.reporter.conclude(iteration, strength)
+
+    @property
+    def clock(self) -> Clock:
+        """The run's clock."""
+        return self.reporter.clock
+
+    @property
+    def totals(self) -> Totals:
+        """What the run has done so far."""
+        return self.reporter.totals
+
+    def _is_over(self, iteration: int) -> bool:
+        return budget.spent(self.config, self.clock.minutes, iteration) is not None
+
+    def _chunk(self, state: TrainState) -> tuple[TrainState, Record]:
+        seconds = self.clock.seconds
+        before = seconds["train"]
+        with self.profiler.chunk(), self.clock.measure("train"):
+            state, metrics = self.program(state)
+            metrics = jax.device_get(metrics)
+        record = self.totals.add(metrics, seconds["train"] - before)
+        if not self.compiling.is_done:  # until then neither pace nor memory are what they will be
+            self.totals.pace = Pace()
+            self.reporter.meter.restart()
+        if "train/loss" in record and self.compiling.is_done:
+            self.profiler.warmed_up()
+        return state, record
+
+    def _evaluate(self, state: TrainState, iteration: int) -> Record:
+        self.compiling.finish()
+        with self.clock.measure("evaluate"):
+            return self.versions.measure(state.learner.params, iteration)
+
+    def _start_schedule(self, state: TrainState) -> TrainState:
+        """Sets the learning rate's span where it is known, or where a resumed run's own pace tells it."""
+        span, minutes = self.config.schedule_span, self.clock.minutes
+        if span is None and self.totals.updates and self._falls:
+            pace = self.totals.updates / minutes
+            return self._set_schedule(state, self.totals.updates + pace * (self.config.minutes - minutes))  # type: ignore
+        return with_span(state, span or UNKNOWN_SPAN)
+
+    def _fix_schedule(self, state: TrainState) -> tuple[TrainState, bool]:
+        """Fixes the learning rate's span once the run was timed; returns the state, and whether it was just now."""
+        minutes, pace = self.config.minutes, self.totals.pace
+        if int(state.learner.schedule_span) != UNKNOWN_SPAN or not (minutes and self._falls and self.compiling.is_done):
+            return state, False
+        if self.clock.minutes < TIMED_SHARE * minutes or pace.chunks < TIMED_CHUNKS:
+            return state, False
+        left = pace.updates_in(minutes - self.clock.minutes, self._share_of_evaluations())
+        return self._set_schedule(state, self.totals.updates + left), True
+
+    @property
+    def _falls(self) -> bool:
+        return self.config.optimiser.schedule == "cosine"
+
+    def _share_of_evaluations(self) -> float:
+        """The share of the minutes that evaluations take, by the last of them."""
+        return min(0.9, self.clock.last["evaluate"] / 60 / (self.config.evaluation.interval_minutes or math.inf))
+
+    def _set_schedule(self, state: TrainState, held: float) -> TrainState:
+        """Has the learning rate fall over the updates that the budget holds, in the state and in the run's config."""
+        span = max(1, min(round(held), self.config.countable_updates or UNKNOWN_SPAN - 1))
+        configs.save(replace(self.config, optimiser=replace(self.config.optimiser, decay_updates=span)), self.run_dir)
+        self.reporter.say(f"the learning rate falls over {span:,} updates, which the budget holds at this pace")
+        return with_span(state, span)
+
+
+def with_span(state: TrainState, span: int) -> TrainState:
+    """The state with another span of the learning rate's schedule, where the old one lay."""
+    placed = jax.device_put(np.int32(span), state.learner.schedule_span.sharding)
+    return state._replace(learner=state.learner._replace(schedule_span=placed))
+
+
+def check_finite(record: Record, iteration: int) -> None:
+    """Raises ValueError if learning has diverged; called before anything is saved, so no bad checkpoint is written."""
+    for name in ("train/loss", "train/gradient_norm", "train/parameter_norm"):
+        if not math.isfinite(record.get(name, 0.0)):
+            raise ValueError(
+                f"{name} is not finite at iteration {iteration}: training has diverged and stops. Checkpoints "
+                "saved so far are good; go on from the last with --resume and a lower --optimiser.learning-rate"
+            )

@@ -1,0 +1,74 @@
+"""What a run says of itself: records to the file and the screen, and how it stands in `summary.json` and `curves.png`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from muzero_jax.evaluation.arena import Summary
+from muzero_jax.evaluation.progress import Ladder
+from muzero_jax.run import metrics
+from muzero_jax.run.accounting import Clock, Totals
+from muzero_jax.run.display import ProgressDisplay
+from muzero_jax.run.memory import Meter
+from muzero_jax.run.metrics import Record
+from muzero_jax.storage.files import write_whole
+
+SUMMARY = "summary.json"
+
+
+class Reporter(NamedTuple):
+    """Where records go, and what else is known of the run."""
+
+    run_dir: Path
+    write: Callable[[Record], None]
+    say: Callable[[str], None]
+    display: ProgressDisplay
+    clock: Clock
+    totals: Totals
+    ladder: Ladder
+    meter: Meter
+    machine: dict[str, Any]  # the devices, the precision, and the bytes a device that were planned
+
+    def report(self, record: Record) -> None:
+        """Writes and shows one record, with the clock added."""
+        record = record | self.clock.record()
+        self.write(record)
+        self.display.update(record)
+
+    def conclude(self, iteration: int, strength: dict[str, Summary] | None = None) -> dict[str, Any]:
+        """Writes how the run stands at `iteration`, and draws its curves; returns what the summary holds.
+
+        `strength` are the matches of the run's end; without them the run is not finished.
+        """
+        machine = dict(self.machine)
+        memory = {"planned": machine.pop("planned"), "peak": self.meter.peak}  # bytes a device
+        summary = {"iteration": iteration, "finished": strength is not None, "strength": strength or {}}
+        summary |= {"elo": self.ladder.by_iteration(), "memory": memory} | machine
+        summary |= self.totals.summary(self.clock.seconds["train"])
+        summary["seconds"] = split_time(self.clock, self.totals, iteration)
+        write_whole(self.run_dir / SUMMARY, json.dumps(summary, indent=2))
+        if self.totals.counts["total/frames"]:
+            metrics.plot_curves(self.run_dir)
+        return summary
+
+
+def is_finished(run_dir: Path, iteration: int) -> bool:
+    """Whether a run's summary says that it played its last matches at `iteration`."""
+    try:
+        summary = json.loads((run_dir / SUMMARY).read_text(encoding="utf-8"))
+        return bool(summary["finished"]) and summary["iteration"] == iteration
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def split_time(clock: Clock, totals: Totals, iteration: int) -> dict[str, float]:
+    """Seconds by purpose; self-play's share of the one program is estimated from the time in which the ring filled."""
+    program = clock.seconds["train"]
+    parts = {"self-play and learning": program}
+    if not totals.updates:
+        parts = {"self-play": program}
+    elif self_play := min(totals.self_play_seconds_per_iteration * iteration, program):
+        parts = {"self-play": self_play, "learning": program - self_play}
+    seconds = parts | {"evaluation": clock.seconds["evaluate"], "compilation": clock.seconds["compile"]}
+    return seconds | ({"final matches": clock.seconds["finish"]} if clock.seconds["finish"] else {})
