@@ -11,7 +11,7 @@ from muzero_jax.games.chess_moves import MoverView
 from muzero_jax.games.game import Game
 from muzero_jax.games.layout import Layout
 from muzero_jax.games.notation import Notation, coordinates
-from muzero_jax.games.view import EMPTY, Page, Squares, View
+from muzero_jax.games.view import EMPTY, Squares, View
 from muzero_jax.types import EnvState
 
 
@@ -45,17 +45,26 @@ def _gardner_chess(state: EnvState) -> tuple[np.ndarray, int]:
     return np.asarray(state._board), int(state._turn)
 
 
-def _game(name: str, title: str, mover_view: MoverView, read_fen: Callable[[str], tuple[EnvState, int]]) -> Game:
+def _game(
+    name: str, title: str, goal: str, mover_view: MoverView, read_fen: Callable[[str], tuple[EnvState, int]]
+) -> Game:
     colours = ("white", "black")
     return Game(
         name,
         title,
+        goal,
         layout=Layout(action_location),
         notation=partial(notation, mover_view),
-        view=View(partial(squares, mover_view), colours=colours, page=Page("chess", colours)),
+        view=View(partial(squares, mover_view), colours=colours, inks=colours, page="chess"),
         read_fen=read_fen,
     )
 
 
-CHESS = _game("chess", "Chess", _chess, chess_fen.read_chess)
-GARDNER_CHESS = _game("gardner_chess", "Gardner chess", _gardner_chess, chess_fen.read_gardner_chess)
+CHESS = _game("chess", "Chess", "Checkmate the other king.", _chess, chess_fen.read_chess)
+GARDNER_CHESS = _game(
+    "gardner_chess",
+    "Gardner chess",
+    "Checkmate the other king. Nobody castles, and pawns always move one step.",
+    _gardner_chess,
+    chess_fen.read_gardner_chess,
+)

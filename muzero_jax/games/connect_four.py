@@ -12,12 +12,13 @@ from muzero_jax.games.layout import Layout
 from muzero_jax.games.notation import columns_alone
 from muzero_jax.games.oracle import Oracle
 from muzero_jax.games.sides import by_stones
-from muzero_jax.games.view import Page, View, numbered_stones
+from muzero_jax.games.view import View, numbered_stones, rows_of
 
 MIN_PLIES = 16
 MOST_REMEMBERED = 1_000_000
 """Positions in the table, 0.2 GB, before it is emptied."""
 
+COLOURS = "red", "yellow"
 HEIGHT, WIDTH = 6, 7
 COLUMN = HEIGHT + 1  # bits a column: the topmost stays empty and parts the columns, so that no line runs on
 FLOOR = sum(1 << COLUMN * column for column in range(WIDTH))
@@ -109,10 +110,12 @@ def _column_bits(plane: np.ndarray) -> int:
 CONNECT_FOUR = Game(
     "connect_four",
     "Connect Four",
+    goal="A stone falls to the lowest free cell of its column. Four in a row win: level, upright or diagonal.",
     # A column's action is the number of its top cell.
     layout=Layout(symmetries=lambda cells: [cells, cells[:, ::-1]]),
     notation=columns_alone,
-    view=View(numbered_stones(HEIGHT, WIDTH), page=Page("connect_four", ("red", "yellow"))),
+    view=View(numbered_stones(HEIGHT, WIDTH), colours=COLOURS, inks=COLOURS, page="connect_four"),
     sides=by_stones(lambda board: board[:WIDTH] < 0),
+    winning_cells=rows_of(4),
     exact=Exact(lambda board_size: make_oracle()),
 )

@@ -14,7 +14,7 @@ from muzero_jax.games.layout import Layout
 from muzero_jax.games.notation import MakeNotation, action_numbers
 from muzero_jax.games.oracle import Oracle
 from muzero_jax.games.sides import Sides
-from muzero_jax.games.view import Squares, View
+from muzero_jax.games.view import Cell, Squares, View
 from muzero_jax.types import EnvState
 
 
@@ -38,6 +38,7 @@ class Game(NamedTuple):
 
     name: str  # what `--env` calls it
     title: str  # what people call it
+    goal: str = ""  # one or two sentences for a player: who aims for what
     rules: Callable[[int | None], Any] | None = None  # board size -> a pgx `Env`; None: pgx's own under this name
     sizes: range | None = None  # board sizes that `rules` takes, None being its default; None if there is no choice
     layout: Layout = Layout()
@@ -45,6 +46,8 @@ class Game(NamedTuple):
     view: View = View()
     sides: Sides = Sides()
     points: Points | None = None
+    winning_cells: Callable[[Squares], list[Cell]] = lambda squares: []
+    """the chain or rows that won a game, none where it is won in another way"""
     repeats: Callable[[EnvState], bool] | None = None  # whether the last move lost the game by repeating a position
     read_fen: Callable[[str], tuple[EnvState, int]] | None = None  # FEN -> (state, who moves: 0 is the first mover)
     exact: Exact | None = None

@@ -10,7 +10,7 @@ from muzero_jax.games.game import Game, Points
 from muzero_jax.games.layout import Layout, turns_and_mirrors
 from muzero_jax.games.notation import LETTERS, PASS, Notation, coordinates
 from muzero_jax.games.sides import by_passing
-from muzero_jax.games.view import EMPTY, FIRST, SECOND, Page, Squares, View, signed_stones, stone_difference
+from muzero_jax.games.view import EMPTY, FIRST, SECOND, Squares, View, signed_stones, stone_difference
 from muzero_jax.types import EnvState
 
 KOMI = 7.5  # pgx's, which every Go agent here was trained under
@@ -59,9 +59,10 @@ def read_point(shape: tuple[int, int], text: str) -> int:
 GO_9X9 = Game(
     "go_9x9",
     "Go",
+    goal=f"Most points win: your stones, and the empty points that they alone enclose. White gets {KOMI} more.",
     layout=Layout(symmetries=turns_and_mirrors),
     notation=notation,
-    view=View(signed_stones(lambda state: 0), marks_last=True, page=Page("go")),
+    view=View(signed_stones(lambda state: 0), marks_last=True, page="go"),
     sides=by_passing("consecutive_pass_count"),
     points=Points(margin, KOMI),
     repeats=repeats,

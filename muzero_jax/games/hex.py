@@ -4,11 +4,11 @@ import jax.numpy as jnp
 
 from muzero_jax.games import hex_solver
 from muzero_jax.games.game import Exact, Game
-from muzero_jax.games.hex_rules import MAX_SIZE, MIN_SIZE, Hex
+from muzero_jax.games.hex_rules import MAX_SIZE, MIN_SIZE, NEIGHBOUR_PAIRS, Hex
 from muzero_jax.games.layout import Grid, Layout
 from muzero_jax.games.notation import SWAP, coordinates
 from muzero_jax.games.sides import Move, by_stones, exchanged
-from muzero_jax.games.view import Page, View, signed_stones
+from muzero_jax.games.view import FIRST, SECOND, Cell, Squares, View, signed_stones
 from muzero_jax.types import EnvState
 
 DEFAULT_SIZE = 11
@@ -39,14 +39,36 @@ def settled(state: EnvState) -> EnvState:
     )
 
 
+def winning_chain(squares: Squares) -> list[Cell]:
+    """A shortest chain that joins the two edges of its colour, from edge to edge; empty where nobody has won."""
+    last = len(squares) - 1
+    for stone, axis in ((FIRST, 0), (SECOND, 1)):  # the coordinate that goes from 0 to `last` along the chain
+        stones = {(r, c) for r, row in enumerate(squares) for c, cell in enumerate(row) if cell == stone}
+        chains = [[cell] for cell in sorted(stones) if cell[axis] == 0]
+        stones.difference_update(chain[0] for chain in chains)
+        for chain in chains:  # grows meanwhile: breadth first
+            row, column = chain[-1]
+            if chain[-1][axis] == last:
+                return chain
+            beside = {(row + down, column + right) for down, right in NEIGHBOUR_PAIRS.reshape(-1, 2).tolist()} & stones
+            stones -= beside
+            chains += [[*chain, cell] for cell in sorted(beside)]
+    return []
+
+
 HEX = Game(
     "hex",
     "Hex",
+    goal="Black joins top and bottom; white joins left and right. White's first move may be a swap: "
+    "black's stone becomes white's, mirrored.",
     rules=lambda board_size: Hex(size=DEFAULT_SIZE if board_size is None else board_size),
     sizes=range(MIN_SIZE, MAX_SIZE + 1),
     layout=Layout(symmetries=symmetries, negated=((2, COLOR_PLANE), (3, COLOR_PLANE))),
     notation=coordinates(SWAP),
-    view=View(signed_stones(lambda state: int(state._x.color)), marks_last=True, leans=True, page=Page("hex")),
+    view=View(
+        signed_stones(lambda state: int(state._x.color)), marks_last=True, leans=True, has_edges=True, page="hex"
+    ),
     sides=by_stones(lambda board: jnp.append(board == 0, False))._replace(switched=switched, settled=settled),
+    winning_cells=winning_chain,
     exact=Exact(hex_solver.make_oracle, hex_solver.MAX_SIZE),
 )

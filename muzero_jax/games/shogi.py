@@ -62,9 +62,19 @@ def _read_animal_shogi(state: EnvState) -> tuple[np.ndarray, np.ndarray, int]:
     return np.asarray(state._board), np.asarray(state._hand), int(state._turn)
 
 
-def _game(name: str, title: str, view: View) -> Game:
-    return Game(name, title, layout=Layout(action_location), notation=notation, view=view)
+def _game(name: str, title: str, goal: str, view: View) -> Game:
+    return Game(name, title, goal, layout=Layout(action_location), notation=notation, view=view)
 
 
-SHOGI = _game("shogi", "Shogi", _view(_read_shogi, (9, 9), SHOGI_PIECES))
-ANIMAL_SHOGI = _game("animal_shogi", "Animal shogi", _view(_read_animal_shogi, (4, 3), ANIMAL_SHOGI_PIECES))
+SHOGI = _game(
+    "shogi",
+    "Shogi",
+    "Checkmate the other king. Instead of moving, you may drop a piece that you captured.",
+    _view(_read_shogi, (9, 9), SHOGI_PIECES),
+)
+ANIMAL_SHOGI = _game(
+    "animal_shogi",
+    "Animal shogi",
+    "Capture the other lion, or bring yours safely to the far row. You may drop pieces that you captured.",
+    _view(_read_animal_shogi, (4, 3), ANIMAL_SHOGI_PIECES),
+)

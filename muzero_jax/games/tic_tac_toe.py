@@ -9,7 +9,7 @@ from muzero_jax.games.layout import Layout, turns_and_mirrors
 from muzero_jax.games.notation import coordinates
 from muzero_jax.games.oracle import Oracle, to_bits
 from muzero_jax.games.sides import by_stones
-from muzero_jax.games.view import Page, View, numbered_stones
+from muzero_jax.games.view import View, numbered_stones, rows_of
 
 FULL = (1 << 9) - 1
 LINES = (0o7, 0o70, 0o700, 0o111, 0o222, 0o444, 0o421, 0o124)
@@ -37,9 +37,11 @@ def _value_after(moved: int, other: int) -> int:
 TIC_TAC_TOE = Game(
     "tic_tac_toe",
     "Tic-tac-toe",
+    goal="Three of your marks in a row, column or diagonal win.",
     layout=Layout(symmetries=turns_and_mirrors),
     notation=coordinates(),
-    view=View(numbered_stones(3, 3), marks_last=True, page=Page("tic_tac_toe", ("X", "O"))),
+    view=View(numbered_stones(3, 3), colours=("X", "O"), inks=("red", "blue"), marks_last=True, page="tic_tac_toe"),
     sides=by_stones(lambda board: board < 0),
+    winning_cells=rows_of(3),
     exact=Exact(lambda board_size: make_oracle()),
 )

@@ -20,11 +20,8 @@ Squares = list[list[str]]
 """Rows of `X`, `O`, piece letters and `.`, the top row first."""
 
 
-class Page(NamedTuple):
-    """How the page in the browser shows a game."""
-
-    board: str  # one of the kinds of board in `play/web/board.js`
-    names: tuple[str, str] = ("black", "white")  # of the first mover and the other
+Cell = tuple[int, int]
+"""(row, column) of `Squares`."""
 
 
 def observed_planes(state: EnvState) -> Squares:
@@ -40,10 +37,13 @@ class View(NamedTuple):
     squares: Callable[[EnvState], Squares] = observed_planes
     hands: Callable[[EnvState], tuple[str, str]] = lambda state: ("", "")
     """pieces that both may drop"""
-    colours: tuple[str, str] = ("black", "white")  # what people call the first mover and the other
+    colours: tuple[str, str] = ("black", "white")  # what every front end calls the first mover and the other
+    inks: tuple[str, str] = ("black", "white")
+    """the colours in which every front end draws the two: each is black, white, red, yellow or blue"""
     marks_last: bool = False  # whether an action is a cell, so that the last one played can be marked
     leans: bool = False  # whether each row lies half a cell to the right of the one above
-    page: Page | None = None  # None: the browser has no board for this game
+    has_edges: bool = False  # whether the first mover owns the top and bottom edge, and the other left and right
+    page: str | None = None  # the kind of board in `play/web/board.js`; None: the browser has none for this game
 
 
 def stones(signs: Int[np.ndarray, "H W"]) -> Squares:
@@ -70,6 +70,22 @@ def signed_stones(mover: Callable[[EnvState], int]) -> Callable[[EnvState], Squa
         return stones(board.reshape(size, size) * (1 - 2 * mover(state)))
 
     return read
+
+
+def rows_of(length: int) -> Callable[[Squares], list[Cell]]:
+    """Finds the cells of all rows, columns and diagonals of at least `length` equal stones."""
+
+    def cells(squares: Squares) -> list[Cell]:
+        stones = {(r, c): cell for r, row in enumerate(squares) for c, cell in enumerate(row) if cell != EMPTY}
+        found: set[Cell] = set()
+        for (row, column), stone in stones.items():
+            for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+                line = [(row + i * down, column + i * right) for i in range(length)]
+                if all(stones.get(cell) == stone for cell in line):
+                    found.update(line)
+        return sorted(found)
+
+    return cells
 
 
 def stone_difference(squares: Squares) -> int:

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool
 
-from muzero_jax.games.catalogue import find_or_plain
+from muzero_jax.games.catalogue import find_or_plain, make_notation
 from muzero_jax.games.game import Game
 from muzero_jax.games.sides import Move, closed
-from muzero_jax.games.view import Squares
+from muzero_jax.games.view import Cell, Squares
 from muzero_jax.types import Environment, EnvState
 
 BLACK, WHITE = 0, 1
@@ -91,6 +91,21 @@ class Position(NamedTuple):
         """The board as the game's `View` shows it."""
         return self.game.view.squares(self.state)
 
+    @property
+    def winning_cells(self) -> list[Cell]:
+        """The chain or rows that decided the game; empty while it goes on, after resignation, and in most games."""
+        was_played_out = (
+            self.is_over and self.winner is not None and self.plies[-1:] and self.plies[-1].action != RESIGN
+        )
+        return self.game.winning_cells(self.squares) if was_played_out else []
+
+    @property
+    def swapped(self) -> bool:
+        """Whether the last move was Hex's swap."""
+        if not self.plies:
+            return False
+        return self.plies[-1].action == make_notation(self.environment, game=self.game).swap
+
     def seen_by(self, colour: int | None = None) -> EnvState:
         """The position with `colour` to move, by default as it is; raises IllegalMove if there is none."""
         if self.is_over:
@@ -142,6 +157,10 @@ class Position(NamedTuple):
             return False
         return self.game.repeats(self.move(self.seen_by(colour), jnp.int32(action)).state)
 
+    @property
+    def _is_resigned(self) -> bool:
+        return bool(self.plies) and self.plies[-1].action == RESIGN
+
     def _ready(self, colour: int) -> EnvState:
         """The state from which `colour` can move: this one if it is to move, else one built for it."""
         state, sides = self.state, self.game.sides
@@ -158,7 +177,7 @@ class Position(NamedTuple):
 
         Raises ValueError where there is none yet; Go has a score at any time. By default the komi is the game's.
         """
-        if self.plies and self.plies[-1].action == RESIGN:
+        if self._is_resigned:
             return f"{'BW'[1 - self.plies[-1].colour]}+R"
         points = self.game.points
         margin = points and points.margin(self.state, self.squares, points.komi if komi is None else komi)

@@ -30,7 +30,7 @@ class WebGame:
         if page is None:
             raise ValueError(f"there is no board for {position.name} in the browser; leave --web out to play it here")
         self.position, self.thinker, self.notation = position, thinker, notation
-        self._board, self._names = page
+        self._board, self._names = page, position.game.view.colours
         self._remembered: tuple[Any, Analysis] | None = None  # the last analysis, and of what
 
     def state(self) -> dict[str, Any]:

@@ -6,20 +6,11 @@ import pytest
 
 from muzero_jax.games.environment import make_environment
 from muzero_jax.play.position import BLACK, WHITE, IllegalMove, new_game
-from tests.reference.play import fake_thinker, notation, opening
+from tests.reference.play import fake_thinker, notation, opening, played
 from tests.reference.tiny_run import assert_same
 
 SIZE = 4
 SWAP = SIZE * SIZE
-
-
-def played(name, text):
-    """A position after moves like `b:a1 w:b2`."""
-    position = opening(name)
-    for word in text.split():
-        colour, move = word.split(":")
-        position = position.play(notation(name).read(position.state, move), "bw".index(colour))
-    return position
 
 
 def drawn(position):

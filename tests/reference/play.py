@@ -28,6 +28,15 @@ def notation(name, kind="standard"):
     return make_notation(opening(name).environment, kind)
 
 
+def played(name, text):
+    """A position after moves like `b:a1 w:b2`."""
+    position = opening(name)
+    for word in text.split():
+        colour, move = word.split(":")
+        position = position.play(notation(name).read(position.state, move), "bw".index(colour))
+    return position
+
+
 def fake_thinker(*, favourite=0, num_simulations=4, **options):
     """Likes `favourite` where it is legal, else the last legal action; values everything at num_simulations / 100."""
 
