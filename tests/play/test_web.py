@@ -309,7 +309,7 @@ def test_the_page_loads_nothing_from_anywhere_else():
     client = new()
     page = client.get("/")
     assert page.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
-    for path in ("/", "/style.css", "/board.js", "/app.js"):
+    for path in ("/", *(f"/{name}" for name in web_server.FILES if name != "index.html")):
         answer = client.get(path)
         assert answer.status_code == 200
         outside = answer.text.replace("http://www.w3.org/2000/svg", "")
@@ -318,7 +318,7 @@ def test_the_page_loads_nothing_from_anywhere_else():
 
 
 def test_all_files_of_the_page_are_beside_the_module_that_serves_them():
-    assert {path.name for path in web_server.PAGE.iterdir()} == {"index.html", "style.css", "board.js", "app.js"}
+    assert {path.name for path in web_server.PAGE.iterdir()} == set(web_server.FILES)
     assert web_server.PAGE.parent == Path(web_server.__file__).parent
 
 
