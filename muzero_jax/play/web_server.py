@@ -12,7 +12,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -27,7 +26,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from muzero_jax.play.web_session import WebGame
 
 HOST = "127.0.0.1"
-NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
+OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
 """What this machine may be called in a Host header; a page of another site would name its own."""
 PAGE = Path(__file__).parent / "web"
 FILES = {"index.html": "text/html", "style.css": "text/css"} | dict.fromkeys(
@@ -121,10 +120,9 @@ class _Protocol(H11Protocol):
     """HTTP as uvicorn reads it, but what is no HTTP at all is answered in JSON too."""
 
     def send_400_response(self, msg: str) -> None:
-        body = JSONResponse({"error": "this is not a valid HTTP request"}, 400, {"Connection": "close"})
-        headers = h11.Response(status_code=400, headers=body.raw_headers, reason=b"Bad Request")
-        for event in (headers, h11.Data(data=bytes(body.body)), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
+        body = b'{"error": "this is not a valid HTTP request"}'
+        head = b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: "
+        self.transport.write(head + b"%d\r\n\r\n%s" % (len(body), body))
         self.transport.close()
 
 
@@ -136,7 +134,7 @@ def _file(name: str):
 
 
 async def _keep_to_itself(request: Request, answer: RequestResponseEndpoint) -> Response:
-    if NAMES.fullmatch(request.headers.get("host", "")):
+    if OWN_NAMES.fullmatch(request.headers.get("host", "")):
         response = await answer(request)
     else:
         response = await _refuse(request, HTTPException(400, "this page answers to 127.0.0.1 and localhost only"))

@@ -280,7 +280,7 @@ def test_what_is_no_http_is_answered_in_json_by_the_real_server(server_address, 
         connection.sendall(request_line_and_headers + b"\r\n\r\n")
         answer = b"".join(iter(functools.partial(connection.recv, 4096), b""))
     head, _, body = answer.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400 ") and b"content-type: application/json" in head
+    assert head.startswith(b"HTTP/1.1 400 ") and b"content-type: application/json" in head.lower()
     assert set(json.loads(body)) == {"error"}
 
 
