@@ -47,7 +47,6 @@ class WebGame:
             "title": position.game.title,
             "goal": position.game.goal,
             "board": view.page,
-            "has_edges": view.has_edges,
             "columns": self.notation.columns,
             "rows": self.notation.rows,
             "squares": position.squares,

@@ -164,6 +164,30 @@ def test_lines_values_and_picture_come_from_the_searchs_tree(monkeypatch):
     assert client.get("/tree.svg").status_code == 400, "that tree was of another position"
 
 
+def test_the_move_that_it_would_play_stands_first_though_others_have_more_visits(monkeypatch):
+    client, game = new(), shared_game("tic_tac_toe")
+    analyse = game.thinker.analyse
+    monkeypatch.setattr(
+        game.thinker, "analyse", lambda *args, **options: analyse(*args)._replace(tree=hand_made_tree(), action=0)
+    )
+    played(client, "c1")
+    thoughts = post(client, "analysis", num_simulations=11).json()
+    assert thoughts["move"] == "a1" and thoughts["lines"][0]["moves"] == ["a1", "b1"]
+    assert max(thoughts["policy"], key=thoughts["policy"].get) == "b2" and "tried most" in thoughts["why"]
+    monkeypatch.setattr(game.thinker, "temperature", 0.5)
+    thoughts = post(client, "analysis", num_simulations=11).json()
+    assert thoughts["why"] == "The move is drawn from the shares, at temperature 0.5."
+
+
+def test_the_page_gets_the_goal_the_colours_the_swap_and_the_cells_that_won():
+    state = played(new("hex"), "b3 swap-pieces")
+    assert "Black joins top and bottom" in state["goal"] and state["inks"] == ["black", "white"]
+    assert state["swapped"] and state["winning_cells"] == []
+    state = played(new(), "a1 a2 b1 b2 c1")
+    assert state["winning_cells"] == [[0, 0], [0, 1], [0, 2]] and state["inks"] == ["red", "blue"]
+    assert not state["swapped"]
+
+
 def test_the_same_question_is_searched_once(monkeypatch):
     client, game = new(), shared_game("tic_tac_toe")
     asked = []
