@@ -18,6 +18,13 @@ MOST_SIMULATIONS = 4096
 
 NUM_LINES, LINE_LENGTH = 4, 6
 
+WHY_ANOTHER = (
+    "The move is the best of those that search tried most. The shares rate all moves, also those it tried less: "
+    "they are what the network learns from."
+)
+"""Why the move need not have the largest share: sequential halving chooses it, and the shares are the improved policy
+(`search.policies`)."""
+
 
 class WebGame:
     """One game against one agent; only one call at a time.
@@ -26,30 +33,32 @@ class WebGame:
     """
 
     def __init__(self, position: Position, thinker: Thinker, notation: Notation):
-        page = position.game.view.page
-        if page is None:
+        if position.game.view.page is None:
             raise ValueError(f"there is no board for {position.name} in the browser; leave --web out to play it here")
         self.position, self.thinker, self.notation = position, thinker, notation
-        self._board, self._names = page, position.game.view.colours
         self._remembered: tuple[Any, Analysis] | None = None  # the last analysis, and of what
 
     def state(self) -> dict[str, Any]:
         """The board, whose turn it is, what is legal and what was played."""
-        position = self.position
+        position, view = self.position, self.position.game.view
         played = self._texts()
         return {
             "game": position.name,
             "title": position.game.title,
-            "board": self._board,
+            "goal": position.game.goal,
+            "board": view.page,
             "columns": self.notation.columns,
             "rows": self.notation.rows,
             "squares": position.squares,
-            "names": self._names,
+            "names": view.colours,
+            "inks": view.inks,
             "to_move": position.colour_to_move,
             "legal": [self._write(action) for action in position.legal_actions()],
             "moves": played,
             "ply": len(played),
+            "swapped": position.swapped,
             "result": self._result(),
+            "winning_cells": position.winning_cells,
             "num_simulations": self.thinker.num_simulations,
             "budgets": sorted({*BUDGETS, self.thinker.num_simulations}),
         }
@@ -83,6 +92,7 @@ class WebGame:
             "ply": len(self.position.plies),
             "colour": self.position.colour_to_move,
             "move": self._write(analysis.action),
+            "why": self._why(),
             "policy": self._shares(analysis.policy),
             "prior": self._shares(analysis.prior),
             "value": analysis.value,
@@ -110,7 +120,7 @@ class WebGame:
         if position.winner is None:
             return "a draw"
         margin = position.score()[2:]
-        return f"{self._names[position.winner]} wins" + (f" by {margin}" if margin else "")
+        return f"{position.game.view.colours[position.winner]} wins" + (f" by {margin}" if margin else "")
 
     def _texts(self) -> list[str]:
         """The moves so far; a move's text belongs to the position before it."""
@@ -133,6 +143,11 @@ class WebGame:
 
     def _shares(self, policy) -> dict[str, float]:
         return {self._write(action): float(policy[action]) for action in self.position.legal_actions()}
+
+    def _why(self) -> str:
+        """Why the move that the agent would play need not have the largest share."""
+        temperature = self.thinker.temperature
+        return f"The move is drawn from the shares, at temperature {temperature:g}." if temperature else WHY_ANOTHER
 
     def _lines(self, analysis: Analysis) -> dict[str, Any]:
         """`values` of the moves that search tried, and its `lines`, the best first; without a tree the move alone."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import re
 import shutil
 import threading
 from typing import NamedTuple
@@ -65,6 +66,8 @@ class Page:
         self.driver = driver
 
     def open(self, site):
+        self.driver.get(site.address + "style.css")  # the same memory, and no page that plays on
+        self.driver.execute_script("localStorage.clear()")
         site.game.new()
         self.driver.get(site.address)
         self.settle()
@@ -112,10 +115,34 @@ class Page:
         """Takes the pauses away that let a person follow two agents, until the page is opened again."""
         self.driver.execute_script("const wait = setTimeout; window.setTimeout = (call) => wait(call, 0)")
 
+    def refresh(self):
+        self.driver.refresh()
+        self.settle()
+
+    def chosen(self):
+        names = ("you", "budget", "overlay")
+        return [Select(self.at(name)).first_selected_option.text for name in names]
+
+    def has(self, selector):
+        return len(self.driver.find_elements(By.CSS_SELECTOR, selector))
+
+    def follow(self, scheme):
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+
+    def luminance(self, selector, style):
+        """How bright the first such element is drawn, by WCAG's measure."""
+        element = self.driver.find_element(By.CSS_SELECTOR, selector)
+        numbers = re.findall(r"[0-9]+", element.value_of_css_property(style))[:3]
+        shares = [int(number) / 255 for number in numbers]
+        linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
     def errors(self):
         """What the browser complained of, but for the orders that the server refused."""
         log = self.driver.get_log("browser")
-        return [entry["message"] for entry in log if "400 (Bad Request)" not in entry["message"]]
+        allowed = "400 (Bad Request)", "favicon.ico"  # a style sheet, opened alone, has no icon
+        return [entry["message"] for entry in log if not any(text in entry["message"] for text in allowed)]
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +173,7 @@ def tic_tac_toe_site():
 def test_a_full_game_by_clicks_with_an_illegal_click_the_overlay_and_undo(page, tic_tac_toe_site):
     page.open(tic_tac_toe_site)
     assert page.text("title") == "Tic-tac-toe" and page.text("status") == "X to move"
+    assert page.text("goal") == "Three of your marks in a row, column or diagonal win."
     page.click("a1")
     page.settle()
     assert page.moves() == ["a1", "b2"]
@@ -156,7 +184,7 @@ def test_a_full_game_by_clicks_with_an_illegal_click_the_overlay_and_undo(page, 
     assert page.text("message") == "The rules do not allow b2 here." and len(page.moves()) == 2
 
     page.choose("overlay", "search policy")
-    assert page.label("c3") == "c3, empty, agent: 40%"  # a board's last legal action, as 4 is taken
+    assert page.label("c3") == "c3, empty, agent: 40%, the agent's move"  # a board's last legal action, as 4 is taken
     assert page.driver.find_elements(By.CSS_SELECTOR, ".share") and page.at("thoughts").is_displayed()
     assert "Value for X: +0.04 after 4 simulations, +0.25 at first sight" in page.text("value")
     assert page.text("lines").split() == ["c3"]
@@ -171,7 +199,9 @@ def test_a_full_game_by_clicks_with_an_illegal_click_the_overlay_and_undo(page, 
     for move in ("b1", "c1"):
         page.click(move)
         page.settle()
-    assert page.text("status") == "Game over: X wins"
+    assert page.text("status") == "X wins" and page.has(".won") == 3
+    assert page.label("b1") == "b1, X, part of the win"
+    assert float(page.at("status").value_of_css_property("font-size")[:-2]) >= 24
     page.click("a3")
     page.settle()
     assert page.text("message") == "The game is over: take a move back or start a new game."
@@ -191,11 +221,16 @@ def test_a_game_by_keys_alone_with_a_swap(page, hex_site):
     swap = page.driver.find_element(By.CSS_SELECTOR, '#choices [data-move="swap-pieces"]')
     swap.send_keys(Keys.ENTER)
     page.settle()
+    assert page.text("message") == "White swapped: black's stone became white's, mirrored."
     assert page.label("a3") == "a3, white" and not page.driver.find_elements(By.CSS_SELECTOR, "#choices button")
     page.cell("c1").send_keys(Keys.ARROW_DOWN)
     page.press(Keys.SPACE)
     page.settle()
-    assert page.label("c2") == "c2, black, last move" and page.text("status") == "white to move"
+    assert (
+        page.label("c2") == "c2, black, last move"
+        and page.text("status") == "White to move"
+        and not page.text("message")
+    )
     assert len(page.driver.find_elements(By.CSS_SELECTOR, '#board [tabindex="0"]')) == 1
     assert page.errors() == []
 
@@ -204,8 +239,8 @@ def test_two_agents_play_to_the_end_while_a_person_watches(page, hex_site):
     page.open(hex_site)
     page.hurry()
     page.choose("you", "neither: watch")
-    page.wait(lambda: page.text("status").startswith("Game over: "))
-    assert len(page.moves()) >= 5 and not page.text("message")
+    page.wait(lambda: page.text("status").endswith(" wins"))
+    assert len(page.moves()) >= 5 and not page.text("message") and page.has(".won") >= 4
 
 
 def test_the_other_colour_can_be_chosen_and_the_agent_begins(page, tic_tac_toe_site):
@@ -227,7 +262,7 @@ def test_a_chess_move_is_two_clicks_and_the_board_turns_with_the_player(page):
         page.click("a2")
         page.click("a3")
         page.settle()
-        assert page.label("a3") == "a3, white pawn, last move" and page.text("status") == "black to move"
+        assert page.label("a3") == "a3, white pawn, last move" and page.text("status") == "Black to move"
         page.choose("you", "black")
         assert page.cell("a5").rect["y"] > top
         assert page.errors() == []
@@ -236,8 +271,117 @@ def test_a_chess_move_is_two_clicks_and_the_board_turns_with_the_player(page):
 @pytest.mark.parametrize("scheme, is_dark", [("light", False), ("dark", True)])
 def test_the_page_follows_the_systems_light_or_dark_scheme(page, hex_site, scheme, is_dark):
     page.open(hex_site)
-    feature = {"name": "prefers-color-scheme", "value": scheme}
-    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-    colour = page.driver.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
-    brightness = sum(int(number) for number in colour.strip("rgba()").split(",")[:3]) / 3
-    assert (brightness < 128) == is_dark
+    page.follow(scheme)
+    assert (page.luminance("body", "background-color") < 0.2) == is_dark
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_hexs_edges_are_seen_against_their_rim_and_say_whose_they_are(page, hex_site, scheme):
+    page.open(hex_site)
+    page.follow(scheme)
+    names = page.driver.execute_script("return [...document.querySelectorAll('.edge-name')].map((n) => n.textContent)")
+    assert names == ["black", "black", "white", "white"] and "Black joins top and bottom" in page.text("goal")
+    rim = page.luminance(".goal.rim", "stroke")
+    for edge in (".goal.first", ".goal.second"):
+        brighter, darker = sorted((page.luminance(edge, "stroke"), rim), reverse=True)
+        assert (brighter + 0.05) / (darker + 0.05) > 2.4, edge
+
+
+def test_a_refresh_keeps_side_budget_and_overlay_and_the_game_goes_on(page, tic_tac_toe_site):
+    page.open(tic_tac_toe_site)
+    for identity, text in (("budget", "16"), ("overlay", "search values"), ("you", "O")):
+        page.choose(identity, text)
+    page.refresh()
+    assert page.chosen() == ["O", "16", "search values"] and page.moves() == ["b2"]
+    assert page.at("thoughts").is_displayed() and "after 16 simulations" in page.text("value")
+    page.click("a1")
+    page.settle()
+    assert len(page.moves()) == 3 and page.text("status") == "O to move"
+    tic_tac_toe_site.game.new()
+    page.refresh()
+    assert page.moves() == ["b2"], "it was the agent's turn"
+    page.open(tic_tac_toe_site)
+    assert page.chosen() == ["X (first)", "4", "nothing"] and page.errors() == []
+
+
+def test_what_is_remembered_but_not_offered_any_more_is_left_out(page, tic_tac_toe_site):
+    page.open(tic_tac_toe_site)
+    page.choose("overlay", "search policy")
+    for broken in ('{"you": 7, "budget": "3", "overlay": "tree"}', "null", "no JSON"):
+        page.driver.execute_script("localStorage.setItem(Object.keys(localStorage)[0], arguments[0])", broken)
+        page.refresh()
+        assert page.chosen() == ["X (first)", "4", "nothing"]
+
+
+def test_watching_goes_on_after_a_refresh_unless_it_was_paused(page, hex_site):
+    page.open(hex_site)
+    page.choose("you", "both sides")
+    page.click("a1")
+    page.settle()
+    Select(page.at("you")).select_by_visible_text("neither: watch")
+    page.at("pause").click()
+    page.settle()
+    moves = page.moves()
+    page.refresh()
+    assert page.text("pause") == "Continue" and page.moves() == moves
+    page.at("pause").click()
+    page.wait(lambda: len(page.moves()) > len(moves))
+
+
+def test_a_click_wakes_a_page_whose_agent_stands_still(page, tic_tac_toe_site):
+    page.open(tic_tac_toe_site)
+    page.choose("you", "O")
+    tic_tac_toe_site.game.new()  # as another page would
+    page.click("a1")
+    page.settle()
+    assert page.text("message").startswith("The position has changed since") and page.moves() == []
+    page.click("a1")
+    page.wait(lambda: page.moves() == ["b2"])
+
+
+def test_the_agents_move_is_ringed_on_every_overlay_and_stands_first(page, hex_site, monkeypatch):
+    analyse = hex_site.game.thinker.analyse
+    monkeypatch.setattr(hex_site.game.thinker, "analyse", lambda *a, **b: analyse(*a, **b)._replace(action=9))
+    page.open(hex_site)
+    for overlay in ("search policy", "search values", "network policy"):
+        page.choose("overlay", overlay)
+        assert page.label("b3").endswith("the agent's move") and page.has(".cell .choice") == 1
+        assert page.text("would") == "It would play b3 (ringed)." and page.text("lines").split()[0] == "b3"
+        assert "The move is the best of those that search tried most" in page.text("why")
+    page.choose("you", "both sides")
+    page.click("c1")
+    page.settle()
+    monkeypatch.setattr(hex_site.game.thinker, "analyse", lambda *a, **b: analyse(*a, **b)._replace(action=16))
+    page.choose("budget", "16")
+    assert page.has('#choices .choice[data-move="swap-pieces"]') == 1 and not page.has(".cell .choice")
+
+
+@pytest.mark.parametrize(
+    "name, moves", [("hex", ["c1", "swap-pieces"]), ("tic_tac_toe", ["a1"]), ("gardner_chess", [])]
+)
+@pytest.mark.parametrize("width, height", [(375, 667), (375, 553), (667, 375)])
+def test_board_and_controls_fit_on_a_phone_without_scrolling(page, name, moves, width, height):
+    with served(name) as site:
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": True}
+        page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        page.open(site)
+        page.choose("you", "both sides")
+        for move in moves:
+            site.game.play(move)
+        page.refresh()
+        for identity in ("status", "goal", "board", "new", "undo", "you", "budget", "overlay"):
+            box = page.at(identity).rect
+            assert box["x"] >= 0 and box["x"] + box["width"] <= width, identity
+            assert box["y"] >= 0 and box["y"] + box["height"] <= height, identity
+        assert page.at("board").rect["height"] >= 180
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_sides_have_the_games_own_names_and_colours(page, tic_tac_toe_site):
+    page.open(tic_tac_toe_site)
+    page.click("a1")
+    page.settle()
+    for mark, most in (("first", 0), ("second", 2)):  # X is red, O is blue
+        colour = page.driver.find_element(By.CSS_SELECTOR, f".mark.{mark}").value_of_css_property("stroke")
+        numbers = [int(number) for number in re.findall(r"[0-9]+", colour)[:3]]
+        assert numbers.index(max(numbers)) == most

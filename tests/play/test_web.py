@@ -1,7 +1,9 @@
 """The board in the browser, asked as a page asks it: what is answered, what is refused, and who may ask."""
 
 import functools
+import json
 import socket
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +164,30 @@ def test_lines_values_and_picture_come_from_the_searchs_tree(monkeypatch):
     assert client.get("/tree.svg").status_code == 400, "that tree was of another position"
 
 
+def test_the_move_that_it_would_play_stands_first_though_others_have_more_visits(monkeypatch):
+    client, game = new(), shared_game("tic_tac_toe")
+    analyse = game.thinker.analyse
+    monkeypatch.setattr(
+        game.thinker, "analyse", lambda *args, **options: analyse(*args)._replace(tree=hand_made_tree(), action=0)
+    )
+    played(client, "c1")
+    thoughts = post(client, "analysis", num_simulations=11).json()
+    assert thoughts["move"] == "a1" and thoughts["lines"][0]["moves"] == ["a1", "b1"]
+    assert max(thoughts["policy"], key=thoughts["policy"].get) == "b2" and "tried most" in thoughts["why"]
+    monkeypatch.setattr(game.thinker, "temperature", 0.5)
+    thoughts = post(client, "analysis", num_simulations=11).json()
+    assert thoughts["why"] == "The move is drawn from the shares, at temperature 0.5."
+
+
+def test_the_page_gets_the_goal_the_colours_the_swap_and_the_cells_that_won():
+    state = played(new("hex"), "b3 swap-pieces")
+    assert "Black joins top and bottom" in state["goal"] and state["inks"] == ["black", "white"]
+    assert state["swapped"] and state["winning_cells"] == []
+    state = played(new(), "a1 a2 b1 b2 c1")
+    assert state["winning_cells"] == [[0, 0], [0, 1], [0, 2]] and state["inks"] == ["red", "blue"]
+    assert not state["swapped"]
+
+
 def test_the_same_question_is_searched_once(monkeypatch):
     client, game = new(), shared_game("tic_tac_toe")
     asked = []
@@ -197,7 +223,10 @@ def test_orders_come_as_json_only_so_other_sites_cannot_send_them():
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
         answer = client.post("/api/play", content=b'{"move": "a1"}', headers={"content-type": kind})
         assert error(answer, 415) == "orders are taken as application/json only"
-    assert client.get("/api/play").status_code == 404 and client.get("/api/state").json()["ply"] == 0
+    assert client.get("/api/state").json()["ply"] == 0
+
+
+JSON = {"content-type": "application/json"}
 
 
 @pytest.mark.parametrize(
@@ -209,35 +238,102 @@ def test_orders_come_as_json_only_so_other_sites_cannot_send_them():
         (b"[" * 9000, "an order is a JSON object"),
         (b'{"move": 3}', "move must be text"),
         (b'{"move": "a1", "ply": true}', "ply must be a whole number"),
+        (b'{"move": "a1", "ply": 1e999}', "ply must be a whole number"),
+        (b'{"move": "a1", "ply": ' + b"9" * 5000 + b"}", "an order is a JSON object"),
         (b'{"move": "a1", "colour": 0}', "there is no field colour"),
         (b'{"move": "' + b"a" * 20_000 + b'"}', "an order has at most 10000 bytes"),
         (b"\xff\xfe", "an order is a JSON object"),
         (b'{"move": "<b>\\u0000"}', "there is no move <b>\x00"),
+        (b'{"move": "\\ud800"}', "there is no move ?"),
+        (b'{"\\udfff": "a1"}', "there is no field ?"),
     ],
 )
 def test_a_malformed_order_is_one_sentence(body, says):
-    answer = new().post("/api/play", content=body, headers={"content-type": "application/json"})
-    assert error(answer) == says
+    assert error(new().post("/api/play", content=body, headers=JSON)) == says
+
+
+@pytest.mark.parametrize(
+    "method, path, headers, status, says",
+    [
+        ("GET", "/nowhere", {}, 404, "there is nothing at /nowhere"),
+        ("GET", "/web_server.py", {}, 404, "there is nothing at /web_server.py"),
+        ("GET", "/%00%ff" + "x" * 5000, {}, 404, "there is nothing at /"),
+        ("GET", "/api/state/", {}, 404, "there is nothing at /api/state/"),
+        ("POST", "/app.js", {}, 405, "POST cannot be used at /app.js"),
+        ("GET", "/api/play", {}, 405, "GET cannot be used at /api/play"),
+        ("DELETE", "/api/state", {}, 405, "DELETE cannot be used at /api/state"),
+        ("POST", "/api/resign", JSON, 404, "there is no order resign"),
+        ("POST", "/api/state", JSON, 404, "there is no order state"),
+        ("POST", "/api/new", {"content-type": "text/plain"}, 415, "orders are taken as application/json only"),
+        ("POST", "/api/new", JSON | {"content-length": "many"}, 400, "an order must say its length"),
+        ("POST", "/api/new", JSON | {"content-length": "-1"}, 400, "an order must say its length"),
+        ("POST", "/api/new", JSON | {"content-length": "9" * 5000}, 400, "an order has at most 10000 bytes"),
+        ("GET", "/", {"host": "example.org"}, 400, "this page answers to 127.0.0.1 and localhost only"),
+        ("GET", "/", {"host": ""}, 400, "this page answers to 127.0.0.1 and localhost only"),
+        ("GET", "/nowhere", {"host": "127.0.0.1:8000@example.org"}, 400, "this page answers to 127.0.0.1"),
+        ("GET", "/tree.svg", {}, 400, "this position has no search to draw yet"),
+    ],
+)
+def test_every_mistake_is_one_sentence_of_json_with_a_status_of_its_own(method, path, headers, status, says):
+    answer = new().request(method, path, headers=headers)
+    assert error(answer, status).startswith(says)
+    assert answer.headers["cache-control"] == "no-store" and answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_fault_of_the_servers_own_is_json_too(monkeypatch):
+    new()
+    monkeypatch.setattr(shared_game("tic_tac_toe"), "state", lambda: 1 // 0)
+    app = web_server.make_app(shared_game("tic_tac_toe"))
+    client = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
+    assert error(client.get("/api/state"), 500) == "the server failed; its terminal says why"
+
+
+@pytest.mark.parametrize(
+    "request_line_and_headers",
+    [
+        b"POST /api/new HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: many",
+        b"GET / HTTP/1.1",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: example.org",
+        b"GET /\xff HTTP/1.1\r\nHost: localhost",
+        b"GET /\xed\xa0\x80 HTTP/1.1\r\nHost: localhost",
+        b"nothing of the kind",
+    ],
+)
+def test_what_is_no_http_is_answered_in_json_by_the_real_server(server_address, request_line_and_headers):
+    with socket.create_connection(server_address, timeout=10) as connection:
+        connection.sendall(request_line_and_headers + b"\r\n\r\n")
+        answer = b"".join(iter(functools.partial(connection.recv, 4096), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ") and b"content-type: application/json" in head.lower()
+    assert set(json.loads(body)) == {"error"}
+
+
+@pytest.fixture(scope="module")
+def server_address():
+    listener = web_server.listen(0)
+    server = web_server.make_server(shared_game("tic_tac_toe"))
+    thread = threading.Thread(target=functools.partial(server.run, sockets=[listener]))
+    thread.start()
+    yield listener.getsockname()
+    server.should_exit = True
+    thread.join()
+    listener.close()
 
 
 def test_an_order_without_a_length_has_no_body_or_is_refused():
-    client, headers = new(), {"content-type": "application/json"}
-    request = client.build_request("POST", "/api/new", headers=headers)
+    client = new()
+    request = client.build_request("POST", "/api/new", headers=JSON)
     del request.headers["content-length"]
     assert client.send(request).status_code == 200
-    answer = client.post("/api/new", content=iter([b"{}"]), headers=headers)
+    answer = client.post("/api/new", content=iter([b"{}"]), headers=JSON)
     assert error(answer) == "an order must say its length, at most 10000 bytes"
-
-
-def test_an_unknown_order_is_refused():
-    assert error(post(new(), "resign"), 404) == "there is no order resign"
 
 
 def test_the_page_loads_nothing_from_anywhere_else():
     client = new()
     page = client.get("/")
     assert page.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
-    for path in ("/", "/style.css", "/board.js", "/app.js"):
+    for path in ("/", *(f"/{name}" for name in web_server.FILES if name != "index.html")):
         answer = client.get(path)
         assert answer.status_code == 200
         outside = answer.text.replace("http://www.w3.org/2000/svg", "")
@@ -246,7 +342,7 @@ def test_the_page_loads_nothing_from_anywhere_else():
 
 
 def test_all_files_of_the_page_are_beside_the_module_that_serves_them():
-    assert {path.name for path in web_server.PAGE.iterdir()} == {"index.html", "style.css", "board.js", "app.js"}
+    assert {path.name for path in web_server.PAGE.iterdir()} == set(web_server.FILES)
     assert web_server.PAGE.parent == Path(web_server.__file__).parent
 
 

@@ -2,9 +2,9 @@
 // Whose turn is the agent's is decided here: `you` is "0" or "1" (a colour), "both" or "none" (watching).
 
 import { Board, cellText } from "./board.js";
+import { drawThoughts, make, overlayOf, shareText } from "./thoughts.js";
 
 const PAUSE_BETWEEN_MOVES = 500; // milliseconds, so that a person can watch two agents
-const STRONGEST_ARROWS = 4;
 const $ = (id) => document.getElementById(id);
 const board = new Board($("board"), onCell);
 
@@ -15,6 +15,7 @@ let promotions = []; // chess: moves of which one is to be picked
 let isBusy = false;
 let isPlaying = false;
 let isPaused = false;
+let mistake = "";
 let generation = 0; // a new game, an undo or another side makes running turns stop
 
 async function ask(path, fields) {
@@ -30,14 +31,18 @@ async function ask(path, fields) {
   return result;
 }
 
-const sentence = (text) => text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+const sentence = (text) => capital(text) + (/[.!?]$/.test(text) ? "" : ".");
 const budget = () => Number($("budget").value);
 const isAgents = (colour) =>
   $("you").value === "none" || ($("you").value !== "both" && Number($("you").value) !== colour);
 const isFlipped = () => state.board === "chess" && $("you").value === "1";
-const say = (text) => {
-  $("message").textContent = text;
-};
+
+// A mistake in a sentence; "" takes it back.
+function say(text) {
+  mistake = text;
+  drawMessage();
+}
 
 // --- turns -----------------------------------------------------------------------------------------------------------
 
@@ -113,7 +118,11 @@ async function interrupt(action) {
 
 function onCell(row, column) {
   if (!state) return;
-  if (!state.result && isAgents(state.to_move)) return say("It is the agent's turn.");
+  if (!state.result && isAgents(state.to_move)) {
+    say("It is the agent's turn.");
+    if (!isBusy && !isPaused) interrupt(goOn); // its order failed, or another page has played meanwhile
+    return;
+  }
   if (state.board === "chess") return onSquare(row, column);
   playMove(cellText(state, row, column));
 }
@@ -138,15 +147,21 @@ function onSquare(row, column) {
 // --- drawing ---------------------------------------------------------------------------------------------------------
 
 function draw(status) {
-  if (!state) return;
+  if (!$("you").options.length) return; // no answer yet, so no controls
   document.body.dataset.board = state.board;
   document.body.dataset.busy = isBusy;
   const targets = !chosen
     ? []
     : state.legal.filter((m) => m.startsWith(cellText(state, ...chosen))).map((m) => board.find(m.slice(2, 4)).join());
-  board.draw(state, { overlay: overlay(), flipped: isFlipped(), chosen, targets });
-  $("status").textContent =
-    status ?? (state.result ? `Game over: ${state.result}` : `${state.names[state.to_move]} to move`);
+  Object.assign(document.body.dataset, { first: state.inks[0], second: state.inks[1] });
+  board.draw(state, {
+    overlay: overlayOf(state, analysis, $("overlay").value, board),
+    flipped: isFlipped(),
+    chosen,
+    targets,
+  });
+  drawStatus(status);
+  drawMessage();
   $("undo").disabled = !state.ply;
   $("pause").hidden = $("you").value !== "none";
   $("pause").textContent = isPaused ? "Continue" : "Pause";
@@ -158,10 +173,23 @@ function draw(status) {
     }),
   );
   drawChoices();
-  drawThoughts();
+  drawThoughts(state, analysis, $("overlay").value);
 }
 
-const make = (name, text) => Object.assign(document.createElement(name), { textContent: text });
+// The result, large, or whose turn it is, with that side's colour.
+function drawStatus(status) {
+  const isTurn = !status && !state.result;
+  $("status").textContent = status ?? capital(state.result ?? `${state.names[state.to_move]} to move`);
+  $("status").className = isTurn ? `turn ${state.to_move ? "second" : "first"}` : status ? "" : "result";
+}
+
+// A mistake; or else that a swap has changed what stands on the board.
+function drawMessage() {
+  const [first, second] = state?.names ?? [];
+  const notice = state?.swapped ? `${capital(second)} swapped: ${first}'s stone became ${second}'s, mirrored.` : "";
+  $("message").textContent = mistake || notice;
+  $("message").className = mistake ? "mistake" : notice && "notice";
+}
 
 // Moves that are no cells: a pass, a swap, the pieces that a pawn may become.
 function drawChoices() {
@@ -170,80 +198,16 @@ function drawChoices() {
   const isMine = !state.result && !isAgents(state.to_move);
   $("choices").replaceChildren(
     ...(isMine ? others : []).map((move) => {
-      const share = analysis && shareText(move);
+      const share = shareText(analysis, $("overlay").value, move);
       const button = make(
         "button",
         (names[move] ?? names[move.at(-1)]) + (share && !promotions.length ? ` (${share})` : ""),
       );
       button.type = "button";
+      if ($("overlay").value && analysis?.move === move) button.className = "choice";
       button.dataset.move = move;
       button.addEventListener("click", () => playMove(move));
       return button;
-    }),
-  );
-}
-
-const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(2);
-const percent = (share) => `${Math.round(100 * share)}%`;
-
-function shareText(move) {
-  const kind = $("overlay").value;
-  const number = kind && analysis[kind][move];
-  if (number === undefined || number === "") return "";
-  return kind === "values" ? signed(number) : percent(number);
-}
-
-// What the chosen overlay says of each cell (null: nothing to say).
-function overlay() {
-  const kind = $("overlay").value;
-  if (!kind || !analysis || analysis.ply !== state.ply) return null;
-  const cells = new Map();
-  const arrows = [];
-  const numbers = Object.entries(analysis[kind]).sort((a, b) => b[1] - a[1]);
-  const largest = kind === "values" ? 1 : Math.max(...numbers.map(([, number]) => number));
-  for (const [move, number] of numbers) {
-    if (kind !== "values" && number < 0.005) continue;
-    const note = {
-      strength: Math.abs(number) / largest,
-      kind: kind === "values" ? (number < 0 ? "bad" : "good") : "",
-      text: kind === "values" ? signed(number) : percent(number),
-    };
-    if (state.board === "chess") {
-      const [from, to] = [board.find(move.slice(0, 2)), board.find(move.slice(2, 4))];
-      if (arrows.length < STRONGEST_ARROWS) {
-        arrows.push({ from, to, strength: Math.max(0, kind === "values" ? (number + 1) / 2 : note.strength) });
-        if (!cells.has(to.join())) cells.set(to.join(), { ...note, strength: 0.5 * note.strength });
-      }
-      continue;
-    }
-    const cell = landing(move);
-    if (cell) cells.set(cell.join(), note);
-  }
-  return { cells, arrows };
-}
-
-function landing(move) {
-  if (state.board !== "connect_four") return board.find(move);
-  const column = state.columns.indexOf(move);
-  return [state.squares.findLastIndex((row) => row[column] === "."), column];
-}
-
-function drawThoughts() {
-  const isShown = Boolean($("overlay").value && analysis && analysis.ply === state.ply);
-  $("thoughts").hidden = !isShown;
-  if (!isShown) return;
-  const mover = state.names[analysis.colour];
-  const first = analysis.colour === 0 ? analysis.value : -analysis.value;
-  $("bar-first").style.width = `${(50 * (1 + Math.max(-1, Math.min(1, first)))).toFixed(1)}%`;
-  $("value").textContent =
-    `Value for ${mover}: ${signed(analysis.value)} after ${analysis.num_simulations} simulations, ${signed(analysis.prior_value)} at first sight.`;
-  $("lines").replaceChildren(
-    ...analysis.lines.map((line) => {
-      const row = document.createElement("tr");
-      const moves = make("td", "");
-      moves.append(make("b", line.moves[0]), ` ${line.moves.slice(1).join(" ")}`);
-      row.append(moves, make("td", line.visits ?? ""), make("td", line.value === null ? "" : signed(line.value)));
-      return row;
     }),
   );
 }
@@ -253,9 +217,10 @@ function drawThoughts() {
 function fillControls() {
   const size = `${state.squares.length}×${state.squares[0].length}`;
   $("title").textContent = state.title + (["hex", "go"].includes(state.board) ? ` ${size}` : "");
+  $("goal").textContent = state.goal;
   document.title = `${$("title").textContent} – muzero_jax`;
   const sides = [
-    ["0", `${state.names[0]} (moves first)`],
+    ["0", `${state.names[0]} (first)`],
     ["1", state.names[1]],
     ["both", "both sides"],
     ["none", "neither: watch"],
@@ -266,9 +231,36 @@ function fillControls() {
   );
 }
 
+// What was chosen for this game, so that a refresh changes nothing; another --num-simulations starts afresh.
+const memory = () => `muzero_jax: ${$("title").textContent}, ${state.num_simulations}`;
+
+function remember() {
+  const choices = { you: $("you").value, budget: $("budget").value, overlay: $("overlay").value, isPaused };
+  try {
+    localStorage.setItem(memory(), JSON.stringify(choices));
+  } catch {} // a browser may keep nothing: then a refresh starts from the defaults
+}
+
+function setPaused(value) {
+  isPaused = value;
+  remember();
+}
+
+function recall() {
+  let choices = null;
+  try {
+    choices = JSON.parse(localStorage.getItem(memory()));
+  } catch {}
+  for (const id of ["you", "budget", "overlay"]) {
+    const isOffered = [...$(id).options].some((option) => option.value === choices?.[id]);
+    if (isOffered) $(id).value = choices[id];
+  }
+  isPaused = choices?.isPaused === true;
+}
+
 $("new").addEventListener("click", () =>
   interrupt(async () => {
-    isPaused = false;
+    setPaused(false);
     receive(await ask("api/new", {}));
     await goOn();
   }),
@@ -276,27 +268,30 @@ $("new").addEventListener("click", () =>
 $("undo").addEventListener("click", () =>
   interrupt(async () => {
     const isOneSide = $("you").value === "0" || $("you").value === "1";
-    isPaused = isPaused || $("you").value === "none";
+    setPaused(isPaused || $("you").value === "none");
     receive(await ask("api/undo", isOneSide ? { colour: Number($("you").value) } : {}));
     await goOn();
   }),
 );
-$("you").addEventListener("change", () =>
-  interrupt(async () => {
-    isPaused = false;
-    chosen = null;
-    await goOn();
-  }),
-);
 $("pause").addEventListener("click", () => {
-  isPaused = !isPaused;
+  setPaused(!isPaused);
   interrupt(goOn);
 });
-$("budget").addEventListener("change", () => interrupt(goOn));
-$("overlay").addEventListener("change", () => interrupt(goOn));
+$("you").addEventListener("change", () => {
+  setPaused(false);
+  chosen = null;
+  interrupt(goOn);
+});
+for (const id of ["budget", "overlay"])
+  $(id).addEventListener("change", () => {
+    remember();
+    interrupt(goOn);
+  });
 
 attempt(async () => {
   state = await ask("api/state");
   fillControls();
+  recall();
   draw();
+  await goOn();
 });

@@ -1,8 +1,9 @@
 // Draws a position as SVG, one focusable cell a field of the board. A unit is the width of a cell.
 // Cells are told apart by row and column, row 0 being the top row of `squares`; `flipped` turns chess around.
 
-const NAMESPACE = "http://www.w3.org/2000/svg";
-const HALF_HEX = Math.sqrt(3) / 2;
+import { element } from "./svg.js";
+import { hexBounds, hexCentre, hexCorner, hexEdges } from "./hex.js";
+
 const EMPTY = ".";
 
 // Silhouettes in a box of 45, drawn for this page.
@@ -20,13 +21,6 @@ export function cellText(state, row, column) {
   return state.board === "connect_four" ? state.columns[column] : state.columns[column] + state.rows[row];
 }
 
-export function element(name, attributes, ...children) {
-  const made = document.createElementNS(NAMESPACE, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
-
 export class Board {
   constructor(svg, onCell) {
     this.svg = svg;
@@ -37,7 +31,7 @@ export class Board {
     svg.addEventListener("focusin", (event) => this.remember(event.target.closest(".cell")));
   }
 
-  // `overlay`: null, or {cells: Map "row,column" -> {text, strength 0..1, kind}, arrows: [{from, to, strength}]}.
+  // `overlay`: null, or what `overlayOf` in thoughts.js makes of an analysis.
   draw(state, { overlay = null, flipped = false, chosen = null, targets = [] } = {}) {
     const hadFocus = this.svg.contains(document.activeElement);
     Object.assign(this, { state, overlay, flipped, chosen, targets });
@@ -53,14 +47,12 @@ export class Board {
   }
 
   centre(row, column) {
-    if (this.state.board === "hex") return [column + row / 2, row * HALF_HEX];
+    if (this.state.board === "hex") return hexCentre(row, column);
     return this.flipped ? [this.width - 1 - column, this.height - 1 - row] : [column, row];
   }
 
   bounds() {
-    if (this.state.board === "hex") {
-      return [-1.3, -1.15, this.width + (this.height - 1) / 2 + 0.3, (this.height - 1) * HALF_HEX + 0.85];
-    }
+    if (this.state.board === "hex") return hexBounds(this.width, this.height);
     return [-1.05, -1.05, this.width - 0.4, this.height - 0.4];
   }
 
@@ -68,39 +60,21 @@ export class Board {
   below() {
     const { board, columns, rows } = this.state;
     const parts = [];
-    if (board === "hex") parts.push(...this.goals());
+    if (board === "hex") parts.push(...hexEdges(this.width, this.height, this.state.names));
     if (board === "go") parts.push(...this.lines());
+    const size = Math.min(0.42, 0.2 + 0.02 * this.width); // on a large board cells are small, and letters not
     columns.forEach((text, column) => {
       const [x] = this.centre(0, column);
-      parts.push(element("text", { class: "label", x: board === "hex" ? x - 0.35 : x, y: -0.8 }, text));
+      const at = board === "hex" ? { x: x - 0.5, y: -0.92 } : { x, y: -0.8 };
+      parts.push(element("text", { class: "label", "font-size": size, ...at }, text));
     });
     if (board === "connect_four") return parts;
     rows.forEach((text, row) => {
       const [, y] = this.centre(row, 0);
-      parts.push(element("text", { class: "label", x: board === "hex" ? row / 2 - 0.95 : -0.8, y }, text));
+      const x = board === "hex" ? row / 2 - 1.02 : -0.8;
+      parts.push(element("text", { class: "label", "font-size": size, x, y }, text));
     });
     return parts;
-  }
-
-  // The first mover joins top and bottom.
-  goals() {
-    const { width, height } = this;
-    const corner = (row, column, index) => hexCorner(this.centre(row, column), index);
-    const across = (row, first, middle, last) =>
-      Array.from({ length: width }, (_, c) => [first, middle, last].map((i) => corner(row, c, i))).flat();
-    const down = (column, first, middle, last) =>
-      Array.from({ length: height }, (_, r) => [first, middle, last].map((i) => corner(r, column, i))).flat();
-    const sides = [
-      ["second", down(0, 5, 4, 3)],
-      ["second", down(width - 1, 0, 1, 2)],
-      ["first", across(0, 5, 0, 1)],
-      ["first", across(height - 1, 4, 3, 2)],
-    ];
-    const line = (kind, points) => element("polyline", { class: `goal ${kind}`, points: points.join(" ") });
-    return [
-      ...sides.map(([, points]) => line("outline", points)),
-      ...sides.map(([kind, points]) => line(kind, points)),
-    ];
   }
 
   lines() {
@@ -117,6 +91,7 @@ export class Board {
 
   cells() {
     const lasts = this.lastCells();
+    this.won = new Set(this.state.winning_cells.map((cell) => cell.join()));
     const order = [];
     for (let row = 0; row < this.height; row++)
       for (let column = 0; column < this.width; column++) order.push(this.cell(row, column, lasts));
@@ -130,25 +105,29 @@ export class Board {
     const key = `${row},${column}`;
     const note = this.overlay?.cells.get(key);
     const isLast = lasts.has(key);
+    const isWon = this.won.has(key);
+    const isChoice = this.overlay?.choice?.join() === key;
     const isFocused = row === this.focused[0] && column === this.focused[1];
     const isChosen = this.chosen !== null && this.chosen[0] === row && this.chosen[1] === column;
     const group = element("g", {
-      class: `cell${(row + column) % 2 ? " odd" : ""}${isChosen ? " chosen" : ""}`,
+      class: ["cell", (row + column) % 2 && "odd", isChosen && "chosen", isWon && "won"].filter(Boolean).join(" "),
       role: "button",
       tabindex: isFocused ? 0 : -1,
       "data-row": row,
       "data-column": column,
       "data-cell": cellText(state, row, column),
-      "aria-label": this.describe(row, column, piece, isLast, note),
+      "aria-label": this.describe(row, column, piece, { isLast, isWon, isChoice, note }),
     });
     group.append(this.shape("ground", x, y));
     if (state.board === "connect_four") group.append(element("circle", { class: "hole", cx: x, cy: y, r: 0.42 }));
     if (isLast && state.board === "chess") group.append(this.shape("last", x, y));
     if (note) group.append(this.shade(note, x, y));
     if (piece !== EMPTY) group.append(this.piece(piece, x, y));
+    if (isWon) group.append(element("circle", { class: "won-ring", cx: x, cy: y, r: 0.42 }));
     if (isLast && state.board !== "chess")
       group.append(element("circle", { class: "last", cx: x, cy: y, r: state.board === "tic_tac_toe" ? 0.44 : 0.2 }));
     if (this.targets.includes(key)) group.append(element("circle", { class: "target", cx: x, cy: y, r: 0.14 }));
+    if (isChoice) group.append(this.ring(x, y));
     if (note?.text) group.append(element("text", { class: "number", x, y }, note.text));
     group.append(this.shape("focus", x, y));
     return group;
@@ -172,6 +151,12 @@ export class Board {
       return shape;
     }
     return element("circle", { class: `share ${note.kind}`, cx: x, cy: y, r: 0.42, "fill-opacity": opacity });
+  }
+
+  // Around the move that the agent would play.
+  ring(x, y) {
+    if (["hex", "chess", "tic_tac_toe"].includes(this.state.board)) return this.shape("choice", x, y);
+    return element("circle", { class: "choice", cx: x, cy: y, r: 0.42 });
   }
 
   piece(piece, x, y) {
@@ -199,7 +184,7 @@ export class Board {
 
   // Arrows of chess moves, above everything.
   above() {
-    return (this.overlay?.arrows ?? []).flatMap(({ from, to, strength }) => {
+    return (this.overlay?.arrows ?? []).flatMap(({ from, to, strength, isChoice }) => {
       const [x, y] = this.centre(...from);
       const [u, v] = this.centre(...to);
       const length = Math.hypot(u - x, v - y);
@@ -212,10 +197,11 @@ export class Board {
         [s - b * head * 0.6, t + a * head * 0.6],
         [s + b * head * 0.6, t - a * head * 0.6],
       ];
-      const opacity = (0.35 + 0.55 * strength).toFixed(2);
+      const opacity = isChoice ? 0.9 : (0.35 + 0.55 * strength).toFixed(2);
+      const kind = isChoice ? "of-choice" : "";
       return [
-        element("path", { class: "arrow", d: `M${x} ${y}L${s} ${t}`, "stroke-width": width, opacity }),
-        element("polygon", { class: "arrow-head", points: points.join(" "), opacity }),
+        element("path", { class: `arrow ${kind}`, d: `M${x} ${y}L${s} ${t}`, "stroke-width": width, opacity }),
+        element("polygon", { class: `arrow-head ${kind}`, points: points.join(" "), opacity }),
       ];
     });
   }
@@ -246,14 +232,15 @@ export class Board {
     return row < 0 ? null : [row, column];
   }
 
-  describe(row, column, piece, isLast, note) {
+  describe(row, column, piece, { isLast, isWon, isChoice, note }) {
     const { board, names } = this.state;
     let holds = "empty";
     if (piece !== EMPTY && board === "chess")
       holds = `${piece === piece.toUpperCase() ? "white" : "black"} ${PIECE_NAMES[piece.toLowerCase()]}`;
     else if (piece !== EMPTY) holds = names[piece === "X" ? 0 : 1];
     const place = this.state.columns[column] + this.state.rows[row];
-    return [place, holds, isLast && "last move", note?.text && `agent: ${note.text}`].filter(Boolean).join(", ");
+    const marks = [isLast && "last move", isWon && "part of the win", note?.text && `agent: ${note.text}`];
+    return [place, holds, ...marks, isChoice && "the agent's move"].filter(Boolean).join(", ");
   }
 
   press(event) {
@@ -290,11 +277,4 @@ export class Board {
     cell.setAttribute("tabindex", 0);
     this.focused = [Number(cell.dataset.row), Number(cell.dataset.column)];
   }
-}
-
-// Corner 0 is the top one, then clockwise; the hexagon stands on a corner and is one unit wide.
-function hexCorner([x, y], index, scale = 1) {
-  const angle = (Math.PI / 3) * index - Math.PI / 2;
-  const radius = scale / Math.sqrt(3);
-  return [x + radius * Math.cos(angle), y + radius * Math.sin(angle)];
 }
