@@ -18,7 +18,8 @@ from muzero_jax.storage.config import (
 )
 
 LARGEST_SMALL_BOARD = 6
-"""Of Hex. Beyond, convolutions, which see every cell alike, learn more from each game than they cost."""
+"""The largest Hex board that takes the small boards' preset. On larger ones convolutions, which see every cell alike,
+learn more from each game than they cost."""
 
 
 def small_board(env: str, *, longest_game: int, num_bins: int, exploration: float) -> Config:
@@ -37,7 +38,6 @@ def small_board(env: str, *, longest_game: int, num_bins: int, exploration: floa
             updates_per_iteration=12,
             learning_rate=2e-3,
             schedule="cosine",
-            decay_updates=20_000,
             reward_weight=3.0,
             reconstruction_weight=10.0,
         ),
@@ -52,7 +52,7 @@ def tic_tac_toe() -> Config:
     """
     # Half of all moves are drawn at random, so that it meets every position, also those that good play never leads to.
     config = small_board("tic_tac_toe", longest_game=9, num_bins=3, exploration=0.5)
-    return replace(config, minutes=4.0, optimiser=replace(config.optimiser, decay_updates=6_000))
+    return replace(config, minutes=4.0)
 
 
 def hex_any(board_size: int) -> Config:

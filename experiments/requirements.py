@@ -7,7 +7,10 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-PACKAGES = "jax jaxlib flax optax mctx chex orbax pgx numpy scipy jaxtyping tyro tensorboardX rich matplotlib filelock platformdirs".split()
+PACKAGES = (
+    "jax jaxlib flax optax mctx chex orbax pgx numpy scipy jaxtyping tyro tensorboardX rich matplotlib filelock "
+    "platformdirs starlette uvicorn"
+).split()
 """What `dependencies` in pyproject.toml installs, as it is imported."""
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -8,8 +8,9 @@ import argparse
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -18,24 +19,18 @@ import experiments.requirements  # noqa: F401  # first: it says what to do where
 # isort: split
 import tyro
 
-from experiments import presets
+from experiments import presets, train_flags
 from experiments.command_line import EXIT_INTERRUPTED, report_errors
-from muzero_jax.arithmetic import devices, precision
+from experiments.train_flags import Command
+from muzero_jax.arithmetic import compilation_cache, devices, precision
 from muzero_jax.evaluation import tables
-from muzero_jax.run import display, metrics, profiling
+from muzero_jax.run import budget, display, metrics, profiling
 from muzero_jax.run import session as sessions
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.validation import validate
-
-
-class Command(NamedTuple):
-    """All flags: what a run is, and how it is held this time."""
-
-    config: Annotated[Config, tyro.conf.arg(name="")]
-    session: Annotated[Session, tyro.conf.arg(name="")]
+from muzero_jax.storage.validation import check_resumable, validate
 
 
 def choose_default(arguments: list[str]) -> tuple[Command, int]:
@@ -43,27 +38,38 @@ def choose_default(arguments: list[str]) -> tuple[Command, int]:
 
     `--device`, `--devices` and `--profile` are read before JAX starts, because they cannot change afterwards.
     """
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--env", default="hex")
-    parser.add_argument("--board-size", "--board_size", type=optional_int)
-    parser.add_argument("--run-dir", "--run_dir", type=Path)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--devices", type=optional_int)
-    parser.add_argument("--profile", action="store_true")
-    known, _ = parser.parse_known_args(arguments)
+    known = read_ahead(arguments)
     if known.profile:
         profiling.disable_command_buffers()
     num_devices = devices.configure_devices(known.devices, known.device)
     if known.resume:
-        run_dir = known.run_dir or run_directory.find_default(known.env, known.board_size, known.seed)
-        return Command(configs.load(run_dir), Session(run_dir=str(run_dir))), num_devices
-    return Command(presets.preset(known.env, known.board_size), Session()), num_devices
+        run_dir = known.run_dir or run_directory.newest(known.env, known.board_size, known.seed)
+        if not known.run_dir:
+            print(f"going on with {run_dir}")
+        config, session = configs.load(run_dir), Session(run_dir=str(run_dir))
+    else:
+        config, session = presets.preset(known.env or Config.env, known.board_size), Session()
+    if known.minutes is None and (known.frames or known.updates or known.max_iterations):
+        config = replace(config, minutes=None)  # who gives another budget means that one
+    return Command(config, session), num_devices
+
+
+def read_ahead(arguments: list[str]) -> argparse.Namespace:
+    """The flags that decide what the others override."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--env")
+    parser.add_argument("--run-dir", "--run_dir", type=Path)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--profile", action="store_true")
+    for name in ("--board-size", "--devices", "--seed", "--frames", "--updates", "--max-iterations"):
+        parser.add_argument(name, name.replace("-", "_").replace("__", "--"), type=optional_int)
+    parser.add_argument("--minutes")
+    return parser.parse_known_args(arguments)[0]
 
 
 def optional_int(text: str) -> int | None:
-    """The values of a flag that `--help` calls {None}|INT."""
+    """The values of a flag that may be a number or None."""
     return None if text == "None" else int(text)
 
 
@@ -71,22 +77,42 @@ def check(config: Config, session: Session, default: Config) -> Path:
     """The run's folder, neither made nor touched; ValueError in one sentence if the flags make no run."""
     validate(config)
     sessions.validate(session)
-    if session.resume and config.seed != default.seed:
-        raise ValueError(f"the run to resume was made with --seed {default.seed}; leave --seed out")
     if session.wandb:
         metrics.check_wandb()
     run_dir = Path(session.run_dir) if session.run_dir else run_directory.default(config)
     run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite)
+    if session.resume:
+        check_resumable(config, default)
+        budget.check_left(config, run_dir)
     return run_dir
 
 
 def share_out(config: Config, session: Session, num_devices: int) -> int:
     """How many devices share the games and the batch: as many as divide them, or what `--devices` says."""
     if session.devices is None:
-        return devices.largest_divisor(num_devices, *config.shared_sizes)
+        used = devices.largest_divisor(num_devices, *config.shared_sizes)
+        if used < num_devices:
+            games, windows = (-(-size // num_devices) * num_devices for size in config.shared_sizes)
+            print(
+                f"using {used} of {num_devices} devices, because they share games and batch evenly; all would be used "
+                f"with --self-play.num-envs {games} --optimiser.batch-size {windows}"
+            )
+        return used
     for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):
         devices.check_divisible(flag, size, num_devices)
     return num_devices
+
+
+def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
+    """The run's config, the session, what the flags overrode, and the devices at hand; None after printing help."""
+    default, num_devices = choose_default([word for word in arguments if word not in train_flags.HELP])
+    if not set(arguments).isdisjoint((*train_flags.HELP, train_flags.HELP_ALL)):
+        print(f"{(__doc__ or '').splitlines()[0]}\n")
+        print(train_flags.help_text(default, everything=train_flags.HELP_ALL in arguments))
+        return None
+    train_flags.check_names(arguments, default)
+    config, session = tyro.cli(Command, default=default, args=arguments, add_help=False)
+    return budget.spanning(config, default.config) if session.resume else config, session, default.config, num_devices
 
 
 def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None) -> int:
@@ -94,37 +120,46 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
 
     `make_parts` builds a game, a network or an algorithm of one's own, as `building.make_parts` builds the configured.
     """
-    default, num_devices = choose_default(arguments)
-    config, session = tyro.cli(Command, default=default, args=arguments, description=__doc__)
-    run_dir = check(config, session, default.config)
+    parsed = parse(arguments)
+    if parsed is None:
+        return 0
+    config, session, default, num_devices = parsed
+    run_dir = check(config, session, default)
     if make_parts and session.autotune:
         raise ValueError("--autotune measures the configured game and network; leave it out with parts of your own")
     from muzero_jax.run import autotune, runner
 
     mesh = devices.make_mesh(share_out(config, session, num_devices))
     if session.compilation_cache:
-        devices.enable_compilation_cache(session.compilation_cache)
+        compilation_cache.enable()
     if session.autotune:
         config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=print)
-    introduce(config, mesh.size)
+    introduce(config, mesh.size, run_dir, verbose=session.verbose)
     run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
-    print(f"run directory: {run_dir}")
     parts = make_parts(config) if make_parts else None
     result = runner.train(config, session, run_dir, mesh, print, parts)
     if result.interrupted:
         flags = f"--run-dir {shlex.quote(str(run_dir))} {sessions.flags_to_resume(session)}"
         print(f"stopped and saved; go on with: {command('train')} {flags}")
+        print_what_next(run_dir)
         return EXIT_INTERRUPTED
-    show(result.summary, run_dir)
+    show(result.summary)
+    print_what_next(run_dir)
     return 0
 
 
-def introduce(config: Config, num_devices: int) -> None:
-    """Prints what will be trained, and on what."""
-    print(configs.describe(config))
-    print(f"device: {devices.describe_device(num_devices)}")
+def introduce(config: Config, num_devices: int, run_dir: Path, *, verbose: bool) -> None:
+    """Prints what will be trained, on what, for how long and where; with `verbose` the whole config."""
+    from muzero_jax.games.catalogue import find_or_plain  # here, because pgx starts JAX when it is imported
+
+    if verbose:
+        print(configs.describe(config))
+    size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
     compute_dtype, reason = precision.resolve(config.network.compute_dtype)
-    print(f"precision: {compute_dtype} ({reason})")
+    print(f"game        {find_or_plain(config.env).title}{size}")
+    print(f"device      {devices.describe_device(num_devices)}, {compute_dtype} ({reason})")
+    print(f"budget      {budget.describe(config)}, then matches that measure the agent")
+    print(f"directory   {run_dir}")
 
 
 def command(script: str) -> str:
@@ -132,8 +167,8 @@ def command(script: str) -> str:
     return f"{shlex.quote(sys.executable)} experiments/{script}.py"
 
 
-def show(summary: dict[str, Any], run_dir: Path) -> None:
-    """Prints how strong the agent has become and what the run cost, and draws its curves."""
+def show(summary: dict[str, Any]) -> None:
+    """Prints how strong the agent has become and what the run cost."""
     if summary["strength"]:
         print(f"\n{tables.strength(summary['strength'])}")
     seconds, rates = summary["seconds"], summary["rates"]
@@ -149,8 +184,13 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
     display.summary_table(spent, "\nTime")
     memory = (f"{devices.format_bytes(size)} {name}" for name, size in summary["memory"].items() if size is not None)
     print("\nmemory per device: " + ", ".join(memory))
-    print(f"curves: {metrics.plot_curves(run_dir)}")
-    print(f"next:   {command('play')} --run {shlex.quote(str(run_dir))}")
+
+
+def print_what_next(run_dir: Path) -> None:
+    """Prints where the curves are, and how to play the agent."""
+    if (run_dir / metrics.CURVES).exists():
+        print(f"curves: {run_dir / metrics.CURVES}")
+    print(f"play:   {command('play')} --run {shlex.quote(str(run_dir))} --web")
 
 
 if __name__ == "__main__":

@@ -118,9 +118,7 @@ def update(
         loss, learner.params, learner.optimiser_state, batch, descend=descend, axis_name=axis_name
     )
     metrics |= {"train/parameter_norm": optax.tree.norm(params), "train/learning_rate": rate}
-    return learner._replace(
-        params=params, optimiser_state=optimiser_state, num_updates=learner.num_updates + 1
-    ), metrics
+    return LearnerState(params, optimiser_state, learner.num_updates + 1, learner.schedule_span), metrics
 
 
 def _step(

@@ -21,8 +21,8 @@ class Clock:
 
     def __init__(self, record: Record):
         purposes = "compile", "train", "evaluate", "finish"
-        self.seconds = {purpose: record.get(f"time/{purpose}", 0.0) for purpose in purposes}
-        self.last = dict.fromkeys(purposes, 0.0)
+        self.seconds: dict[str, float] = {purpose: record.get(f"time/{purpose}", 0.0) for purpose in purposes}
+        self.last: dict[str, float] = dict.fromkeys(purposes, 0.0)
 
     @contextmanager
     def measure(self, purpose: str) -> Iterator[None]:

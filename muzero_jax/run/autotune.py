@@ -64,7 +64,7 @@ def with_sizes(config: Config, sizes: Sizes) -> Config:
         updates_per_iteration=int(updates),
         # Larger batches make fewer updates of as many frames, so the schedule counts fewer, too.
         warmup_updates=own.warmup_updates * old.batch_size // sizes.batch_size,
-        decay_updates=max(1, own.decay_updates * old.batch_size // sizes.batch_size),
+        decay_updates=own.decay_updates and max(1, own.decay_updates * old.batch_size // sizes.batch_size),
     )
     self_play = replace(config.self_play, num_envs=sizes.num_envs, rollout_length=sizes.rollout_length)
     return validate(replace(config, self_play=self_play, replay=_ring(config, sizes), optimiser=optimiser))

@@ -1,10 +1,12 @@
 """What a run may spend: minutes, frames, updates or iterations; the first of them to be spent ends it."""
 
+from dataclasses import replace
+from pathlib import Path
+
 from muzero_jax.run.metrics import last_record
-from muzero_jax.run.report import is_finished
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.run_directory import CHECKPOINTS
+from muzero_jax.storage.run_directory import CHECKPOINTS, is_finished
 
 FIELDS = {"minutes": "minutes", "frames": "frames", "updates": "updates", "max_iterations": "iterations"}
 """The config's budgets, and what people call them."""
@@ -29,17 +31,23 @@ def larger(config: Config, field: str, factor: float = 2) -> str:
     return f"--{field.replace('_', '-')} {max(1, round(value)) if value >= 1 else round(value, 2):.15g}"
 
 
-def check_left(config: Config, run_dir) -> None:
-    """Raises ValueError, before anything is compiled, if a run to resume has ended and nothing is left of its budget."""
+def spanning(config: Config, made_with: Config) -> Config:
+    """The config of a run that is resumed with another budget: unless a flag sets it, its schedule spans that one."""
+    same = all(getattr(config, field) == getattr(made_with, field) for field in FIELDS)
+    if same or config.optimiser.decay_updates != made_with.optimiser.decay_updates:
+        return config
+    return replace(config, optimiser=replace(config.optimiser, decay_updates=None))
+
+
+def check_left(config: Config, run_dir: Path) -> None:
+    """Raises ValueError if a run to resume has played its final matches and nothing is left of its budget."""
     steps = checkpoint_steps(run_dir / CHECKPOINTS)
     if not steps or not is_finished(run_dir, steps[-1]):
         return
     minutes = last_record(run_dir, up_to_iteration=steps[-1]).get("time/minutes", 0.0)
     if field := spent(config, minutes, steps[-1]):
-        unit = FIELDS[field]
-        raise ValueError(
-            f"nothing is left of {getattr(config, field):,g} {unit}; give {larger(config, field)} to go on"
-        )
+        amount = f"{getattr(config, field):,g} {FIELDS[field]}"
+        raise ValueError(f"nothing is left of {amount}; give {larger(config, field)} to go on")
 
 
 def check_learned(config: Config, minutes: float, iteration: int, num_updates: int) -> None:

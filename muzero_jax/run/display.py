@@ -15,18 +15,23 @@ from muzero_jax.run import metrics
 LINE_SECONDS, TABLE_SECONDS = 5.0, 0.5
 """At least between two lines away from a terminal, and between two drawings of the table: each takes some 10 ms."""
 
+JUMP, AVERAGED_RECORDS = 1.3, 10
+"""A loss jumps that exceeds its running mean, over about so many records, by this factor."""
+_JUMP = "display/jump"
+
 
 class ProgressDisplay:
     """Where a run stands: a live table on a terminal, otherwise a line every few seconds; opened by `with`.
 
-    minutes, max_iterations: where the run stops, whichever comes first, for the time left.
+    minutes, last_iteration: where the run stops, whichever comes first, for the time left.
     """
 
-    def __init__(self, minutes: float, max_iterations: int | None = None, *, stream: Any = None):
-        self._minutes, self._max_iterations = minutes, max_iterations
+    def __init__(self, minutes: float | None, last_iteration: int | None = None, *, stream: Any = None):
+        self._minutes, self._last_iteration = minutes, last_iteration
         self._stream = stream
         self._live: Any = None
         self._record: metrics.Record = {}
+        self._usual_loss: float | None = None
         self._is_shown, self._shown_at = True, -math.inf
 
     def __enter__(self) -> "ProgressDisplay":
@@ -41,10 +46,19 @@ class ProgressDisplay:
     def update(self, record: Mapping[str, Any]) -> None:
         """Shows `record`, at once if it brings an evaluation; the table also what earlier ones said and it doesn't."""
         self._record = {**self._record, **record} if self._live else dict(record)
+        self._record |= self._jump(record)
         self._is_shown = False
         seconds = TABLE_SECONDS if self._live else LINE_SECONDS
         if metrics.scores(record) or time.monotonic() - self._shown_at >= seconds:
             self._show()
+
+    def _jump(self, record: Mapping[str, Any]) -> metrics.Record:
+        """Says by how much the loss exceeds what it lately was, if that is much."""
+        loss, usual = record.get("train/loss"), self._usual_loss
+        if loss is None:
+            return {}
+        self._usual_loss = loss if usual is None else usual + (loss - usual) / AVERAGED_RECORDS
+        return {_JUMP: loss / usual - 1 if usual and loss > JUMP * usual else None}
 
     def __exit__(self, *exception: object) -> None:
         if not self._is_shown:
@@ -67,21 +81,22 @@ class ProgressDisplay:
 
     def _time(self, record: Mapping[str, Any]) -> str:
         elapsed, iteration = record.get("time/minutes", 0.0), record.get("iteration", 0)
-        left = max(0.0, self._minutes - elapsed)
-        if self._max_iterations is not None and iteration:  # at the pace so far, compilation included
-            left = min(left, elapsed * max(0, self._max_iterations - iteration) / iteration)
-        return f"{_clock(elapsed)}, {_clock(left)} left"
+        left = [] if self._minutes is None else [max(0.0, self._minutes - elapsed)]
+        if self._last_iteration is not None and iteration:  # at the pace so far
+            left.append(elapsed * max(0, self._last_iteration - iteration) / iteration)
+        return f"{_clock(elapsed)}, {_clock(min(left))} left" if left else _clock(elapsed)
 
 
 def _progress(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(label, text) of what a person wants to know, as far as `record` knows it."""
     losses = [f"{name} {record[key]:.3f}" for key, name in metrics.LOSSES.items() if key in record]
     strengths = [f"{opponent} {score:.0%}" for opponent, score in metrics.scores(record).items()]
-    counts = {"selfplay/games": "games", **metrics.RATES}
+    counts = {"total/games": "games", **metrics.RATES}
     progress = [("iteration", f"{record.get('iteration', 0):,}")]
     progress += [(name, _short(record[key])) for key, name in counts.items() if key in record]
     if losses:
-        progress.append(("loss", ", ".join(losses)))
+        jump = record.get(_JUMP)
+        progress.append(("loss", ", ".join(losses) + (f"  JUMPED by {jump:.0%}" if jump else "")))
     if strengths:
         progress.append(("score against", ", ".join(strengths)))
     if metrics.ELO in record:

@@ -38,9 +38,8 @@ class Plan(NamedTuple):
 
     def line(self, available: int | None) -> str:
         """The plan in one line."""
-        return (
-            f"{format_bytes(self.total)}{f' of {format_bytes(available)}' if available is not None else ''} per device"
-        )
+        limit = "" if available is None else f" of {format_bytes(available)}"
+        return f"{format_bytes(self.total)}{limit} per device"
 
     def table(self, available: int | None) -> str:
         """The plan for the terminal, largest part first; `available`: bytes that a device may fill, None if unknown."""

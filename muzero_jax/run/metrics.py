@@ -19,7 +19,7 @@ from muzero_jax.storage.files import write_whole
 Record = dict[str, Any]
 """Numbers by name; None where a number was not finite."""
 
-FILE = "metrics.jsonl"
+FILE, CURVES = "metrics.jsonl", "curves.png"
 ELO = "eval/elo"
 LOSSES = {"train/loss": "total"} | {f"train/{name}_loss": name for name in ("policy", "value", "reward")}
 RATES = {
@@ -167,7 +167,7 @@ def plot_curves(run_dir: str | Path) -> Path:
     _panel(speed, records, RATES, "Throughput", "per second")
     loss.set_yscale("log", nonpositive="mask")
     speed.set_yscale("log", nonpositive="mask")
-    path = Path(run_dir) / "curves.png"
+    path = Path(run_dir) / CURVES
     figure.savefig(path, dpi=120)
     return path
 

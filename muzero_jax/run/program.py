@@ -28,7 +28,7 @@ def state_specs() -> TrainState:
     """How a TrainState lies over the mesh: games and their ring are split, all else is everywhere (a prefix tree)."""
     everywhere, games = PartitionSpec(), PartitionSpec(AXIS)
     ring = ReplayState(PartitionSpec(None, AXIS), everywhere, everywhere)  # type: ignore
-    return TrainState(ActorState(games), everywhere, ring, everywhere, everywhere)  # type: ignore
+    return TrainState(ActorState(games, games), everywhere, ring, everywhere, everywhere)  # type: ignore
 
 
 def make_init(parts: Parts, seed: int, mesh: Mesh) -> Init:

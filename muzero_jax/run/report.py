@@ -1,4 +1,4 @@
-"""What a run says of itself: records to the file and the screen, and how it stands in `summary.json` and `curves.png`."""
+"""What a run says of itself: records in a file and on the screen, and its present state in `summary.json`."""
 
 import json
 from collections.abc import Callable
@@ -12,9 +12,8 @@ from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.memory import Meter
 from muzero_jax.run.metrics import Record
+from muzero_jax.storage import run_directory
 from muzero_jax.storage.files import write_whole
-
-SUMMARY = "summary.json"
 
 
 class Reporter(NamedTuple):
@@ -47,19 +46,10 @@ class Reporter(NamedTuple):
         summary |= {"elo": self.ladder.by_iteration(), "memory": memory} | machine
         summary |= self.totals.summary(self.clock.seconds["train"])
         summary["seconds"] = split_time(self.clock, self.totals, iteration)
-        write_whole(self.run_dir / SUMMARY, json.dumps(summary, indent=2))
+        write_whole(self.run_dir / run_directory.SUMMARY, json.dumps(summary, indent=2))
         if self.totals.counts["total/frames"]:
             metrics.plot_curves(self.run_dir)
         return summary
-
-
-def is_finished(run_dir: Path, iteration: int) -> bool:
-    """Whether a run's summary says that it played its last matches at `iteration`."""
-    try:
-        summary = json.loads((run_dir / SUMMARY).read_text(encoding="utf-8"))
-        return bool(summary["finished"]) and summary["iteration"] == iteration
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def split_time(clock: Clock, totals: Totals, iteration: int) -> dict[str, float]:

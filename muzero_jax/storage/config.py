@@ -142,7 +142,7 @@ class OptimiserConfig:
     updates_per_iteration: PositiveInt = 16
     """with num_envs and rollout_length this fixes the replay ratio"""
     learning_rate: PositiveFloat = 1e-3
-    """AdamW's, at its highest: after the warm-up"""
+    """AdamW's learning rate at its highest, after the warm-up"""
     schedule: Literal["constant", "cosine"] = "constant"
     """cosine: falls to a tenth over the updates that the budget holds, or over decay_updates"""
     warmup_updates: NotNegativeInt = 100
@@ -151,7 +151,7 @@ class OptimiserConfig:
     """updates over which the cosine falls; default: as many as the budget holds. Where that is in minutes, it is timed
     over the first twentieth of them; the number is then kept in config.json, so that a resumed run goes on exactly"""
     weight_decay: NotNegativeFloat = 1e-4
-    """AdamW's; of matrices only, not of biases and norms"""
+    """AdamW's weight decay, of matrices only, not of biases and norms"""
     max_gradient_norm: PositiveFloat = 5.0
     """gradients with a larger global norm are scaled down to it"""
     reward_weight: NotNegativeFloat = 1.0
@@ -259,7 +259,7 @@ class Config:
 
     @property
     def schedule_span(self) -> int | None:
-        """Updates over which the learning rate falls; None where minutes have to be timed first, and they may end it."""
+        """Updates over which the learning rate falls; None where the minutes have to be timed first."""
         return self.optimiser.decay_updates or (self.countable_updates if self.minutes is None else None)
 
     @property

@@ -8,6 +8,7 @@ A version is named by its path, so that a shell completes it and `RUN/versions/*
 JAX backend. Only `prepare` makes a folder, and only `make_room` deletes what is in one.
 """
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
 
-CHECKPOINTS, VERSIONS, LOCK = "checkpoints", "versions", ".lock"
+CHECKPOINTS, VERSIONS, SUMMARY, LOCK = "checkpoints", "versions", "summary.json", ".lock"
 
 
 class Saved(NamedTuple):
@@ -74,9 +75,8 @@ def default(config: Config) -> Path:
 
 def newest(env: str | None, board_size: int | None, seed: int | None) -> Path:
     """The run in `runs` that was written to last, of this game, size and seed (None: any); ValueError if none is."""
-    wanted = {
-        name: value for name, value in (("env", env), ("board_size", board_size), ("seed", seed)) if value is not None
-    }
+    given = {"env": env, "board_size": board_size, "seed": seed}
+    wanted = {name: value for name, value in given.items() if value is not None}
     found = [path for path in Path("runs").glob("*") if holds_run(path) and _is_of(path, wanted)]
     if not found:
         words = " and ".join(f"{name} {value}" for name, value in wanted.items())
@@ -100,6 +100,15 @@ def _written_at(run_dir: Path) -> float:
     """When a run last wrote a checkpoint, or else its config."""
     checkpoints = run_dir / CHECKPOINTS
     return (checkpoints if checkpoints.exists() else run_dir / configs.FILE).stat().st_mtime
+
+
+def is_finished(run_dir: Path, iteration: int) -> bool:
+    """Whether a run's summary says that it played its last matches at `iteration`."""
+    try:
+        summary = json.loads((run_dir / SUMMARY).read_text(encoding="utf-8"))
+        return bool(summary["finished"]) and summary["iteration"] == iteration
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
 
 
 @contextmanager

@@ -1,4 +1,6 @@
-"""Whether a run can be made of a config: every field by itself, then those that must go together."""
+"""Whether a run can be made of a config, or resumed with it: each field by itself, then those that go together."""
+
+import functools
 
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import check_fields
@@ -41,3 +43,29 @@ def _check_replay(config: Config) -> None:
         )
     if length < config.replay.min_frames:
         raise ValueError(f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {length}")
+
+
+FIXED = (
+    "env board_size seed self_play.num_envs self_play.rollout_length replay.replay_length targets.discount "
+    "network.kind network.width network.num_blocks network.activation network.num_bins"
+).split()
+"""What games, ring and weights of a checkpoint were made with. A ring is written a whole rollout at a time, and holds
+discounts, so another rollout length or discount would mix games without a word."""
+
+
+def check_resumable(config: Config, made_with: Config) -> None:
+    """Raises ValueError, in one sentence that names the flag, if a run cannot go on with what the flags now say."""
+    for path in FIXED:
+        now, then = (functools.reduce(getattr, path.split("."), each) for each in (config, made_with))
+        if now != then:
+            flag = f"--{path}".replace("_", "-")
+            raise ValueError(
+                f"the run to resume was made with {flag} {then}, so it cannot go on with {now}; leave {flag} out, or "
+                "start another run with another --run-dir"
+            )
+    scaled = [each.network.compute_dtype == "float16" for each in (config, made_with)]
+    if scaled[0] != scaled[1]:
+        raise ValueError(
+            f"the run to resume was made with --network.compute-dtype {made_with.network.compute_dtype}; float16 "
+            "keeps a scale of the loss that others do not have, so leave the flag out"
+        )

@@ -1,0 +1,141 @@
+"""The flags of `train.py`: the fields of config and session, their help, and what a wrong flag was meant for."""
+
+import ast
+import dataclasses
+import difflib
+import inspect
+import textwrap
+import typing
+from typing import Annotated, Any, NamedTuple
+
+import tyro
+
+from muzero_jax.run.session import Session
+from muzero_jax.storage.config import Config
+
+MOST_NEEDED = (
+    "--env --board-size --minutes --frames --updates --seed --run-dir --resume --overwrite --device --devices "
+    "--autotune --search.num-simulations --network.width --optimiser.learning-rate --verbose"
+).split()
+"""What `--help` shows."""
+NICKNAMES = {
+    "--lr": "--optimiser.learning-rate",
+    "--sims": "--search.num-simulations",
+    "--simulations": "--search.num-simulations",
+    "--iterations": "--max-iterations",
+    "--steps": "--updates",
+    "--time": "--minutes",
+    "--game": "--env",
+    "--size": "--board-size",
+    "--games": "--self-play.num-envs",
+    "--envs": "--self-play.num-envs",
+    "--layers": "--network.num-blocks",
+    "--channels": "--network.width",
+    "--cpu": "--device cpu",
+    "--gpu": "--device gpu",
+}
+"""What people type, and the flag that they mean."""
+HELP, HELP_ALL = ("-h", "--help"), "--help-all"
+
+
+class Command(NamedTuple):
+    """All flags: what a run is, and how it is held this time."""
+
+    config: Annotated[Config, tyro.conf.arg(name="")]
+    session: Annotated[Session, tyro.conf.arg(name="")]
+
+
+class Flag(NamedTuple):
+    """One flag, for a person."""
+
+    name: str  # "--search.num-simulations"
+    value: str  # what it takes: "INT"; empty for a switch
+    sentence: str
+    default: Any
+
+
+def all_flags(default: Command) -> list[Flag]:
+    """Every flag, with the default that it has here."""
+    return [*_flags(default.config), *_flags(default.session)]
+
+
+def help_text(default: Command, *, everything: bool) -> str:
+    """What `--help` prints, or `--help-all`: a line and a sentence for each flag."""
+    flags = all_flags(default)
+    shown = flags if everything else [flag for name in MOST_NEEDED for flag in flags if flag.name == name]
+    lines = [line for flag in shown for line in _lines(flag)]
+    rest = len(flags) - len(shown)
+    more = f"\n{HELP_ALL} shows the other {rest}. --no-FLAG turns a switch off. docs/commands.md explains them."
+    return "\n".join([*lines, more if rest else "\n--no-FLAG turns a switch off."])
+
+
+def check_names(arguments: list[str], default: Command) -> None:
+    """Raises ValueError, with the flag that was probably meant, for the first word that is like a flag but none."""
+    flags = all_flags(default)
+    names = {flag.name for flag in flags} | {f"--no-{flag.name[2:]}" for flag in flags if not flag.value}
+    names |= {_negated(flag.name) for flag in flags if not flag.value}
+    for word in arguments:
+        name = word.split("=")[0].replace("_", "-")
+        if name.startswith("--") and name not in names:
+            raise ValueError(f"there is no flag {name}{_meant(name, names)}; {HELP_ALL} lists every flag")
+
+
+def _meant(name: str, names: set[str]) -> str:
+    """The flag that a wrong one was probably meant for, as the middle of a sentence; empty if none comes near."""
+    ends = [known for known in sorted(names) if known.split(".")[-1] in (name[2:], f"num-{name[2:]}")]
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
+    last_words = {known.split(".")[-1]: known for known in names}
+    near_ends = [last_words[end] for end in difflib.get_close_matches(name.split(".")[-1].lstrip("-"), last_words, n=1)]
+    choice = next(iter([NICKNAMES[name]] if name in NICKNAMES else [*ends, *near, *near_ends]), None)
+    return f" (did you mean {choice}?)" if choice else ""
+
+
+def _negated(name: str) -> str:
+    """--no-FLAG, which for a flag of a group is --group.no-flag."""
+    group, _, last = name[2:].rpartition(".")
+    return f"--{group}{'.' if group else ''}no-{last}"
+
+
+def _flags(record: Any, prefix: str = "") -> list[Flag]:
+    sentences, hints = _sentences(type(record)), typing.get_type_hints(type(record))
+    flags: list[Flag] = []
+    for field in dataclasses.fields(record):
+        value, name = getattr(record, field.name), f"{prefix}{field.name}".replace("_", "-")
+        if dataclasses.is_dataclass(value):
+            flags += _flags(value, f"{name}.")
+        else:
+            flags.append(Flag(f"--{name}", _takes(hints[field.name]), sentences.get(field.name, ""), value))
+    return flags
+
+
+def _takes(hint: Any) -> str:
+    """What a flag takes, by its field's type."""
+    options = [option for option in typing.get_args(hint) if option is not type(None)]
+    if typing.get_origin(hint) is typing.Literal:
+        return "{" + ",".join(options) + "}"
+    if typing.get_origin(hint) is tuple:
+        return f"[{_takes(options[0])} ...]"
+    if options:
+        return _takes(options[0])
+    return "" if hint is bool else hint.__name__.upper()
+
+
+def _sentences(cls: type) -> dict[str, str]:
+    """The docstrings under the fields of a dataclass, each in one line."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body  # type: ignore
+    pairs = ((field, text) for field, text in zip(body, body[1:], strict=False) if isinstance(field, ast.AnnAssign))
+    return {
+        field.target.id: " ".join(text.value.value.split())  # type: ignore
+        for field, text in pairs
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }
+
+
+def _lines(flag: Flag) -> list[str]:
+    value = " ".join(map(str, flag.default)) if isinstance(flag.default, tuple) else flag.default
+    is_shown = value is not None and value is not False and value != "" and "default:" not in flag.sentence
+    sentence = f"{flag.sentence} [{'on' if value is True else value}]" if is_shown else flag.sentence
+    return [
+        f"{flag.name} {flag.value}".rstrip(),
+        *textwrap.wrap(sentence, 100, initial_indent="    ", subsequent_indent="    "),
+    ]
