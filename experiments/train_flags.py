@@ -22,6 +22,7 @@ NICKNAMES = {
     "--lr": "--optimiser.learning-rate",
     "--sims": "--search.num-simulations",
     "--simulations": "--search.num-simulations",
+    "--num-simulations": "--search.num-simulations",
     "--iterations": "--max-iterations",
     "--steps": "--updates",
     "--time": "--minutes",
@@ -137,5 +138,5 @@ def _lines(flag: Flag) -> list[str]:
     sentence = f"{flag.sentence} [{'on' if value is True else value}]" if is_shown else flag.sentence
     return [
         f"{flag.name} {flag.value}".rstrip(),
-        *textwrap.wrap(sentence, 100, initial_indent="    ", subsequent_indent="    "),
+        *textwrap.wrap(sentence, 100, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False),
     ]

@@ -49,13 +49,7 @@ def make_parts(config: Config, *, environment: Environment | None = None, model:
         environment=environment,
         model=model,
         init_actor=partial(self_play.init, environment, num_envs=config.self_play.num_envs),
-        init_learner=partial(
-            learner.init,
-            model,
-            optimiser,
-            schedule_span=config.schedule_span or learner.UNKNOWN_SPAN,
-            scale_loss=scales_loss,
-        ),
+        init_learner=partial(learner.init, model, optimiser, scale_loss=scales_loss),
         init_replay=partial(replay.init, num_envs=config.self_play.num_envs, replay_length=config.replay.replay_length),
         rollout=partial(
             self_play.rollout,

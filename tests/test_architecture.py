@@ -25,7 +25,7 @@ KNOWS = {
     "training": {"types", "arithmetic", "learning"},
     "building": {"types", "arithmetic", "games", "learning", "networks", "search", "storage", "training"},
     "evaluation": {"types", "arithmetic", "building", "games", "search", "storage", "training"},
-    "run": {"types", "arithmetic", "building", "evaluation", "storage", "training"},
+    "run": {"types", "arithmetic", "building", "evaluation", "learning", "storage", "training"},
     "play": {"types", "evaluation", "games", "search"},
 }
 
@@ -44,6 +44,8 @@ LIBRARIES = {
     "matplotlib": {"run.metrics", "evaluation.charts"},
     "rich": {"run.display", "play.terminal"},
     "wandb": {"run.metrics"},
+    "filelock": {"storage.run_directory"},
+    "platformdirs": {"arithmetic.compilation_cache"},
     "starlette": {"play.web_server"},
     "uvicorn": {"play.web_server"},
 }

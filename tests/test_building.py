@@ -155,9 +155,9 @@ def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_turned(
         reanalyze=mark("reanalyze", ("fresh", {"train/stale_value": jnp.ones(())})),
         make_batch=mark("make_batch", "batch"),
         turn=mark("turn", "turned"),
-        update=mark("update", (LearnerState("new params", None, 1), {"train/loss": jnp.zeros(())})),  # type: ignore
+        update=mark("update", (LearnerState("new params", None, 1, 9), {"train/loss": jnp.zeros(())})),  # type: ignore
     )
-    learner, ring, slot = LearnerState("params", None, 0), ReplayState("ring", 0, 0), jnp.zeros(1)  # type: ignore
+    learner, ring, slot = LearnerState("params", None, 0, 9), ReplayState("ring", 0, 0), jnp.zeros(1)  # type: ignore
 
     def step(key):
         return training.learn_step(learner, (slot, slot, key), ring=ring, parts=parts)[1]

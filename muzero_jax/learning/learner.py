@@ -31,7 +31,7 @@ Schedule = Callable[[Array, Array], Array]
 """(updates made, updates that it spans) -> the learning rate."""
 
 UNKNOWN_SPAN = 2**31 - 1
-"""Of a schedule whose budget has not been timed yet: a cosine over so many updates stays at its peak."""
+"""The span until it is known: a cosine over so many updates stays at its peak."""
 
 MINIMUM_SCALE = 1.0
 """A gradient that overflows unscaled is no rounding matter: training has diverged."""
@@ -48,10 +48,10 @@ def make_schedule(*, learning_rate: float, schedule: Literal["constant", "cosine
     """Linear warm-up from 0, then constant, or a cosine to a tenth of the peak at the end of the span."""
 
     def rate(num_updates: Array, span: Array) -> Array:
-        warmup = jnp.minimum(num_updates / max(warmup_updates, 1), 1.0)
+        warmup = jnp.minimum(num_updates / warmup_updates, 1.0) if warmup_updates else 1.0
         progress = (num_updates - warmup_updates) / jnp.maximum(span - warmup_updates, 1)
         cosine = 0.55 + 0.45 * jnp.cos(jnp.pi * jnp.clip(progress, 0.0, 1.0))
-        return learning_rate * warmup * (cosine if schedule == "cosine" else 1.0)
+        return jnp.float32(learning_rate) * warmup * (cosine if schedule == "cosine" else 1.0)
 
     return rate
 
@@ -77,7 +77,7 @@ def _scale_by_rate(updates: Any, state: Any, params: Params = None, *, learning_
 
 
 def init(
-    model: Model, optimiser: Any, key: Array, *, schedule_span: int = UNKNOWN_SPAN, scale_loss: bool = False
+    model: Model, optimiser: optax.GradientTransformation, key: Array, *, scale_loss: bool = False
 ) -> LearnerState:
     """Fresh parameters and optimiser state; with `scale_loss` one that also scales the loss, which float16 needs."""
     params = model.init(key)
@@ -85,7 +85,7 @@ def init(
     if scale_loss:
         scale = DynamicScale(fin_steps=jnp.int32(0), scale=jnp.float32(2**16), minimum_scale=MINIMUM_SCALE)  # type: ignore
         optimiser_state = ScaledState(optimiser_state, scale)
-    return LearnerState(params, optimiser_state, jnp.int32(0), jnp.int32(schedule_span))
+    return LearnerState(params, optimiser_state, jnp.int32(0), jnp.int32(UNKNOWN_SPAN))
 
 
 @jax.named_scope("update")
@@ -94,7 +94,7 @@ def update(
     batch: Batch,
     *,
     loss: LossOf,
-    optimiser: optax.GradientTransformationExtraArgs,
+    optimiser: optax.GradientTransformation,
     schedule: Schedule,
     micro_batch: int | None = None,
     axis_name: str | None = None,
@@ -113,7 +113,7 @@ def update(
     else:
         step = partial(_step, micro_batch=micro_batch or batch.actions.shape[0])
     rate = schedule(learner.num_updates, learner.schedule_span)
-    descend = partial(optimiser.update, learning_rate=rate)
+    descend = partial(optax.with_extra_args_support(optimiser).update, learning_rate=rate)
     params, optimiser_state, metrics = step(
         loss, learner.params, learner.optimiser_state, batch, descend=descend, axis_name=axis_name
     )

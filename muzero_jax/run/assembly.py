@@ -55,7 +55,7 @@ def assemble(
     plan = memory.make_plan(abstract, program, copied_by_saves=is_cpu and saves, held=held)
     free = devices.available_memory_bytes(mesh.size)
     available = None if free is None else free + held
-    if verbose:
+    if verbose or not plan.fits(available):
         say(plan.table(available))
     say(f"memory      {plan.line(available)} (compiled in {time.perf_counter() - start:.0f} s)")
     plan.check(available)

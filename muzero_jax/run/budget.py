@@ -15,17 +15,46 @@ FIELDS = {"minutes": "minutes", "frames": "frames", "updates": "updates", "max_i
 def describe(config: Config) -> str:
     """The budget in words: "15 minutes", or "15 minutes or 1,000,000 frames"."""
     given = ((getattr(config, field), unit) for field, unit in FIELDS.items())
-    return " or ".join(f"{value:,g} {unit}" for value, unit in given if value is not None)
+    return " or ".join(f"{value:,.15g} {unit}" for value, unit in given if value is not None)
+
+
+def last_iterations(config: Config) -> dict[str, int]:
+    """The iteration that spends each budget of frames, updates or iterations that there is, by its field."""
+    last = {"max_iterations": config.max_iterations} if config.max_iterations else {}
+    if config.frames:
+        last["frames"] = -(-config.frames // (config.self_play.num_envs * config.self_play.rollout_length))
+    if config.updates:
+        learning = -(-config.updates // config.optimiser.updates_per_iteration)
+        last["updates"] = config.iterations_to_learn - 1 + learning
+    return last
+
+
+def last_iteration(config: Config) -> int | None:
+    """The iteration that ends the run; None where minutes alone do."""
+    return min(last_iterations(config).values(), default=None)
+
+
+def countable_updates(config: Config) -> int | None:
+    """Updates made by `last_iteration`, or None."""
+    last = last_iteration(config)
+    if last is None:
+        return None
+    return max(0, last - config.iterations_to_learn + 1) * config.optimiser.updates_per_iteration
+
+
+def schedule_span(config: Config) -> int | None:
+    """Updates over which the learning rate falls; None where the minutes have to be timed first."""
+    return config.optimiser.decay_updates or (countable_updates(config) if config.minutes is None else None)
 
 
 def spent(config: Config, minutes: float, iteration: int) -> str | None:
     """The field of the config whose budget is spent; None while something is left of all of them."""
     if config.minutes is not None and minutes >= config.minutes:
         return "minutes"
-    return next((field for field, last in config.last_iterations.items() if iteration >= last), None)
+    return next((field for field, last in last_iterations(config).items() if iteration >= last), None)
 
 
-def larger(config: Config, field: str, factor: float = 2) -> str:
+def larger(config: Config, field: str, factor: float = 2.0) -> str:
     """The flag of a larger budget: "--minutes 30"."""
     value = factor * getattr(config, field)
     return f"--{field.replace('_', '-')} {max(1, round(value)) if value >= 1 else round(value, 2):.15g}"
@@ -46,7 +75,7 @@ def check_left(config: Config, run_dir: Path) -> None:
         return
     minutes = last_record(run_dir, up_to_iteration=steps[-1]).get("time/minutes", 0.0)
     if field := spent(config, minutes, steps[-1]):
-        amount = f"{getattr(config, field):,g} {FIELDS[field]}"
+        amount = f"{getattr(config, field):,.15g} {FIELDS[field]}"
         raise ValueError(f"nothing is left of {amount}; give {larger(config, field)} to go on")
 
 

@@ -138,10 +138,10 @@ class Loop(NamedTuple):
 
     def _start_schedule(self, state: TrainState) -> TrainState:
         """Sets the learning rate's span where it is known, or where a resumed run's own pace tells it."""
-        span, minutes = self.config.schedule_span, self.clock.minutes
+        span, minutes = budget.schedule_span(self.config), self.clock.minutes
         if span is None and self.totals.updates and self._falls:
-            pace = self.totals.updates / minutes
-            return self._set_schedule(state, self.totals.updates + pace * (self.config.minutes - minutes))  # type: ignore
+            held = round(self.totals.updates * self.config.minutes / minutes)  # type: ignore
+            return self._set_schedule(state, held)
         return with_span(state, span or UNKNOWN_SPAN)
 
     def _fix_schedule(self, state: TrainState) -> tuple[TrainState, bool]:
@@ -162,9 +162,9 @@ class Loop(NamedTuple):
         """The share of the minutes that evaluations take, by the last of them."""
         return min(0.9, self.clock.last["evaluate"] / 60 / (self.config.evaluation.interval_minutes or math.inf))
 
-    def _set_schedule(self, state: TrainState, held: float) -> TrainState:
+    def _set_schedule(self, state: TrainState, held: int) -> TrainState:
         """Has the learning rate fall over the updates that the budget holds, in the state and in the run's config."""
-        span = max(1, min(round(held), self.config.countable_updates or UNKNOWN_SPAN - 1))
+        span = max(1, min(held, budget.countable_updates(self.config) or UNKNOWN_SPAN - 1))
         configs.save(replace(self.config, optimiser=replace(self.config.optimiser, decay_updates=span)), self.run_dir)
         self.reporter.say(f"the learning rate falls over {span:,} updates, which the budget holds at this pace")
         return with_span(state, span)

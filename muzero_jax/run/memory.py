@@ -48,9 +48,13 @@ class Plan(NamedTuple):
         width = max(len(name) for name, _ in rows)
         return "\n".join(f"{name:<{width}}  {format_bytes(size):>9}" for name, size in rows)
 
+    def fits(self, available: int | None) -> bool:
+        """Whether the plan needs no more than what a device may fill, as far as that is known."""
+        return available is None or self.total <= available
+
     def check(self, available: int | None) -> None:
         """Raises ValueError, which names the flags that make the largest part smaller, unless the plan fits."""
-        if available is not None and self.total > available:
+        if available is not None and not self.fits(available):
             largest = max(_FLAGS, key=lambda name: self.parts.get(name, 0))
             needed, free = format_bytes(self.total), format_bytes(available)
             raise ValueError(

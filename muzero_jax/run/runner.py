@@ -68,25 +68,28 @@ def train(
         start = time.perf_counter()
         saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
         run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
+        parts, init, abstract, program, plan = run
+        del run
         if session.overwrite and not session.resume:
             run_directory.make_room(run_dir)
-        iteration, state, record = find_start(checkpoints, run.abstract, run_dir) if session.resume else NEW
+        iteration, state, record = find_start(checkpoints, abstract, run_dir) if session.resume else NEW
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
         configs.save(config, run_dir)
-        versions = Versions(config, Arena(config, run.parts, mesh), run_dir, run.abstract.learner.params)
+        versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
         versions.ladder.load(iteration)
         clock, totals, meter = Clock(record), Totals(config, record), Meter(list(mesh.devices.flat))
         others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
         with open_metrics(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others) as write:
             say(f"{'training' if state is None else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
-            state = run.init() if state is None else state
+            state = init() if state is None else state
+            del init  # and with it the program, if there was need of one: 20 MiB and more
             clock.seconds["compile"] += time.perf_counter() - start
-            display = ProgressDisplay(config.minutes, config.last_iteration)
-            machine = describe_machine(config, mesh) | {"planned": run.plan.total}
+            display = ProgressDisplay(config.minutes, budget.last_iteration(config))
+            machine = describe_machine(config, mesh) | {"planned": plan.total}
             reporter = Reporter(run_dir, write, say, display, clock, totals, versions.ladder, meter, machine)
             profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if session.profile else None)
             with Background(versions.compilations()) as compiling:
-                loop = Loop(config, session, run_dir, run.program, versions, compiling, checkpoints, reporter, profiler)
+                loop = Loop(config, session, run_dir, program, versions, compiling, checkpoints, reporter, profiler)
                 return hold(loop, state, iteration)
 
 

@@ -230,39 +230,6 @@ class Config:
         return -(-self.frames_to_learn // self.self_play.rollout_length)
 
     @property
-    def frames_per_iteration(self) -> int:
-        """Moves of self-play in an iteration."""
-        return self.self_play.num_envs * self.self_play.rollout_length
-
-    @property
-    def last_iterations(self) -> dict[str, int]:
-        """The iteration that spends each budget of frames, updates or iterations that there is, by its field."""
-        per_iteration = self.optimiser.updates_per_iteration
-        last = {"max_iterations": self.max_iterations} if self.max_iterations else {}
-        if self.frames:
-            last["frames"] = -(-self.frames // self.frames_per_iteration)
-        if self.updates:
-            last["updates"] = self.iterations_to_learn - 1 - (-self.updates // per_iteration)
-        return last
-
-    @property
-    def last_iteration(self) -> int | None:
-        """The iteration that ends the run; None where minutes alone do."""
-        return min(self.last_iterations.values(), default=None)
-
-    @property
-    def countable_updates(self) -> int | None:
-        """Updates made by `last_iteration`, or None."""
-        if self.last_iteration is None:
-            return None
-        return max(0, self.last_iteration - self.iterations_to_learn + 1) * self.optimiser.updates_per_iteration
-
-    @property
-    def schedule_span(self) -> int | None:
-        """Updates over which the learning rate falls; None where the minutes have to be timed first."""
-        return self.optimiser.decay_updates or (self.countable_updates if self.minutes is None else None)
-
-    @property
     def shared_sizes(self) -> tuple[int, int]:
         """What the devices share evenly: games, and windows of a batch."""
         return self.self_play.num_envs, self.optimiser.batch_size

@@ -9,6 +9,7 @@ import pytest
 
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Ladder, Versions
+from muzero_jax.storage.checkpoint import checkpoint_steps
 from tests.reference import tiny_run
 
 
@@ -23,28 +24,45 @@ class FakeArena(Arena):
     def compile(self, opponent, params, *, num_games):
         self.compiled.add((opponent, num_games))
 
-    def play(self, opponent, params, key, *, num_games, rival=None):
+    def play(self, opponent, params, key, *, num_games, num_matches=1, rival=None):
         self.played.add((opponent, num_games))
         return {"score": 0.5, "games": num_games}
 
 
-def test_what_is_compiled_beforehand_is_what_evaluations_play(tmp_path):
-    """The second one meets the first version; rollout MCTS with 1,000 simulations plays at the end only."""
-    evaluation = replace(tiny_run.CONFIG.evaluation, games=8, mcts_simulations=(2, 1000))
+@pytest.mark.parametrize("final_games, size", [(16, 8), (8, 8), (20, 20)])
+def test_what_is_compiled_beforehand_is_what_evaluations_play(tmp_path, final_games, size):
+    """Rollout MCTS with 1,000 simulations plays at the end only; final matches share programs if they can."""
+    evaluation = replace(
+        tiny_run.CONFIG.evaluation, interval_minutes=1.0, games=8, final_games=final_games, mcts_simulations=(2, 1000)
+    )
     params, arena = {"weights": jnp.ones(3)}, FakeArena()
     abstract = jax.eval_shape(lambda: params)
     versions = Versions(replace(tiny_run.CONFIG, evaluation=evaluation), arena, tmp_path, abstract)
-    versions.compile()
-    for iteration in range(2):
-        versions.measure(params, iteration)
-    assert arena.compiled == arena.played == {("random", 8), ("mcts:2", 8), ("self", 4)}
+    for compile_match in versions.compilations():
+        compile_match()
+    versions.begin(params)
+    versions.measure(params, 1)
+    quick = {("random", 8), ("mcts:2", 8), ("self", 4)}
+    assert arena.played == quick
+    versions.measure_fully(params, 2)
+    assert arena.compiled == arena.played == quick | {(name, size) for name in ("random", "mcts:2", "mcts:1000")}
+
+
+def test_the_untrained_version_is_where_elo_begins(tmp_path):
+    params = {"weights": jnp.ones(3)}
+    versions = Versions(tiny_run.CONFIG, FakeArena(), tmp_path, jax.eval_shape(lambda: params))  # type: ignore
+    versions.begin(params)
+    versions.measure(params, 10)
+    assert versions.ladder.by_iteration() == {"0": 0.0, "10": 0.0}  # all games were drawn
+    assert checkpoint_steps(tmp_path / "versions") == [0, 10]
 
 
 def test_in_a_game_for_one_nothing_is_played(tmp_path):
     arena = FakeArena()
     arena.has_matches = False  # type: ignore
     versions = Versions(tiny_run.CONFIG, arena, tmp_path, {})
-    versions.compile()
+    versions.begin({})
+    assert versions.compilations() == []
     assert versions.measure({}, 1) == versions.measure_fully({}, 1) == {} and not arena.compiled | arena.played
 
 

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tyro
 
-from experiments import evaluate, presets, requirements, train
+from experiments import evaluate, presets, requirements, train, train_flags
 from experiments import evaluate_flags as flags
 from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
-from muzero_jax.arithmetic import devices, precision
+from experiments.train_flags import Command
+from muzero_jax.arithmetic import compilation_cache, devices, precision
 from muzero_jax.games import catalogue
 from muzero_jax.run import autotune, runner
 from muzero_jax.run.runner import Result
@@ -38,7 +40,7 @@ TINY = (
 @pytest.fixture(autouse=True)
 def no_compilation_cache(monkeypatch):
     """The user's folder stays as it is."""
-    monkeypatch.setattr(devices, "use_compilation_cache", lambda: None)
+    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
 
 
 @pytest.fixture
@@ -89,10 +91,34 @@ def test_a_board_size_for_a_game_that_has_one_size_is_refused(run):
     assert_one_sentence(run(train, "--env", "tic_tac_toe", "--board-size", 4), "board size", "tic_tac_toe")
 
 
-def test_an_unknown_flag_is_answered_with_the_nearest_one(run):
-    status, _, error = run(train, "--env", "tic_tac_toe", "--search.num-simulation", "4")
-    assert status == EXIT_ERROR and "Traceback" not in error
-    assert "--search.num-simulations" in words(error)
+@pytest.mark.parametrize(
+    "typed, meant",
+    [
+        ("--search.num-simulation", "--search.num-simulations"),
+        ("--lr=0.1", "--optimiser.learning-rate"),
+        ("--sims", "--search.num-simulations"),
+        ("--width", "--network.width"),
+        ("--iterations", "--max-iterations"),
+        ("--batch_size", "--optimiser.batch-size"),
+        ("--num-simulations", "--search.num-simulations"),
+        ("--optimizer.learning-rate", "--optimiser.learning-rate"),
+        ("--no-tensorbord", "--no-tensorboard"),
+    ],
+)
+def test_an_unknown_flag_is_answered_with_the_one_that_was_meant(run, typed, meant):
+    outcome = run(train, "--env", "tic_tac_toe", typed, "4")
+    assert_one_sentence(
+        outcome, f"no flag {typed.split('=')[0].replace('_', '-')} (did you mean {meant}?)", "--help-all"
+    )
+
+
+def test_every_way_to_write_a_flag_is_known():
+    default = Command(presets.tic_tac_toe(), Session())
+    known = (
+        "--minutes=3 --self_play.num_envs 4 --no-tensorboard --replay.no-symmetries --evaluation.mcts-simulations 1 2"
+    )
+    train_flags.check_names(known.split(), default)
+    assert tyro.cli(Command, default=default, args=known.split()).config.replay.symmetries is False
 
 
 def test_a_value_of_the_wrong_type_is_refused(run):
@@ -154,7 +180,7 @@ def test_a_run_that_does_not_fit_in_memory_names_the_flag_to_lower(run, tmp_path
     outcome = run(train, *TINY, "--run-dir", tmp_path / "run")
     assert_one_sentence(outcome, "memory", "lower --")
     assert "replay" in outcome[1] and "program" in outcome[1]
-    assert not list((tmp_path / "run").iterdir())  # so that the next try may have the folder
+    run_directory.check(tmp_path / "run")  # the next try may have the folder
 
 
 # --- train: what it says ----------------------------------------------------------------------------------------------
@@ -164,16 +190,93 @@ def test_a_run_that_does_not_fit_in_memory_names_the_flag_to_lower(run, tmp_path
     "env, defaults", [("tic_tac_toe", presets.tic_tac_toe()), ("connect_four", presets.connect_four())]
 )
 def test_help_shows_the_presets_own_defaults(run, env, defaults):
-    status, output, _ = run(train, "--env", env, "--help")
+    status, output, _ = run(train, "--env", env, "--help-all")
     assert status == 0
-    text = words(output)
     for flag, value in {
         "--minutes FLOAT": defaults.minutes,
+        "--seed INT": 0,
         "--network.width INT": defaults.network.width,
         "--targets.td-steps INT": defaults.targets.td_steps,
         "--optimiser.reward-weight FLOAT": defaults.optimiser.reward_weight,
+        "--tensorboard": "on",
     }.items():
-        assert re.search(re.escape(flag) + r"[^-]*(?:\(default: |.*?\(default: )" + re.escape(str(value)), text), flag
+        assert re.search(rf"^{re.escape(flag)}\n(    .*\n)* .*\[{re.escape(str(value))}\]$", output, re.MULTILINE), flag
+
+
+def test_help_shows_the_few_that_most_need_and_how_to_see_the_others(run):
+    status, output, _ = run(train, "--env", "tic_tac_toe", "--help")
+    shown = re.findall(r"^(--\S+).*\n    ", output, re.MULTILINE)
+    assert status == 0 and shown == train_flags.MOST_NEEDED and len(shown) < 20
+    rest = len(train_flags.all_flags(Command(presets.tic_tac_toe(), Session()))) - len(shown)
+    assert f"--help-all shows the other {rest}." in output
+
+
+def test_every_flag_has_a_sentence_and_every_line_fits_a_terminal(run):
+    flags = train_flags.all_flags(Command(presets.tic_tac_toe(), Session()))
+    assert [flag.name for flag in flags if not flag.sentence] == []
+    _, output, _ = run(train, "--env", "tic_tac_toe", "--help-all")
+    assert max(map(len, output.splitlines())) <= 104
+    torn = [flag.name for flag in flags if flag.sentence not in words(output)]
+    assert torn == []
+
+
+def test_importing_the_command_starts_nothing():
+    """pgx starts JAX when it is imported, and then the processor's cores can no longer become devices."""
+    code = "import sys, experiments.train; print({'pgx', 'rich', 'matplotlib'} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout == "set()\n"
+
+
+def test_a_run_begins_with_five_lines(run, tmp_path, monkeypatch):
+    """The fifth, of the memory, once the program is compiled."""
+    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
+    monkeypatch.setattr(precision, "has_amx", lambda: False)
+    _, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run", "--minutes", 3)
+    lines = output.splitlines()[:4]
+    assert lines[0] == "game        Tic-tac-toe" and lines[3] == f"directory   {tmp_path / 'run'}"
+    assert lines[1].startswith("device      2 CPU devices") and "float32" in lines[1]
+    assert lines[2] == "budget      3 minutes, then matches that measure the agent"
+    _, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run", "--verbose")
+    assert "num_simulations=4" in output
+
+
+def test_devices_that_cannot_share_the_games_are_not_left_out_in_silence(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
+    monkeypatch.setattr(devices, "configure_devices", lambda *arguments: 2)
+    _, output, _ = run(train, "--env", "tic_tac_toe", "--run-dir", tmp_path, "--self-play.num-envs", 7)
+    assert "using 1 of 2 devices" in output and "--self-play.num-envs 8 --optimiser.batch-size" in output
+
+
+@pytest.mark.parametrize(
+    "flag, value, made_with",
+    [
+        ("--self-play.rollout-length", 8, 4),
+        ("--targets.discount", 0.9, 1.0),
+        ("--network.width", 32, 16),
+        ("--replay.replay-length", 64, 32),
+        ("--self-play.num-envs", 16, 8),
+    ],
+)
+def test_what_a_checkpoint_was_made_with_cannot_change_and_is_refused_at_once(
+    run, saved_run, monkeypatch, flag, value, made_with
+):
+    monkeypatch.setattr(runner, "train", lambda *arguments: pytest.fail("too late"))
+    outcome = run(train, "--resume", "--run-dir", saved_run, flag, value)
+    assert_one_sentence(outcome, f"made with {flag} {made_with}, so it cannot go on with {value}; leave {flag} out")
+
+
+def test_another_budget_replaces_the_presets_minutes():
+    for given, minutes in (("--frames 5", None), ("--updates 7", None), ("--updates 7 --minutes 9", 4.0), ("", 4.0)):
+        default, _ = train.choose_default(["--env", "tic_tac_toe", *given.split()])
+        assert default.config.minutes == minutes
+
+
+def test_a_finished_run_says_that_nothing_is_left_and_stops(run, saved_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "train", lambda *arguments: pytest.fail("too late"))
+    shutil.copytree(saved_run, tmp_path / "run")
+    (tmp_path / "run" / "summary.json").write_text('{"finished": true, "iteration": 6}')
+    outcome = run(train, "--resume", "--run-dir", tmp_path / "run", "--max-iterations", 6)
+    assert_one_sentence(outcome, "nothing is left of 6 iterations; give --max-iterations 12 to go on")
 
 
 def test_an_interrupted_run_prints_the_command_that_resumes_it(run, tmp_path, monkeypatch):
@@ -181,8 +284,8 @@ def test_an_interrupted_run_prints_the_command_that_resumes_it(run, tmp_path, mo
     monkeypatch.setattr(precision, "has_amx", lambda: False)
     status, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run")
     assert status == EXIT_INTERRUPTED == 130
-    assert re.search(r"^device: .*\nprecision: float32 \(.*\)$", output, re.MULTILINE)
     assert f"{sys.executable} experiments/train.py --run-dir {tmp_path / 'run'} --resume --devices 2\n" in output
+    assert f"experiments/play.py --run {tmp_path / 'run'} --web\n" in output
 
 
 def test_resuming_takes_everything_from_the_saved_config(run, saved_run, monkeypatch):
@@ -198,14 +301,15 @@ def test_a_resumed_run_keeps_its_seed(run, saved_run):
     assert_one_sentence(run(train, "--resume", "--run-dir", saved_run, "--seed", 1), "made with --seed 0")
 
 
-def test_a_run_can_be_resumed_by_its_game(saved_run, tmp_path, monkeypatch):
+def test_a_run_can_be_resumed_by_its_game(saved_run, tmp_path, monkeypatch, capsys):
     shutil.copytree(saved_run, tmp_path / "runs" / "tic_tac_toe-seed3")
     monkeypatch.chdir(tmp_path)
     asked = []
     monkeypatch.setattr(devices, "configure_devices", lambda *arguments: asked.append(arguments) or 2)
-    default, _ = train.choose_default("--env tic_tac_toe --seed 3 --resume --devices 2 --device cpu".split())
+    default, _ = train.choose_default("--env tic_tac_toe --resume --devices 2 --device cpu".split())
     assert default == (tiny_run.CONFIG, Session(run_dir="runs/tic_tac_toe-seed3"))
     assert asked == [(2, "cpu")]
+    assert capsys.readouterr().out == "going on with runs/tic_tac_toe-seed3\n"
 
 
 def test_a_profiled_run_keeps_a_gpus_kernels_apart_before_jax_starts(monkeypatch):
@@ -437,7 +541,7 @@ def test_an_oracle_takes_budgets_that_a_search_can_have(run, saved_run):
 
 def test_compiled_programs_are_kept_unless_a_flag_says_no(run, fake_match, monkeypatch):
     asked = []
-    monkeypatch.setattr(devices, "use_compilation_cache", lambda: asked.append(True))
+    monkeypatch.setattr(compilation_cache, "enable", lambda: asked.append(True))
     run(evaluate, "match", "--run", "x", "--no-compilation-cache")
     assert asked == []
     run(evaluate, "match", "--run", "x")
@@ -512,7 +616,7 @@ def test_a_full_memory_is_answered_with_flags_that_the_command_has(command, monk
             runpy.run_path(str(ROOT / script), run_name="__main__")
         return exit_.value.code, capsys.readouterr()
 
-    _, shown = enter(*needed, "--help")
+    _, shown = enter(*needed, "--help-all" if script == "experiments/train.py" else "--help")
 
     def fill(*arguments):
         raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1073741824 bytes.")

@@ -18,7 +18,8 @@ from tests.reference.windows import random_window
 
 N, K = 8, 2
 MODEL = make_tanh_model()
-OPTIMISER = learner.make_optimiser(optax.constant_schedule(0.01), weight_decay=0.0, max_gradient_norm=5.0)
+OPTIMISER = learner.make_optimiser(weight_decay=0.0, max_gradient_norm=5.0)
+RATE = learner.make_schedule(learning_rate=0.01, schedule="constant", warmup_updates=0)
 DESCENT = optax.sgd(0.1)  # a step in proportion to the gradient shows more than Adam's, and compiles sooner
 
 
@@ -38,7 +39,7 @@ def make_loss(model, reconstruction=0.0):
     return loss
 
 
-update = partial(learner.update, optimiser=DESCENT, loss=make_loss(MODEL, reconstruction=0.5))
+update = partial(learner.update, optimiser=DESCENT, schedule=RATE, loss=make_loss(MODEL, reconstruction=0.5))
 
 
 def make_batch(num_windows, num_actions=3, observation_shape=(2,)):
@@ -65,9 +66,33 @@ def assert_trees_close(one, other, **tolerance):
     ],
 )
 def test_learning_rate_warms_up_and_then_is_constant_or_falls_to_a_tenth(schedule, warmup_updates, by_update):
-    rate = learner.make_schedule(learning_rate=2.0, schedule=schedule, warmup_updates=warmup_updates, decay_updates=20)
-    found = [float(rate(jnp.int32(count))) for count in by_update]
+    rate = learner.make_schedule(learning_rate=2.0, schedule=schedule, warmup_updates=warmup_updates)
+    found = [float(rate(jnp.int32(count), jnp.int32(20))) for count in by_update]
     np.testing.assert_allclose(found, [2.0 * share for share in by_update.values()], rtol=1e-5, atol=1e-7)
+
+
+def test_a_schedule_whose_span_is_not_known_yet_stays_at_its_peak():
+    rate = learner.make_schedule(learning_rate=2.0, schedule="cosine", warmup_updates=10)
+    state = learner.init(MODEL, DESCENT, jax.random.key(0))
+    assert int(state.schedule_span) == learner.UNKNOWN_SPAN
+    assert float(rate(jnp.int32(50_000), state.schedule_span)) == pytest.approx(2.0, rel=1e-6)
+
+
+def test_a_step_takes_the_rate_of_the_states_own_span():
+    """Two learners that differ in nothing but the span move by what the schedule says of each."""
+    cosine = learner.make_schedule(learning_rate=0.01, schedule="cosine", warmup_updates=0)
+    step = jax.jit(partial(update, optimiser=OPTIMISER, schedule=cosine))
+    start, batch = learner.init(MODEL, OPTIMISER, jax.random.key(0)), make_batch(N)
+
+    def after(span):
+        made = jnp.int32(10)
+        moved, metrics = step(start._replace(num_updates=made, schedule_span=jnp.int32(span)), batch)
+        assert int(moved.schedule_span) == span and int(moved.num_updates) == 11
+        return jax.tree.map(jnp.subtract, moved.params, start.params), float(metrics["train/learning_rate"])
+
+    (half, rate_at_half), (end, rate_at_end) = after(20), after(10)
+    assert (rate_at_half, rate_at_end) == (pytest.approx(0.0055), pytest.approx(0.001))
+    assert_trees_close(jax.tree.map(lambda x: x * 0.001 / 0.0055, half), end, atol=1e-6)
 
 
 # --- the optimiser ----------------------------------------------------------------------------------------------------
@@ -75,9 +100,9 @@ def test_learning_rate_warms_up_and_then_is_constant_or_falls_to_a_tenth(schedul
 
 def test_weight_decay_shrinks_kernels_and_leaves_biases_and_scales_alone():
     params = {"kernel": jnp.full((2, 3), 4.0), "convolution": jnp.full((3, 3, 1, 2), -2.0), "bias": jnp.full(3, 4.0)}
-    optimiser = learner.make_optimiser(optax.constant_schedule(0.1), weight_decay=0.5, max_gradient_norm=1.0)
+    optimiser = learner.make_optimiser(weight_decay=0.5, max_gradient_norm=1.0)
     no_gradient = jax.tree.map(jnp.zeros_like, params)
-    updates, _ = jax.jit(optimiser.update)(no_gradient, optimiser.init(params), params)
+    updates, _ = jax.jit(optimiser.update)(no_gradient, optimiser.init(params), params, learning_rate=0.1)
     np.testing.assert_allclose(updates["kernel"], -0.1 * 0.5 * 4.0, rtol=1e-6)
     np.testing.assert_allclose(updates["convolution"], 0.1 * 0.5 * 2.0, rtol=1e-6)
     np.testing.assert_array_equal(updates["bias"], 0)
@@ -91,7 +116,7 @@ def test_gradients_are_clipped_by_their_global_norm():
     def after(*gradients):
         state = OPTIMISER.init(params)
         for a, b in gradients:
-            updates, state = step({"a": np.float32([a]), "b": np.float32([b])}, state, params)
+            updates, state = step({"a": np.float32([a]), "b": np.float32([b])}, state, params, learning_rate=0.01)
         return [float(updates["a"][0]), float(updates["b"][0])]
 
     np.testing.assert_allclose(after((3000.0, 4000.0), (1.0, -1.0)), after((3.0, 4.0), (1.0, -1.0)), rtol=1e-4)
@@ -100,7 +125,8 @@ def test_gradients_are_clipped_by_their_global_norm():
 
 def test_first_step_of_adamw_moves_every_weight_by_the_learning_rate():
     params = {"w": jnp.array([1.0, -2.0, 3.0])}
-    updates, _ = jax.jit(OPTIMISER.update)({"w": jnp.array([0.3, -1.0, 0.01])}, OPTIMISER.init(params), params)
+    gradients = {"w": jnp.array([0.3, -1.0, 0.01])}
+    updates, _ = jax.jit(OPTIMISER.update)(gradients, OPTIMISER.init(params), params, learning_rate=0.01)
     np.testing.assert_allclose(updates["w"], [-0.01, 0.01, -0.01], rtol=1e-4)
 
 

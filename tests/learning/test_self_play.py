@@ -144,9 +144,36 @@ def test_a_single_legal_action_is_explored_too():
 # --- statistics -------------------------------------------------------------------------------------------------------
 
 
+def statistics(trajectory):
+    before = self_play.ActorState(None, jnp.zeros(NUM_ENVS, jnp.int32))
+    after = before._replace(num_moves=self_play.moves_made(before.num_moves, jnp.asarray(trajectory.is_last)))
+    return self_play.statistics(trajectory, before, after)
+
+
 def test_statistics_count_games_and_decisive_games_by_the_rules(trajectory):
     ends = [(reward, over) for game in range(NUM_ENVS) for _, _, reward, over in replay(trajectory, game)]
-    counted = self_play.statistics(trajectory)
+    counted = statistics(trajectory)
     assert counted["selfplay/games"] == sum(over for _, over in ends)
     assert counted["selfplay/decisive_games"] == sum(over and reward != 0 for reward, over in ends)
     assert counted["selfplay/frames"] == LENGTH * NUM_ENVS
+
+
+def test_finished_frames_are_the_lengths_of_the_games_that_ended(trajectory):
+    """All games began with the rollout here, so the lengths of those that ended can be counted one by one."""
+    lengths = []
+    for game in range(NUM_ENVS):
+        ends = np.flatnonzero(np.asarray(trajectory.is_last)[:, game])
+        lengths += np.diff(ends, prepend=-1).tolist()
+    assert statistics(trajectory)["selfplay/finished_frames"] == sum(lengths)
+
+
+def test_moves_are_counted_over_the_border_of_two_rollouts():
+    is_last = jnp.array([[False, False, True], [False, True, False]])  # [T, B]
+    assert self_play.moves_made(jnp.array([5, 5, 5]), is_last).tolist() == [7, 0, 1]
+
+
+def test_a_rollout_counts_the_moves_of_its_games(rollout, start, trajectory):
+    once, _ = rollout(0.25, start, jax.random.key(1))
+    twice, more = rollout(0.25, once, jax.random.key(2))
+    assert once.num_moves.tolist() == self_play.moves_made(start.num_moves, jnp.asarray(trajectory.is_last)).tolist()
+    assert twice.num_moves.tolist() == self_play.moves_made(once.num_moves, more.is_last).tolist()

@@ -15,7 +15,6 @@ from muzero_jax.learning import learner, targets
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.run import runner
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.types import Batch, Targets
@@ -60,7 +59,8 @@ def product_window(x, y):
 def update_by_product(state, window, axis_name=None):
     nothing = jnp.zeros((1, 0), jnp.int32), Targets(*(jnp.zeros(1) for _ in Targets._fields)), jnp.ones(1)
     batch = Batch(window.observation, window.legal_action_mask[:, 0], *nothing)
-    return learner.update(state, batch, optimiser=OPTIMISER, loss=product_loss, axis_name=axis_name)
+    step = partial(learner.update, optimiser=OPTIMISER, schedule=lambda updates, span: 0.0, loss=product_loss)
+    return step(state, batch, axis_name=axis_name)
 
 
 product_update = jax.jit(update_by_product)
@@ -101,7 +101,7 @@ def test_a_gradient_that_overflows_unscaled_is_divergence_and_stops_the_run():
     assert float(state.optimiser_state.loss_scale.scale) == 1.0 == learner.MINIMUM_SCALE
     assert np.isfinite(metrics["train/loss"]) and np.isfinite(state.params["w"])
     with pytest.raises(ValueError, match=r"train/gradient_norm is not finite .*--optimiser.learning-rate"):
-        runner.check_finite({name: float(value) for name, value in metrics.items()}, 7)
+        loop.check_finite({name: float(value) for name, value in metrics.items()}, 7)
 
 
 def test_an_overflow_on_one_device_skips_the_step_on_all():

@@ -9,7 +9,7 @@ from muzero_jax.run.display import ProgressDisplay, summary_table
 
 RECORD = {
     "iteration": 1600,
-    "selfplay/games": 12288.0,
+    "total/games": 12288.0,
     "selfplay/frames_per_second": 8912.4,
     "selfplay/simulations_per_second": 2142400.0,
     "train/updates_per_second": 35.25,
@@ -76,6 +76,17 @@ def test_the_time_left_is_that_of_whichever_limit_comes_first(every_record):
         "0:00 left",
         "0:30 left",
     ]
+
+
+def test_a_loss_that_jumps_is_marked_and_the_usual_noise_is_not(every_record):
+    stream = io.StringIO()
+    with ProgressDisplay(None, stream=stream) as shown:
+        for loss in (0.90, 1.0, 0.91, 1.33, 0.92):
+            shown.update({"iteration": 740, "time/minutes": 1.0, "train/loss": loss})
+    marks = ["JUMPED" in line for line in stream.getvalue().splitlines()]
+    assert marks == [False, False, False, True, False]
+    assert "total 1.330  JUMPED by 46%" in stream.getvalue()
+    assert stream.getvalue().splitlines()[0].endswith("time 1:00")  # nobody knows how much is left
 
 
 def test_on_a_terminal_progress_is_a_table_that_remembers_rare_evaluations():

@@ -8,7 +8,6 @@ import json
 import signal
 import weakref
 from dataclasses import replace
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -17,29 +16,14 @@ import pytest
 
 from muzero_jax import building
 from muzero_jax.arithmetic import devices, precision
-from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Ladder
-from muzero_jax.run import accounting, assembly, metrics, program, runner
+from muzero_jax.run import accounting, assembly, loop, metrics, program, report
 from muzero_jax.run.memory import Meter, bytes_per_device
 from muzero_jax.storage import config as configs
-from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same, on_host
-
-DRAWN = {"wins": 1, "draws": 2, "losses": 1, "games": 4, "score": 0.5, "ci95": [0.2, 0.8]}
-
-
-class Replaced:
-    """A function in the compiled program's place."""
-
-    def __init__(self, call):
-        self._call = call
-        self.memory_analysis = tiny_run.program().memory_analysis
-        self.as_text = tiny_run.program().as_text
-
-    def __call__(self, state):
-        return self._call(state)
+from tests.run.conftest import DRAWN
 
 
 @pytest.fixture(scope="module")
@@ -50,33 +34,6 @@ def unbroken():
         state, _ = tiny_run.program()(state)
         states[int(state.iteration)] = on_host(state)
     return states
-
-
-@pytest.fixture
-def session(monkeypatch, tmp_path):
-    """Runs `runner.train` in `tmp_path/run`; `program` replaces the compiled one."""
-    make_init, shared, whole_program = program.make_init, tiny_run.make_init(), tiny_run.program()
-    monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
-
-    def init_of(parts, *others):
-        """The shared one for the tiny run's own network, which is the only one with an embedding of width 16."""
-        width = jax.eval_shape(parts.model.init, jax.random.key(0))
-        is_shared = jax.tree.map(jnp.shape, width) == jax.tree.map(jnp.shape, tiny_run.abstract_state().learner.params)
-        return shared if is_shared else make_init(parts, *others)
-
-    monkeypatch.setattr(assembly, "make_init", init_of)
-
-    def run(compiled_program=None, **changes):
-        compiled = SimpleNamespace(compile=lambda: Replaced(compiled_program or whole_program))
-        lowered = SimpleNamespace(lower=lambda state: compiled)
-        monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: lowered)
-        wanted = {name: changes.pop(name) for name in ("resume", "overwrite") if name in changes}
-        config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)
-        run_dir = run_directory.prepare(tmp_path / "run", **wanted)
-        return runner.train(config, session, run_dir, tiny_run.mesh(), lambda text: None)
-
-    run.directory = tmp_path / "run"
-    return run
 
 
 def saved_state(run_dir):
@@ -121,10 +78,10 @@ def test_metrics_and_totals_of_a_resumed_run_go_on(session):
     records = metrics.read_records(session.directory)
     chunks = [record for record in records if "selfplay/frames_per_second" in record]  # the others are of matches
     assert [record["iteration"] for record in chunks] == [2, 4, 6, 8]
-    assert [record["selfplay/frames"] for record in chunks] == [64, 128, 192, 256]
+    assert [record["total/frames"] for record in chunks] == [64, 128, 192, 256]
     totals = {name: summary["totals"][name] for name in ("frames", "simulations", "updates")}
     assert totals == {"frames": 256, "simulations": 256 * CONFIG.search.num_simulations, "updates": 12}
-    assert summary["totals"]["games"] == chunks[-1]["selfplay/games"]
+    assert summary["totals"]["games"] == chunks[-1]["total/games"]
     minutes = [record["time/minutes"] for record in records]
     assert minutes == sorted(minutes)
     assert json.loads((session.directory / "summary.json").read_text()) == summary
@@ -132,7 +89,7 @@ def test_metrics_and_totals_of_a_resumed_run_go_on(session):
 
 def test_the_summary_says_where_a_run_was_made_and_what_auto_meant_there(session, monkeypatch):
     monkeypatch.setattr(precision, "has_amx", lambda: True)
-    summary = session(max_iterations=2).summary
+    summary = session(max_iterations=4).summary
     assert CONFIG.network.compute_dtype == "auto"
     assert (summary["device"], summary["precision"]) == (devices.describe_device(2), "bfloat16_products")
 
@@ -166,8 +123,8 @@ def test_what_made_the_first_state_is_gone_when_chunks_run(session, monkeypatch)
         return tiny_run.program()(state)
 
     monkeypatch.setattr(assembly, "make_init", make_init)
-    session(program, max_iterations=2)
-    assert len(made) == 1 and alive == [False]
+    session(program, max_iterations=4)
+    assert len(made) == 1 and alive == [False, False]
 
 
 def test_a_run_that_does_not_fit_deletes_nothing_and_blocks_nothing(session, monkeypatch):
@@ -196,10 +153,17 @@ def test_a_finished_run_that_is_resumed_learns_nothing_more_and_loses_nothing(se
     assert (session.directory / "notes.txt").exists()
 
 
-def test_a_run_whose_time_was_up_before_any_version_was_rated_can_be_resumed(session):
-    session(interrupted_in_chunk(1), max_iterations=8)
-    summary = session(max_iterations=2, resume=True).summary
-    assert (summary["iteration"], summary["elo"]) == (2, {})
+def test_a_run_whose_budget_was_spent_before_any_version_was_rated_can_be_resumed(session):
+    session(interrupted_in_chunk(2), max_iterations=8)
+    summary = session(max_iterations=4, resume=True).summary
+    assert (summary["iteration"], summary["elo"]) == (4, {})
+
+
+def test_a_run_without_an_update_is_an_error_that_says_what_to_do_and_can_be_resumed(session):
+    words = "no update: learning begins with iteration 3, .* 2 iterations held 2; .*--resume --max-iterations 9$"
+    with pytest.raises(ValueError, match=words):
+        session(max_iterations=2, minutes=None)
+    assert session(max_iterations=4, minutes=None, resume=True).summary["totals"]["updates"] > 0
 
 
 # --- Ctrl-C -----------------------------------------------------------------------------------------------------------
@@ -220,7 +184,10 @@ def interrupted_in_chunk(number):
 
 def test_ctrl_c_finishes_the_chunk_and_saves(session, unbroken):
     result = session(interrupted_in_chunk(2), max_iterations=8)
-    assert result.interrupted and result.summary == {}
+    assert result.interrupted and not result.summary["finished"]
+    assert result.summary == json.loads((session.directory / "summary.json").read_text())
+    assert result.summary["totals"]["frames"] == 128
+    assert (session.directory / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert checkpoint_steps(session.directory / "checkpoints")[-1] == 4
     session(max_iterations=8, resume=True)
     assert_same(saved_state(session.directory)[1], unbroken[8])
@@ -262,16 +229,16 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoi
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_check_finite_names_the_metric(value):
     with pytest.raises(ValueError, match="train/gradient_norm is not finite at iteration 7"):
-        runner.check_finite({"train/loss": 1.0, "train/gradient_norm": value}, 7)
-    runner.check_finite({"train/loss": 1.0}, 7)
-    runner.check_finite({}, 7)  # while the ring fills there is no loss
+        loop.check_finite({"train/loss": 1.0, "train/gradient_norm": value}, 7)
+    loop.check_finite({"train/loss": 1.0}, 7)
+    loop.check_finite({}, 7)  # while the ring fills there is no loss
 
 
 def test_a_run_that_is_overwritten_leaves_nothing_behind_and_its_config_is_the_new_ones(session):
-    session(max_iterations=4)
-    assert session(max_iterations=2, overwrite=True, minutes=7.0).summary["totals"]["frames"] == 64
-    assert configs.load(session.directory) == replace(CONFIG, max_iterations=2, minutes=7.0)
-    assert checkpoint_steps(session.directory / "checkpoints") == [2]
+    session(max_iterations=6)
+    assert session(max_iterations=4, overwrite=True, minutes=7.0).summary["totals"]["frames"] == 128
+    assert configs.load(session.directory) == replace(CONFIG, max_iterations=4, minutes=7.0)
+    assert checkpoint_steps(session.directory / "checkpoints") == [2, 4]
 
 
 def test_flags_that_do_not_fit_the_checkpoint_leave_the_run_as_it_was(session, unbroken):
@@ -286,47 +253,65 @@ def test_flags_that_do_not_fit_the_checkpoint_leave_the_run_as_it_was(session, u
 # --- what a run has cost ----------------------------------------------------------------------------------------------
 
 
-def test_the_clock_counts_earlier_sessions():
-    clock = accounting.Clock({"time/train": 60.0, "time/compile": 30.0, "train/loss": 9.0})
+def test_the_clock_counts_earlier_sessions_but_neither_compiling_nor_the_final_matches():
+    clock = accounting.Clock(
+        {"time/train": 60.0, "time/evaluate": 30.0, "time/compile": 45.0, "time/finish": 9.0, "train/loss": 9.0}
+    )
     assert clock.minutes == 1.5
     with clock.measure("evaluate"):
         pass
     assert clock.minutes > 1.5 and clock.record()["time/train"] == 60.0
 
 
+CHUNK = {
+    "selfplay/games": np.array([3.0, 5.0]),
+    "selfplay/decisive_games": np.array([1.0, 2.0]),
+    "selfplay/frames": np.array([32.0, 32.0]),
+    "selfplay/finished_frames": np.array([20.0, 40.0]),
+    "train/updates": np.array([0.0, 2.0]),
+    "train/loss": np.array([0.0, 0.7]),
+}
+
+
 def test_totals_average_losses_over_learning_iterations_only():
-    chunk = {
-        "selfplay/games": np.array([3.0, 5.0]),
-        "selfplay/decisive_games": np.array([1.0, 2.0]),
-        "selfplay/frames": np.array([32.0, 32.0]),
-        "train/updates": np.array([0.0, 2.0]),
-        "train/loss": np.array([0.0, 0.7]),
-    }
-    totals = accounting.Totals(CONFIG, {"selfplay/games": 10.0})
-    record = totals.add(chunk, seconds=4.0)
-    assert record["selfplay/games"] == 18 and record["train/loss"] == 0.7
-    assert record["selfplay/mean_length"] == 64 / 8
+    totals = accounting.Totals(CONFIG, {"total/games": 10.0})
+    record = totals.add(CHUNK, seconds=4.0)
+    assert record["total/games"] == 18 and record["train/loss"] == 0.7
+    assert record["selfplay/mean_length"] == 60 / 8
     assert record["selfplay/frames_per_second"] == 16
     assert record["selfplay/simulations_per_second"] == 16 * CONFIG.search.num_simulations
     assert record["train/updates_per_second"] == 0.5
 
 
+def test_games_that_none_has_finished_have_no_mean_length():
+    unfinished = {"selfplay/games": np.zeros(2), "selfplay/finished_frames": np.zeros(2)}
+    assert "selfplay/mean_length" not in accounting.Totals(CONFIG, {}).add(CHUNK | unfinished, seconds=4.0)
+
+
+def test_simulations_of_earlier_sessions_are_counted_with_their_own_budget():
+    first = accounting.Totals(replace(CONFIG, search=replace(CONFIG.search, num_simulations=100)), {})
+    record = first.add(CHUNK, seconds=4.0)
+    second = accounting.Totals(replace(CONFIG, search=replace(CONFIG.search, num_simulations=7)), record)
+    assert second.add(CHUNK, seconds=4.0)["total/simulations"] == 64 * 100 + 64 * 7
+
+
 def test_self_play_is_timed_while_nothing_learns_and_not_set_apart_if_it_never_was():
-    chunk = dict.fromkeys(accounting.Totals.COUNTED, np.zeros(2))
+    chunk = dict.fromkeys(CHUNK, np.zeros(2))
     totals, clock = accounting.Totals(CONFIG, {}), accounting.Clock({"time/train": 60.0})
+    assert report.split_time(clock, totals, 20)["self-play"] == 60  # nothing was learned
     totals.add(chunk | {"train/updates": np.array([0.0, 2.0])}, seconds=9.0)
-    assert runner.split_time(clock, totals, 20)["self-play and learning"] == 60
+    assert report.split_time(clock, totals, 20)["self-play and learning"] == 60
     totals.add(chunk, seconds=4.0)
     totals.add(chunk | {"train/updates": np.array([2.0, 2.0])}, seconds=9.0)
-    split = runner.split_time(clock, totals, 20)
+    split = report.split_time(clock, totals, 20)
     assert (split["self-play"], split["learning"]) == (40, 20)
     assert accounting.Totals(CONFIG, totals.record()).self_play_seconds_per_iteration == 2
 
 
-def test_schedule_is_due_once_per_interval_and_never_if_that_is_0():
-    schedule = runner.Schedule(2.0, now=10.0)
-    assert [schedule.due(now) for now in (11.0, 12.0, 12.5, 13.9, 14.0)] == [False, True, False, False, True]
-    assert not runner.Schedule(0.0, now=0.0).due(1e9)
+def test_a_timer_is_due_once_per_interval_and_never_if_that_is_0():
+    timer = loop.Timer(2.0, now=10.0)
+    assert [timer.due(now) for now in (11.0, 12.0, 12.5, 13.9, 14.0)] == [False, True, False, False, True]
+    assert not loop.Timer(0.0, now=0.0).due(1e9)
 
 
 # --- the ladder of a run's versions -----------------------------------------------------------------------------------

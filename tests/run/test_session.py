@@ -5,7 +5,7 @@ import shlex
 import pytest
 import tyro
 
-from experiments.train import Command
+from experiments.train_flags import Command
 from muzero_jax.run.session import Session, flags_to_resume, validate
 from muzero_jax.storage.config import Config
 
@@ -30,7 +30,7 @@ def test_what_is_said_for_one_call_is_not_said_for_the_next():
 
 def test_the_flags_to_resume_make_the_same_session():
     session = Session(
-        resume=True, device="cpu", devices=2, checkpoint_minutes=0.5, tensorboard=False, compilation_cache="my cache"
+        resume=True, device="cpu", devices=2, checkpoint_minutes=0.5, tensorboard=False, compilation_cache=False
     )
     arguments = shlex.split(flags_to_resume(session))
     assert tyro.cli(Command, default=Command(Config(), Session()), args=arguments).session == session

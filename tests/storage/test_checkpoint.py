@@ -54,8 +54,8 @@ def make_state(num_devices=2, width=3):
     )
     optimiser_state = optax.adam(1e-3).init(params)
     return TrainState(
-        actor=place(ActorState(make_games()), num_devices, "data"),
-        learner=place(LearnerState(params, optimiser_state, jnp.int32(11)), num_devices),
+        actor=place(ActorState(make_games(), jnp.arange(8, dtype=jnp.int32)), num_devices, "data"),
+        learner=place(LearnerState(params, optimiser_state, jnp.int32(11), jnp.int32(99)), num_devices),
         replay=ReplayState(
             place(transitions, num_devices, None, "data"),
             place(jnp.int32(2), num_devices),

@@ -1,7 +1,12 @@
 """Where runs lie: folders are checked before anything is made or deleted, and versions go by their paths."""
 
+import os
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
+import filelock
 import jax
 import pytest
 
@@ -37,21 +42,70 @@ def runs(tmp_path, monkeypatch):
     return Path("runs")
 
 
-def test_the_run_to_go_on_with_is_found_by_game_size_and_seed(runs):
-    assert run_directory.find_default("go_9x9", None, 7) == runs / "go_9x9-seed7"
-    assert run_directory.find_default("hex", 4, 0) == runs / "hex-4-seed0"
+def make_run_of(run_dir, written_at, **changes):
+    """A run of another game, size or seed, last written to at a given time."""
+    make_run(run_dir)
+    configs.save(replace(CONFIG, **changes), run_dir)
+    (run_dir / "checkpoints").mkdir()
+    os.utime(run_dir / "checkpoints", (written_at, written_at))
 
 
-def test_of_hex_without_a_size_it_is_the_one_that_there_is(runs):
-    with pytest.raises(ValueError, match="no run of hex with seed 0 to resume"):
-        run_directory.find_default("hex", None, 0)
-    for name in ("hex-9-seed0", "hex-5-seed3", "go_9x9-seed0"):
-        make_run(runs / name)
-    (runs / "hex-7-seed0").mkdir()
-    assert run_directory.find_default("hex", None, 0) == runs / "hex-9-seed0"
-    make_run(runs / "hex-11-seed0")
-    with pytest.raises(ValueError, match="several runs to resume, .*hex-11-seed0, .*hex-9-seed0; .*--board-size"):
-        run_directory.find_default("hex", None, 0)
+def test_the_run_to_go_on_with_is_the_newest_of_its_game_size_and_seed(runs):
+    with pytest.raises(ValueError, match="no run to resume in runs; leave out --resume"):
+        run_directory.newest(None, None, None)
+    make_run_of(runs / "old", 100, env="hex", board_size=5)
+    make_run_of(runs / "another name", 300, env="hex", board_size=9, seed=3)
+    make_run_of(runs / "go", 200, env="go_9x9")
+    (runs / "notes").mkdir()
+    (runs / "damaged").mkdir()
+    (runs / "damaged" / "config.json").write_text("{")
+    assert run_directory.newest(None, None, None) == run_directory.newest("hex", None, None) == runs / "another name"
+    assert run_directory.newest("hex", 5, None) == runs / "old"
+    assert run_directory.newest("go_9x9", None, 0) == runs / "go"
+    with pytest.raises(ValueError, match="no run with env hex and seed 7 to resume"):
+        run_directory.newest("hex", None, 7)
+
+
+def test_two_cannot_train_in_one_folder_at_a_time(tmp_path):
+    refused = pytest.raises(ValueError, match="another process is training in .*; wait until it has ended, or choose")
+    with run_directory.locked(tmp_path), refused, run_directory.locked(tmp_path):
+        pytest.fail("both hold the folder")
+    with run_directory.locked(tmp_path):  # a lock ends with its block
+        run_directory.check(tmp_path)  # and its file does not make a folder a stranger's
+
+
+def test_a_lock_ends_with_its_process(tmp_path):
+    code = f"""
+import os
+from pathlib import Path
+from muzero_jax.storage.run_directory import locked
+with locked(Path({str(tmp_path)!r})):
+    print("held", flush=True)
+    os.kill(os.getpid(), 9)
+"""
+    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert killed.stdout == "held\n"
+    with run_directory.locked(tmp_path):
+        pass
+
+
+def test_where_there_are_no_locks_training_goes_on_without(tmp_path, monkeypatch):
+    def refuse(self):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
+    with run_directory.locked(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    "summary, is_finished",
+    [('{"finished": true, "iteration": 8}', True), ('{"finished": true, "iteration": 6}', False)]
+    + [(text, False) for text in ('{"finished": false, "iteration": 8}', "", "{", "[]", "null", "[" * 100_000)],
+)
+def test_a_run_is_finished_if_its_summary_says_so_of_its_last_iteration(tmp_path, summary, is_finished):
+    (tmp_path / "summary.json").write_text(summary)
+    assert run_directory.is_finished(tmp_path, 8) == is_finished
 
 
 def test_a_folder_that_holds_a_run_is_refused_without_resume_or_overwrite(tmp_path):

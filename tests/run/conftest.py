@@ -1,0 +1,56 @@
+"""Runs of the tiny program through `runner.train`, without compiling anything and without playing a match."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from muzero_jax.evaluation.arena import Arena
+from muzero_jax.run import assembly, program, runner
+from muzero_jax.storage import run_directory
+from tests.reference import tiny_run
+from tests.reference.tiny_run import CONFIG
+
+DRAWN = {"wins": 1, "draws": 2, "losses": 1, "games": 4, "score": 0.5, "ci95": [0.2, 0.8]}
+
+
+class Replaced:
+    """A function in the compiled program's place."""
+
+    def __init__(self, call):
+        self._call = call
+        self.memory_analysis = tiny_run.program().memory_analysis
+        self.as_text = tiny_run.program().as_text
+
+    def __call__(self, state):
+        return self._call(state)
+
+
+@pytest.fixture
+def session(monkeypatch, tmp_path):
+    """Runs `runner.train` in `tmp_path/run`; `program` replaces the compiled one."""
+    make_init, shared, whole_program = program.make_init, tiny_run.make_init(), tiny_run.program()
+    monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
+    monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
+
+    def init_of(parts, *others):
+        """The shared one for the tiny run's own network, which is the only one with an embedding of width 16."""
+        width = jax.eval_shape(parts.model.init, jax.random.key(0))
+        is_shared = jax.tree.map(jnp.shape, width) == jax.tree.map(jnp.shape, tiny_run.abstract_state().learner.params)
+        return shared if is_shared else make_init(parts, *others)
+
+    monkeypatch.setattr(assembly, "make_init", init_of)
+
+    def run(compiled_program=None, **changes):
+        compiled = SimpleNamespace(compile=lambda: Replaced(compiled_program or whole_program))
+        lowered = SimpleNamespace(lower=lambda state: compiled)
+        monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: lowered)
+        wanted = {name: changes.pop(name) for name in ("resume", "overwrite") if name in changes}
+        config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)
+        run_dir = run_directory.prepare(tmp_path / "run", **wanted)
+        return runner.train(config, session, run_dir, tiny_run.mesh(), lambda text: None)
+
+    run.directory = tmp_path / "run"
+    return run
