@@ -19,6 +19,7 @@ import jax
 from jax.sharding import AxisType, Mesh
 
 AXIS = "data"
+MOST_CPU_DEVICES = 1024
 _BACKEND_ERRORS = (RuntimeError, AssertionError)
 """The second, without a message, where JAX_PLATFORMS is cuda and no NVIDIA device is visible."""
 
@@ -42,6 +43,8 @@ def configure_devices(device_count: int | None = None, kind: str = "auto") -> in
     """
     if device_count is not None and device_count < 1:
         raise ValueError(f"--devices is {device_count}, but a run needs at least 1")
+    if device_count is not None and device_count > MOST_CPU_DEVICES:  # each takes threads and memory at once
+        raise ValueError(f"--devices {device_count} is too many: ask for at most {MOST_CPU_DEVICES}")
     already_started = False
     try:
         jax.config.update("jax_num_cpu_devices", device_count or usable_cores())

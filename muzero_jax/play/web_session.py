@@ -10,20 +10,13 @@ from typing import Any
 from muzero_jax.games.notation import Notation
 from muzero_jax.play import tree_picture, tree_view
 from muzero_jax.play.position import Position
-from muzero_jax.play.thinking import Analysis, Thinker
+from muzero_jax.play.thinking import WHY_ANOTHER, Analysis, Thinker
 
 BUDGETS = (1, 4, 16, 64, 256, 1024)
 MOST_SIMULATIONS = 4096
 """A budget is a program to compile and a tree to hold, so a page may not ask for any."""
 
 NUM_LINES, LINE_LENGTH = 4, 6
-
-WHY_ANOTHER = (
-    "The move is the best of those that search tried most. The shares rate all moves, also those it tried less: "
-    "they are what the network learns from."
-)
-"""Why the move need not have the largest share: sequential halving chooses it, and the shares are the improved policy
-(`search.policies`)."""
 
 
 class WebGame:
@@ -57,7 +50,7 @@ class WebGame:
             "moves": played,
             "ply": len(played),
             "swapped": position.swapped,
-            "result": self._result(),
+            "result": self.position.result,
             "winning_cells": position.winning_cells,
             "num_simulations": self.thinker.num_simulations,
             "budgets": sorted({*BUDGETS, self.thinker.num_simulations}),
@@ -111,16 +104,6 @@ class WebGame:
     def _go_to(self, position: Position) -> dict[str, Any]:
         self.position = position
         return self.state()
-
-    def _result(self) -> str | None:
-        """Who won, and in games with a score by how much; None while the game goes on."""
-        position = self.position
-        if not position.is_over:
-            return None
-        if position.winner is None:
-            return "a draw"
-        margin = position.score()[2:]
-        return f"{position.game.view.colours[position.winner]} wins" + (f" by {margin}" if margin else "")
 
     def _texts(self) -> list[str]:
         """The moves so far; a move's text belongs to the position before it."""

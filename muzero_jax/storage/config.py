@@ -16,6 +16,7 @@ from muzero_jax.storage.fields import (
     NotNegativeInt,
     PositiveFloat,
     PositiveInt,
+    Simulations,
     UnitInterval,
     from_json_values,
 )
@@ -60,7 +61,7 @@ class SearchConfig:
     max_children: Annotated[int, Constraint(lambda number: number >= 2, "must be at least 2")] | None = None
     """actions that a node has room for, at least 2, the likeliest; default: all. Less memory on large boards, but a
     search of these alone, never timed on an accelerator"""
-    num_simulations: PositiveInt = 16
+    num_simulations: Simulations = 16
     """simulations for each move of self-play"""
     max_num_considered_actions: PositiveInt = 8
     """Gumbel: actions considered at the root; in evaluation more, as the square root of its larger budget"""
@@ -178,9 +179,9 @@ class EvaluationConfig:
     """games of each match at the end of the run"""
     opening_plies: NotNegativeInt = 2
     """uniformly random moves before each game; every opening is played with both colours"""
-    num_simulations: PositiveInt = 64
+    num_simulations: Simulations = 64
     """search budget of the agent"""
-    mcts_simulations: tuple[PositiveInt, ...] = (100, 1000)
+    mcts_simulations: tuple[Simulations, ...] = (100, 1000)
     """budgets of the rollout MCTS opponents; those above 100 play at the end only"""
 
 

@@ -10,8 +10,6 @@ from typing import NamedTuple
 import pytest
 
 pytest.importorskip("selenium", reason="the dev extra is not installed")
-pytest.importorskip("starlette", reason="the web extra is not installed")
-pytest.importorskip("uvicorn", reason="the web extra is not installed")
 
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
