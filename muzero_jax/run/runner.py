@@ -105,7 +105,10 @@ def hold(loop: Loop, state: TrainState, iteration: int) -> Result:
         return Result(summary, interrupted=True)
     budget.check_learned(config, reporter.clock.minutes, iteration, reporter.totals.updates)
     reporter.say("training is over and saved; now the final matches")
-    return Result(loop.finish(state, iteration), interrupted=False)
+    try:
+        return Result(loop.finish(state, iteration), interrupted=False)
+    except KeyboardInterrupt:  # all is saved, and a resumed run plays these matches
+        return Result(summary, interrupted=True)
 
 
 def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -> Start:

@@ -16,8 +16,9 @@ import pytest
 
 from muzero_jax import building
 from muzero_jax.arithmetic import devices, precision
+from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Ladder
-from muzero_jax.run import accounting, assembly, loop, metrics, program, report
+from muzero_jax.run import accounting, assembly, budget, loop, metrics, program, report
 from muzero_jax.run.memory import Meter, bytes_per_device
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
@@ -191,6 +192,21 @@ def test_ctrl_c_finishes_the_chunk_and_saves(session, unbroken):
     assert checkpoint_steps(session.directory / "checkpoints")[-1] == 4
     session(max_iterations=8, resume=True)
     assert_same(saved_state(session.directory)[1], unbroken[8])
+
+
+def test_ctrl_c_in_the_final_matches_loses_nothing_and_they_can_be_played_later(session, monkeypatch):
+    def interrupt(*arguments, **keywords):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as matches:
+        matches.setattr(Arena, "play", interrupt)
+        result = session(max_iterations=4)
+    assert result.interrupted and not result.summary["finished"]
+    budget.check_left(replace(CONFIG, max_iterations=4), session.directory)  # something is: the matches
+    summary = session(max_iterations=4, resume=True).summary
+    assert summary["finished"] and summary["strength"] == {"random": DRAWN}
+    with pytest.raises(ValueError, match="nothing is left of 4 iterations; give --max-iterations 8"):
+        budget.check_left(replace(CONFIG, max_iterations=4), session.directory)
 
 
 def test_ctrl_c_hands_its_meaning_back_afterwards(session):
