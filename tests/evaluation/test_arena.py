@@ -2,9 +2,10 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from muzero_jax.evaluation import arena, opponents
+from muzero_jax.evaluation import arena, matches, opponents
 from muzero_jax.types import Player
 from tests.reference import tiny_run
 from tests.reference.nim import best_actions, make_nim
@@ -54,24 +55,29 @@ def test_a_match_with_the_same_key_is_the_same_match(nim_match):
 
 
 def test_an_arena_compiles_each_match_once_and_seats_a_rival_with_its_own_weights(monkeypatch):
-    made = []
+    made, seated = [], []
 
     class FakeMatch(arena.ShardedMatch):
         def __init__(self):
             pass
 
-        def __call__(self, params_a, params_b, key):
-            return {"a": params_a, "b": params_b}
+        def play(self, params_a, params_b, key, report=None):
+            """Each match is won, drawn, lost and won by turns, and lasts as many moves as were seated so far."""
+            seated.append((params_a, params_b, int(jax.random.key_data(key)[1])))
+            outcome = np.full((2, 2), [1, 0, -1][len(seated) % 3])
+            return matches.MatchResult(outcome, np.full((2, 2), len(seated)), np.zeros((2, 2), int))
 
     def fake_match(parts, player_a, player_b, mesh, *, num_games, opening_plies):
         made.append((player_b.name, num_games))
         return FakeMatch()
 
     monkeypatch.setattr(arena, "sharded_match", fake_match)
-    matches = arena.Arena(tiny_run.CONFIG, tiny_run.parts(), tiny_run.mesh())
+    ours = arena.Arena(tiny_run.CONFIG, tiny_run.parts(), tiny_run.mesh())
     key = jax.random.key(0)
-    assert matches.play("random", "new", key, num_games=4) == {"a": "new", "b": "new"}
-    assert matches.play("self", "new", key, num_games=4, rival="old") == {"a": "new", "b": "old"}
-    for _ in range(3):
-        matches.play("random", "newer", key, num_games=4)
+    ours.play("random", "new", key, num_games=4)
+    ours.play("self", "new", key, num_games=4, rival="old")
+    assert [params for *params, _ in seated] == [["new", "new"], ["new", "old"]]
+    together = ours.play("random", "newer", key, num_games=4, num_matches=3)
+    assert (together["games"], together["wins"], together["draws"], together["losses"]) == (12, 4, 4, 4)
+    assert together["mean_length"] == 4.0 and len({words for *_, words in seated[2:]}) == 3
     assert made == [("random", 4), ("agent (2 simulations)", 4)]

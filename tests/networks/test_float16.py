@@ -15,6 +15,7 @@ from muzero_jax.learning import learner, targets
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
+from muzero_jax.run.loop import check_finite
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.types import Batch, Targets
@@ -101,7 +102,7 @@ def test_a_gradient_that_overflows_unscaled_is_divergence_and_stops_the_run():
     assert float(state.optimiser_state.loss_scale.scale) == 1.0 == learner.MINIMUM_SCALE
     assert np.isfinite(metrics["train/loss"]) and np.isfinite(state.params["w"])
     with pytest.raises(ValueError, match=r"train/gradient_norm is not finite .*--optimiser.learning-rate"):
-        loop.check_finite({name: float(value) for name, value in metrics.items()}, 7)
+        check_finite({name: float(value) for name, value in metrics.items()}, 7)
 
 
 def test_an_overflow_on_one_device_skips_the_step_on_all():
