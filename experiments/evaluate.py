@@ -76,7 +76,7 @@ def play_match(a: flags.Match, mesh, make_parts) -> Answer:
 def compile_match(match, *params) -> None:
     """Compiles a match, and says so."""
     start = time.monotonic()
-    say("compiling the match ...")
+    say(f"compiling the match ({compilation_cache.HOW_LONG}) ...")
     match.compile(*params)
     say(f"compiled in {time.monotonic() - start:.1f} s; playing ...")
 

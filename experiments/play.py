@@ -183,7 +183,7 @@ def serve_page(a: Arguments, position, thinker, moves) -> None:
 
     game = WebGame(position, thinker, moves)
     listener = web_server.listen(a.port)
-    print("compiling the search ...", flush=True)
+    print(f"compiling the search ({compilation_cache.HOW_LONG}) ...", flush=True)
     thinker.prepare(position)
     print(f"play at http://{web_server.HOST}:{listener.getsockname()[1]} (Ctrl-C ends)", flush=True)
     try:
@@ -214,7 +214,7 @@ def play_in_terminal(a: Arguments, position, thinker, moves) -> None:
     colour = None if a.colour is None else terminal.colour_of(a.colour, position)
     if a.colour is not None and colour is None:
         raise ValueError(f"--colour is {a.colour}, but must be {' or '.join(position.game.view.colours)}")
-    print("compiling the search ...", flush=True)
+    print(f"compiling the search ({compilation_cache.HOW_LONG}) ...", flush=True)
     thinker.prepare(position, a.time_per_move)
     game = terminal.TerminalGame(position, thinker, moves, Console(), colour=colour, seconds=a.time_per_move)
     try:

@@ -49,28 +49,41 @@ def choose_default(arguments: list[str]) -> tuple[Command, int]:
         config, session = configs.load(run_dir), Session(run_dir=str(run_dir))
     else:
         config, session = presets.preset(known.env or Config.env, known.board_size), Session()
-    if known.minutes is None and (known.frames or known.updates or known.max_iterations):
-        config = replace(config, minutes=None)  # who gives another budget means that one
+    given = [field for field in budget.FIELDS if getattr(known, field) is not None]
+    if given:  # whoever gives a budget means that one
+        config = replace(config, **{field: None for field in budget.FIELDS if field not in given})
     return Command(config, session), num_devices
 
 
 def read_ahead(arguments: list[str]) -> argparse.Namespace:
     """The flags that decide what the others override."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--env")
+    parser = Parser(add_help=False, allow_abbrev=False)
+    for name in ("--env", "--minutes"):
+        parser.add_argument(name)
     parser.add_argument("--run-dir", "--run_dir", type=Path)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--profile", action="store_true")
-    for name in ("--board-size", "--devices", "--seed", "--frames", "--updates", "--max-iterations"):
-        parser.add_argument(name, name.replace("-", "_").replace("__", "--"), type=optional_int)
-    parser.add_argument("--minutes")
+    for name in ("devices", "seed", "frames", "updates", "board-size", "max-iterations"):
+        spellings = dict.fromkeys([f"--{name}", f"--{name.replace('-', '_')}"])
+        parser.add_argument(*spellings, type=whole_number)
     return parser.parse_known_args(arguments)[0]
 
 
-def optional_int(text: str) -> int | None:
-    """The values of a flag that may be a number or None."""
-    return None if text == "None" else int(text)
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence."""
+
+    def error(self, message: str):
+        """Raises ValueError."""
+        raise ValueError(message.removeprefix("argument "))
+
+
+def whole_number(text: str) -> int | None:
+    """The values of a flag that may be a whole number or None."""
+    try:
+        return None if text == "None" else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number; write all its digits") from None
 
 
 def check(config: Config, session: Session, default: Config) -> Path:
@@ -112,7 +125,10 @@ def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
         return None
     train_flags.check_names(arguments, default)
     config, session = tyro.cli(Command, default=default, args=arguments, add_help=False)
-    return budget.spanning(config, default.config) if session.resume else config, session, default.config, num_devices
+    sets_span = any(word.replace("_", "-").startswith("--optimiser.decay-updates") for word in arguments)
+    if session.resume and not sets_span:
+        config = budget.spanning(config, default.config)
+    return config, session, default.config, num_devices
 
 
 def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None) -> int:
@@ -137,15 +153,19 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
     introduce(config, mesh.size, run_dir, verbose=session.verbose)
     run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
     parts = make_parts(config) if make_parts else None
-    result = runner.train(config, session, run_dir, mesh, print, parts)
-    if result.interrupted:
+    try:
+        result = runner.train(config, session, run_dir, mesh, print, parts)
+    except KeyboardInterrupt:  # a second Ctrl-C, or one where no chunk ran: what was saved before is whole
+        result = None
+    if result is not None and not result.interrupted:
+        show(result.summary)
+    elif result is not None or run_directory.holds_run(run_dir):
         flags = f"--run-dir {shlex.quote(str(run_dir))} {sessions.flags_to_resume(session)}"
         print(f"stopped and saved; go on with: {command('train')} {flags}")
-        print_what_next(run_dir)
-        return EXIT_INTERRUPTED
-    show(result.summary)
+    else:
+        raise KeyboardInterrupt
     print_what_next(run_dir)
-    return 0
+    return 0 if result is not None and not result.interrupted else EXIT_INTERRUPTED
 
 
 def introduce(config: Config, num_devices: int, run_dir: Path, *, verbose: bool) -> None:
@@ -158,7 +178,7 @@ def introduce(config: Config, num_devices: int, run_dir: Path, *, verbose: bool)
     compute_dtype, reason = precision.resolve(config.network.compute_dtype)
     print(f"game        {find_or_plain(config.env).title}{size}")
     print(f"device      {devices.describe_device(num_devices)}, {compute_dtype} ({reason})")
-    print(f"budget      {budget.describe(config)}, then matches that measure the agent")
+    print(f"budget      {budget.describe(config)}; compiling and the final matches come on top")
     print(f"directory   {run_dir}")
 
 

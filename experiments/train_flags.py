@@ -40,7 +40,7 @@ HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 
 
 class Command(NamedTuple):
-    """All flags: what a run is, and how it is held this time."""
+    """All flags: those of the run, which it keeps, and those of this call alone."""
 
     config: Annotated[Config, tyro.conf.arg(name="")]
     session: Annotated[Session, tyro.conf.arg(name="")]
@@ -66,15 +66,15 @@ def help_text(default: Command, *, everything: bool) -> str:
     shown = flags if everything else [flag for name in MOST_NEEDED for flag in flags if flag.name == name]
     lines = [line for flag in shown for line in _lines(flag)]
     rest = len(flags) - len(shown)
-    more = f"\n{HELP_ALL} shows the other {rest}. --no-FLAG turns a switch off. docs/commands.md explains them."
-    return "\n".join([*lines, more if rest else "\n--no-FLAG turns a switch off."])
+    more = f"{HELP_ALL} shows the other {rest}. docs/commands.md explains them."
+    off = "A switch is turned off by --no-FLAG, in a group by --GROUP.no-FLAG."
+    return "\n".join([*lines, "", *([more] if rest else []), off])
 
 
 def check_names(arguments: list[str], default: Command) -> None:
     """Raises ValueError, with the flag that was probably meant, for the first word that is like a flag but none."""
     flags = all_flags(default)
-    names = {flag.name for flag in flags} | {f"--no-{flag.name[2:]}" for flag in flags if not flag.value}
-    names |= {_negated(flag.name) for flag in flags if not flag.value}
+    names = {flag.name for flag in flags} | {_negated(flag.name) for flag in flags if not flag.value}
     for word in arguments:
         name = word.split("=")[0].replace("_", "-")
         if name.startswith("--") and name not in names:

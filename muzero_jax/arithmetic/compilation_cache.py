@@ -6,6 +6,7 @@ was compiled for another CPU may crash; or where JAX_COMPILATION_CACHE_DIR says.
 
 import hashlib
 import sys
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,6 +20,9 @@ MOST_BYTES = 1 << 30
 SHORTEST_SECONDS = 0.1
 """Programs that compile faster are not kept: there are hundreds."""
 
+HOW_LONG = "10 to 60 s the first time, seconds from then on"
+"""What a command says when it compiles."""
+
 
 def enable() -> Path | None:
     """Keeps programs from now on and returns the folder; where there can be none, says so on stderr and goes on."""
@@ -27,6 +31,8 @@ def enable() -> Path | None:
     folder = Path(own) if own else platformdirs.user_cache_path("muzero_jax") / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
     except OSError as error:
         reason = error.strerror or error
         print(f"compiled programs cannot be kept in {folder} ({reason}); starts stay slow", file=sys.stderr)

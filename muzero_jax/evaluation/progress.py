@@ -17,6 +17,7 @@ from muzero_jax.storage.files import write_whole
 from muzero_jax.storage.run_directory import VERSIONS
 from muzero_jax.types import Params
 
+_FINAL = 2**32 - 1  # folded into an evaluation's key, so that final matches are not those of the last evaluation
 _EVALUATION = 2**32 - 2  # folded into the seed, so that matches share no random numbers with training
 
 QUICK_SIMULATIONS = 100
@@ -85,6 +86,11 @@ class Versions:
         self._abstract_params = abstract_params
         self.ladder = Ladder(run_dir / "elo.json")
 
+    @property
+    def has_matches(self) -> bool:
+        """Whether this is a game for two."""
+        return self._arena.has_matches
+
     def compilations(self) -> list[Callable[[], None]]:
         """Functions that compile all matches when called, those first that are played while training."""
         if not self._arena.has_matches:
@@ -97,7 +103,7 @@ class Versions:
 
     def begin(self, params: Params) -> None:
         """Keeps the untrained version, from which the others' Elo is counted; it meets no fixed opponent."""
-        if self._arena.has_matches:
+        if self._arena.has_matches and not self.ladder.iterations:  # a run may be resumed before its first chunk
             self._save(params, 0)
             self.ladder.add(0, {})
 
@@ -108,7 +114,8 @@ class Versions:
         """
         if not self._arena.has_matches:
             return {}
-        summaries = self._meet_all(self._quick, params, iteration, self._config.evaluation.games)
+        games = self._config.evaluation.games
+        summaries = self._meet_all(self._quick, params, self._key(iteration), games)
         record = {f"eval/{spec}": summary["score"] for spec, summary in summaries.items()}
         if iteration not in self.ladder.iterations:
             rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
@@ -123,7 +130,8 @@ class Versions:
         e, count = self._config.evaluation, self._final_matches
         if not self._arena.has_matches:
             return {}
-        return self._meet_all(e.mcts_simulations, params, iteration, e.final_games // count, count)
+        key = jax.random.fold_in(self._key(iteration), _FINAL)
+        return self._meet_all(e.mcts_simulations, params, key, e.final_games // count, count)
 
     @property
     def _quick(self) -> list[int]:
@@ -140,9 +148,8 @@ class Versions:
             versions.save_params(iteration, params)
 
     def _meet_all(
-        self, mcts_simulations: Sequence[int], params: Params, iteration: int, num_games: int, num_matches: int = 1
+        self, mcts_simulations: Sequence[int], params: Params, key: Array, num_games: int, num_matches: int = 1
     ) -> dict[str, Summary]:
-        key = self._key(iteration)
         return {
             spec: self._arena.play(spec, params, key, num_games=num_games, num_matches=num_matches)
             for spec in _specs(mcts_simulations)

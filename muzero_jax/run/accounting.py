@@ -79,17 +79,20 @@ class Totals:
         self.self_play_seconds_per_iteration = record.get("time/self_play_per_iteration", 0.0)
         self.pace = Pace()
 
-    def add(self, metrics: dict[str, np.ndarray], seconds: float) -> Record:
-        """One chunk's metrics (leading axis: iterations) as a record: totals so far, rates now, means of the losses."""
+    def add(self, metrics: dict[str, np.ndarray], seconds: float, *, is_typical: bool = True) -> Record:
+        """One chunk's metrics (leading axis: iterations) as a record: totals so far, rates now, means of the losses.
+
+        What took its `seconds` while something else kept the machine busy is not typical, and no pace is taken from it.
+        """
         chunk = {name: float(metrics[name].sum()) for name in (*self.NAMES, "selfplay/finished_frames")}
         simulations = chunk["selfplay/frames"] * self._simulations
         for name, total in self.NAMES.items():
             self.counts[total] += chunk[name]
         self.counts["total/simulations"] += simulations
         learned = metrics["train/updates"] > 0
-        if not learned.any():  # in one program with learning, self-play can be timed alone only while the ring fills
+        if is_typical and not learned.any():  # self-play runs without learning only while the ring fills
             self.self_play_seconds_per_iteration = seconds / len(learned)
-        if learned.all():
+        if is_typical and learned.all():
             self.pace = self.pace.after(chunk["train/updates"], seconds)
         losses = {
             name: float(values[learned].mean())

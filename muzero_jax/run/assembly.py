@@ -12,6 +12,7 @@ from jax.sharding import Mesh
 
 from muzero_jax import building
 from muzero_jax.arithmetic import devices
+from muzero_jax.arithmetic.compilation_cache import HOW_LONG
 from muzero_jax.run import memory
 from muzero_jax.run.memory import Plan
 from muzero_jax.run.program import make_chunk, make_init
@@ -47,7 +48,7 @@ def assemble(
     parts = parts or building.make_parts(config)
     init = make_init(parts, config.seed, mesh)
     abstract = init.eval_shape()
-    say("compiling (10 to 60 s the first time, seconds from then on)")
+    say(f"compiling ({HOW_LONG})")
     start = time.perf_counter()
     program = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk).lower(abstract).compile()
     held = memory.held_by_process(list(mesh.devices.flat))

@@ -23,8 +23,8 @@ class Background:
 
     @property
     def is_done(self) -> bool:
-        """Whether all tasks are done; raises what one of them raised."""
-        return all(call.done() and call.result() is None for call in self._calls)
+        """Whether all tasks have ended, well or not."""
+        return all(call.done() for call in self._calls)
 
     def finish(self) -> None:
         """Waits until all tasks are done; raises what one of them raised."""

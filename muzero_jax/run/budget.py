@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from muzero_jax.run.metrics import last_record
+from muzero_jax.run.metrics import Record, last_record
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.run_directory import CHECKPOINTS, is_finished
@@ -47,23 +47,26 @@ def schedule_span(config: Config) -> int | None:
     return config.optimiser.decay_updates or (countable_updates(config) if config.minutes is None else None)
 
 
-def spent(config: Config, minutes: float, iteration: int) -> str | None:
-    """The field of the config whose budget is spent; None while something is left of all of them."""
-    if config.minutes is not None and minutes >= config.minutes:
-        return "minutes"
-    return next((field for field, last in last_iterations(config).items() if iteration >= last), None)
+def spent(config: Config, done: Record) -> str | None:
+    """The field of the config whose budget is spent; None while something is left of all of them.
+
+    Args:
+      done: a record of the run, with its minutes, totals and iteration.
+    """
+    keys = "time/minutes", "total/frames", "total/updates", "iteration"
+    limits = ((field, getattr(config, field), done.get(key, 0)) for field, key in zip(FIELDS, keys, strict=True))
+    return next((field for field, limit, amount in limits if limit is not None and amount >= limit), None)
 
 
 def larger(config: Config, field: str, factor: float = 2.0) -> str:
     """The flag of a larger budget: "--minutes 30"."""
     value = factor * getattr(config, field)
-    return f"--{field.replace('_', '-')} {max(1, round(value)) if value >= 1 else round(value, 2):.15g}"
+    return f"--{field.replace('_', '-')} {max(1, round(value)) if value >= 1 else max(0.01, round(value, 2)):.15g}"
 
 
 def spanning(config: Config, made_with: Config) -> Config:
-    """The config of a run that is resumed with another budget: unless a flag sets it, its schedule spans that one."""
-    same = all(getattr(config, field) == getattr(made_with, field) for field in FIELDS)
-    if same or config.optimiser.decay_updates != made_with.optimiser.decay_updates:
+    """The config of a run that is resumed: where its budget is another one, its schedule will span that."""
+    if all(getattr(config, field) == getattr(made_with, field) for field in FIELDS):
         return config
     return replace(config, optimiser=replace(config.optimiser, decay_updates=None))
 
@@ -73,17 +76,16 @@ def check_left(config: Config, run_dir: Path) -> None:
     steps = checkpoint_steps(run_dir / CHECKPOINTS)
     if not steps or not is_finished(run_dir, steps[-1]):
         return
-    minutes = last_record(run_dir, up_to_iteration=steps[-1]).get("time/minutes", 0.0)
-    if field := spent(config, minutes, steps[-1]):
+    if field := spent(config, {"iteration": steps[-1]} | last_record(run_dir, up_to_iteration=steps[-1])):
         amount = f"{getattr(config, field):,.15g} {FIELDS[field]}"
         raise ValueError(f"nothing is left of {amount}; give {larger(config, field)} to go on")
 
 
-def check_learned(config: Config, minutes: float, iteration: int, num_updates: int) -> None:
+def check_learned(config: Config, done: Record) -> None:
     """Raises ValueError if a run that has ended made no update, with what to do about it."""
-    if num_updates:
+    if done["total/updates"]:
         return
-    field = spent(config, minutes, iteration) or "minutes"
+    field, iteration = spent(config, done) or "minutes", done["iteration"]
     factor = max(2.0, 3 * config.iterations_to_learn / max(iteration, 1))
     raise ValueError(
         f"this run made no update: learning begins with iteration {config.iterations_to_learn}, and its budget of "

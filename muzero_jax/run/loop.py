@@ -1,8 +1,8 @@
 """The host's loop: runs the one program chunk after chunk, and says when to evaluate, save and stop.
 
-It decides that by the clock, but touches the state in one respect alone. Where the budget is in minutes, nobody knows
-at first how many updates it holds, and so how fast the learning rate should fall. The first twentieth of the minutes is
-timed, and the number is written into the state and into the run's config. All else depends on no clock.
+It decides that by the clock, but changes the state in one way only. Where the budget is in minutes, nobody knows at
+first how many updates it holds, and so how fast the learning rate should fall. The first twentieth of the minutes is
+timed, and the number is written into the state and into the run's config.
 """
 
 import math
@@ -17,7 +17,7 @@ import numpy as np
 from muzero_jax.evaluation.progress import Versions
 from muzero_jax.learning.learner import UNKNOWN_SPAN
 from muzero_jax.run import budget
-from muzero_jax.run.accounting import Clock, Interrupt, Pace, Totals
+from muzero_jax.run.accounting import Clock, Interrupt, Totals
 from muzero_jax.run.background import Background
 from muzero_jax.run.metrics import Record
 from muzero_jax.run.profiling import ChunkProfiler
@@ -73,23 +73,22 @@ class Loop(NamedTuple):
         with self.reporter.display, Interrupt() as interrupt, self.profiler:
             if iteration == 0 and evaluates:
                 self.versions.begin(state.learner.params)
-            state = self._start_schedule(state)
-            saved = False
+            state, saved = self._start_schedule(state), False
             while not (interrupt.requested or self._is_over(iteration)):
                 state, record = self._chunk(state)
                 iteration += self.config.iterations_per_chunk
                 check_finite(record, iteration)
+                state, is_fixed = self._fix_schedule(state)
                 is_last = self._is_over(iteration)
                 evaluate = (self.compiling.is_done and evaluations.due(clock.minutes)) or (is_last and evaluates)
+                saved = saves.due(clock.minutes) or evaluate or is_fixed
+                if saved:  # before an evaluation, which could fail
+                    self.checkpoints.save(iteration, state)
                 if evaluate and not interrupt.requested:
                     self.profiler.stop()
                     record |= self._evaluate(state, iteration)
                 self.reporter.report({"iteration": iteration} | record)
-                state, is_fixed = self._fix_schedule(state)
-                saved = saves.due(clock.minutes) or evaluate or is_fixed
-                if saved:
-                    self.checkpoints.save(iteration, state)
-                if evaluate:
+                if evaluate and not is_last:
                     self.reporter.conclude(iteration)
             if not saved:
                 self.checkpoints.save(iteration, state)
@@ -97,11 +96,11 @@ class Loop(NamedTuple):
 
     def finish(self, state: TrainState, iteration: int) -> dict[str, Any]:
         """Plays the matches of a run's end; returns the summary."""
-        self.compiling.finish()
+        self._await_matches()
         with self.clock.measure("finish"):
             strength = self.versions.measure_fully(state.learner.params, iteration)
         scores = {f"eval/{spec}": match["score"] for spec, match in strength.items()}
-        self.reporter.write({"iteration": iteration} | self.totals.record() | self.clock.record() | scores)
+        self.reporter.write(self.reporter.spent(iteration) | scores)
         return self.reporter.conclude(iteration, strength)
 
     @property
@@ -115,7 +114,7 @@ class Loop(NamedTuple):
         return self.reporter.totals
 
     def _is_over(self, iteration: int) -> bool:
-        return budget.spent(self.config, self.clock.minutes, iteration) is not None
+        return budget.spent(self.config, self.reporter.spent(iteration)) is not None
 
     def _chunk(self, state: TrainState) -> tuple[TrainState, Record]:
         seconds = self.clock.seconds
@@ -123,40 +122,47 @@ class Loop(NamedTuple):
         with self.profiler.chunk(), self.clock.measure("train"):
             state, metrics = self.program(state)
             metrics = jax.device_get(metrics)
-        record = self.totals.add(metrics, seconds["train"] - before)
-        if not self.compiling.is_done:  # until then neither pace nor memory are what they will be
-            self.totals.pace = Pace()
-            self.reporter.meter.restart()
-        if "train/loss" in record and self.compiling.is_done:
+        is_typical = self.compiling.is_done
+        record = self.totals.add(metrics, seconds["train"] - before, is_typical=is_typical)
+        if not is_typical:
+            self.reporter.meter.restart()  # compiling takes more memory than the run
+        elif "train/loss" in record:
             self.profiler.warmed_up()
         return state, record
 
     def _evaluate(self, state: TrainState, iteration: int) -> Record:
-        self.compiling.finish()
+        self._await_matches()
         with self.clock.measure("evaluate"):
             return self.versions.measure(state.learner.params, iteration)
+
+    def _await_matches(self) -> None:
+        """Waits until the matches are compiled; raises what went wrong with that."""
+        if not self.compiling.is_done:
+            self.reporter.say("waiting for the matches to compile")
+        with self.clock.measure("compile"):
+            self.compiling.finish()
 
     def _start_schedule(self, state: TrainState) -> TrainState:
         """Sets the learning rate's span where it is known, or where a resumed run's own pace tells it."""
         span, minutes = budget.schedule_span(self.config), self.clock.minutes
-        if span is None and self.totals.updates and self._falls:
-            held = round(self.totals.updates * self.config.minutes / minutes)  # type: ignore
-            return self._set_schedule(state, held)
+        was_timed = int(state.learner.schedule_span) != UNKNOWN_SPAN  # for another budget
+        if span is None and was_timed and self._is_timed:
+            return self._set_schedule(state, round(self.totals.updates * self.config.minutes / minutes))  # type: ignore
         return with_span(state, span or UNKNOWN_SPAN)
 
     def _fix_schedule(self, state: TrainState) -> tuple[TrainState, bool]:
         """Fixes the learning rate's span once the run was timed; returns the state, and whether it was just now."""
-        minutes, pace = self.config.minutes, self.totals.pace
-        if int(state.learner.schedule_span) != UNKNOWN_SPAN or not (minutes and self._falls and self.compiling.is_done):
+        pace = self.totals.pace
+        if int(state.learner.schedule_span) != UNKNOWN_SPAN or not self._is_timed or pace.chunks < TIMED_CHUNKS:
             return state, False
-        if self.clock.minutes < TIMED_SHARE * minutes or pace.chunks < TIMED_CHUNKS:
-            return state, False
-        left = pace.updates_in(minutes - self.clock.minutes, self._share_of_evaluations())
+        left = pace.updates_in(self.config.minutes - self.clock.minutes, self._share_of_evaluations())  # type: ignore
         return self._set_schedule(state, self.totals.updates + left), True
 
     @property
-    def _falls(self) -> bool:
-        return self.config.optimiser.schedule == "cosine"
+    def _is_timed(self) -> bool:
+        """Whether the rate falls over a budget in minutes, and so many are spent that its pace is known."""
+        falls, minutes = self.config.optimiser.schedule == "cosine", self.config.minutes
+        return falls and minutes is not None and self.clock.minutes >= TIMED_SHARE * minutes
 
     def _share_of_evaluations(self) -> float:
         """The share of the minutes that evaluations take, by the last of them."""

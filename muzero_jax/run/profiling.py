@@ -91,7 +91,10 @@ class ChunkProfiler:
         Without the program's text, which some backends do not give, there is a trace and no table.
         """
         if not (self._directory and self._num_traced):
-            return "nothing was profiled: the run ended before a whole chunk had learned; give it more --minutes"
+            return (
+                "nothing was profiled: the run ended before a whole chunk had learned and the matches were compiled; "
+                "give it more --minutes"
+            )
         traces = self._directory.glob("plugins/profile/*/perfetto_trace.json.gz")
         newest = max(traces, key=lambda trace: trace.stat().st_mtime)  # folders' names are local times, which go back
         opens = f"profile: {newest} opens in https://ui.perfetto.dev"

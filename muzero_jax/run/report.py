@@ -35,6 +35,10 @@ class Reporter(NamedTuple):
         self.write(record)
         self.display.update(record)
 
+    def spent(self, iteration: int) -> Record:
+        """What the run has done and taken so far."""
+        return {"iteration": iteration} | self.totals.record() | self.clock.record()
+
     def conclude(self, iteration: int, strength: dict[str, Summary] | None = None) -> dict[str, Any]:
         """Writes how the run stands at `iteration`, and draws its curves; returns what the summary holds.
 

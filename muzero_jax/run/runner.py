@@ -65,11 +65,12 @@ def train(
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     with run_directory.locked(run_dir), Checkpointer(run_dir / run_directory.CHECKPOINTS) as checkpoints:
+        run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite)  # now that nobody else writes
         start = time.perf_counter()
         saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
         run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
         parts, init, abstract, program, plan = run
-        del run
+        del run  # which would keep `init` in memory
         if session.overwrite and not session.resume:
             run_directory.make_room(run_dir)
         iteration, state, record = find_start(checkpoints, abstract, run_dir) if session.resume else NEW
@@ -80,9 +81,10 @@ def train(
         clock, totals, meter = Clock(record), Totals(config, record), Meter(list(mesh.devices.flat))
         others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
         with open_metrics(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others) as write:
-            say(f"{'training' if state is None else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
+            begins = state is None
             state = init() if state is None else state
             del init  # and with it the program, if there was need of one: 20 MiB and more
+            say(f"{'training' if begins else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
             clock.seconds["compile"] += time.perf_counter() - start
             display = ProgressDisplay(config.minutes, budget.last_iteration(config))
             machine = describe_machine(config, mesh) | {"planned": plan.total}
@@ -103,12 +105,9 @@ def hold(loop: Loop, state: TrainState, iteration: int) -> Result:
     summary = reporter.conclude(iteration)
     if interrupted:
         return Result(summary, interrupted=True)
-    budget.check_learned(config, reporter.clock.minutes, iteration, reporter.totals.updates)
-    reporter.say("training is over and saved; now the final matches")
-    try:
-        return Result(loop.finish(state, iteration), interrupted=False)
-    except KeyboardInterrupt:  # all is saved, and a resumed run plays these matches
-        return Result(summary, interrupted=True)
+    budget.check_learned(config, reporter.spent(iteration))
+    reporter.say("training is over and saved" + ("; now the final matches" if loop.versions.has_matches else ""))
+    return Result(loop.finish(state, iteration), interrupted=False)
 
 
 def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -> Start:

@@ -194,8 +194,8 @@ class Config:
     board_size: int | None = None
     """Hex only: 2 to 19; by default the largest that this machine learns in a sitting"""
     minutes: PositiveFloat | None = 5.0
-    """budget: minutes from the first move on, with the evaluations on the way; compiling and the final matches come on
-    top. The default counts only where neither frames nor updates are given"""
+    """budget: minutes from the first chunk on, with the evaluations on the way; compiling and the final matches come on
+    top. The default counts only where no other budget is given"""
     frames: PositiveInt | None = None
     """budget: moves of self-play in all games together"""
     updates: PositiveInt | None = None
@@ -263,7 +263,7 @@ def from_json(text: str) -> Config:
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is no JSON ({error})") from None
+        raise ValueError(f"it is not JSON ({error})") from None
 
 
 def save(config: Config, run_dir: Path) -> None:

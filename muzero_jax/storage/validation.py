@@ -9,6 +9,8 @@ from muzero_jax.storage.fields import check_fields
 def validate(config: Config) -> Config:
     """The config itself, if a run can be made of it; else ValueError in one sentence that names the flag to change."""
     check_fields(config)
+    if config.minutes is config.frames is config.updates is config.max_iterations is None:
+        raise ValueError("the run has no budget and would never end; give --minutes, --frames or --updates")
     _check_replay(config)
     if config.network.compute_dtype == "float16" and config.optimiser.micro_batch_size:
         raise ValueError(

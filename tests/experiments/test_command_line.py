@@ -25,6 +25,7 @@ from muzero_jax.games import catalogue
 from muzero_jax.run import autotune, runner
 from muzero_jax.run.runner import Result
 from muzero_jax.run.session import Session
+from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.validation import validate
 from tests.reference import tiny_run
@@ -118,6 +119,10 @@ def test_every_way_to_write_a_flag_is_known():
         "--minutes=3 --self_play.num_envs 4 --no-tensorboard --replay.no-symmetries --evaluation.mcts-simulations 1 2"
     )
     train_flags.check_names(known.split(), default)
+    for switch in (flag.name for flag in train_flags.all_flags(default) if not flag.value):
+        off = train_flags._negated(switch)
+        train_flags.check_names([off], default)
+        tyro.cli(Command, default=default, args=[off])
     assert tyro.cli(Command, default=default, args=known.split()).config.replay.symmetries is False
 
 
@@ -208,7 +213,7 @@ def test_help_shows_the_few_that_most_need_and_how_to_see_the_others(run):
     shown = re.findall(r"^(--\S+).*\n    ", output, re.MULTILINE)
     assert status == 0 and shown == train_flags.MOST_NEEDED and len(shown) < 20
     rest = len(train_flags.all_flags(Command(presets.tic_tac_toe(), Session()))) - len(shown)
-    assert f"--help-all shows the other {rest}." in output
+    assert f"--help-all shows the other {rest}." in output and "--GROUP.no-FLAG" in output
 
 
 def test_every_flag_has_a_sentence_and_every_line_fits_a_terminal(run):
@@ -235,7 +240,7 @@ def test_a_run_begins_with_five_lines(run, tmp_path, monkeypatch):
     lines = output.splitlines()[:4]
     assert lines[0] == "game        Tic-tac-toe" and lines[3] == f"directory   {tmp_path / 'run'}"
     assert lines[1].startswith("device      2 CPU devices") and "float32" in lines[1]
-    assert lines[2] == "budget      3 minutes, then matches that measure the agent"
+    assert lines[2] == "budget      3 minutes; compiling and the final matches come on top"
     _, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run", "--verbose")
     assert "num_simulations=4" in output
 
@@ -263,6 +268,37 @@ def test_what_a_checkpoint_was_made_with_cannot_change_and_is_refused_at_once(
     monkeypatch.setattr(runner, "train", lambda *arguments: pytest.fail("too late"))
     outcome = run(train, "--resume", "--run-dir", saved_run, flag, value)
     assert_one_sentence(outcome, f"made with {flag} {made_with}, so it cannot go on with {value}; leave {flag} out")
+
+
+@pytest.mark.parametrize("flag", ["--updates", "--frames", "--seed", "--board-size", "--devices", "--max-iterations"])
+def test_a_number_that_is_none_is_one_sentence(run, flag):
+    assert_one_sentence(run(train, flag, "1e6"), flag, "'1e6' is not a whole number; write all its digits")
+
+
+def test_a_run_without_any_budget_is_refused(run):
+    assert_one_sentence(run(train, *TINY, "--minutes", "None"), "no budget and would never end; give --minutes")
+
+
+def test_a_second_ctrl_c_still_names_the_command_that_resumes(run, tmp_path, monkeypatch):
+    def interrupted(config, session, run_dir, *others):
+        configs.save(config, run_dir)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "train", interrupted)
+    status, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run")
+    assert status == EXIT_INTERRUPTED and f"--run-dir {tmp_path / 'run'} --resume" in output
+    monkeypatch.setattr(runner, "train", lambda *arguments: (_ for _ in ()).throw(KeyboardInterrupt))
+    status, output, error = run(train, *TINY, "--run-dir", tmp_path / "other")
+    assert status == EXIT_INTERRUPTED and "--resume" not in output and error == "interrupted\n"
+
+
+def test_a_resumed_run_keeps_a_span_that_is_given_again_and_else_spans_a_new_budget(saved_run, tmp_path):
+    shutil.copytree(saved_run, tmp_path / "run")
+    stored = replace(tiny_run.CONFIG, optimiser=replace(tiny_run.CONFIG.optimiser, decay_updates=99))
+    configs.save(stored, tmp_path / "run")
+    for given, span in (("", 99), ("--minutes 9", None), ("--minutes 9 --optimiser.decay_updates=99", 99)):
+        config, *_ = train.parse(["--resume", "--run-dir", str(tmp_path / "run"), *given.split()])
+        assert config.optimiser.decay_updates == span
 
 
 def test_another_budget_replaces_the_presets_minutes():
@@ -365,7 +401,9 @@ def test_a_match_as_json_is_one_object(run, saved_run):
     assert (result["iteration"], result["opponent"], result["illegal_actions"]) == (6, "random", 0)
     assert (result["run"], result["player"]) == (str(saved_run), "agent (2 simulations)")
     compiling, compiled, note = progress.splitlines()
-    assert compiling == "compiling the match ..." and re.fullmatch(r"compiled in [0-9.]+ s; playing \.\.\.", compiled)
+    assert compiling.startswith("compiling the match (") and re.fullmatch(
+        r"compiled in [0-9.]+ s; playing \.\.\.", compiled
+    )
     assert note.startswith("note: ")
 
 

@@ -3,6 +3,7 @@
 import signal
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from muzero_jax.evaluation.arena import Arena
@@ -44,18 +45,18 @@ def test_minutes_hold_nobody_knows_how_many_updates():
 
 
 @pytest.mark.parametrize(
-    "given, minutes, iteration, field",
+    "given, done, field",
     [
-        ({"minutes": 2.0}, 1.9, 900, None),
-        ({"minutes": 2.0}, 2.0, 900, "minutes"),
-        ({"minutes": None, "updates": 12}, 1e9, 7, None),
-        ({"minutes": None, "updates": 12}, 0.0, 8, "updates"),
-        ({"minutes": 2.0, "frames": 64, "max_iterations": 90}, 0.0, 2, "frames"),
-        ({"minutes": 2.0, "frames": 64, "max_iterations": 90}, 0.0, 1, None),
+        ({"minutes": 2.0}, {"time/minutes": 1.9, "iteration": 900}, None),
+        ({"minutes": 2.0}, {"time/minutes": 2.0}, "minutes"),
+        ({"minutes": None, "updates": 12}, {"time/minutes": 1e9, "total/updates": 11.0}, None),
+        ({"minutes": None, "updates": 12}, {"total/updates": 12.0}, "updates"),
+        ({"frames": 64, "max_iterations": 90}, {"total/frames": 64.0, "iteration": 2}, "frames"),
+        ({"frames": 64, "max_iterations": 90}, {"total/frames": 63.0, "iteration": 90}, "max_iterations"),
     ],
 )
-def test_the_first_budget_to_be_spent_ends_a_run(given, minutes, iteration, field):
-    assert budget.spent(replace(CONFIG, **given), minutes, iteration) == field
+def test_the_first_budget_to_be_spent_ends_a_run(given, done, field):
+    assert budget.spent(replace(CONFIG, **given), done) == field
 
 
 def test_a_budget_is_said_in_words_and_a_larger_one_as_a_flag():
@@ -133,6 +134,25 @@ def test_a_run_that_is_interrupted_goes_on_with_the_span_that_it_had(timed):
     assert_same(saved(timed.directory)[1], unbroken[1])
 
 
+def test_a_run_that_is_interrupted_before_it_was_timed_is_timed_later(timed):
+    timed.interrupt_in = 2
+    assert timed().interrupted
+    assert configs.load(timed.directory).optimiser.decay_updates is None
+    timed(resume=True)
+    assert timed.spans == [UNKNOWN_SPAN] * 5 + [36] * 5
+
+
+def test_chunks_beside_which_matches_compile_are_not_timed():
+    metrics = {name: np.ones(2) for name in (*accounting.Totals.NAMES, "selfplay/finished_frames")}
+    totals = accounting.Totals(CONFIG, {})
+    totals.add(metrics, seconds=9.0, is_typical=False)
+    totals.add(metrics | {"train/updates": np.zeros(2)}, seconds=9.0, is_typical=False)
+    assert totals.pace.chunks == 0 and totals.self_play_seconds_per_iteration == 0
+    assert totals.updates == 2
+    totals.add(metrics, seconds=9.0)
+    assert totals.pace == accounting.Pace(1, 2.0, 9.0)
+
+
 def test_another_budget_has_a_schedule_of_its_own_at_once(timed):
     """By the pace of the run so far: 36 updates a minute."""
     timed()
@@ -141,8 +161,6 @@ def test_another_budget_has_a_schedule_of_its_own_at_once(timed):
     assert longer.optimiser.decay_updates is None
     timed(minutes=2.0, resume=True, optimiser=longer.optimiser)
     assert timed.spans[10:] == [72] * 10
-    kept = replace(stored, minutes=2.0, optimiser=replace(stored.optimiser, decay_updates=99))
-    assert budget.spanning(kept, stored) == kept  # the flag says otherwise
     assert budget.spanning(stored, stored) == stored
 
 
@@ -167,3 +185,4 @@ def test_a_match_that_cannot_be_compiled_ends_the_run_with_its_reason(timed, mon
     monkeypatch.setattr(Arena, "compile", fail)
     with pytest.raises(ValueError, match="no such match"):
         timed()
+    assert saved(timed.directory)[0] == 20  # nothing that was learned is lost

@@ -17,7 +17,7 @@ import pytest
 from muzero_jax import building
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.evaluation.arena import Arena
-from muzero_jax.evaluation.progress import Ladder
+from muzero_jax.evaluation.progress import Ladder, Versions
 from muzero_jax.run import accounting, assembly, budget, loop, metrics, program, report
 from muzero_jax.run.memory import Meter, bytes_per_device
 from muzero_jax.storage import config as configs
@@ -198,15 +198,31 @@ def test_ctrl_c_in_the_final_matches_loses_nothing_and_they_can_be_played_later(
     def interrupt(*arguments, **keywords):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as matches:
+    with monkeypatch.context() as matches, pytest.raises(KeyboardInterrupt):
         matches.setattr(Arena, "play", interrupt)
-        result = session(max_iterations=4)
-    assert result.interrupted and not result.summary["finished"]
+        session(max_iterations=4)
+    assert not json.loads((session.directory / "summary.json").read_text())["finished"]
     budget.check_left(replace(CONFIG, max_iterations=4), session.directory)  # something is: the matches
     summary = session(max_iterations=4, resume=True).summary
     assert summary["finished"] and summary["strength"] == {"random": DRAWN}
     with pytest.raises(ValueError, match="nothing is left of 4 iterations; give --max-iterations 8"):
         budget.check_left(replace(CONFIG, max_iterations=4), session.directory)
+
+
+def test_a_run_that_is_interrupted_before_its_first_chunk_can_be_resumed(session, monkeypatch, unbroken):
+    evaluation = replace(CONFIG.evaluation, interval_minutes=0.001)
+    begin = Versions.begin
+
+    def begin_and_interrupt(self, params):
+        begin(self, params)
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as early:
+        early.setattr(Versions, "begin", begin_and_interrupt)
+        assert session(max_iterations=4, evaluation=evaluation).interrupted
+    assert checkpoint_steps(session.directory / "checkpoints") == [0]
+    assert list(session(max_iterations=4, evaluation=evaluation, resume=True).summary["elo"]) == ["0", "2", "4"]
+    assert_same(saved_state(session.directory)[1], unbroken[4])
 
 
 def test_ctrl_c_hands_its_meaning_back_afterwards(session):
