@@ -101,11 +101,14 @@ class Versions:
             games = {(spec, e.games): None for spec in _specs(self._quick)} | {("self", e.games // 2): None} | games
         return [partial(self._arena.compile, spec, self._abstract_params, num_games=number) for spec, number in games]
 
-    def begin(self, params: Params) -> None:
+    def begin(self, params: Params) -> dict[str, float]:
         """Keeps the untrained version, from which the others' Elo is counted; it meets no fixed opponent."""
-        if self._arena.has_matches and not self.ladder.iterations:  # a run may be resumed before its first chunk
+        if not self._arena.has_matches:
+            return {}
+        if not self.ladder.iterations:  # a run may be resumed before its first chunk
             self._save(params, 0)
             self.ladder.add(0, {})
+        return {"eval/elo": 0.0}
 
     def measure(self, params: Params, iteration: int) -> dict[str, float]:
         """Scores against the quick opponents, and the Elo among the run's own versions; saves the version.

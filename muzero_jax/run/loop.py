@@ -72,7 +72,7 @@ class Loop(NamedTuple):
         saves = Timer(self.session.checkpoint_minutes, clock.minutes)
         with self.reporter.display, Interrupt() as interrupt, self.profiler:
             if iteration == 0 and evaluates:
-                self.versions.begin(state.learner.params)
+                self.reporter.report({"iteration": 0} | self.versions.begin(state.learner.params))
             state, saved = self._start_schedule(state), False
             while not (interrupt.requested or self._is_over(iteration)):
                 state, record = self._chunk(state)

@@ -181,6 +181,7 @@ def _panel(axes: Any, records: list[Record], names: Mapping[str, str], title: st
             axes.plot(*zip(*points, strict=True), label=label, markersize=4, **style)
     axes.set_title(title, loc="left", fontweight="bold")
     axes.set(xlabel="training time (minutes)", ylabel=unit)
+    axes.set_xlim(left=0)
     axes.grid(True, color="0.9")
     axes.spines[["top", "right"]].set_visible(False)
     if axes.lines:

@@ -51,7 +51,7 @@ def test_what_is_compiled_beforehand_is_what_evaluations_play(tmp_path, final_ga
 def test_the_untrained_version_is_where_elo_begins(tmp_path):
     params = {"weights": jnp.ones(3)}
     versions = Versions(tiny_run.CONFIG, FakeArena(), tmp_path, jax.eval_shape(lambda: params))  # type: ignore
-    versions.begin(params)
+    assert versions.begin(params) == versions.begin(params) == {"eval/elo": 0.0}  # also if it is resumed at once
     versions.measure(params, 10)
     assert versions.ladder.by_iteration() == {"0": 0.0, "10": 0.0}  # all games were drawn
     assert checkpoint_steps(tmp_path / "versions") == [0, 10]
@@ -61,7 +61,7 @@ def test_in_a_game_for_one_nothing_is_played(tmp_path):
     arena = FakeArena()
     arena.has_matches = False  # type: ignore
     versions = Versions(tiny_run.CONFIG, arena, tmp_path, {})
-    versions.begin({})
+    assert versions.begin({}) == {}
     assert versions.compilations() == []
     assert versions.measure({}, 1) == versions.measure_fully({}, 1) == {} and not arena.compiled | arena.played
 

@@ -214,8 +214,8 @@ def test_a_run_that_is_interrupted_before_its_first_chunk_can_be_resumed(session
     begin = Versions.begin
 
     def begin_and_interrupt(self, params):
-        begin(self, params)
         signal.raise_signal(signal.SIGINT)
+        return begin(self, params)
 
     with monkeypatch.context() as early:
         early.setattr(Versions, "begin", begin_and_interrupt)
