@@ -62,6 +62,9 @@ class Interrupt:
         signal.signal(signal.SIGINT, self._previous)
 
 
+COMPARED_CHUNKS = 3
+
+
 class Totals:
     """What a run has done so far, as metrics `total/...`; a resumed run goes on from the last line written."""
 
@@ -76,13 +79,15 @@ class Totals:
     def __init__(self, config: Config, record: Record):
         self._simulations = config.search.num_simulations  # of each move
         self.counts = {name: record.get(name, 0.0) for name in (*self.NAMES.values(), "total/simulations")}
-        self.self_play_seconds_per_iteration = record.get("time/self_play_per_iteration", 0.0)
+        self.self_play_share: float | None = record.get("time/self_play_share")
         self.pace = Pace()
+        self._filling: list[float] = []  # seconds an iteration
+        self._learning: list[float] = []
 
     def add(self, metrics: dict[str, np.ndarray], seconds: float, *, is_typical: bool = True) -> Record:
         """One chunk's metrics (leading axis: iterations) as a record: totals so far, rates now, means of the losses.
 
-        What took its `seconds` while something else kept the machine busy is not typical, and no pace is taken from it.
+        No pace is taken from a chunk that is not typical, because something else kept the machine busy.
         """
         chunk = {name: float(metrics[name].sum()) for name in (*self.NAMES, "selfplay/finished_frames")}
         simulations = chunk["selfplay/frames"] * self._simulations
@@ -90,8 +95,7 @@ class Totals:
             self.counts[total] += chunk[name]
         self.counts["total/simulations"] += simulations
         learned = metrics["train/updates"] > 0
-        if is_typical and not learned.any():  # self-play runs without learning only while the ring fills
-            self.self_play_seconds_per_iteration = seconds / len(learned)
+        self._estimate_share(learned, seconds / len(learned))
         if is_typical and learned.all():
             self.pace = self.pace.after(chunk["train/updates"], seconds)
         losses = {
@@ -116,7 +120,21 @@ class Totals:
 
     def record(self) -> Record:
         """What a resumed run goes on from."""
-        return self.counts | {"time/self_play_per_iteration": self.self_play_seconds_per_iteration}
+        share = self.self_play_share
+        return self.counts | ({} if share is None else {"time/self_play_share": share})
+
+    def _estimate_share(self, learned: np.ndarray, seconds: float) -> None:
+        """Self-play's share of an iteration that learns, by the last that did not and the first that did.
+
+        In one program with learning, self-play runs alone only while the ring fills; chunks close in time are compared,
+        because what else keeps the machine busy slows both.
+        """
+        if not learned.any():
+            self._filling.append(seconds)
+        elif learned.all() and self._filling and len(self._learning) < COMPARED_CHUNKS:
+            self._learning.append(seconds)
+            filling = np.mean(self._filling[-COMPARED_CHUNKS:])
+            self.self_play_share = min(1.0, float(filling / np.mean(self._learning)))
 
     def summary(self, seconds: float) -> dict[str, Record]:
         """Totals and mean rates over the run's `seconds` of self-play and learning."""

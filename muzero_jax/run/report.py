@@ -49,20 +49,20 @@ class Reporter(NamedTuple):
         summary = {"iteration": iteration, "finished": strength is not None, "strength": strength or {}}
         summary |= {"elo": self.ladder.by_iteration(), "memory": memory} | machine
         summary |= self.totals.summary(self.clock.seconds["train"])
-        summary["seconds"] = split_time(self.clock, self.totals, iteration)
+        summary["seconds"] = split_time(self.clock, self.totals)
         write_whole(self.run_dir / run_directory.SUMMARY, json.dumps(summary, indent=2))
         if self.totals.counts["total/frames"]:
             metrics.plot_curves(self.run_dir)
         return summary
 
 
-def split_time(clock: Clock, totals: Totals, iteration: int) -> dict[str, float]:
-    """Seconds by purpose; self-play's share of the one program is estimated from the time in which the ring filled."""
-    program = clock.seconds["train"]
+def split_time(clock: Clock, totals: Totals) -> dict[str, float]:
+    """Seconds by purpose; self-play's share of the one program is an estimate (`Totals.self_play_share`)."""
+    program, share = clock.seconds["train"], totals.self_play_share
     parts = {"self-play and learning": program}
     if not totals.updates:
         parts = {"self-play": program}
-    elif self_play := min(totals.self_play_seconds_per_iteration * iteration, program):
-        parts = {"self-play": self_play, "learning": program - self_play}
+    elif share is not None:
+        parts = {"self-play": share * program, "learning": (1 - share) * program}
     seconds = parts | {"evaluation": clock.seconds["evaluate"], "compilation": clock.seconds["compile"]}
     return seconds | ({"final matches": clock.seconds["finish"]} if clock.seconds["finish"] else {})

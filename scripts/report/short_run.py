@@ -43,12 +43,16 @@ def short_run(config: Config, say: Say) -> Run:
     with tempfile.TemporaryDirectory() as folder:
         run_dir = run_directory.prepare(Path(folder) / "run")
         try:
-            summary = runner.train(config, QUIET, run_dir, devices.make_mesh(count), phases.say).summary
+            result = runner.train(config, QUIET, run_dir, devices.make_mesh(count), phases.say)
         finally:
             phases.begin("")
-    if not summary:
+    if result.interrupted:
         raise KeyboardInterrupt
-    return Run(config, count, summary["seconds"], summary["rates"], phases.cpu_busy, phases.gpu_busy)
+    return Run(config, count, result.summary["seconds"], result.summary["rates"], phases.cpu_busy, phases.gpu_busy)
+
+
+ANNOUNCE = ("compiling", "training")
+"""How messages begin that announce a phase."""
 
 
 class Phases:
@@ -62,9 +66,9 @@ class Phases:
         self.gpu_busy: dict[str, float] = {}
 
     def say(self, text: str) -> None:
-        """Passes a message on; the memory plan, which has several lines, begins no phase."""
+        """Passes a message on, and begins the phase that it announces, if it does."""
         self._say(text)
-        if "\n" not in text:
+        if text.startswith(ANNOUNCE):
             self.begin(text)
 
     def begin(self, phase: str) -> None:

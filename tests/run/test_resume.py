@@ -329,15 +329,19 @@ def test_simulations_of_earlier_sessions_are_counted_with_their_own_budget():
 
 def test_self_play_is_timed_while_nothing_learns_and_not_set_apart_if_it_never_was():
     chunk = dict.fromkeys(CHUNK, np.zeros(2))
+    learning = chunk | {"train/updates": np.array([2.0, 2.0])}
     totals, clock = accounting.Totals(CONFIG, {}), accounting.Clock({"time/train": 60.0})
-    assert report.split_time(clock, totals, 20)["self-play"] == 60  # nothing was learned
-    totals.add(chunk | {"train/updates": np.array([0.0, 2.0])}, seconds=9.0)
-    assert report.split_time(clock, totals, 20)["self-play and learning"] == 60
-    totals.add(chunk, seconds=4.0)
-    totals.add(chunk | {"train/updates": np.array([2.0, 2.0])}, seconds=9.0)
-    split = report.split_time(clock, totals, 20)
-    assert (split["self-play"], split["learning"]) == (40, 20)
-    assert accounting.Totals(CONFIG, totals.record()).self_play_seconds_per_iteration == 2
+    assert report.split_time(clock, totals)["self-play"] == 60  # nothing was learned
+    totals.add(learning, seconds=9.0)
+    assert report.split_time(clock, totals)["self-play and learning"] == 60
+    for seconds in (90.0, 4.0, 4.0, 4.0):  # the first chunk of all is slower
+        totals.add(chunk, seconds=seconds)
+    totals.add(chunk | {"train/updates": np.array([0.0, 2.0])}, seconds=7.0)
+    for seconds in (9.0, 15.0, 12.0, 99.0):  # three that learn are compared
+        totals.add(learning, seconds=seconds)
+    split = report.split_time(clock, totals)
+    assert (split["self-play"], split["learning"]) == (pytest.approx(20), pytest.approx(40))
+    assert accounting.Totals(CONFIG, totals.record()).self_play_share == pytest.approx(1 / 3)
 
 
 def test_a_timer_is_due_once_per_interval_and_never_if_that_is_0():
