@@ -294,10 +294,10 @@ def test_cpu_and_gpu_are_told_by_the_phases_of_a_run(monkeypatch):
     monkeypatch.setattr(short_run, "watch_gpu", Readings)
     said = []
     phases = Phases(said.append)
-    for text in ("compiling", "part  bytes\ntotal  1 B", "training"):
+    for text in ("compiling", "part  bytes\ntotal  1 B", "memory  1 B per device", "training", "the rate falls"):
         phases.say(text)
     phases.begin("")
-    assert len(said) == 3 and phases.cpu_busy == {"compiling": 0.25, "training": 0.0}
+    assert len(said) == 5 and phases.cpu_busy == {"compiling": 0.25, "training": 0.0}
     assert phases.gpu_busy == {"training": pytest.approx(0.8)}
     run = RUN._replace(cpu_busy=phases.cpu_busy, gpu_busy=phases.gpu_busy)
     assert short_run.run_section(run).tables[2].rows == [("compiling", "25%", "-"), ("training", "0%", "80%")]
@@ -316,6 +316,6 @@ def test_a_short_run_tells_where_its_time_went():
     said = []
     run = short_run.short_run(replace(CONFIG, max_iterations=8), said.append)
     assert set(run.seconds) == {"self-play", "learning", "evaluation", "compilation", "final matches"}
-    phases = {text for text in said if "\n" not in text}  # the memory plan is a table
-    assert "compiling" in phases and set(run.cpu_busy) == phases
+    phases = {text for text in said if text.startswith(short_run.ANNOUNCE)}
+    assert len(phases) == 3 and set(run.cpu_busy) == phases  # to compile, to train, and the final matches
     assert all(0 < share < 2 for share in run.cpu_busy.values())
