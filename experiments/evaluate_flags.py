@@ -43,11 +43,11 @@ class Games(Command):
     """What the commands take that play games."""
 
     games: Count = 256
-    """of the match, or of each pair of a tournament; rounded up to a multiple of two games a device"""
+    """games of the match, or of each pair of a tournament; rounded up to a multiple of two games a device"""
     opening_plies: Annotated[int, NOT_NEGATIVE, AT_MOST_A_MILLION] | None = None
     """random moves before each game; default: the (first) run's evaluation.opening_plies"""
     seed: Seed = 0
-    """of openings, and of moves drawn at random: 0 to 2^32 - 1"""
+    """seed of openings, and of moves drawn at random: 0 to 2^32 - 1"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ class Oracle(OfRun):
     budgets: tuple[Simulations, ...] | None = None
     """simulations a move of the agent's searches; default: num-simulations, or else 16 64 256"""
     seed: Seed = 0
-    """of the positions that are drawn: 0 to 2^32 - 1"""
+    """seed of the positions that are drawn: 0 to 2^32 - 1"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ class Fidelity(OfRun):
     positions: Count = 500
     """at most this many, of the agent's own games"""
     seed: Seed = 0
-    """of the positions that are drawn: 0 to 2^32 - 1"""
+    """seed of the positions that are drawn: 0 to 2^32 - 1"""
     plot: Path | None = None
     """draw the drift into this file (.png, .svg, .pdf)"""
 
@@ -115,7 +115,7 @@ class Flags(Match, Oracle, Fidelity):
     tournament: tuple[str, ...] = ()
     """players of a tournament, in place of run and opponent"""
     anchor: str | None = None
-    """of --tournament"""
+    """the player whose Elo is 0, with --tournament"""
     oracle: Switch = False
     fidelity: Switch = False
 

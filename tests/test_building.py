@@ -281,7 +281,7 @@ def test_chance_is_drawn_and_both_kinds_of_end_are_told_apart(gambled):
 
 
 def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
-    """Of each tree's bets some win and some lose."""
+    """Some bets of each tree win and some lose."""
     config = changed("search", num_simulations=32, max_num_considered_actions=2)
     model = building.build_model(config, gamble.GAMBLE)
     search = jax.jit(building.make_search(config, gamble.GAMBLE, model, noise=False, true_rules=True))

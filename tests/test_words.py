@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 GUIDES = ("README.md", "docs/design.md", "docs/performance.md", "docs/commands.md")
-ROOMS = ("search", "networks", "learning", "arithmetic", "training.py", "building.py", "types.py")
+PACKAGES = ("muzero_jax", "experiments", "scripts", "tests")
 MAX_WORDS = 25
 
 
@@ -33,7 +33,7 @@ def sentences(text: str) -> list[str]:
 
 
 def docstrings(path: Path) -> list[str]:
-    """Of modules, classes and functions, and the strings below a field or a constant."""
+    """Docstrings of modules, classes and functions, and the strings below a field or a constant."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     bare = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
     return [node.value for node in bare if isinstance(node, ast.Constant) and isinstance(node.value, str)]
@@ -69,10 +69,9 @@ def test_a_guide_has_no_private_codes(path):
     assert re.findall(r"\bW[123]\b", read(path)) == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_docstring_says_what_a_thing_is_first(room):
-    place = ROOT / "muzero_jax" / room
-    files = [place] if place.is_file() else sorted(place.glob("*.py"))
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_docstring_says_what_a_thing_is_first(package):
+    files = sorted((ROOT / package).rglob("*.py"))
     assert [text for file in files for text in docstrings(file) if re.match(r"(?i)of\b", text)] == []
 
 

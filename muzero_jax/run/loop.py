@@ -31,7 +31,7 @@ from muzero_jax.types import Metrics, TrainState
 Program = Callable[[TrainState], tuple[TrainState, Metrics]]
 
 TIMED_SHARE, TIMED_CHUNKS = 1 / 20, 3
-"""Of the minutes, and at least of the chunks that learn: how long a run is timed before its schedule is fixed."""
+"""A run is timed for this share of its minutes, and for so many chunks that learn, before its schedule is fixed."""
 
 
 class Timer:

@@ -7,7 +7,7 @@ from muzero_jax.evaluation import elo
 
 
 def expected_score(strengths):
-    """Of each player against each [P, P]: a lead of 400 is ten to one."""
+    """The expected score of each player against each [P, P]: a lead of 400 is ten to one."""
     return 1 / (1 + 10 ** ((strengths[None, :] - strengths[:, None]) / 400))
 
 

@@ -133,7 +133,7 @@ def test_a_loaded_agent_has_the_saved_weights_and_the_budget_asked_for(saved_run
 
 
 def test_ones_own_parts_take_the_place_of_the_configured_ones(saved_run):
-    """Of the agent, of a rival and of a tournament's players."""
+    """The budgets of the agent, of a rival and of a tournament's players."""
     asked = []
     own = tiny_run.parts()._replace(environment=tiny_run.parts().environment._replace(name="my game"))
 

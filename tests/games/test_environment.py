@@ -67,7 +67,7 @@ def test_at_a_terminal_state_every_action_is_legal_which_is_why_steps_never_retu
 
 
 class CountingState(NamedTuple):
-    """Of a fake game: players 0 0 1 1 move in this order, and the last to move wins half a point."""
+    """A fake game: players 0 0 1 1 move in this order, and the last to move wins half a point."""
 
     count: jax.Array
     rewards: jax.Array

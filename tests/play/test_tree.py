@@ -27,7 +27,7 @@ EDGES = [
 
 
 def hand_made_tree():
-    """Of ten simulations; the second game of the batch is empty."""
+    """A tree of ten simulations; the second game of the batch is empty."""
     num_nodes = len(EDGES) + 1
     per_action = {name: np.zeros((num_nodes, 2, NUM_ACTIONS)) for name in ("visits", "q", "prior", "children")}
     for child, (parent, action, *numbers) in enumerate(EDGES, 1):
