@@ -16,7 +16,7 @@ from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG
 
 FRAME = 3 + 2 + 4 * 4 + 9 * 4 + 2
-"""Bytes of a frame of tic-tac-toe in the ring: 18 bools are 3 bytes and 9 are 2; 3 floats and an int, 9 floats, two bools."""
+"""Bytes of a frame of tic-tac-toe in the ring: 18 bools are 3 and 9 are 2; 3 floats and an int, 9 floats, two bools."""
 
 
 def compiled(account):
