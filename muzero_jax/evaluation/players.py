@@ -97,9 +97,8 @@ def load_agent(path: Path, num_simulations: int | None = None, make_parts: MakeP
     saved = run_directory.find_saved(path) or run_directory.Saved(path)
     config, file = configs.load(saved.run_dir), saved.run_dir / configs.FILE
     step = run_directory.version_of(saved)
-    if num_simulations is None:
-        budget = check_budget(config.evaluation.num_simulations, f"evaluation.num_simulations in {file}")
-    else:
+    budget = config.evaluation.num_simulations
+    if num_simulations is not None:
         budget = check_budget(num_simulations, "--num-simulations")
     try:
         parts = make_parts(config)

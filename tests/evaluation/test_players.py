@@ -160,7 +160,7 @@ def test_an_agent_that_cannot_have_so_many_simulations_is_refused(saved_run, bud
         (replace(tiny_run.CONFIG, env="chequers"), "config.json describes no run .*There is no game 'chequers'"),
         (
             replace(tiny_run.CONFIG, evaluation=replace(tiny_run.CONFIG.evaluation, num_simulations=10**9)),
-            "evaluation.num_simulations in .*config.json is 1000000000, but must be at most",
+            "config.json is not a config of ours: --evaluation.num-simulations is 1000000000, but must be at most",
         ),
     ],
 )
