@@ -19,12 +19,14 @@ from muzero_jax.learning import replay, self_play
 from muzero_jax.types import (
     ActorState,
     Batch,
+    Draws,
     Environment,
     LearnerState,
     Metrics,
     Model,
     Params,
     ReplayState,
+    Revision,
     TrainState,
     Transition,
 )
@@ -42,12 +44,13 @@ class Parts(NamedTuple):
     init_learner: Callable[[Array], LearnerState]  # key -> fresh parameters
     init_replay: Callable[[Transition], ReplayState]  # one transition's shapes -> an empty ring
     rollout: Callable[[Params, ActorState, Array], tuple[ActorState, Transition]]  # leaves [T, B, ...]
-    draw: Callable[[Array, ReplayState], tuple[Array, Array]]  # (key, ring) -> slots and games [U, N]
-    gather: Callable[[ReplayState, Array, Array], Transition]  # windows, leaves [N, L, ...]
-    reanalyze: Callable[[Params, Transition, Array], tuple[Transition, Metrics]]  # searches windows again, or not
-    make_batch: Callable[[Transition, Array], Batch]  # targets of the windows
+    draw: Callable[[Array, ReplayState], Draws]  # the windows of U batches [U, N]
+    gather: Callable[[ReplayState, Draws], Transition]  # windows, leaves [N, L, ...]
+    reanalyze: Callable[[LearnerState, Transition, Array], tuple[Transition, Metrics]]  # searches windows again, or not
+    make_batch: Callable[[Transition, Array, Array], Batch]  # targets of the windows, which weigh so much [N]
     turn: Callable[[Batch, Array], Batch]  # symmetries of the game, if any
     update: Callable[[LearnerState, Batch], tuple[LearnerState, Metrics]]  # one gradient step
+    note: Callable[[Draws, Transition, Batch], tuple[Revision, ...]]  # what the ring is to keep of this, if anything
     frames_to_learn: int  # of each game in the ring before the first update
 
 
@@ -65,40 +68,39 @@ def train_iteration(state: TrainState, *, parts: Parts) -> tuple[TrainState, Met
     # Until the ring is ready, only play.
     ready = ring.num_stored >= parts.frames_to_learn
     learn = partial(learn_from, parts=parts)
-    learner, learn_metrics = jax.lax.cond(ready, learn, partial(rest, learn), state.learner, ring, learn_key)
+    learned = jax.lax.cond(ready, learn, partial(rest, learn), state.learner, ring, learn_key)
+    learner, revisions, learn_metrics = learned
+    ring = replay.revise(ring, revisions)
 
     metrics = jax.lax.psum(self_play.statistics(trajectory, state.actor, actor), AXIS) | learn_metrics
     return TrainState(actor, learner, ring, state.iteration + 1, state.seed_key), metrics
 
 
-def learn_from(learner: LearnerState, ring: ReplayState, key: Array, *, parts: Parts) -> tuple[LearnerState, Metrics]:
-    """U gradient steps on windows drawn from the ring; metrics are means over them."""
+def learn_from(
+    learner: LearnerState, ring: ReplayState, key: Array, *, parts: Parts
+) -> tuple[LearnerState, tuple[Revision, ...], Metrics]:
+    """U gradient steps on windows of the ring, and what they found out about it; metrics are means over them."""
     draw_key, update_key = jax.random.split(key)
-    slots, games = parts.draw(draw_key, ring)
-    num_updates = slots.shape[0]
-    steps = slots, games, jax.random.split(update_key, num_updates)
-    learner, metrics = jax.lax.scan(partial(learn_step, ring=ring, parts=parts), learner, steps)
-    return learner, jax.tree.map(jnp.mean, metrics) | {"train/updates": jnp.float32(num_updates)}
+    draws = parts.draw(draw_key, ring)
+    num_updates = draws.slot.shape[0]
+    steps = draws, jax.random.split(update_key, num_updates)
+    learner, (revisions, metrics) = jax.lax.scan(partial(learn_step, ring=ring, parts=parts), learner, steps)
+    return learner, revisions, jax.tree.map(jnp.mean, metrics) | {"train/updates": jnp.float32(num_updates)}
 
 
 def learn_step(
-    learner: LearnerState, step: tuple[Array, Array, Array], *, ring: ReplayState, parts: Parts
-) -> tuple[LearnerState, Metrics]:
-    """One gradient step on N windows: read, search again, make targets, turn, descend.
-
-    Args:
-      step: the slot and the game in which each window starts [N], and a key.
-    """
-    slot, game, key = step
+    learner: LearnerState, step: tuple[Draws, Array], *, ring: ReplayState, parts: Parts
+) -> tuple[LearnerState, tuple[tuple[Revision, ...], Metrics]]:
+    """One gradient step on N windows: read, search again, make targets, turn, descend."""
+    draws, key = step
     reanalyze_key, batch_key, turn_key = jax.random.split(key, 3)
-    window = parts.gather(ring, slot, game)
-    window, staleness = parts.reanalyze(learner.params, window, reanalyze_key)
-    batch = parts.turn(parts.make_batch(window, batch_key), turn_key)
-    learner, metrics = parts.update(learner, batch)
-    return learner, metrics | jax.lax.pmean(staleness, AXIS)
+    window, staleness = parts.reanalyze(learner, parts.gather(ring, draws), reanalyze_key)
+    batch = parts.make_batch(window, draws.weight, batch_key)
+    learner, metrics = parts.update(learner, parts.turn(batch, turn_key))
+    return learner, (parts.note(draws, window, batch), metrics | jax.lax.pmean(staleness, AXIS))
 
 
-def rest(learn: Callable, learner: LearnerState, *inputs) -> tuple[LearnerState, Metrics]:
-    """Leaves the learner as it is; same output structure as `learn`, all metrics 0."""
-    _, metrics = jax.eval_shape(learn, learner, *inputs)
-    return learner, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), metrics)
+def rest(learn: Callable, learner: LearnerState, *inputs) -> tuple[LearnerState, tuple[Revision, ...], Metrics]:
+    """Leaves the learner as it is; the structure of `learn`'s outputs, in which nothing is known and metrics are 0."""
+    _, *others = jax.eval_shape(learn, learner, *inputs)
+    return learner, *jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), others)

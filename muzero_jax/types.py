@@ -34,6 +34,8 @@ class Transition(NamedTuple):
     search_policy: Array  # [A] float32, pi: what search improved the prior to
     search_value: Array  # [] float32, nu: search's value of the position for its mover
     explored: Array  # [] bool, True where `action` was drawn at random instead of chosen by search
+    in_full: Array | None = None  # [] bool, False after a cheap search, whose policy no one learns; None: all full
+    state: EnvState = None  # the rules' own state before the move; None unless Reanalyze searches with the true rules
 
 
 class NetworkOutput(NamedTuple):
@@ -43,6 +45,8 @@ class NetworkOutput(NamedTuple):
     reward_logits: Array  # [S] (or [1] with scalar heads), of the move that led here; zeros at a root
     value_logits: Array  # [S] (or [1]), for the player to move here
     policy_logits: Array  # [A], unmasked
+    legal_logits: Array | None = None  # [A], above 0 where a move is thought legal; None from a model without that head
+    discount_logits: Array | None = None  # [3], of a move whose discount is -gamma, 0, +gamma; None likewise
 
 
 class Model(NamedTuple):
@@ -57,6 +61,8 @@ class Model(NamedTuple):
     to_scalar: Callable[[Array], Array]  # value or reward logits [..., S] -> expected scalar [...]
     scalar_loss: Callable[[Array, Array], Array]  # (logits [..., S], target [...]) -> loss [...]
     layer_bytes: int | None = None  # of a tower: one layer's activations of one position, in float32; else None
+    project: Callable[[Params, Array], Array] | None = None  # (params, embedding) -> [N, D], to compare embeddings by
+    predict_projection: Callable[[Params, Array], Array] | None = None  # (params, projection [N, D]) -> [N, D]
 
 
 class Symmetries(NamedTuple):
@@ -110,7 +116,7 @@ class Environment(NamedTuple):
     num_actions: int
     observation_shape: tuple[int, ...]
     num_players: int
-    discount: float  # the constant signed discount between two moves: -gamma where players alternate
+    discount: float | None  # the constant signed discount between two moves; None where turns do not always alternate
     board: Board | None = None
 
     def look(self, states: EnvState) -> Position:
@@ -137,6 +143,7 @@ class SearchOutput(NamedTuple):
     policy: Array  # [B, A] float32, the improved policy
     value: Array  # [B] float32, the improved value for the mover
     tree: Any = None  # the trees themselves, to look at; costs nothing in a program that does not return them
+    in_full: Array | None = None  # [B] bool, False from a cheap search (`search.playout_cap`); None: all were full
 
 
 SearchFn = Callable[[Params, Array, Position], SearchOutput]
@@ -158,27 +165,52 @@ class Targets(NamedTuple):
     reward: Array  # [N, K]; 0 past the end
     value: Array  # [N, K+1]; 0 past the end
     policy: Array  # [N, K+1, A]
-    policy_mask: Array  # [N, K+1] float32, 0 past the end
+    policy_mask: Array  # [N, K+1] float32, 0 where there is no policy to learn: past the end, or after a cheap search
+    alive: Array  # [N, K+1] float32, 0 past the end
     mask: Array  # [N, K+1] float32, 0 past a time limit: what would have come then is not known
+    discount: Array  # [N, K] float32, signed, of each move; 0 past the end
 
 
 class Batch(NamedTuple):
     """N windows as a gradient step reads them."""
 
     observation: Array  # [N, F, *obs], of the first frame and, where a loss asks for them, of the K after it
-    legal_action_mask: Array  # [N, A], of the first frame
+    legal_action_mask: Array  # [N, F, A], of the first frame and, where a loss asks for them, of the K after it
     actions: Array  # [N, K], to unroll
     targets: Targets
     weight: Array  # [N] float32, of each window in every loss; 1 where all are drawn alike
 
 
+class Draws(NamedTuple):
+    """Windows drawn from the ring, by where they start; leaves [..., N]."""
+
+    slot: Array  # int32
+    game: Array  # int32
+    weight: Array  # float32, against the bias of a draw that prefers some windows; 1 where all are drawn alike
+
+
+class Revision(NamedTuple):
+    """What learning found out about M stored frames, to be written back into the ring; None: nothing of that kind."""
+
+    slot: Array  # [..., M] int32, modulo the ring's length
+    game: Array  # [..., M] int32
+    is_known: Array  # [..., M] bool; False writes nothing
+    search_policy: Array | None = None  # [..., M, A]
+    search_value: Array | None = None  # [..., M]
+    priority: Array | None = None  # [..., M] float32
+
+
 class Unrolled(NamedTuple):
     """What the model said of N windows: of their first position, and of it after each of K moves in imagination."""
 
-    reward_logits: Array  # [N, K, S], of the moves
+    reward_logits: Array | None  # [N, K, S], of the moves; None where K is 0
     value_logits: Array  # [N, K+1, S]
     policy_logits: Array  # [N, K+1, A]
-    observation_logits: Array | None  # [N, K+1, *obs], reconstructions; None where no loss asks for them
+    observation_logits: Array | None = None  # [N, K+1, *obs], reconstructions; None where no loss asks for them
+    legal_logits: Array | None = None  # [N, K+1, A]; None from a model without that head
+    discount_logits: Array | None = None  # [N, K, 3], of the moves; None likewise
+    projection: Array | None = None  # [N, K, D], foretold of each embedding; None where no loss asks for it
+    observed_projection: Array | None = None  # [N, K, D], of the embeddings of the observations that came
 
 
 class ReplayState(NamedTuple):
@@ -187,6 +219,7 @@ class ReplayState(NamedTuple):
     transitions: Transition  # leaves [C, B, ...], as `replay.pack` has them
     insert_index: Array  # [] int32, the slot that the next frame is written to
     num_stored: Array  # [] int32, frames stored, at most C
+    priority: Array | None = None  # [C, B] float32, how much a window that starts there has to teach; None: all alike
 
 
 class ActorState(NamedTuple):
@@ -203,6 +236,7 @@ class LearnerState(NamedTuple):
     optimiser_state: Any  # in float16 with the scale of the loss
     num_updates: Array  # [] int32, steps skipped for an overflow in float16 included
     schedule_span: Array  # [] int32, updates over which the learning rate falls; `learner.UNKNOWN_SPAN` until timed
+    target_params: Params | None = None  # the target network, which follows slowly; None without one
 
 
 class TrainState(NamedTuple):

@@ -30,6 +30,9 @@ LossOf = Callable[[Params, Batch], tuple[Array, Metrics]]
 Schedule = Callable[[Array, Array], Array]
 """(updates made, updates that it spans) -> the learning rate."""
 
+Follow = Callable[[Params, Params, Array], Params]
+"""(target network, network, updates made) -> the target network after an update."""
+
 UNKNOWN_SPAN = 2**31 - 1
 """The span until it is known: a cosine over so many updates stays at its peak."""
 
@@ -77,15 +80,42 @@ def _scale_by_rate(updates: Any, state: Any, params: Params = None, *, learning_
 
 
 def init(
-    model: Model, optimiser: optax.GradientTransformation, key: Array, *, scale_loss: bool = False
+    model: Model,
+    optimiser: optax.GradientTransformation,
+    key: Array,
+    *,
+    scale_loss: bool = False,
+    has_target: bool = False,
 ) -> LearnerState:
-    """Fresh parameters and optimiser state; with `scale_loss` one that also scales the loss, which float16 needs."""
+    """Fresh parameters and optimiser state.
+
+    Args:
+      scale_loss: the state also scales the loss, which float16 needs.
+      has_target: there is a target network too, at first the same.
+    """
     params = model.init(key)
     optimiser_state = optimiser.init(params)
     if scale_loss:
         scale = DynamicScale(fin_steps=jnp.int32(0), scale=jnp.float32(2**16), minimum_scale=MINIMUM_SCALE)  # type: ignore
         optimiser_state = ScaledState(optimiser_state, scale)
-    return LearnerState(params, optimiser_state, jnp.int32(0), jnp.int32(UNKNOWN_SPAN))
+    target = jax.tree.map(jnp.copy, params) if has_target else None  # a buffer of its own: both are donated
+    return LearnerState(params, optimiser_state, jnp.int32(0), jnp.int32(UNKNOWN_SPAN), target)
+
+
+def copied(target: Params, params: Params, num_updates: Array, *, period: int) -> Params:
+    """The target network that is a copy of the other one, renewed every `period` updates (Mnih et al. 2015)."""
+    return jax.tree.map(partial(jnp.where, num_updates % period == 0), params, target)
+
+
+def averaged(target: Params, params: Params, num_updates: Array, *, decay: float) -> Params:
+    """The target network that is an exponential moving average of the other one (Lillicrap et al. 2015)."""
+    del num_updates
+    return optax.incremental_update(params, target, 1.0 - decay)
+
+
+def settled(learner: LearnerState) -> Params:
+    """The weights that make targets: those of the target network, if there is one."""
+    return learner.params if learner.target_params is None else learner.target_params
 
 
 @jax.named_scope("update")
@@ -96,6 +126,7 @@ def update(
     loss: LossOf,
     optimiser: optax.GradientTransformation,
     schedule: Schedule,
+    follow: Follow | None = None,
     micro_batch: int | None = None,
     axis_name: str | None = None,
 ) -> tuple[LearnerState, Metrics]:
@@ -103,6 +134,7 @@ def update(
 
     Args:
       loss: the loss of a batch, with everything else bound.
+      follow: how the target network follows the other one, if there is one.
       micro_batch: how many of the N windows to compute the gradient of at once, a divisor of N; by default all. A
         scaled loss takes them all, because the whole batch's gradient decides whether it overflows.
       axis_name: the name of the mesh axis of the devices that share the batch, if several do.
@@ -118,7 +150,11 @@ def update(
         loss, learner.params, learner.optimiser_state, batch, descend=descend, axis_name=axis_name
     )
     metrics |= {"train/parameter_norm": optax.tree.norm(params), "train/learning_rate": rate}
-    return LearnerState(params, optimiser_state, learner.num_updates + 1, learner.schedule_span), metrics
+    num_updates = learner.num_updates + 1
+    target = (
+        None if learner.target_params is None or follow is None else follow(learner.target_params, params, num_updates)
+    )
+    return LearnerState(params, optimiser_state, num_updates, learner.schedule_span, target), metrics
 
 
 def _step(

@@ -40,35 +40,68 @@ def total(outputs: Unrolled, batch: Batch, terms: Sequence[Term]) -> tuple[Array
 
 
 def unroll(
-    model: Model, params: Params, batch: Batch, *, reconstruct: bool = False, checkpoint: bool = False
+    model: Model,
+    params: Params,
+    batch: Batch,
+    *,
+    reconstruct: bool = False,
+    consistency: bool = False,
+    checkpoint: bool = False,
 ) -> Unrolled:
-    """The model's outputs for each window's first position, and after each of the K actions.
+    """The model's outputs for each window's first position, and after each of the K actions; K may be 0.
 
     Args:
       reconstruct: read the observations out of the embeddings too.
+      consistency: project the embeddings too, those imagined and those of the observations that came.
       checkpoint: the gradient keeps of each unrolled step the embedding alone and computes the step anew on its way
         back (`jax.checkpoint`): the memory of K steps becomes that of one and of K embeddings, for about a third more
         arithmetic.
     """
 
-    def heads(output):
-        observation = model.reconstruct(params, output.embedding) if reconstruct else None
-        return output.reward_logits, output.value_logits, output.policy_logits, observation
+    def of_position(output):
+        return {
+            "value_logits": output.value_logits,
+            "policy_logits": output.policy_logits,
+            "legal_logits": output.legal_logits,
+            "observation_logits": model.reconstruct(params, output.embedding) if reconstruct else None,
+        }
+
+    def of_move(output):
+        return {
+            "reward_logits": output.reward_logits,
+            "discount_logits": output.discount_logits,
+            "projection": _foretold(model, params, output.embedding) if consistency else None,
+        }
 
     def imagine(embedding, action):
         output = model.recurrent_inference(params, scale_gradient(embedding, 0.5), action)
-        return output.embedding, heads(output)
+        return output.embedding, (of_move(output), of_position(output))
 
     root = model.initial_inference(params, batch.observation[:, 0])
+    first = jax.tree.map(lambda x: x[:, None], of_position(root))
+    if not batch.actions.shape[1]:
+        return Unrolled(None, **first)
     if checkpoint:
         imagine = jax.checkpoint(imagine, prevent_cse=False)  # in a loop nothing could be merged
     _, steps = jax.lax.scan(imagine, root.embedding, jnp.moveaxis(batch.actions, 1, 0), unroll=not checkpoint)
-    reward, *others = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), steps)
+    moves, rest = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), steps)
+    positions = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), first, rest)
+    observed = _observed(model, params, batch.observation[:, 1:]) if consistency else None
+    return Unrolled(**moves, **positions, observed_projection=observed)
 
-    def join(first, rest):
-        return jnp.concatenate([first[:, None], rest], axis=1)
 
-    return Unrolled(reward, *jax.tree.map(join, heads(root)[1:], tuple(others)))
+def _foretold(model: Model, params: Params, embedding: Array) -> Float[Array, "N D"]:
+    """What an imagined embedding foretells of the projection of the observation that comes."""
+    assert model.project and model.predict_projection, "a model that projects its embeddings"
+    return model.predict_projection(params, model.project(params, embedding))
+
+
+def _observed(model: Model, params: Params, observation: Array) -> Float[Array, "N K D"]:
+    """The projections of the embeddings of K observations that came."""
+    assert model.project, "a model that projects its embeddings"
+    leading = observation.shape[:2]
+    embedding = model.initial_inference(params, observation.reshape(-1, *observation.shape[2:])).embedding
+    return model.project(params, embedding).reshape(*leading, -1)
 
 
 def value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> Float[Array, "N"]:
@@ -83,6 +116,7 @@ def root_value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss)
 
 def reward_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> Float[Array, "N"]:
     """The reward head against the K rewards, past a game's end too; a root has none."""
+    assert outputs.reward_logits is not None, "a model that is unrolled"
     errors = scalar_loss(outputs.reward_logits, batch.targets.reward)
     return jnp.mean(batch.targets.mask[:, :-1] * errors, axis=1)
 
@@ -90,12 +124,13 @@ def reward_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> 
 def policy_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """The policy head against what search improved it to.
 
-    Illegal actions are masked at the root, as in search. Deeper down there are no rules to ask, so the unrolled
-    policies must learn to avoid them.
+    Illegal actions are masked where the batch says which they are, as in search: at the root, and deeper down for a
+    model that foretells them. Elsewhere the unrolled policies must learn to avoid them.
     """
-    logits = outputs.policy_logits.astype(jnp.float32)
-    root = jnp.where(batch.legal_action_mask, logits[:, 0], jnp.finfo(jnp.float32).min)
-    logits = jnp.concatenate([root[:, None], logits[:, 1:]], axis=1)
+    logits, legal = outputs.policy_logits.astype(jnp.float32), batch.legal_action_mask
+    known = legal.shape[1]
+    masked = jnp.where(legal, logits[:, :known], jnp.finfo(jnp.float32).min)
+    logits = jnp.concatenate([masked, logits[:, known:]], axis=1)
     return over_depths(batch.targets.policy_mask * cross_entropy(logits, batch.targets.policy))
 
 
@@ -103,12 +138,41 @@ def reconstruction_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """Imagined observations against those that came; an auxiliary loss, which teaches the rules sooner."""
     assert outputs.observation_logits is not None, "unroll with reconstruct=True"
     observation = batch.observation[:, : outputs.observation_logits.shape[1]]
-    return over_depths(batch.targets.policy_mask * observation_error(outputs.observation_logits, observation))
+    return over_depths(batch.targets.alive * observation_error(outputs.observation_logits, observation))
+
+
+def legality_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
+    """The legality head against the legal moves of every position, a mean over the actions."""
+    assert outputs.legal_logits is not None, "a model that foretells legal moves"
+    errors = binary_cross_entropy(outputs.legal_logits, batch.legal_action_mask.astype(jnp.float32))
+    return over_depths(batch.targets.alive * jnp.mean(errors, axis=-1))
+
+
+def discount_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
+    """The discount head against the sign of each move's discount: another's turn, the end, one's own turn again.
+
+    Past a game's end the target is the end, as the value's is 0.
+    """
+    assert outputs.discount_logits is not None, "a model that foretells discounts"
+    wanted = jax.nn.one_hot(jnp.sign(batch.targets.discount).astype(jnp.int32) + 1, 3)
+    return jnp.mean(batch.targets.mask[:, :-1] * cross_entropy(outputs.discount_logits, wanted), axis=1)
+
+
+def consistency_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
+    """1 - cosine of each imagined embedding's projection and the one of the observation that came.
+
+    (EfficientZero: Ye et al. 2021, section 4.1, which is SimSiam: the observed side gets no gradient.)
+    """
+    assert outputs.projection is not None and outputs.observed_projection is not None, "unroll with consistency=True"
+    cosine = optax.losses.cosine_similarity(
+        outputs.projection, jax.lax.stop_gradient(outputs.observed_projection), epsilon=1e-6
+    )
+    return jnp.mean(batch.targets.alive[:, 1:] * (1.0 - cosine), axis=1)
 
 
 def over_depths(errors: Float[Array, "N K1"]) -> Float[Array, "N"]:
-    """The root's error, plus the mean of the unrolled steps' (MuZero, appendix G: each weighs 1/K)."""
-    return errors[:, 0] + jnp.mean(errors[:, 1:], axis=1)
+    """The root's error, plus the mean of the unrolled steps', if any (MuZero, appendix G: each weighs 1/K)."""
+    return errors[:, 0] + (jnp.mean(errors[:, 1:], axis=1) if errors.shape[1] > 1 else 0.0)
 
 
 def scale_gradient(x: Array, scale: float) -> Array:

@@ -7,17 +7,38 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from muzero_jax.types import Params, Position, SearchFn, Transition
+from muzero_jax.learning import learner as learners
+from muzero_jax.types import Batch, Draws, LearnerState, Params, Position, Revision, SearchFn, Transition
 
 
 def refresh_share(
-    params: Params, window: Transition, key: Array, *, search: SearchFn, share: float, num_frames: int
+    learner: LearnerState, window: Transition, key: Array, *, search: SearchFn, share: float, num_frames: int
 ) -> tuple[Transition, dict[str, Array]]:
     """`refresh` of a share of the windows, at least one; returns them all, and how stale the targets had become."""
-    num_windows = max(1, round(window.action.shape[0] * share))
+    num_windows = chosen(window, share)
+    params = learners.settled(learner)
     fresh = refresh(params, window, key, search=search, num_windows=num_windows, num_frames=num_frames)
     searched, stored = (jax.tree.map(lambda x: x[:num_windows], w) for w in (fresh, window))
     return fresh, staleness(searched, stored)
+
+
+def chosen(window: Transition, share: float) -> int:
+    """How many of the windows are searched again."""
+    return max(1, round(window.action.shape[0] * share))
+
+
+def note(draws: Draws, window: Transition, batch: Batch, *, share: float, num_frames: int) -> Revision:
+    """The fresh targets of searched windows, for the ring."""
+    del batch
+    num_windows = chosen(window, share)
+    slot, game = draws.slot[:num_windows, None] + jnp.arange(num_frames), draws.game[:num_windows, None]
+    return Revision(
+        slot,
+        jnp.broadcast_to(game, slot.shape),
+        jnp.ones(slot.shape, bool),
+        search_policy=window.search_policy[:num_windows, :num_frames],
+        search_value=window.search_value[:num_windows, :num_frames],
+    )
 
 
 def refresh(
@@ -31,9 +52,8 @@ def refresh(
     Args:
       window: leaves [N, L, ...], with the observation leaf at least `num_frames` long.
     """
-    chosen = jax.tree.map(lambda x: x[:num_windows, :num_frames], (window.observation, window.legal_action_mask))
-    observation, legal_action_mask = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), chosen)
-    found = search(params, key, Position(observation, legal_action_mask, None))
+    frames = Position(window.observation, window.legal_action_mask, window.state)
+    found = search(params, key, jax.tree.map(lambda x: x[:num_windows, :num_frames].reshape(-1, *x.shape[2:]), frames))
     shape = (num_windows, num_frames)
     return window._replace(
         search_policy=window.search_policy.at[:num_windows, :num_frames].set(found.policy.reshape(*shape, -1)),

@@ -6,26 +6,31 @@ iteration, not once an update. Weights are integers: their cumulative sum is exa
 Observations of bools and legal moves lie in the ring as bits (`pack`): a byte each, they would be most of it.
 """
 
+from collections.abc import Callable
+
 import chex
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.learning import bits
-from muzero_jax.types import ReplayState, Transition
+from muzero_jax.types import Draws, ReplayState, Revision, Transition
 
 
-def init(transition: Transition, *, num_envs: int, replay_length: int) -> ReplayState:
+def init(transition: Transition, *, num_envs: int, replay_length: int, is_prioritised: bool = False) -> ReplayState:
     """An empty ring for `num_envs` games of C = `replay_length` frames.
 
     Args:
       transition: one transition (or its abstract shapes), without leading axes.
+      is_prioritised: whether the ring keeps a priority for each frame.
     """
     stored = jax.eval_shape(pack, transition)
     return ReplayState(
         transitions=jax.tree.map(lambda x: jnp.zeros((replay_length, num_envs, *x.shape), x.dtype), stored),
         insert_index=jnp.int32(0),
         num_stored=jnp.int32(0),
+        priority=jnp.zeros((replay_length, num_envs)) if is_prioritised else None,
     )
 
 
@@ -61,28 +66,60 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
         replay.transitions,
         pack(trajectory),
     )
-    return ReplayState(
+    return replay._replace(
         transitions=transitions,
         insert_index=(replay.insert_index + rollout_length) % replay_length,
         num_stored=jnp.minimum(replay.num_stored + rollout_length, replay_length),
     )
 
 
+@jax.named_scope("replay")
+def revise(replay: ReplayState, revisions: tuple[Revision, ...]) -> ReplayState:
+    """Writes what learning found out about stored frames; of several findings about a frame the last one counts.
+
+    Which one is the last is settled first, because a scatter with repeated indices keeps any one of them.
+    """
+    shape = replay.transitions.action.shape
+    for revision in revisions:
+        slot, game, is_known = (x.ravel() for x in (revision.slot % shape[0], revision.game, revision.is_known))
+        order = jnp.arange(slot.size, dtype=jnp.int32)
+        last = jnp.full(shape, -1, jnp.int32).at[slot, game].max(jnp.where(is_known, order, -1))
+        slot = jnp.where(last[slot, game] == order, slot, shape[0])  # a scatter that drops writes nothing past the end
+        replay = _write(replay, revision, slot, game)
+    return replay
+
+
+def _write(replay: ReplayState, revision: Revision, slot: Array, game: Array) -> ReplayState:
+    """Writes what is not None at [slot, game], and nothing where the slot lies past the end."""
+
+    def write(stored, found):
+        return stored if found is None else stored.at[slot, game].set(found.reshape(-1, *stored.shape[2:]), mode="drop")
+
+    transitions = replay.transitions._replace(
+        search_policy=write(replay.transitions.search_policy, revision.search_policy),
+        search_value=write(replay.transitions.search_value, revision.search_value),
+    )
+    return replay._replace(transitions=transitions, priority=write(replay.priority, revision.priority))
+
+
 def draw(
     key: Array,
     replay: ReplayState,
-    shape: tuple[int, ...],
     *,
-    window_length: int,
-    unroll_steps: int,
-    end_weight: int,
-) -> tuple[Array, Array]:
-    """Draws the starts of as many windows as `shape` says: (slot, game), int32, as `gather` takes them.
+    num_updates: int,
+    batch_size: int,
+    weigh: Callable[[ReplayState], Int[Array, "C B"]],
+) -> Draws:
+    """Draws the windows of all batches of an iteration [U, N]; each device those of its share of the batches.
 
-    The ring must hold at least one window. All windows of an iteration are drawn at once: see the module's docstring.
+    Runs where `AXIS` names the devices. The ring must hold at least one window. All are drawn at once: see the module's
+    docstring.
+
+    Args:
+      batch_size: over all devices. weigh: `start_weights`, with its hyperparameters bound.
     """
-    weights = start_weights(replay, window_length=window_length, unroll_steps=unroll_steps, end_weight=end_weight)
-    return draw_starts(key, weights, shape)
+    slot, game = draw_starts(key, weigh(replay), (num_updates, batch_size // jax.lax.axis_size(AXIS)))
+    return Draws(slot, game, jnp.ones(slot.shape))
 
 
 @jax.named_scope("replay")
@@ -118,8 +155,7 @@ def draw_starts(key: Array, weights: Int[Array, "C B"], shape: tuple[int, ...]) 
 @jax.named_scope("replay")
 def gather(
     replay: ReplayState,
-    slot: Int[Array, "N"],
-    game: Int[Array, "N"],
+    draws: Draws,
     *,
     observation_shape: tuple[int, ...],
     window_length: int,
@@ -128,10 +164,15 @@ def gather(
     """Windows of L consecutive frames, batch-major (leaves [N, L, ...]).
 
     Mostly only the first observation is encoded, so only the first `observation_length` frames of them are read: that
-    leaf is [N, observation_length, *obs].
+    leaf is [N, observation_length, *obs], and so are those of the rules' state, where the ring keeps it.
     """
     replay_length = replay.transitions.action.shape[0]
-    time = (slot[:, None] + jnp.arange(window_length)) % replay_length
-    rest = jax.tree.map(lambda x: x[time, game[:, None]], replay.transitions._replace(observation=None))
-    observation = replay.transitions.observation[time[:, :observation_length], game[:, None]]
-    return unpack(rest._replace(observation=observation), observation_shape)
+    time, game = (draws.slot[:, None] + jnp.arange(window_length)) % replay_length, draws.game[:, None]
+
+    def read(leaves, length):
+        return jax.tree.map(lambda x: x[time[:, :length], game], leaves)
+
+    transitions = replay.transitions
+    rest = read(transitions._replace(observation=None, state=None), window_length)
+    observation, state = read((transitions.observation, transitions.state), observation_length)
+    return unpack(rest._replace(observation=observation, state=state), observation_shape)

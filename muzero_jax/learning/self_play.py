@@ -5,7 +5,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.types import ActorState, Environment, EnvState, Params, SearchFn, Step, Transition
@@ -27,12 +27,16 @@ def rollout(
     search: SearchFn,
     length: int,
     exploration: float,
+    sampled_moves: int | None = None,
+    keeps_state: bool = False,
 ) -> tuple[ActorState, Transition]:
     """Plays T = `length` moves of every game; finished games start afresh.
 
     Args:
       exploration: probability of a uniformly random legal move instead of the search's. Search gives those positions
         their targets all the same; without them play becomes deterministic and forgets what it no longer meets.
+      sampled_moves: after so many moves of a game the likeliest action that search found is played. None: never.
+      keeps_state: whether the transitions hold the rules' own state too.
 
     Returns:
       the games as they stand, and the transitions [T, B, ...]. Each holds the observation from *before* its move, and
@@ -40,14 +44,18 @@ def rollout(
     """
     step = with_reset(environment)
 
-    def play(env_state, frame_key):
+    def play(actor, frame_key):
         search_key, explore_key, step_key = jax.random.split(frame_key, 3)
-        position = environment.look(env_state)
+        position = environment.look(actor.env_state)
         with jax.named_scope("search"):
             found = search(params, search_key, position)
-        action, explored = explore(explore_key, found.action, position.legal_action_mask, exploration)
-        moved = jax.vmap(step)(env_state, action, jax.random.split(step_key, len(action)))
-        return moved.state, Transition(
+        action = found.action
+        if sampled_moves is not None:
+            action = jnp.where(actor.num_moves < sampled_moves, action, jnp.argmax(found.policy, axis=-1))
+        action, explored = explore(explore_key, action, position.legal_action_mask, exploration)
+        moved = jax.vmap(step)(actor.env_state, action, jax.random.split(step_key, len(action)))
+        num_moves = jnp.where(moved.is_last, 0, actor.num_moves + 1)
+        return ActorState(moved.state, num_moves), Transition(
             observation=position.observation,
             legal_action_mask=position.legal_action_mask,
             action=action,
@@ -57,16 +65,11 @@ def rollout(
             search_policy=found.policy,
             search_value=found.value,
             explored=explored,
+            in_full=found.in_full,
+            state=actor.env_state if keeps_state else None,
         )
 
-    env_state, trajectory = jax.lax.scan(play, actor.env_state, jax.random.split(key, length))
-    return ActorState(env_state, moves_made(actor.num_moves, trajectory.is_last)), trajectory
-
-
-def moves_made(before: Int[Array, " B"], is_last: Bool[Array, "T B"]) -> Int[Array, " B"]:
-    """Moves made in each game that is in progress after a rollout, from those `before` it."""
-    in_progress = jnp.cumprod(~is_last[::-1], axis=0, dtype=jnp.int32)  # 1 after the last end of a game
-    return jnp.sum(in_progress, axis=0) + jnp.where(in_progress[-1] == 1, before, 0)
+    return jax.lax.scan(play, actor, jax.random.split(key, length))
 
 
 def with_reset(environment: Environment) -> Callable[[EnvState, Array, Array], Step]:

@@ -24,15 +24,12 @@ def turn(batch: Batch, key: Array, *, symmetries: Symmetries) -> Batch:
     """Turns each window by a symmetry drawn uniformly, the same for all of its frames; values and rewards stay."""
     index = jax.random.randint(key, batch.actions.shape[:1], 0, symmetries.action_permutation.shape[0])
 
-    def of_windows(transform):
-        return jax.vmap(partial(transform, symmetries))
-
     def of_frames(transform):
         return jax.vmap(jax.vmap(partial(transform, symmetries), (None, 0)))
 
     return batch._replace(
         observation=of_frames(transform_observation)(index, batch.observation),
-        legal_action_mask=of_windows(transform_policy)(index, batch.legal_action_mask),
+        legal_action_mask=of_frames(transform_policy)(index, batch.legal_action_mask),
         actions=symmetries.action_permutation[index[:, None], batch.actions],
         targets=batch.targets._replace(policy=of_frames(transform_policy)(index, batch.targets.policy)),
     )

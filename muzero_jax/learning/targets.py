@@ -6,6 +6,8 @@ the *actions* there are drawn uniformly, so that the model learns that nothing m
 nothing is known, so everything is masked there, and a return that reaches it bootstraps from the last position's value.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -58,10 +60,18 @@ def alive_frames(is_last: Bool[Array, "N L"]) -> Bool[Array, "N L"]:
 
 
 def make(
-    window: Transition, *, unroll_steps: int, td_steps: int, td_lambda: float, stop_at_exploration: bool
+    window: Transition,
+    *,
+    unroll_steps: int,
+    td_steps: int,
+    td_lambda: float,
+    stop_at_exploration: bool,
+    search_value_weight: float = 0.0,
 ) -> Targets:
     """Targets of the K+1 predictions of each window (leaves [N, L, ...], L >= K + n + 1).
 
+    The value's is the return, or with a `search_value_weight` w it is (1 - w) times that plus w times the search's
+    value of the position itself, which for w = 1 is all (Willemsen et al. 2021, arXiv 2012.07532, section 3).
     Without `stop_at_exploration` returns include the blunders that follow. The value is then that among players who err
     that often: among lost positions it is higher where the opponent easily misses the win.
     """
@@ -70,6 +80,7 @@ def make(
         raise ValueError(f"a window of {window.action.shape[1]} frames is too short for K + n + 1 = {k + td_steps + 1}")
     alive = alive_frames(window.is_last)
     is_cut = window.is_last & (window.discount != 0)
+    has_policy = alive if window.in_full is None else alive & window.in_full
     value = lambda_returns(
         window.reward,
         window.discount,
@@ -79,12 +90,16 @@ def make(
         td_steps=td_steps,
         td_lambda=td_lambda,
     )
+    if search_value_weight:
+        value = (1.0 - search_value_weight) * value + search_value_weight * window.search_value[:, :k1]
     return Targets(
         reward=jnp.where(alive[:, :k], window.reward[:, :k], 0.0),
         value=jnp.where(alive[:, :k1], value, 0.0),
         policy=window.search_policy[:, :k1],
-        policy_mask=alive[:, :k1].astype(jnp.float32),
+        policy_mask=has_policy[:, :k1].astype(jnp.float32),
+        alive=alive[:, :k1].astype(jnp.float32),
         mask=alive_frames(is_cut & alive)[:, :k1].astype(jnp.float32),
+        discount=jnp.where(alive[:, :k], window.discount[:, :k], 0.0),
     )
 
 
@@ -97,19 +112,24 @@ def unroll_actions(window: Transition, key: Array, *, unroll_steps: int) -> Int[
 
 
 def make_batch(
-    window: Transition, key: Array, *, unroll_steps: int, td_steps: int, td_lambda: float, stop_at_exploration: bool
+    window: Transition,
+    weight: Float[Array, "N"],
+    key: Array,
+    *,
+    make_targets: Callable[[Transition], Targets],
+    unroll_steps: int,
+    legal_length: int,
 ) -> Batch:
-    """The batch for a gradient step, from windows (leaves [N, L, ...]); `key` draws the actions past a game's end."""
+    """The batch for a gradient step, from windows (leaves [N, L, ...]); `key` draws the actions past a game's end.
+
+    Args:
+      weight: of each window. make_targets: `make`, with its hyperparameters bound.
+      legal_length: how many frames of legal moves the losses read, 1 or K + 1.
+    """
     return Batch(
         observation=window.observation[:, : unroll_steps + 1],  # Reanalyze reads more, the losses do not
-        legal_action_mask=window.legal_action_mask[:, 0],
+        legal_action_mask=window.legal_action_mask[:, :legal_length],
         actions=unroll_actions(window, key, unroll_steps=unroll_steps),
-        targets=make(
-            window,
-            unroll_steps=unroll_steps,
-            td_steps=td_steps,
-            td_lambda=td_lambda,
-            stop_at_exploration=stop_at_exploration,
-        ),
-        weight=jnp.ones(window.action.shape[0]),
+        targets=make_targets(window),
+        weight=weight,
     )

@@ -58,8 +58,20 @@ def dense(features: int, *, dtype: jnp.dtype, product_dtype: jnp.dtype | None) -
     return nn.Dense(features, dtype=dtype, dot_general=dot_general)
 
 
+class Abilities(NamedTuple):
+    """What a network can do beyond judging a position."""
+
+    dynamics: bool = True  # imagine moves; AlphaZero's does not
+    legality: bool = False  # foretell the legal moves of every position
+    discount: bool = False  # foretell the signed discount of every move
+    projection: bool = False  # project embeddings, for a loss that compares them
+
+
+MUZERO = Abilities()
+
+
 class Sizes(NamedTuple):
-    """Sizes, activation and arithmetic that all kinds of network share."""
+    """Sizes, activation, arithmetic and abilities that all kinds of network share."""
 
     num_actions: int
     num_bins: int
@@ -69,6 +81,7 @@ class Sizes(NamedTuple):
     activation: Activation
     dtype: jnp.dtype
     product_dtype: jnp.dtype | None = None  # what the trunks multiply, where it is not `dtype`
+    abilities: Abilities = MUZERO
 
 
 class Board(NamedTuple):
@@ -121,6 +134,30 @@ class Heads(nn.Module):
         x = nn.Dense(sum(self.outputs), dtype=dtype, kernel_init=nn.initializers.zeros)(x)
         splits = [sum(self.outputs[: i + 1]) for i in range(len(self.outputs) - 1)]
         return tuple(part.astype(jnp.float32) for part in jnp.split(x, splits, axis=-1))
+
+
+class Projector(nn.Module):
+    """EfficientZero's projector and predictor (Ye et al. 2021, section 4.1), with LayerNorm where it has BatchNorm.
+
+    BatchNorm would make a position's projection depend on its neighbours, and need statistics of its own at every
+    depth. Without it the loss has less against a collapse to one constant; the other losses work against that.
+    """
+
+    sizes: Sizes
+
+    def setup(self):
+        s = self.sizes
+        self.hidden, self.projection = (nn.Dense(s.width, dtype=s.dtype) for _ in range(2))
+        self.bottleneck, self.prediction = nn.Dense(s.width // 2, dtype=s.dtype), nn.Dense(s.width, dtype=s.dtype)
+        self.norms = [nn.LayerNorm(dtype=s.dtype) for _ in range(2)]
+
+    def project(self, embedding):
+        hidden = self.norms[0](self.hidden(embedding.reshape(embedding.shape[0], -1)))
+        return self.projection(self.sizes.activation(hidden)).astype(jnp.float32)
+
+    def predict(self, projection):
+        hidden = self.norms[1](self.bottleneck(projection.astype(self.sizes.dtype)))
+        return self.prediction(self.sizes.activation(hidden)).astype(jnp.float32)
 
 
 class ActionPlanes(nn.Module):

@@ -17,10 +17,13 @@ from muzero_jax.arithmetic import bfloat16_products
 from muzero_jax.networks import value_transform
 from muzero_jax.networks.layers import (
     ACTIVATIONS,
+    MUZERO,
+    Abilities,
     ActionPlanes,
     Board,
     BoardConvolution,
     Heads,
+    Projector,
     Residual,
     Sizes,
     dense,
@@ -48,20 +51,21 @@ class MuZeroNetwork(nn.Module):
             self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
         else:
             self.action_encoder = ActionPlanes(s, self.board)
-        self.reward_head = Heads(s, (s.num_bins,), None if self.board is None else 4)
+        self.reward_head = Heads(s, move_outputs(s), None if self.board is None else 4)
         self.decoder = self._decoder()
-        self.prediction_heads = Heads(s, (s.num_actions, s.num_bins), None if self.board is None else 8)
+        self.prediction_heads = Heads(s, position_outputs(s), None if self.board is None else 8)
+        self.projector = Projector(s)
 
     def initial_inference(self, observation):
         if self.board is None:
             observation = observation.reshape(observation.shape[0], -1)
         embedding = min_max_scale(self.representation(observation))
-        return self._predict(embedding, jnp.zeros((observation.shape[0], self.sizes.num_bins)))
+        of_move = tuple(jnp.zeros((observation.shape[0], size)) for size in move_outputs(self.sizes))
+        return self._predict(embedding, of_move)
 
     def recurrent_inference(self, embedding, action):
         trunk = self.dynamics(embedding, self.action_encoder(action))
-        (reward_logits,) = self.reward_head(trunk)
-        return self._predict(min_max_scale(trunk), reward_logits)
+        return self._predict(min_max_scale(trunk), self.reward_head(trunk))
 
     def reconstruct(self, embedding):
         """Logits of the observation, read out linearly; search does not compute them."""
@@ -73,14 +77,18 @@ class MuZeroNetwork(nn.Module):
             return nn.Dense(math.prod(shape), dtype=dtype)
         return BoardConvolution(shape[-1], size=1, dtype=dtype)
 
-    def _predict(self, embedding, reward_logits):
-        policy_logits, value_logits = self.prediction_heads(self.prediction(embedding))
-        return NetworkOutput(embedding, reward_logits, value_logits, policy_logits)
+    def _predict(self, embedding, of_move):
+        return join_heads(embedding, self.prediction_heads(self.prediction(embedding)), of_move)
+
+    def project(self, embedding):
+        return self.projector.project(embedding)
+
+    def predict_projection(self, projection):
+        return self.projector.predict(projection)
 
     def __call__(self, observation, action):
         """Touches every parameter, for `init`."""
-        output = self.recurrent_inference(self.initial_inference(observation).embedding, action)
-        return output, self.reconstruct(output.embedding)
+        return touch_all(self, observation, action)
 
 
 class ObservationNetwork(nn.Module):
@@ -101,33 +109,78 @@ class ObservationNetwork(nn.Module):
         self.stem = BoardConvolution(STEM_CHANNELS, dtype=s.dtype)
         self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
         self.decoder = nn.Dense(math.prod(s.observation_shape), dtype=s.dtype)
-        self.reward_head = Heads(s, (s.num_bins,), None)
-        self.prediction_heads = Heads(s, (s.num_actions, s.num_bins, s.num_bins), None)
+        self.reward_head = Heads(s, move_outputs(s), None)
+        self.prediction_heads = Heads(s, position_outputs(s) + move_outputs(s), None)
+        self.projector = Projector(s)
 
     def initial_inference(self, observation):
         embedding = _CERTAIN * (2 * observation.astype(self.sizes.dtype) - 1)
-        policy_logits, value_logits, arrival_logits = self._predict(embedding)
-        return NetworkOutput(embedding, jnp.zeros_like(arrival_logits), value_logits, policy_logits)
+        return self._predict(embedding, None)
 
     def recurrent_inference(self, embedding, action):
         trunk = self.dynamics(_flat(_bits(embedding)), self.action_encoder(action))
         embedding = self.decoder(self.sizes.activation(trunk)).reshape(-1, *self.sizes.observation_shape)
-        (reward_logits,) = self.reward_head(trunk)
-        policy_logits, value_logits, arrival_logits = self._predict(embedding)
-        return NetworkOutput(embedding, reward_logits + arrival_logits, value_logits, policy_logits)
+        return self._predict(embedding, self.reward_head(trunk))
 
     def reconstruct(self, embedding):
         """The embedding itself."""
         return embedding.astype(jnp.float32)
 
-    def _predict(self, embedding):
+    def _predict(self, embedding, of_move):
+        """The position's heads; the move's are what the dynamics say plus what the sight of the new position adds."""
         bits = _bits(embedding)
         patterns = self.sizes.activation(self.stem(bits))
-        return self.prediction_heads(self.prediction(jnp.concatenate([_flat(bits), _flat(patterns)], axis=-1)))
+        heads = self.prediction_heads(self.prediction(jnp.concatenate([_flat(bits), _flat(patterns)], axis=-1)))
+        num_position = len(position_outputs(self.sizes))
+        of_arrival = heads[num_position:]
+        if of_move is None:  # a root
+            return join_heads(embedding, heads[:num_position], jax.tree.map(jnp.zeros_like, of_arrival))
+        return join_heads(embedding, heads[:num_position], jax.tree.map(jnp.add, of_move, of_arrival))
+
+    def project(self, embedding):
+        return self.projector.project(embedding)
+
+    def predict_projection(self, projection):
+        return self.projector.predict(projection)
 
     def __call__(self, observation, action):
         """Touches every parameter, for `init`."""
-        return self.recurrent_inference(self.initial_inference(observation).embedding, action)
+        return touch_all(self, observation, action)
+
+
+def position_outputs(sizes: Sizes) -> tuple[int, ...]:
+    """How many numbers a position's heads give: of policy, value and, where they are foretold, legal moves."""
+    return (sizes.num_actions, sizes.num_bins) + (sizes.num_actions,) * sizes.abilities.legality
+
+
+def move_outputs(sizes: Sizes) -> tuple[int, ...]:
+    """How many numbers a move's heads give: of the reward and, where it is foretold, the discount's sign."""
+    return (sizes.num_bins,) + (3,) * sizes.abilities.discount
+
+
+def join_heads(embedding: Array, of_position: tuple[Array, ...], of_move: tuple[Array, ...]) -> NetworkOutput:
+    """What the heads of `position_outputs` and `move_outputs` say, as one record."""
+    policy_logits, value_logits, *legal = of_position
+    reward_logits, *discount = of_move
+    return NetworkOutput(
+        embedding,
+        reward_logits,
+        value_logits,
+        policy_logits,
+        legal_logits=legal[0] if legal else None,
+        discount_logits=discount[0] if discount else None,
+    )
+
+
+def touch_all(network: MuZeroNetwork | ObservationNetwork, observation: Array, action: Array) -> NetworkOutput:
+    """Calls all that a network of these abilities will ever be asked, so that `init` makes the parameters of it."""
+    output = network.initial_inference(observation)
+    if network.sizes.abilities.dynamics:
+        output = network.recurrent_inference(output.embedding, action)
+        network.reconstruct(output.embedding)
+    if network.sizes.abilities.projection:
+        network.predict_projection(network.project(output.embedding))
+    return output
 
 
 def _bits(logits):
@@ -147,6 +200,7 @@ def make_model(
     num_blocks: int,
     activation: str,
     compute_dtype: str,
+    abilities: Abilities = MUZERO,
 ) -> Model:
     """The model of a game as pure functions; nothing is allocated before `Model.init`.
 
@@ -154,13 +208,14 @@ def make_model(
       support: the values that value and reward may take; one bin gives scalar heads.
       kind: the kind of network, as in `storage.config`.
       width: units of the MLPs or channels of the tower. num_blocks: residual blocks of h, of g and of f each.
+      abilities: what it can do beyond judging a position.
 
     Raises:
       ValueError: "observation" for a game whose observation is not planes of bits, "tower" for one without a board.
     """
     shape, act = environment.observation_shape, ACTIVATIONS[activation]
     dtypes = bfloat16_products.dtypes(compute_dtype)
-    sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, act, *dtypes)
+    sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, act, *dtypes, abilities)
     if kind == "mlp":
         network = MuZeroNetwork(sizes)
     elif kind == "tower":
@@ -184,6 +239,8 @@ def make_model(
         to_scalar=partial(value_transform.to_scalar, support=support),
         scalar_loss=partial(value_transform.scalar_loss, support=support),
         layer_bytes=4 * width * math.prod(shape[:2]) if kind == "tower" else None,
+        project=partial(apply, "project") if abilities.projection else None,
+        predict_projection=partial(apply, "predict_projection") if abilities.projection else None,
     )
 
 

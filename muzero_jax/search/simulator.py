@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params, Position
 
@@ -33,7 +33,14 @@ class Simulator(NamedTuple):
 
 
 def learned_model(model: Model, discount: float) -> Simulator:
-    """MuZero: a step of dynamics a node, and the environment's constant signed `discount`."""
+    """MuZero: a step of dynamics a node.
+
+    A model that foretells legal moves and discounts is believed: a move has prior 0 below the root where it is thought
+    illegal, unless all are, and the discount is what is expected. Otherwise every move is possible.
+
+    Args:
+      discount: the constant signed discount between two moves; with a model that foretells its sign, gamma.
+    """
 
     def root(params, position):
         output = model.initial_inference(params, position.observation)
@@ -45,9 +52,25 @@ def learned_model(model: Model, discount: float) -> Simulator:
         output = model.recurrent_inference(params, embedding, action)
         reward = model.to_scalar(output.reward_logits)
         value = model.to_scalar(output.value_logits)
-        return Node(policy(output), value, output.embedding, reward, jnp.full_like(reward, discount))
+        legal = believed_legal(output)
+        return Node(policy(output, legal), value, output.embedding, reward, discount * expected_sign(output, reward))
 
     return Simulator(root, expand)
+
+
+def believed_legal(output: NetworkOutput) -> Bool[Array, "B A"] | None:
+    """The moves that the model thinks legal, or all where it thinks that none is; None if it does not say."""
+    if output.legal_logits is None:
+        return None
+    legal = output.legal_logits > 0
+    return legal | ~legal.any(-1, keepdims=True)
+
+
+def expected_sign(output: NetworkOutput, reward: Float[Array, "B"]) -> Float[Array, "B"]:
+    """The sign of a move's discount as the model expects it, in [-1, 1]; 1 if it does not say."""
+    if output.discount_logits is None:
+        return jnp.ones_like(reward)
+    return jax.nn.softmax(output.discount_logits) @ jnp.array([-1.0, 0.0, 1.0])
 
 
 def true_rules(environment: Environment, model: Model) -> Simulator:

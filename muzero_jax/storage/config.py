@@ -47,6 +47,9 @@ class NetworkConfig:
     Parameters are float32 always"""
     num_bins: PositiveInt = 21
     """bins of the categorical value and reward over [-1, 1]; 1 makes the heads scalar"""
+    predict_discount: bool = False
+    """foretell each move's signed discount: whose turn it is next, and whether the game is over. Always so in games
+    whose turns do not alternate"""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,13 @@ class SelfPlayConfig:
     """moves of each game per iteration"""
     exploration: UnitInterval = 0.05
     """share of moves drawn uniformly from the legal ones; value targets stop at them (targets.stop-at-exploration)"""
+    full_search_share: UnitInterval = 1.0
+    """playout-cap randomisation: share of moves that are searched in full. The others get a cheap search without noise,
+    whose policy is not learned from"""
+    cheap_simulations: Simulations = 4
+    """simulations of a cheap search"""
+    sampled_moves: NotNegativeInt | None = None
+    """moves of each game that search draws with its noise; later ones are the likeliest that it found. None: all"""
 
 
 @dataclass(frozen=True)
@@ -112,7 +122,8 @@ class ReplayConfig:
     symmetries: bool = True
     """turn each window by a random symmetry of the game"""
     reanalyze_fraction: UnitInterval = 0.0
-    """share of each batch that is searched again, at every frame, with fresh weights before it is learned from"""
+    """share of each batch that is searched again with fresh weights before it is learned from; the ring keeps what that
+    found"""
 
 
 @dataclass(frozen=True)
@@ -127,6 +138,8 @@ class TargetConfig:
     """1: n-step return; below: TD(lambda) over td_steps moves"""
     stop_at_exploration: bool = True
     """value targets stop at random moves; if not, a position is worth what it is among players who err so often"""
+    search_value_weight: UnitInterval = 0.0
+    """share of the search's own value of a position in its value target; 1: that alone, and the return counts for 0"""
     discount: UnitInterval = 1.0
     """gamma per move"""
 
@@ -165,6 +178,16 @@ class OptimiserConfig:
     """weight of an auxiliary loss: every unrolled embedding must predict its observation, to learn rules sooner"""
     checkpoint_unroll: bool = False
     """compute unrolled steps twice instead of keeping all of them for the gradient: less memory, more time"""
+    legality_weight: NotNegativeFloat = 1.0
+    """weight of the legal moves' loss, with --model learned_legality"""
+    discount_weight: NotNegativeFloat = 1.0
+    """weight of the discount's loss, where the network foretells it"""
+    consistency_weight: NotNegativeFloat = 0.0
+    """weight of EfficientZero's auxiliary loss: imagined embeddings must be like those of the observations that came"""
+    target_period: PositiveInt | None = None
+    """updates after which a target network becomes a copy of the other; Reanalyze then searches with it"""
+    target_decay: Annotated[float, Constraint(lambda x: 0.0 < x < 1.0, "must lie between 0 and 1")] | None = None
+    """the target network is instead a moving average that keeps this share of itself in every update, say 0.995"""
 
 
 @dataclass(frozen=True)
@@ -202,6 +225,9 @@ class Config:
     """budget: gradient steps. Of several budgets the first to be spent ends the run, after a whole chunk"""
     max_iterations: PositiveInt | None = None
     """budget: iterations"""
+    model: Literal["learned", "rules", "learned_legality"] = "learned"
+    """what search plans with. learned: MuZero's dynamics; learned_legality: dynamics that foretell the legal moves too;
+    rules: the game itself, which is AlphaZero. It unrolls nothing, so options of the dynamics count for nothing"""
     seed: Seed = 0
     """seed of everything random, 0 to 2^32 - 1; a resumed run keeps its own"""
     iterations_per_chunk: PositiveInt = 2
@@ -218,7 +244,12 @@ class Config:
     @property
     def window_length(self) -> int:
         """L = K + n + 1, the frames that a window needs."""
-        return self.targets.unroll_steps + self.targets.td_steps + 1
+        return self.unroll_steps + self.targets.td_steps + 1
+
+    @property
+    def unroll_steps(self) -> int:
+        """K, the steps of dynamics that are learned; with the true rules there are none."""
+        return 0 if self.model == "rules" else self.targets.unroll_steps
 
     @property
     def frames_to_learn(self) -> int:

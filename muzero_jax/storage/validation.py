@@ -22,6 +22,11 @@ def validate(config: Config) -> Config:
             "--network.kind observation learns what to imagine from --optimiser.reconstruction-weight alone; "
             "set that above 0 (the presets use 10)"
         )
+    if config.optimiser.target_period and config.optimiser.target_decay:
+        raise ValueError(
+            "--optimiser.target-period and --optimiser.target-decay are two ways for one target network to follow; "
+            "leave one of them out"
+        )
     return config
 
 
@@ -48,8 +53,8 @@ def _check_replay(config: Config) -> None:
 
 
 FIXED = (
-    "env board_size seed self_play.num_envs self_play.rollout_length replay.replay_length targets.discount "
-    "network.kind network.width network.num_blocks network.activation network.num_bins"
+    "env board_size model seed self_play.num_envs self_play.rollout_length replay.replay_length targets.discount "
+    "network.kind network.width network.num_blocks network.activation network.num_bins network.predict_discount"
 ).split()
 """What games, ring and weights of a checkpoint were made with. A ring is written a whole rollout at a time, and holds
 discounts, so another rollout length or discount would mix games without a word."""

@@ -1,0 +1,72 @@
+"""The searches of a run: with the learned model or the true rules, with noise or without, in full or cheap."""
+
+from functools import partial
+
+from muzero_jax.arithmetic import micro_batches
+from muzero_jax.building.worlds import foretells_discount
+from muzero_jax.search import narrow, playout_cap, simulator
+from muzero_jax.search.engines import ENGINES
+from muzero_jax.search.simulator import Simulator
+from muzero_jax.storage.config import Config
+from muzero_jax.types import Environment, Model, QTransform, SearchFn
+
+
+def make_search(
+    config: Config,
+    environment: Environment,
+    model: Model,
+    *,
+    noise: bool,
+    num_simulations: int | None = None,
+    true_rules: bool = False,
+) -> SearchFn:
+    """The configured search; without `noise` it is deterministic and greedy, as evaluation and play want it.
+
+    With `true_rules`, and wherever no dynamics were learned, it plans with the game itself. A larger budget than
+    self-play's considers more root actions, as the square root of the ratio.
+    """
+    search = config.search
+    world = make_world(config, environment, model, true_rules=true_rules)
+    engine = ENGINES[search.engine]
+    budget = num_simulations or search.num_simulations
+    num_considered = round(search.max_num_considered_actions * max(1.0, budget / search.num_simulations) ** 0.5)
+    if search.policy == "gumbel":
+        make = partial(
+            engine.gumbel_search,
+            num_simulations=budget,
+            max_num_considered_actions=min(num_considered, environment.num_actions),
+            gumbel_scale=search.gumbel_scale if noise else 0.0,
+            qtransform=QTransform(search.value_scale, search.maxvisit_init, search.rescale_values),
+            improved_value=search.improved_value,
+        )
+    else:
+        make = partial(
+            engine.puct_search,
+            num_simulations=budget,
+            dirichlet_fraction=search.dirichlet_fraction if noise else 0.0,
+            dirichlet_alpha=search.dirichlet_alpha,
+            pb_c_init=search.pb_c_init,
+            pb_c_base=search.pb_c_base,
+            temperature=search.temperature if noise else 0.0,
+        )
+    slots = narrow.num_slots(search.max_children, environment.num_actions)
+    return make(world) if slots == environment.num_actions else narrow.narrow(make, world, slots, noise=noise)
+
+
+def make_world(config: Config, environment: Environment, model: Model, *, true_rules: bool) -> Simulator:
+    """What a search plans with."""
+    model = micro_batches.for_inference(model)
+    if true_rules or config.model == "rules":
+        return simulator.true_rules(environment, model)
+    constant = config.targets.discount if foretells_discount(config, environment) else environment.discount
+    assert constant is not None, "a game without a constant discount has a model that foretells it"
+    return simulator.learned_model(model, constant)
+
+
+def build_self_play_search(config: Config, environment: Environment, model: Model) -> SearchFn:
+    """The search of self-play, with noise; for a share of the moves a cheap one without."""
+    play, full = config.self_play, make_search(config, environment, model, noise=True)
+    if play.full_search_share == 1.0:
+        return full
+    cheap = make_search(config, environment, model, noise=False, num_simulations=play.cheap_simulations)
+    return playout_cap.mix(full, cheap, share=play.full_search_share)

@@ -1,0 +1,27 @@
+"""Playout-cap randomisation: few moves are searched in full and learned from, the others cheaply (Wu 2019).
+
+(KataGo, arXiv 1902.10565, section 3.1.) More games for the same computation: values learn from all of their positions,
+policies only from those searched in full. The games of a batch share every draw, because they share one search.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from muzero_jax.types import Params, Position, SearchFn, SearchOutput
+
+
+def mix(full: SearchFn, cheap: SearchFn, *, share: float) -> SearchFn:
+    """The search that is `full` with probability `share` and else `cheap`; it keeps no tree."""
+
+    def search(params: Params, key: Array, position: Position) -> SearchOutput:
+        choice_key, search_key = jax.random.split(key)
+        is_full = jax.random.bernoulli(choice_key, share)
+        found = jax.lax.cond(is_full, _without_tree(full), _without_tree(cheap), params, search_key, position)
+        return found._replace(in_full=jnp.full(found.action.shape, is_full))
+
+    return search
+
+
+def _without_tree(search: SearchFn) -> SearchFn:
+    return lambda params, key, position: search(params, key, position)._replace(tree=None)
