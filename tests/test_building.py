@@ -13,17 +13,18 @@ import pytest
 from muzero_jax import building, training
 from muzero_jax.arithmetic import devices
 from muzero_jax.games.environment import make_environment
-from muzero_jax.learning import self_play
+from muzero_jax.learning import self_play, targets
 from muzero_jax.run import assembly, program, runner
 from muzero_jax.run.program import init, make_chunk, make_init
 from muzero_jax.run.session import Session
-from muzero_jax.types import Batch, LearnerState, ReplayState
+from muzero_jax.types import Batch, Draws, LearnerState, ReplayState
 from tests.reference import gamble, tiny_run
 from tests.reference.programs import primitives
 from tests.reference.tiny_run import CONFIG, on_host
 from tests.reference.windows import random_window
 
 OBSERVATION = (3, 3, 2)
+WEIGHT = jnp.ones(16)
 
 
 def changed(group, **fields):
@@ -80,11 +81,13 @@ def test_the_rollout_of_a_run_is_the_noisy_one_and_explores_as_the_config_says(p
 def test_reanalyze_searches_without_noise_and_as_large_a_share_as_the_config_says(params, window):
     parts = building.make_parts(changed("replay", reanalyze_fraction=0.5))
     refresh = jax.jit(parts.reanalyze)
-    (one, metrics), (other, _) = (jax.device_get(refresh(params, window, jax.random.key(seed))) for seed in (0, 1))
+    state = LearnerState(params, None, jnp.int32(0), jnp.int32(9))
+    (one, metrics), (other, _) = (jax.device_get(refresh(state, window, jax.random.key(seed))) for seed in (0, 1))
     np.testing.assert_array_equal(one.search_policy, other.search_policy)
     np.testing.assert_array_equal(one.search_value, other.search_value)
-    is_fresh = (one.search_value != np.asarray(window.search_value)).all(axis=1)
-    np.testing.assert_array_equal(is_fresh, np.arange(16) < 8)
+    is_fresh = one.search_value != np.asarray(window.search_value)
+    wanted = (np.arange(16) < 8)[:, None] & (np.arange(CONFIG.window_length) < 3)  # the frames that are learned from
+    np.testing.assert_array_equal(is_fresh, wanted)
     assert metrics["train/stale_value"] > 0
 
 
@@ -112,15 +115,15 @@ def test_windows_with_an_end_are_drawn_as_often_as_the_config_says(end_weight, s
         transitions=ring.transitions._replace(discount=jnp.asarray(discount)), num_stored=jnp.int32(32)
     )
     draw = jax.vmap(lambda key: parts.draw(key, ring), axis_name=devices.AXIS)
-    slots, _ = draw(jax.random.split(jax.random.key(0), 1))
-    assert slots.shape == (1, CONFIG.optimiser.updates_per_iteration, 512)
-    assert np.isin(np.asarray(slots) % 8, [6, 7]).mean() == pytest.approx(share, abs=0.05)
+    draws = draw(jax.random.split(jax.random.key(0), 1))
+    assert draws.slot.shape == (1, CONFIG.optimiser.updates_per_iteration, 512)
+    assert np.isin(np.asarray(draws.slot) % 8, [6, 7]).mean() == pytest.approx(share, abs=0.05)
 
 
 def test_symmetries_are_applied_unless_the_config_says_no(window):
     key = jax.random.key(0)
     turning, leaving = (building.make_parts(changed("replay", symmetries=choice)) for choice in (True, False))
-    batch = turning.make_batch(window, key)
+    batch = turning.make_batch(window, WEIGHT, key)
     turned, left = jax.jit(turning.turn)(batch, key), leaving.turn(batch, key)
     assert left is batch
     is_turned = (np.asarray(turned.observation) != np.asarray(batch.observation)).reshape(16, -1).any(axis=1)
@@ -129,10 +132,10 @@ def test_symmetries_are_applied_unless_the_config_says_no(window):
 
 def test_targets_are_those_of_the_config(window):
     config = changed("targets", td_lambda=0.5, stop_at_exploration=False)
-    wanted = building.targets.make(window, unroll_steps=2, td_steps=4, td_lambda=0.5, stop_at_exploration=False)
-    found = building.make_parts(config).make_batch(window, jax.random.key(0)).targets
+    wanted = targets.make(window, unroll_steps=2, td_steps=4, td_lambda=0.5, stop_at_exploration=False)
+    found = building.make_parts(config).make_batch(window, WEIGHT, jax.random.key(0)).targets
     jax.tree.map(np.testing.assert_array_equal, found, wanted)
-    other = building.make_parts(CONFIG).make_batch(window, jax.random.key(0)).targets
+    other = building.make_parts(CONFIG).make_batch(window, WEIGHT, jax.random.key(0)).targets
     assert (np.asarray(other.value) != np.asarray(found.value)).any()
 
 
@@ -156,19 +159,22 @@ def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_turned(
         make_batch=mark("make_batch", "batch"),
         turn=mark("turn", "turned"),
         update=mark("update", (LearnerState("new params", None, 1, 9), {"train/loss": jnp.zeros(())})),  # type: ignore
+        note=mark("note", ()),
     )
-    learner, ring, slot = LearnerState("params", None, 0, 9), ReplayState("ring", 0, 0), jnp.zeros(1)  # type: ignore
+    learner, ring = LearnerState("params", None, 0, 9), ReplayState("ring", 0, 0)  # type: ignore
+    draws = Draws("slots", "games", "weights")  # type: ignore
 
     def step(key):
-        return training.learn_step(learner, (slot, slot, key), ring=ring, parts=parts)[1]
+        return training.learn_step(learner, (draws, key), ring=ring, parts=parts)[1][1]
 
     metrics = jax.vmap(step, axis_name=devices.AXIS)(jax.random.split(jax.random.key(0), 1))
     assert [(name, *arguments[:2]) for name, arguments in asked[:2]] == [
-        ("gather", ring, slot),
-        ("reanalyze", "params", "window"),
+        ("gather", ring, draws),
+        ("reanalyze", learner, "window"),
     ]
     assert [(name, arguments[0]) for name, arguments in asked[2:4]] == [("make_batch", "fresh"), ("turn", "batch")]
-    assert asked[4] == ("update", (learner, "turned"))
+    assert asked[2][1][1] == "weights"
+    assert asked[4:] == [("update", (learner, "turned")), ("note", (draws, "fresh", "batch"))]
     assert set(metrics) == {"train/stale_value", "train/loss"}
 
 
@@ -179,8 +185,8 @@ def test_each_loss_has_the_weight_of_its_own_name(params, window):
     weights = {"reward": 2.0, "value": 3.0, "policy": 5.0, "reconstruction": 7.0}
     config = changed("optimiser", **{f"{name}_weight": weight for name, weight in weights.items()})
     parts = building.make_parts(config)
-    batch = parts.make_batch(window, jax.random.key(0))
-    total, metrics = jax.jit(building.build_loss(config, parts.model))(params, batch)
+    batch = parts.make_batch(window, WEIGHT, jax.random.key(0))
+    total, metrics = jax.jit(building.build_loss(config, parts.environment, parts.model))(params, batch)
     parts_of_it = {name: float(metrics[f"train/{name}_loss"]) for name in weights}
     assert len({round(part, 4) for part in parts_of_it.values()}) == 4
     np.testing.assert_allclose(total, sum(weights[name] * part for name, part in parts_of_it.items()), rtol=1e-5)
@@ -189,7 +195,9 @@ def test_each_loss_has_the_weight_of_its_own_name(params, window):
 def test_only_what_the_losses_ask_for_is_gathered():
     assert building.observation_length(CONFIG) == 1
     assert building.observation_length(changed("optimiser", reconstruction_weight=1.0)) == 3
-    assert building.observation_length(changed("replay", reanalyze_fraction=0.1)) == CONFIG.window_length
+    assert building.observation_length(changed("replay", reanalyze_fraction=0.1)) == 3
+    short = replace(changed("replay", reanalyze_fraction=0.1), targets=replace(CONFIG.targets, td_steps=2))
+    assert building.observation_length(short) == short.window_length == 5  # short returns bootstrap from every frame
 
 
 @pytest.mark.parametrize("asked, taken", [(None, 4), (3, 2), (1, 1)])

@@ -8,11 +8,12 @@ import numpy as np
 import optax
 import pytest
 
-from muzero_jax.learning import learner, losses, targets
+from muzero_jax.learning import learner, losses
 from muzero_jax.learning.losses import Term
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.types import LearnerState
+from tests.reference import windows
 from tests.reference.models import BOARD, make_tanh_model
 from tests.reference.windows import random_window
 
@@ -44,8 +45,7 @@ update = partial(learner.update, optimiser=DESCENT, schedule=RATE, loss=make_los
 
 def make_batch(num_windows, num_actions=3, observation_shape=(2,)):
     window = random_window(0, num_windows, K + 3, num_actions, observation_shape)
-    make = partial(targets.make_batch, unroll_steps=K, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
-    return jax.jit(make)(window, jax.random.key(0))
+    return jax.jit(partial(windows.make_batch, unroll_steps=K))(window, jax.random.key(0))
 
 
 def assert_trees_close(one, other, **tolerance):
@@ -228,3 +228,32 @@ def test_overfitting_one_tiny_batch_drives_every_loss_to_0(overfitted, part):
     curve = overfitted[f"train/{part}"]
     assert curve[-1] < 0.02 * curve[0], (curve[0], curve[-1])
     assert (curve > -1e-4).all()  # entropies are subtracted: 0 is the floor
+
+
+# --- the target network -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "follow, by_update",
+    [
+        (partial(learner.copied, period=2), [0.0, 2.0, 2.0, 4.0]),
+        (partial(learner.averaged, decay=0.5), [0.5, 1.25, 2.125, 3.0625]),
+    ],
+)
+def test_a_target_network_follows_by_its_rule(follow, by_update):
+    """The network goes from 0 to 1, 2, 3, 4."""
+    target, found = {"w": jnp.float32(0.0)}, []
+    for update_number in range(1, 5):
+        target = follow(target, {"w": jnp.float32(update_number)}, jnp.int32(update_number))
+        found.append(float(target["w"]))
+    np.testing.assert_allclose(found, by_update)
+
+
+def test_an_update_moves_the_target_network_only_where_there_is_one(state, batch):
+    follow = partial(learner.averaged, decay=0.5)
+    with_target = learner.init(MODEL, DESCENT, jax.random.key(0), has_target=True)
+    after, _ = jax.jit(partial(update, follow=follow))(with_target, batch)
+    middle = jax.tree.map(lambda old, new: (old + new) / 2, with_target.params, after.params)
+    assert_trees_close(after.target_params, middle, rtol=1e-6)
+    assert learner.settled(after) is after.target_params
+    assert state.target_params is None and learner.settled(state) is state.params

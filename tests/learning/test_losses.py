@@ -12,10 +12,10 @@ from muzero_jax.learning import losses, targets
 from muzero_jax.learning.losses import Term
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.types import Batch, Model, NetworkOutput, Targets
+from muzero_jax.types import Batch, Model, NetworkOutput, Targets, Unrolled
 from tests.reference import losses as reference
 from tests.reference.models import BOARD, make_tanh_model
-from tests.reference.windows import random_window
+from tests.reference.windows import make_batch, random_window
 
 N, K, A = 6, 3, 3
 MODEL = make_tanh_model()
@@ -50,7 +50,7 @@ def batch():
     assert 0 < float(wanted.policy_mask.sum()) < wanted.policy_mask.size
     params = MODEL.init(jax.random.key(0))
     observation = window.observation[:, : K + 1] > 0.5
-    return params, observation, window.legal_action_mask[:, 0], window.action[:, :K], wanted
+    return params, observation, window.legal_action_mask[:, :1], window.action[:, :K], wanted
 
 
 def line_model():
@@ -77,14 +77,16 @@ def line_targets(value, reward=None):
         value=jnp.array([value]),
         policy=jnp.full((1, unroll_steps + 1, A), 1 / A),
         policy_mask=jnp.ones((1, unroll_steps + 1)),
+        alive=jnp.ones((1, unroll_steps + 1)),
         mask=jnp.ones((1, unroll_steps + 1)),
+        discount=-jnp.ones((1, unroll_steps)),
     )
 
 
 @jax.jit
 def line_loss(params, wanted):
     actions = jnp.zeros(wanted.reward.shape, jnp.int32)
-    batch = Batch(jnp.ones((1, 1, 1)), jnp.ones((1, A), bool), actions, wanted, jnp.ones(1))
+    batch = Batch(jnp.ones((1, 1, 1)), jnp.ones((1, 1, A), bool), actions, wanted, jnp.ones(1))
     weights = {"reward": 1.0, "value": 1.0, "policy": 1.0, "root_value": 0.0}
     return loss_of(params, batch, line_model(), weights)
 
@@ -109,7 +111,7 @@ def test_loss_is_that_of_loops_over_windows_steps_and_bins(batch):
     def reconstruct(s):
         return s @ params["decoder"]
 
-    inputs = (initial, recurrent, reconstruct, observation, legal, actions, wanted)
+    inputs = (initial, recurrent, reconstruct, observation, legal[:, 0], actions, wanted)
     parts = reference.muzero_loss(*inputs, low=-1.0, high=1.0)
     (total, metrics), _ = loss_and_gradient(*batch)
     for name, part in parts.items():
@@ -178,8 +180,7 @@ def test_a_checkpointed_unroll_needs_less_memory_for_its_gradient():
         BOARD, Support(-1.0, 1.0, 3), kind="tower", width=8, num_blocks=1, activation="relu", compute_dtype="float32"
     )
     window = random_window(0, 32, 8, BOARD.num_actions, BOARD.observation_shape)
-    make_batch = partial(targets.make_batch, unroll_steps=5, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
-    windows = jax.eval_shape(make_batch, window, jax.random.key(0))
+    windows = jax.eval_shape(partial(make_batch, unroll_steps=5), window, jax.random.key(0))
 
     def bytes_needed(checkpoint):
         weights = {"reward": 1.0, "value": 1.0, "policy": 1.0}
@@ -198,7 +199,7 @@ def test_a_checkpointed_unroll_needs_less_memory_for_its_gradient():
 
 def with_everything_past_the_root_masked(batch):
     params, observation, _, actions, wanted = batch
-    legal = jnp.ones((N, A), bool).at[:, 1].set(False)
+    legal = jnp.ones((N, 1, A), bool).at[:, 0, 1].set(False)
     policy = wanted.policy.at[:, 0].set(jnp.array([0.75, 0.0, 0.25]))
     policy_mask = jnp.zeros((N, K + 1)).at[:, 0].set(1.0)
     return params, observation, legal, actions, wanted._replace(policy=policy, policy_mask=policy_mask)
@@ -219,6 +220,14 @@ def test_unrolled_policies_must_learn_to_avoid_illegal_actions(batch):
     wanted = wanted._replace(policy_mask=jnp.ones((N, K + 1)), policy=wanted.policy.at[:].set(wanted.policy[0, 0]))
     _, gradient = loss_and_gradient(params, observation, legal, actions, wanted)
     assert gradient["bias"][1] > 0  # descent lowers the logit
+
+
+def test_where_the_batch_says_what_is_legal_unrolled_policies_are_masked_too(batch):
+    params, observation, legal, actions, wanted = with_everything_past_the_root_masked(batch)
+    wanted = wanted._replace(policy_mask=jnp.ones((N, K + 1)), policy=wanted.policy.at[:].set(wanted.policy[0, 0]))
+    legal = jnp.broadcast_to(legal, (N, K + 1, A))
+    _, gradient = loss_and_gradient(params, observation, legal, actions, wanted)
+    assert gradient["bias"][1] == 0 and gradient["bias"][0] != 0
 
 
 def test_policies_past_the_end_teach_nothing(batch):
@@ -283,3 +292,62 @@ def test_binary_cross_entropy_and_its_gradient_are_those_of_the_sigmoid_however_
     np.testing.assert_allclose(pullback(jnp.ones_like(logits))[0], jax.nn.sigmoid(logits) - bits, atol=1e-7)
     known = losses.binary_cross_entropy(20.0 * (2 * bits - 1), bits)
     np.testing.assert_array_equal(known, 0)
+
+
+# --- what options add -------------------------------------------------------------------------------------------------
+
+
+def unrolled(**heads):
+    return Unrolled(None, jnp.zeros((1, 3, 1)), jnp.zeros((1, 3, A)), **heads)
+
+
+def windows_of(**targets):
+    """One window of two moves and three positions."""
+    wanted = line_targets([0.0, 0.0, 0.0])._replace(**{name: jnp.asarray(x) for name, x in targets.items()})
+    legal = jnp.array([[[True, False, True], [True, True, True], [False, False, True]]])
+    return Batch(jnp.zeros((1, 3, 1)), legal, jnp.zeros((1, 2), jnp.int32), wanted, jnp.ones(1))
+
+
+def test_legality_loss_by_hand():
+    """Two of three right for certain and one unknown costs ln 2 / 3; past the end nothing counts."""
+    logits = 100.0 * jnp.array([[[1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]])
+    batch = windows_of(alive=[[1.0, 1.0, 0.0]])
+    np.testing.assert_allclose(losses.legality_loss(unrolled(legal_logits=logits), batch), np.log(2) / 3, rtol=1e-6)
+    none_past = windows_of(alive=[[1.0, 1.0, 1.0]])
+    assert losses.legality_loss(unrolled(legal_logits=logits), none_past) > 30
+
+
+def test_discount_loss_by_hand():
+    """The classes are the other's turn, the end, one's own turn: known for certain costs 0, a guess ln 3."""
+    sure = 100.0 * jnp.array([[[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]])
+    right, wrong = windows_of(discount=[[-0.9, 0.9]]), windows_of(discount=[[0.0, 0.9]])
+    np.testing.assert_allclose(losses.discount_loss(unrolled(discount_logits=sure), right), 0, atol=1e-6)
+    np.testing.assert_allclose(losses.discount_loss(unrolled(discount_logits=sure), wrong), 50.0)
+    guess = unrolled(discount_logits=jnp.zeros((1, 2, 3)))
+    np.testing.assert_allclose(losses.discount_loss(guess, windows_of(discount=[[0.0, 0.0]])), np.log(3), rtol=1e-6)
+
+
+def test_consistency_loss_is_1_minus_the_cosine_and_teaches_the_imagined_side_alone():
+    observed = jnp.array([[[3.0, 4.0], [0.0, 2.0]]])
+
+    def loss(imagined, observed):
+        batch = windows_of(alive=[[1.0, 1.0, 1.0]])
+        return losses.consistency_loss(unrolled(projection=imagined, observed_projection=observed), batch)[0]
+
+    np.testing.assert_allclose(loss(2.0 * observed, observed), 0, atol=1e-6)
+    np.testing.assert_allclose(loss(jnp.array([[[4.0, -3.0], [0.0, -1.0]]]), observed), (1 + 2) / 2, rtol=1e-6)
+    imagined, seen = jax.grad(loss, argnums=(0, 1))(jnp.array([[[1.0, 0.0], [1.0, 1.0]]]), observed)
+    assert np.abs(imagined).max() > 0 and not np.asarray(seen).any()
+
+
+def test_without_moves_to_unroll_the_dynamics_are_never_asked(batch):
+    """K = 0, as AlphaZero learns: every loss is the root's alone, at its whole weight."""
+    params, observation, legal, actions, wanted = batch
+    model = MODEL._replace(recurrent_inference=None)  # type: ignore
+    root = jax.tree.map(lambda x: x[:, :1], wanted)._replace(reward=wanted.reward[:, :0])
+    outputs = losses.unroll(model, params, Batch(observation, legal, actions[:, :0], root, jnp.ones(N)))
+    value = losses.value_loss(
+        outputs, Batch(observation, legal, actions, root, jnp.ones(N)), scalar_loss=MODEL.scalar_loss
+    )
+    np.testing.assert_array_equal(value, MODEL.scalar_loss(outputs.value_logits[:, 0], wanted.value[:, 0]))
+    assert outputs.reward_logits is None and outputs.policy_logits.shape == (N, 1, A)

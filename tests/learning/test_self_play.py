@@ -53,7 +53,9 @@ def replay(trajectory, game, board=rules.EMPTY):
 
 
 def test_leaves_are_time_major_and_keep_the_games_types(trajectory):
-    shapes = {name: (leaf.shape[2:], leaf.dtype) for name, leaf in trajectory._asdict().items()}
+    assert trajectory.in_full is trajectory.state is None  # only where an option asks for them
+    leaves = {name: leaf for name, leaf in trajectory._asdict().items() if leaf is not None}
+    shapes = {name: (leaf.shape[2:], leaf.dtype) for name, leaf in leaves.items()}
     assert shapes == {
         "observation": ((3, 3, 2), bool),
         "legal_action_mask": ((9,), bool),
@@ -65,7 +67,7 @@ def test_leaves_are_time_major_and_keep_the_games_types(trajectory):
         "search_value": ((), np.float32),
         "explored": ((), bool),
     }
-    assert {leaf.shape[:2] for leaf in trajectory} == {(LENGTH, NUM_ENVS)}
+    assert {leaf.shape[:2] for leaf in leaves.values()} == {(LENGTH, NUM_ENVS)}
 
 
 @pytest.mark.parametrize("game", range(NUM_ENVS))
@@ -146,7 +148,7 @@ def test_a_single_legal_action_is_explored_too():
 
 def statistics(trajectory):
     before = self_play.ActorState(None, jnp.zeros(NUM_ENVS, jnp.int32))
-    after = before._replace(num_moves=self_play.moves_made(before.num_moves, jnp.asarray(trajectory.is_last)))
+    after = before._replace(num_moves=jnp.asarray(moves_made(before.num_moves, trajectory.is_last)))
     return self_play.statistics(trajectory, before, after)
 
 
@@ -167,13 +169,38 @@ def test_finished_frames_are_the_lengths_of_the_games_that_ended(trajectory):
     assert statistics(trajectory)["selfplay/finished_frames"] == sum(lengths)
 
 
-def test_moves_are_counted_over_the_border_of_two_rollouts():
-    is_last = jnp.array([[False, False, True], [False, True, False]])  # [T, B]
-    assert self_play.moves_made(jnp.array([5, 5, 5]), is_last).tolist() == [7, 0, 1]
+def moves_made(before, is_last):
+    """Moves made in each game that is in progress after a rollout, from those `before` it, in a plain loop."""
+    counts = [int(count) for count in before]
+    for frame in np.asarray(is_last):
+        counts = [0 if over else count + 1 for count, over in zip(counts, frame, strict=True)]
+    return counts
 
 
 def test_a_rollout_counts_the_moves_of_its_games(rollout, start, trajectory):
     once, _ = rollout(0.25, start, jax.random.key(1))
     twice, more = rollout(0.25, once, jax.random.key(2))
-    assert once.num_moves.tolist() == self_play.moves_made(start.num_moves, jnp.asarray(trajectory.is_last)).tolist()
-    assert twice.num_moves.tolist() == self_play.moves_made(once.num_moves, more.is_last).tolist()
+    assert once.num_moves.tolist() == moves_made(start.num_moves, trajectory.is_last)
+    assert twice.num_moves.tolist() == moves_made(once.num_moves, more.is_last)
+    assert 0 < max(once.num_moves) < 9
+
+
+def test_after_the_sampled_moves_of_a_game_the_likeliest_action_is_played(start):
+    """The search draws its action at random, and likes the last legal one best."""
+
+    def search(params, key, position):
+        found, legal = random_search(params, key, position), position.legal_action_mask
+        return found._replace(policy=legal * (1.0 + jnp.arange(9)))
+
+    play = jax.jit(
+        partial(
+            self_play.rollout, environment=TIC_TAC_TOE, search=search, length=LENGTH, exploration=0.0, sampled_moves=2
+        )
+    )
+    played = jax.device_get(play(0.25, start, jax.random.key(1))[1])
+    likeliest = played.search_policy.argmax(-1)
+    for game in range(NUM_ENVS):
+        for frame, board, *_ in replay(played, game):
+            if np.count_nonzero(board) >= 2:
+                assert played.action[frame, game] == likeliest[frame, game]
+    assert (played.action != likeliest).any()

@@ -21,14 +21,16 @@ def hex_batch():
     generator = np.random.default_rng(0)
     batch = Batch(
         observation=generator.random((N, FRAMES, 3, 3, 4)) < 0.5,
-        legal_action_mask=generator.random((N, 10)) < 0.5,
+        legal_action_mask=generator.random((N, K + 1, 10)) < 0.5,
         actions=generator.integers(0, 10, (N, K)),
         targets=Targets(
             reward=generator.normal(size=(N, K)),
             value=generator.normal(size=(N, K + 1)),
             policy=generator.random((N, K + 1, 10)),
             policy_mask=generator.random((N, K + 1)),
+            alive=generator.random((N, K + 1)),
             mask=generator.random((N, K + 1)),
+            discount=generator.normal(size=(N, K)),
         ),
         weight=generator.random(N),
     )
@@ -44,7 +46,7 @@ def image_of(batch, row, index, symmetries):
     observation = [(frame.ravel()[permutation] ^ flip).reshape(3, 3, 4) for frame in batch.observation[row]]
     mask, policy = np.empty_like(batch.legal_action_mask[row]), np.empty_like(batch.targets.policy[row])
     for action in range(10):
-        mask[to[action]] = batch.legal_action_mask[row, action]
+        mask[:, to[action]] = batch.legal_action_mask[row, :, action]
         policy[:, to[action]] = batch.targets.policy[row, :, action]
     return np.stack(observation), mask, to[batch.actions[row]], policy
 
@@ -67,7 +69,7 @@ def test_all_of_a_window_is_turned_by_one_symmetry_and_every_symmetry_occurs(hex
 
 def test_values_rewards_masks_and_weights_stay(hex_batch):
     batch, turned, _ = hex_batch
-    for name in ("reward", "value", "policy_mask", "mask"):
+    for name in ("reward", "value", "policy_mask", "alive", "mask", "discount"):
         np.testing.assert_array_equal(getattr(turned.targets, name), getattr(batch.targets, name))
     np.testing.assert_array_equal(turned.weight, batch.weight)
     assert turned.observation.dtype == bool

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("strict_rank_promotion")
 K = 3
 make = jax.jit(
     partial(targets.make, stop_at_exploration=True),
-    static_argnames=("unroll_steps", "td_steps", "td_lambda", "stop_at_exploration"),
+    static_argnames=("unroll_steps", "td_steps", "td_lambda", "stop_at_exploration", "search_value_weight"),
 )
 unroll_actions = jax.jit(targets.unroll_actions, static_argnames="unroll_steps")
 monte_carlo = partial(make, unroll_steps=K, td_steps=8, td_lambda=1.0)
@@ -222,3 +222,40 @@ def test_past_a_time_limit_everything_is_masked_and_past_an_end_only_the_policy(
     found = monte_carlo(ended)
     np.testing.assert_array_equal(found.mask[0], [1, 1, 1, 1])
     np.testing.assert_array_equal(found.policy_mask[0], [1, 1, 0, 0])
+
+
+# --- what options change ----------------------------------------------------------------------------------------------
+
+
+def test_the_value_target_is_a_mixture_of_the_return_and_the_searchs_own_value():
+    """Return 1 and search value 0.2 of the first position: a quarter of the latter makes 0.8; past the end it is 0."""
+    window = one_game([1.0], [0.0], search_value=[0.2])
+    found = [monte_carlo(window, search_value_weight=weight).value[0] for weight in (0.0, 0.25, 1.0)]
+    np.testing.assert_allclose(found, [[1, 0, 0, 0], [0.8, 0, 0, 0], [0.2, 0, 0, 0]], rtol=1e-6)
+
+
+def test_policies_of_cheap_searches_are_not_learned_from_and_values_are():
+    window = one_game([0.0, 0.0, 1.0], [-1.0, -1.0, 0.0])
+    in_full = jnp.zeros(window.action.shape, bool).at[0, jnp.array([1, 5])].set(True)
+    found = monte_carlo(window._replace(in_full=in_full))
+    np.testing.assert_array_equal(found.policy_mask, [[0, 1, 0, 0]])
+    np.testing.assert_array_equal(found.alive, [[1, 1, 1, 0]])
+    np.testing.assert_array_equal(found.value, monte_carlo(window).value)
+
+
+def test_the_discounts_of_the_moves_are_targets_up_to_the_end():
+    window = one_game([0.0, 1.0], [0.9, 0.0])
+    np.testing.assert_allclose(monte_carlo(window).discount, [[0.9, 0.0, 0.0]])
+
+
+def test_reward_k_belongs_to_action_k_and_policy_k_to_state_k():
+    """A game of four moves with rewards 1, 2, 3, 4, each of whose positions has a policy of its own."""
+    policy = np.full((1, K + 8 + 1, 3), 1 / 3, np.float32)
+    policy[0, :4] = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.5, 0.5, 0]]
+    window = one_game([1.0, 2.0, 3.0, 4.0], [-1.0, -1.0, -1.0, 0.0])
+    window = window._replace(search_policy=jnp.asarray(policy), action=jnp.arange(K + 8 + 1)[None] % 3)
+    found = monte_carlo(window)
+    np.testing.assert_array_equal(found.reward, [[1, 2, 3]])
+    np.testing.assert_array_equal(found.policy, policy[:, :4])
+    np.testing.assert_allclose(found.value, [[1 - 2 + 3 - 4, 2 - 3 + 4, 3 - 4, 4]])
+    np.testing.assert_array_equal(unroll_actions(window, jax.random.key(0), unroll_steps=K), [[0, 1, 2]])

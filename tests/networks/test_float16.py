@@ -11,7 +11,7 @@ import optax
 import pytest
 
 from muzero_jax import building
-from muzero_jax.learning import learner, targets
+from muzero_jax.learning import learner
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
@@ -22,7 +22,7 @@ from muzero_jax.types import Batch, Targets
 from tests.reference import tiny_run
 from tests.reference.models import BOARD, make_tanh_model
 from tests.reference.tiny_run import assert_same, on_host
-from tests.reference.windows import make_window, random_window
+from tests.reference.windows import make_batch, make_window, random_window
 
 QUICKLY: dict = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 """Compiler options: float16 takes a CPU twice the time to compile for, and the programs here run but a few times."""
@@ -59,7 +59,7 @@ def product_window(x, y):
 
 def update_by_product(state, window, axis_name=None):
     nothing = jnp.zeros((1, 0), jnp.int32), Targets(*(jnp.zeros(1) for _ in Targets._fields)), jnp.ones(1)
-    batch = Batch(window.observation, window.legal_action_mask[:, 0], *nothing)
+    batch = Batch(window.observation, window.legal_action_mask[:, :1], *nothing)
     step = partial(learner.update, optimiser=OPTIMISER, schedule=lambda updates, span: 0.0, loss=product_loss)
     return step(state, batch, axis_name=axis_name)
 
@@ -139,8 +139,7 @@ def test_min_max_scaling_is_that_of_float32():
 def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):
     window = random_window(0, 4, 4, BOARD.num_actions, BOARD.observation_shape)
     window = window._replace(observation=window.observation > 0.5)
-    hyperparameters = {"unroll_steps": 1, "td_steps": 2, "td_lambda": 1.0, "stop_at_exploration": True}
-    batch = targets.make_batch(window, jax.random.key(0), **hyperparameters)
+    batch = make_batch(window, jax.random.key(0), unroll_steps=1)
     config = replace(tiny_run.CONFIG, optimiser=replace(tiny_run.CONFIG.optimiser, reconstruction_weight=1.0))
     one, other = (
         networks.make_model(
@@ -161,7 +160,7 @@ def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):
     @partial(jax.jit, compiler_options=QUICKLY)
     def both(params, scale):
         def scaled_loss(params, model, scale):
-            return scale * building.build_loss(config, model)(params, batch)[0]
+            return scale * building.build_loss(config, BOARD, model)(params, batch)[0]
 
         gradient_fn = jax.value_and_grad(scaled_loss)
         return gradient_fn(params, one, 1.0), gradient_fn(params, other, scale)

@@ -1,9 +1,12 @@
 """Windows to test with: random ones, and ones of which a test writes down only the leaves that it is about."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muzero_jax.learning import targets
 from muzero_jax.types import Transition
 
 
@@ -46,3 +49,10 @@ def random_window(seed, num_windows, length, num_actions=3, observation_shape=(2
         search_value=generator.normal(size=shape),
         explored=generator.random(shape) < 0.15,
     )
+
+
+def make_batch(window, key, *, unroll_steps, td_steps=2, legal_length=1):
+    """Windows as a batch of weight 1, with n-step returns that stop at random moves."""
+    make = partial(targets.make, unroll_steps=unroll_steps, td_steps=td_steps, td_lambda=1.0, stop_at_exploration=True)
+    hyperparameters = {"make_targets": make, "unroll_steps": unroll_steps, "legal_length": legal_length}
+    return targets.make_batch(window, jnp.ones(window.action.shape[0]), key, **hyperparameters)

@@ -9,8 +9,8 @@ from muzero_jax.games.environment import make_environment
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.search import mctx_reference, policies
-from muzero_jax.search.simulator import true_rules
-from muzero_jax.types import QTransform
+from muzero_jax.search.simulator import learned_model, true_rules
+from muzero_jax.types import NetworkOutput, QTransform
 
 ENVIRONMENT = make_environment("tic_tac_toe")
 MODEL = make_model(
@@ -116,3 +116,27 @@ def test_the_reference_engine_plans_with_the_true_rules_alike(look, reference, a
     assert own.action == mctxs.action and states.legal_action_mask[0, own.action[0]]
     np.testing.assert_allclose(own.policy, mctxs.policy, atol=1e-5)
     np.testing.assert_allclose(own.value, mctxs.value, atol=1e-5)
+
+
+# --- what a learned model foretells -----------------------------------------------------------------------------------
+
+
+def foretelling(legal_logits, discount_logits):
+    """One new node of `learned_model` with gamma 0.5, from a model that says this of every move."""
+    output = NetworkOutput(jnp.zeros((1, 1)), jnp.ones((1, 1)), jnp.ones((1, 1)), jnp.zeros((1, 3)))
+    given = [None if logits is None else jnp.array([logits]) for logits in (legal_logits, discount_logits)]
+    output = output._replace(legal_logits=given[0], discount_logits=given[1])
+    model = MODEL._replace(recurrent_inference=lambda *_: output, to_scalar=lambda logits: logits[..., 0])
+    return learned_model(model, 0.5).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
+
+
+def test_a_move_that_the_model_thinks_illegal_has_no_prior_unless_all_are():
+    np.testing.assert_allclose(foretelling([3.0, -1.0, 0.5], None).prior, [[0.5, 0, 0.5]], rtol=1e-6)
+    np.testing.assert_allclose(foretelling([-3.0, -1.0, -0.5], None).prior, [[1 / 3] * 3], rtol=1e-6)
+    np.testing.assert_allclose(foretelling(None, None).prior, [[1 / 3] * 3], rtol=1e-6)
+
+
+def test_a_foretold_discount_is_what_is_expected_times_gamma():
+    for logits, wanted in (([50.0, 0, 0], -0.5), ([0, 50.0, 0], 0.0), ([0, 0, 50.0], 0.5), ([1.0, 0, 1.0], 0.0)):
+        np.testing.assert_allclose(foretelling(None, logits).discount, [wanted], atol=1e-6)
+    np.testing.assert_allclose(foretelling(None, None).discount, [0.5])

@@ -1,0 +1,68 @@
+"""Every member of the family trains: AlphaZero, MuZero, Reanalyze, EfficientZero's parts, and each option of search."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from muzero_jax import building
+from muzero_jax.arithmetic import devices
+from muzero_jax.run.program import make_chunk, make_init
+from tests.reference.programs import QUICKLY
+from tests.reference.tiny_run import CONFIG, on_host
+
+OF_ALL = {"min_frames": 0}  # the first iteration stores eight frames, which are a window
+
+
+def member(**groups):
+    """The tiny run's config with other fields; a group's are given as a dict."""
+    tiny = replace(
+        CONFIG, replay=replace(CONFIG.replay, **OF_ALL), self_play=replace(CONFIG.self_play, rollout_length=8)
+    )
+    changed = {
+        name: replace(getattr(tiny, name), **fields) if isinstance(fields, dict) else fields
+        for name, fields in groups.items()
+    }
+    return replace(tiny, **changed)
+
+
+MEMBERS = {
+    "MuZero": member(search={"policy": "puct"}),
+    "Gumbel MuZero": member(),
+    "AlphaZero": member(model="rules", search={"policy": "puct"}),
+    "Gumbel AlphaZero, Reanalyze": member(model="rules", replay={"reanalyze_fraction": 1.0}),
+    "learned legality": member(model="learned_legality"),
+    "learned legality and discount, imagined observations": member(
+        model="learned_legality",
+        network={"kind": "observation", "predict_discount": True},
+        optimiser={"reconstruction_weight": 1.0},
+    ),
+    "Reanalyze with a target network": member(replay={"reanalyze_fraction": 0.5}, optimiser={"target_period": 2}),
+    "consistency, an averaged target network": member(optimiser={"consistency_weight": 1.0, "target_decay": 0.9}),
+    "a tower with consistency and discounts": member(
+        network={"kind": "tower", "width": 8, "predict_discount": True}, optimiser={"consistency_weight": 1.0}
+    ),
+    "playout cap, sampled moves": member(
+        self_play={"full_search_share": 0.5, "cheap_simulations": 2, "sampled_moves": 2}
+    ),
+    "values of search": member(targets={"search_value_weight": 1.0}),
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_every_member_trains_for_two_iterations(name):
+    """Losses are finite, every parameter that is learned has moved, and games were played."""
+    config = MEMBERS[name]
+    parts, mesh = building.make_parts(config), devices.make_mesh(1)
+    init = make_init(parts, 0, mesh)
+    program = make_chunk(parts, mesh, num_iterations=2).lower(init.eval_shape()).compile(QUICKLY)
+    first = on_host(init())
+    state, metrics = program(init())
+    state, metrics = on_host(state), jax.device_get(metrics)
+    assert all(np.isfinite(values).all() for values in metrics.values())
+    assert metrics["train/loss"][1] > 0 and state.learner.num_updates == 2 * config.optimiser.updates_per_iteration
+    moved = jax.tree.map(lambda old, new: (old != new).any(), first.learner.params, state.learner.params)
+    moved = {name: part for name, part in moved.items() if name != "decoder" or config.optimiser.reconstruction_weight}
+    assert all(jax.tree.leaves(moved)), moved
+    assert ("dynamics" in moved) == (config.model != "rules")
