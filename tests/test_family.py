@@ -12,14 +12,11 @@ from muzero_jax.run.program import make_chunk, make_init
 from tests.reference.programs import QUICKLY
 from tests.reference.tiny_run import CONFIG, on_host
 
-OF_ALL = {"min_frames": 0}  # the first iteration stores eight frames, which are a window
-
 
 def member(**groups):
-    """The tiny run's config with other fields; a group's are given as a dict."""
-    tiny = replace(
-        CONFIG, replay=replace(CONFIG.replay, **OF_ALL), self_play=replace(CONFIG.self_play, rollout_length=8)
-    )
+    """The tiny run's config with other fields; a group's are given as a dict. The first rollout is a window."""
+    replay, self_play = replace(CONFIG.replay, min_frames=0), replace(CONFIG.self_play, rollout_length=8)
+    tiny = replace(CONFIG, replay=replay, self_play=self_play)
     changed = {
         name: replace(getattr(tiny, name), **fields) if isinstance(fields, dict) else fields
         for name, fields in groups.items()

@@ -21,11 +21,9 @@ from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.types import Batch, Targets
 from tests.reference import tiny_run
 from tests.reference.models import BOARD, make_tanh_model
+from tests.reference.programs import QUICKLY
 from tests.reference.tiny_run import assert_same, on_host
 from tests.reference.windows import make_batch, make_window, random_window
-
-QUICKLY: dict = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-"""Compiler options: float16 takes a CPU twice the time to compile for, and the programs here run but a few times."""
 
 # --- by hand: the loss is w x y, computed in float16, whose largest number is 65,504 ----------------------------------
 

@@ -1,4 +1,7 @@
-"""What a traced program is made of."""
+"""What a traced program is made of, and how to compile one that runs but a few times."""
+
+QUICKLY: dict = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+"""Compiler options that save compile time and cost speed."""
 
 
 def equations(jaxpr):
