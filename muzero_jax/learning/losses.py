@@ -92,13 +92,14 @@ def unroll(
 
 def _foretold(model: Model, params: Params, embedding: Array) -> Float[Array, "N D"]:
     """What an imagined embedding foretells of the projection of the observation that comes."""
-    assert model.project and model.predict_projection, "a model that projects its embeddings"
+    if model.project is None or model.predict_projection is None:
+        raise ValueError("--optimiser.consistency-weight needs a network with `project` and `predict_projection`")
     return model.predict_projection(params, model.project(params, embedding))
 
 
 def _observed(model: Model, params: Params, observation: Array) -> Float[Array, "N K D"]:
     """The projections of the embeddings of K observations that came."""
-    assert model.project, "a model that projects its embeddings"
+    assert model.project is not None  # `_foretold` has asked
     leading = observation.shape[:2]
     embedding = model.initial_inference(params, observation.reshape(-1, *observation.shape[2:])).embedding
     return model.project(params, embedding).reshape(*leading, -1)
@@ -116,8 +117,7 @@ def root_value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss)
 
 def reward_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> Float[Array, "N"]:
     """The reward head against the K rewards, past a game's end too; a root has none."""
-    assert outputs.reward_logits is not None, "a model that is unrolled"
-    errors = scalar_loss(outputs.reward_logits, batch.targets.reward)
+    errors = scalar_loss(asked(outputs.reward_logits, "recurrent_inference"), batch.targets.reward)
     return jnp.mean(batch.targets.mask[:, :-1] * errors, axis=1)
 
 
@@ -136,15 +136,16 @@ def policy_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 
 def reconstruction_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """Imagined observations against those that came; an auxiliary loss, which teaches the rules sooner."""
-    assert outputs.observation_logits is not None, "unroll with reconstruct=True"
-    observation = batch.observation[:, : outputs.observation_logits.shape[1]]
-    return over_depths(batch.targets.alive * observation_error(outputs.observation_logits, observation))
+    logits = asked(outputs.observation_logits, "reconstruct")
+    observation = batch.observation[:, : logits.shape[1]]
+    return over_depths(batch.targets.alive * observation_error(logits, observation))
 
 
 def legality_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """The legality head against the legal moves of every position, a mean over the actions."""
-    assert outputs.legal_logits is not None, "a model that foretells legal moves"
-    errors = binary_cross_entropy(outputs.legal_logits, batch.legal_action_mask.astype(jnp.float32))
+    errors = binary_cross_entropy(
+        asked(outputs.legal_logits, "legal_logits"), batch.legal_action_mask.astype(jnp.float32)
+    )
     return over_depths(batch.targets.alive * jnp.mean(errors, axis=-1))
 
 
@@ -153,9 +154,9 @@ def discount_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 
     Past a game's end the target is the end, as the value's is 0.
     """
-    assert outputs.discount_logits is not None, "a model that foretells discounts"
+    logits = asked(outputs.discount_logits, "discount_logits")
     wanted = jax.nn.one_hot(jnp.sign(batch.targets.discount).astype(jnp.int32) + 1, 3)
-    return jnp.mean(batch.targets.mask[:, :-1] * cross_entropy(outputs.discount_logits, wanted), axis=1)
+    return jnp.mean(batch.targets.mask[:, :-1] * cross_entropy(logits, wanted), axis=1)
 
 
 def consistency_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
@@ -163,11 +164,16 @@ def consistency_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 
     (EfficientZero: Ye et al. 2021, section 4.1, which is SimSiam: the observed side gets no gradient.)
     """
-    assert outputs.projection is not None and outputs.observed_projection is not None, "unroll with consistency=True"
-    cosine = optax.losses.cosine_similarity(
-        outputs.projection, jax.lax.stop_gradient(outputs.observed_projection), epsilon=1e-6
-    )
+    observed = jax.lax.stop_gradient(asked(outputs.observed_projection, "project"))
+    cosine = optax.losses.cosine_similarity(asked(outputs.projection, "project"), observed, epsilon=1e-6)
     return jnp.mean(batch.targets.alive[:, 1:] * (1.0 - cosine), axis=1)
+
+
+def asked(output: Array | None, name: str) -> Array:
+    """What a loss reads; ValueError if the model does not say it."""
+    if output is None:
+        raise ValueError(f"a loss needs a network with `{name}`, which this one has not; leave out the flag that asks")
+    return output
 
 
 def over_depths(errors: Float[Array, "N K1"]) -> Float[Array, "N"]:
