@@ -246,7 +246,7 @@ def test_self_play_can_search_with_the_true_rules(params):
 
     def play(true_rules):
         search = building.make_search(config, environment, model, noise=True, true_rules=true_rules)
-        rollout = partial(self_play.rollout, environment=environment, search=search, length=7, exploration=0.0)
+        rollout = partial(self_play.rollout, environment=environment, search=search, length=7)
         return jax.device_get(jax.jit(rollout)(zeros, actor, jax.random.key(1))[1])
 
     known, imagined = play(True), play(False)

@@ -41,10 +41,12 @@ def parts():
     )
     search = building.make_search(CONFIG, PROBES, model, noise=True)
 
+    choose = partial(self_play.choose, exploration=0.05)
+
     def rollout(params, actor, key):
         """A reset starts the same game again; which that is lies in the state, so that one program serves all five."""
         same_game = PROBES._replace(init=partial(probes.start, actor.env_state.game[0]))
-        return self_play.rollout(params, actor, key, environment=same_game, search=search, length=4, exploration=0.05)
+        return self_play.rollout(params, actor, key, environment=same_game, search=search, length=4, choose=choose)
 
     return building.make_parts(CONFIG, environment=PROBES, model=model)._replace(rollout=rollout)
 

@@ -39,8 +39,11 @@ def make_parts(config: Config, *, environment: Environment | None = None, model:
             environment=environment,
             search=searches.build_self_play_search(config, environment, model),
             length=config.self_play.rollout_length,
-            exploration=config.self_play.exploration,
-            sampled_moves=config.self_play.sampled_moves,
+            choose=partial(
+                self_play.choose,
+                exploration=config.self_play.exploration,
+                sampled_moves=config.self_play.sampled_moves,
+            ),
             keeps_state=config.model == "rules" and reanalyzes,
         ),
         draw=learning.build_draw(config),

@@ -5,16 +5,26 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Int
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
-from muzero_jax.types import ActorState, Environment, EnvState, Params, SearchFn, Step, Transition
+from muzero_jax.types import ActorState, Environment, EnvState, Params, SearchFn, SearchOutput, Step, Transition
 
 
 def init(environment: Environment, key: Array, *, num_envs: int) -> ActorState:
     """B = `num_envs` fresh games."""
     env_state = jax.vmap(environment.init)(jax.random.split(key, num_envs))
     return ActorState(env_state, num_moves=jnp.zeros(num_envs, jnp.int32))
+
+
+Choose = Callable[[Array, SearchOutput, Array, Array], tuple[Array, Array]]
+"""(key, what search found, legal moves [B, A], moves made [B]) -> the move [B], and whether it was drawn at random"""
+
+
+def as_found(key: Array, found: SearchOutput, legal_action_mask: Array, num_moves: Array) -> tuple[Array, Array]:
+    """The move that search chose."""
+    del key, legal_action_mask, num_moves
+    return found.action, jnp.zeros(found.action.shape, bool)
 
 
 @jax.named_scope("rollout")
@@ -26,16 +36,13 @@ def rollout(
     environment: Environment,
     search: SearchFn,
     length: int,
-    exploration: float,
-    sampled_moves: int | None = None,
+    choose: Choose = as_found,
     keeps_state: bool = False,
 ) -> tuple[ActorState, Transition]:
     """Plays T = `length` moves of every game; finished games start afresh.
 
     Args:
-      exploration: probability of a uniformly random legal move instead of the search's. Search gives those positions
-        their targets all the same; without them play becomes deterministic and forgets what it no longer meets.
-      sampled_moves: after so many moves of a game the likeliest action that search found is played. None: never.
+      choose: which move is played after a search: `choose` with its hyperparameters bound, or the search's own.
       keeps_state: whether the transitions hold the rules' own state too.
 
     Returns:
@@ -45,14 +52,11 @@ def rollout(
     step = with_reset(environment)
 
     def play(actor, frame_key):
-        search_key, explore_key, step_key = jax.random.split(frame_key, 3)
+        search_key, choose_key, step_key = jax.random.split(frame_key, 3)
         position = environment.look(actor.env_state)
         with jax.named_scope("search"):
             found = search(params, search_key, position)
-        action = found.action
-        if sampled_moves is not None:
-            action = jnp.where(actor.num_moves < sampled_moves, action, jnp.argmax(found.policy, axis=-1))
-        action, explored = explore(explore_key, action, position.legal_action_mask, exploration)
+        action, explored = choose(choose_key, found, position.legal_action_mask, actor.num_moves)
         moved = jax.vmap(step)(actor.env_state, action, jax.random.split(step_key, len(action)))
         num_moves = jnp.where(moved.is_last, 0, actor.num_moves + 1)
         return ActorState(moved.state, num_moves), Transition(
@@ -84,10 +88,28 @@ def with_reset(environment: Environment) -> Callable[[EnvState, Array, Array], S
     return step
 
 
-def explore(key: Array, action: Array, legal_action_mask: Array, probability: float) -> tuple[Array, Array]:
-    """Replaces each action [B] by a uniformly random legal one with `probability`; returns the actions and where."""
+def choose(
+    key: Array,
+    found: SearchOutput,
+    legal_action_mask: Bool[Array, "B A"],
+    num_moves: Int[Array, " B"],
+    *,
+    exploration: float,
+    sampled_moves: int | None = None,
+) -> tuple[Int[Array, " B"], Bool[Array, " B"]]:
+    """The move of each game after a search, and whether it was drawn at random instead.
+
+    Args:
+      num_moves: made so far in each game.
+      exploration: probability of a uniformly random legal move instead of the search's. Search gives those positions
+        their targets all the same; without them play becomes deterministic and forgets what it no longer meets.
+      sampled_moves: after so many moves of a game the likeliest action that search found is played. None: never.
+    """
     choice_key, random_key = jax.random.split(key)
-    explored = jax.random.bernoulli(choice_key, probability, action.shape)
+    action = found.action
+    if sampled_moves is not None:
+        action = jnp.where(num_moves < sampled_moves, action, jnp.argmax(found.policy, axis=-1))
+    explored = jax.random.bernoulli(choice_key, exploration, action.shape)
     return jnp.where(explored, uniform_legal_action(random_key, legal_action_mask), action), explored
 
 

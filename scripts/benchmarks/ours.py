@@ -89,7 +89,7 @@ def host_driven_self_play(config: Config) -> Variant:
     """The same moves driven from Python: one compiled search and step a move, everything brought to the host."""
     parts = workloads.parts_of(config)
     search_fn = workloads.search_of(config, parts)
-    play = jax.jit(partial(rollout, environment=parts.environment, search=search_fn, length=1, exploration=0.0))
+    play = jax.jit(partial(rollout, environment=parts.environment, search=search_fn, length=1))
     params, actor, key = workloads.noisy_params(parts.model), _games(config, parts), jax.random.key(3)
 
     def run():

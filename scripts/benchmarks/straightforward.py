@@ -62,9 +62,7 @@ class Program:
         with_mctx = workloads.with_engine(config, "mctx", config.search.policy)
         search = building.make_search(with_mctx, self.environment, self.model, noise=True)
         length = config.self_play.rollout_length
-        self.play = jax.jit(
-            partial(own_self_play.rollout, environment=self.environment, search=search, length=length, exploration=0.0)
-        )
+        self.play = jax.jit(partial(own_self_play.rollout, environment=self.environment, search=search, length=length))
         self.optimiser = optax.chain(optax.clip_by_global_norm(5.0), optax.adamw(1e-3, weight_decay=1e-4))
         self.update = jax.jit(self._update)
         games = {"num_envs": config.self_play.num_envs}

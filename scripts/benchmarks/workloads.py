@@ -115,7 +115,7 @@ def random_play(environment: Environment, key: Array, *, num_envs: int, length: 
     """Games after `length` random moves each, and the moves: leaves [length, num_envs, ...]."""
     init_key, play_key = jax.random.split(key)
     actor = self_play.init(environment, init_key, num_envs=num_envs)
-    play = partial(self_play.rollout, environment=environment, search=random_search, length=length, exploration=0.0)
+    play = partial(self_play.rollout, environment=environment, search=random_search, length=length)
     return jax.jit(play)(None, actor, play_key)
 
 

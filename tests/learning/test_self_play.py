@@ -27,9 +27,7 @@ def random_search(params, key, position):
 @pytest.fixture(scope="module")
 def rollout():
     """A compiled rollout of 24 moves, without exploration: every game ends at least twice."""
-    return jax.jit(
-        partial(self_play.rollout, environment=TIC_TAC_TOE, search=random_search, length=LENGTH, exploration=0.0)
-    )
+    return jax.jit(partial(self_play.rollout, environment=TIC_TAC_TOE, search=random_search, length=LENGTH))
 
 
 @pytest.fixture(scope="module")
@@ -119,13 +117,19 @@ def test_the_next_rollout_goes_on_with_the_games_where_they_stand(rollout, start
 
 # --- exploration ------------------------------------------------------------------------------------------------------
 
+
+def explore(seed, mask, probability):
+    """The moves and where they were drawn, after a search that chose 2 in every game."""
+    found = SearchOutput(jnp.full(4096, 2, jnp.int32), jnp.zeros((4096, 6)), jnp.zeros(4096))
+    return self_play.choose(jax.random.key(seed), found, mask, jnp.zeros(4096, jnp.int32), exploration=probability)
+
+
 MASK = jnp.tile(jnp.array([True, False, True, False, True, False]), (4096, 1))
-CHOSEN = jnp.full(4096, 2, jnp.int32)
 
 
 @pytest.mark.parametrize("probability", [0.0, 0.25, 1.0])
 def test_exploration_draws_legal_actions_only_and_at_the_given_rate(probability):
-    action, explored = self_play.explore(jax.random.key(0), CHOSEN, MASK, probability)
+    action, explored = explore(0, MASK, probability)
     assert action.dtype == jnp.int32 and explored.dtype == bool
     assert set(np.unique(action)) <= {0, 2, 4}
     assert abs(float(explored.mean()) - probability) < 0.03
@@ -133,13 +137,13 @@ def test_exploration_draws_legal_actions_only_and_at_the_given_rate(probability)
 
 
 def test_explored_actions_are_uniform_over_the_legal_ones():
-    action, _ = self_play.explore(jax.random.key(1), CHOSEN, MASK, 1.0)
+    action, _ = explore(1, MASK, 1.0)
     shares = np.bincount(np.asarray(action), minlength=6) / 4096
     np.testing.assert_allclose(shares, [1 / 3, 0, 1 / 3, 0, 1 / 3, 0], atol=0.03)
 
 
 def test_a_single_legal_action_is_explored_too():
-    action, explored = self_play.explore(jax.random.key(2), CHOSEN, MASK & (jnp.arange(6) == 4), 1.0)
+    action, explored = explore(2, MASK & (jnp.arange(6) == 4), 1.0)
     assert (action == 4).all() and explored.all()
 
 
@@ -194,7 +198,11 @@ def test_after_the_sampled_moves_of_a_game_the_likeliest_action_is_played(start)
 
     play = jax.jit(
         partial(
-            self_play.rollout, environment=TIC_TAC_TOE, search=search, length=LENGTH, exploration=0.0, sampled_moves=2
+            self_play.rollout,
+            environment=TIC_TAC_TOE,
+            search=search,
+            length=LENGTH,
+            choose=partial(self_play.choose, exploration=0.0, sampled_moves=2),
         )
     )
     played = jax.device_get(play(0.25, start, jax.random.key(1))[1])

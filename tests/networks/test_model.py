@@ -13,7 +13,7 @@ from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.storage.config import Config
-from muzero_jax.types import Model, NetworkOutput
+from muzero_jax.types import Model
 from tests.reference.models import BOARD
 
 N, WIDTH, S = 5, 8, 7
@@ -86,7 +86,7 @@ def assert_outputs_close(one, other, **tolerance):
 
 
 def rows(output, row):
-    return NetworkOutput(*(leaf[row] for leaf in output))
+    return jax.tree.map(lambda leaf: leaf[row], output)
 
 
 # --- shapes, dtypes, the start ----------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def test_outputs_have_the_shapes_of_the_records(case, observation):
         assert output.policy_logits.shape == (N, BOARD.num_actions)
         assert output.value_logits.shape == output.reward_logits.shape == (N, S)
         assert output.embedding.shape in {(N, WIDTH), (N, 3, 3, WIDTH), observation.shape}
-        assert {leaf.dtype for leaf in output} == {jnp.dtype("float32")}
+        assert {leaf.dtype for leaf in jax.tree.leaves(output)} == {jnp.dtype("float32")}
     np.testing.assert_array_equal(root.reward_logits, 0)
 
 
