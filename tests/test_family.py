@@ -33,7 +33,7 @@ MEMBERS = {
         network={"kind": "observation", "predict_discount": True}, optimiser={"reconstruction_weight": 1.0}
     ),
     "Reanalyze, a target network": member(replay={"reanalyze_fraction": 0.5}, optimiser={"target_period": 2}),
-    "a tower, consistency": member(network={"kind": "tower", "width": 8}, optimiser={"consistency_weight": 1.0}),
+    "consistency": member(optimiser={"consistency_weight": 1.0}),
     "playout cap, sampled moves, an averaged target": member(
         self_play={"full_search_share": 0.5, "cheap_simulations": 2, "sampled_moves": 2},
         optimiser={"target_decay": 0.9},
