@@ -127,14 +127,16 @@ class Totals:
         """Self-play's share of an iteration that learns, by the last that did not and the first that did.
 
         In one program with learning, self-play runs alone only while the ring fills; chunks close in time are compared,
-        because what else keeps the machine busy slows both.
+        because what else keeps the machine busy slows both. Where learning seems to cost nothing all the same, the share
+        is not known.
         """
         if not learned.any():
             self._filling.append(seconds)
         elif learned.all() and self._filling and len(self._learning) < COMPARED_CHUNKS:
             self._learning.append(seconds)
             filling = np.mean(self._filling[-COMPARED_CHUNKS:])
-            self.self_play_share = min(1.0, float(filling / np.mean(self._learning)))
+            share = float(filling / np.mean(self._learning))
+            self.self_play_share = share if share < 1.0 else None
 
     def summary(self, seconds: float) -> dict[str, Record]:
         """Totals and mean rates over the run's `seconds` of self-play and learning."""

@@ -344,6 +344,14 @@ def test_self_play_is_timed_while_nothing_learns_and_not_set_apart_if_it_never_w
     assert accounting.Totals(CONFIG, totals.record()).self_play_share == pytest.approx(1 / 3)
 
 
+def test_where_learning_seems_to_cost_nothing_it_is_not_set_apart():
+    totals, clock = accounting.Totals(CONFIG, {}), accounting.Clock({"time/train": 60.0})
+    chunk = dict.fromkeys(CHUNK, np.zeros(2))
+    totals.add(chunk, seconds=9.0)  # something else kept the machine busy
+    totals.add(chunk | {"train/updates": np.array([2.0, 2.0])}, seconds=5.0)
+    assert report.split_time(clock, totals)["self-play and learning"] == 60
+
+
 def test_a_timer_is_due_once_per_interval_and_never_if_that_is_0():
     timer = loop.Timer(2.0, now=10.0)
     assert [timer.due(now) for now in (11.0, 12.0, 12.5, 13.9, 14.0)] == [False, True, False, False, True]
