@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from muzero_jax.arithmetic import micro_batches, precision
 from muzero_jax.arithmetic.devices import AXIS
-from muzero_jax.games.environment import make_environment
+from muzero_jax.games.own_game import load_environment
 from muzero_jax.learning import learner, losses, reanalyze, replay, self_play, symmetries, targets
 from muzero_jax.learning.losses import Term
 from muzero_jax.networks.model import make_model
@@ -81,7 +81,7 @@ def make_parts(config: Config, *, environment: Environment | None = None, model:
 
 def build_environment(config: Config) -> Environment:
     """The game that the config names."""
-    return make_environment(config.env, board_size=config.board_size, gamma=config.targets.discount)
+    return load_environment(config.env, board_size=config.board_size, gamma=config.targets.discount)
 
 
 def build_model(config: Config, environment: Environment) -> Model:
@@ -132,7 +132,7 @@ def make_search(
     if true_rules:
         world = simulator.true_rules(environment, model)
     else:
-        world = simulator.learned_model(model, environment.discount)
+        world = simulator.learned_model(model, environment.constant_discount)
     engine = ENGINES[search.engine]
     budget = num_simulations or search.num_simulations
     num_considered = round(search.max_num_considered_actions * max(1.0, budget / search.num_simulations) ** 0.5)

@@ -120,5 +120,7 @@ def _order(key: Array, states: EnvState) -> Float[Array, "B A"]:
 
 
 def _without_observation(states: EnvState) -> EnvState:
-    """No rule reads it, and it is most of a state's bytes."""
+    """In pgx's own states no rule reads it, and it is most of a state's bytes. Other rules may read it."""
+    if not type(states).__module__.startswith("pgx."):
+        return states
     return states.replace(observation=jnp.zeros((*states.terminated.shape, 0)))

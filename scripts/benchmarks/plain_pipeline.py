@@ -97,7 +97,7 @@ class PlainGame:
         leaf = self.expand(path[-1], action)
         value, reward = leaf.value, leaf.reward
         for node in reversed(path):
-            value = reward + self.parts.environment.discount * value
+            value = reward + self.parts.environment.constant_discount * value
             node.value = (node.value * node.visits + value) / (node.visits + 1)
             node.visits += 1
             reward = node.reward
@@ -110,7 +110,7 @@ class PlainGame:
 
     def select(self, node: Node, actions: Any) -> int:
         """The action of the highest PUCT score (MuZero, appendix B); Q is scaled to [0, 1] among the siblings."""
-        discount = self.parts.environment.discount
+        discount = self.parts.environment.constant_discount
         q = {action: child.reward + discount * child.value for action, child in node.children.items()}
         low, high = min([node.value, *q.values()]), max([node.value, *q.values()])
         span, exploration = max(high - low, 1e-8), exploration_rate(node.visits, self.config.search)
