@@ -71,9 +71,10 @@ def _check_arguments(game: Game, board_size: int | None, gamma: float) -> None:
 
 
 def _make_board(layout: Layout, observation_shape: tuple[int, ...], num_actions: int) -> Board:
-    location = layout.action_location(observation_shape[:2], num_actions)
+    height, width, _ = observation_shape
+    location = layout.action_location((height, width), num_actions)
     symmetries = _make_symmetries(layout, observation_shape, location)
-    return Board(observation_shape[:2], jnp.asarray(location, jnp.int32), symmetries)
+    return Board((height, width), jnp.asarray(location, jnp.int32), symmetries)
 
 
 def _make_symmetries(layout: Layout, observation_shape: tuple[int, ...], location: Int[np.ndarray, " A"]) -> Symmetries:

@@ -24,20 +24,20 @@ BOOKKEEPING = (*FIELDS, "_step_count")
 class Moves(NamedTuple):
     """T moves of G random games, arrays [T, G]. Fields of the players are 0 where a state does not name them."""
 
-    over: np.ndarray  # bool, the game had ended before the move
-    has_legal: np.ndarray  # bool, some action was legal
-    action: np.ndarray  # int32
-    reward: np.ndarray  # float32
-    discount: np.ndarray  # float32
-    is_last: np.ndarray  # bool
-    player: np.ndarray  # int32, who moved
-    next_player: np.ndarray  # int32, who moves next
-    own_reward: np.ndarray  # float32, what the state's `rewards` say of the mover; `reward` where it has none
-    total_reward: np.ndarray  # float32, the sum of the state's `rewards`
-    is_same: np.ndarray  # bool, the move changed nothing at all
-    is_same_position: np.ndarray  # bool, the move changed only whose turn it is, what is legal and how the game ended
-    is_over_after: np.ndarray  # bool, the state after the move says that the game is over
-    agrees: np.ndarray  # bool, `observe` and `legal` say what the state's fields say
+    over: Array  # bool, the game had ended before the move
+    has_legal: Array  # bool, some action was legal
+    action: Array  # int32
+    reward: Array  # float32
+    discount: Array  # float32
+    is_last: Array  # bool
+    player: Array  # int32, who moved
+    next_player: Array  # int32, who moves next
+    own_reward: Array  # float32, what the state's `rewards` say of the mover; `reward` where it has none
+    total_reward: Array  # float32, the sum of the state's `rewards`
+    is_same: Array  # bool, the move changed nothing at all
+    is_same_position: Array  # bool, the move changed only whose turn it is, what is legal and how the game ended
+    is_over_after: Array  # bool, the state after the move says that the game is over
+    agrees: Array  # bool, `observe` and `legal` say what the state's fields say
 
 
 def play(environment: Environment, *, num_games: int, max_moves: int, seed: int = 0) -> Moves:
@@ -49,7 +49,7 @@ def play(environment: Environment, *, num_games: int, max_moves: int, seed: int 
     while not pieces or not bool(over.all()) and len(pieces) * MOVES_PER_CALL < max_moves:
         states, over, piece = _advance(rules, jax.random.fold_in(play_key, len(pieces)), states, over)
         pieces.append(jax.device_get(piece))
-    return Moves(*(np.concatenate(leaves)[:max_moves] for leaves in zip(*pieces, strict=True)))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:max_moves], *pieces)
 
 
 def turns_alternate(moves: Moves) -> bool:
@@ -120,5 +120,5 @@ def _position(state: EnvState) -> list[Array]:
 def _equal(one: EnvState, other: EnvState) -> Array:
     """Whether two trees hold the same numbers; a random key is none of them."""
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    checks = [(x == y).all() for x, y in pairs if not jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)]
+    checks = [(x == y).all() for x, y in pairs if not jnp.issubdtype(x.dtype, jax.dtypes.prng_key)]
     return jnp.stack(checks).all() if checks else jnp.bool_(True)

@@ -25,7 +25,8 @@ def missing_fields(state: EnvState) -> list[str]:
 
 def with_fields(state: EnvState, **fields: Any) -> EnvState:
     """A copy of a state, which is a NamedTuple or a dataclass, with some fields replaced."""
-    return state._replace(**fields) if isinstance(state, tuple) else dataclasses.replace(state, **fields)
+    is_named_tuple = hasattr(type(state), "_replace")
+    return state._replace(**fields) if is_named_tuple else dataclasses.replace(state, **fields)
 
 
 class Seated(NamedTuple):

@@ -190,7 +190,7 @@ class Config:
     """One training run."""
 
     env: str = "hex"
-    """the game; see experiments/presets.py"""
+    """the game: a name, or the path of a Python file that defines make() (docs/your-own-game.md)"""
     board_size: int | None = None
     """Hex only: 2 to 19; by default the largest that this machine learns in a sitting"""
     minutes: PositiveFloat | None = 5.0
@@ -216,6 +216,11 @@ class Config:
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     @property
+    def env_name(self) -> str:
+        """The game's name, for people and folders; of a file the stem."""
+        return Path(self.env).stem if self.env.endswith(GAME_FILE) else self.env
+
+    @property
     def window_length(self) -> int:
         """L = K + n + 1, the frames that a window needs."""
         return self.targets.unroll_steps + self.targets.td_steps + 1
@@ -238,6 +243,13 @@ class Config:
 
 FILE = "config.json"
 """In a run's folder; its presence says that the folder holds a run."""
+GAME_FILE = ".py"
+"""What the path of somebody's own game ends in; other games have names."""
+
+
+def absolute_env(env: str) -> str:
+    """`Config.env` as a run keeps it: the path of a file from the root, so that the run works from any folder."""
+    return str(Path(env).expanduser().resolve()) if env.endswith(GAME_FILE) else env
 
 
 def describe(config: Config) -> str:
