@@ -15,7 +15,7 @@ import jax
 LONGEST_MESSAGE = 200
 """Characters of an exception's message; JAX's run over a page."""
 OURS = str(Path(__file__).parent.parent)
-JAX_FOLDER = str(Path(jax.__file__).parent)
+INSTALLED = "site-packages"
 
 TRACING = (
     jax.errors.ConcretizationTypeError,  # also what `if` and `while` raise
@@ -55,11 +55,11 @@ def describe(error: BaseException, what: str) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """The file and the line of the last call that is neither JAX's nor ours."""
+    """The file and the line of the last call that is neither a library's nor ours."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if not frame.filename.startswith((OURS, JAX_FOLDER))]
+    theirs = [f for f in frames if not f.filename.startswith(OURS) and INSTALLED not in f.filename]
     frame = (theirs or frames)[-1]
     return f"{frame.filename}:{frame.lineno}"
 

@@ -36,7 +36,8 @@ PASSING = """
         def step(self, state, action, key):
             '''Who leaves two stones moves again.'''
             after = super().step(state, action, key)
-            return after._replace(current_player=jnp.where(after.stones == 2, state.current_player, after.current_player))
+            player = jnp.where(after.stones == 2, state.current_player, after.current_player)
+            return after._replace(current_player=player)
 
     def make():
         return Mine()
