@@ -39,7 +39,7 @@ def begin(tmp_path, capsys):
         ("import no_such_package", "mine.py:1); correct it there"),
         (
             "from tests.games.test_check import AsksInPython as make",
-            "write jnp.where or jax.lax in place of Python's if",
+            "write jnp.where or jax.lax in place of Python",
         ),
         ("from tests.games.test_check import FloatStones as make", "mine.py: the state's stones is int32[] after init"),
         ("from tests.games.test_check import RewardsFive as make", "mine.py: a move is rewarded with 5; scale rewards"),
