@@ -142,8 +142,21 @@ def _checked(environment: Environment, name: str) -> Environment:
         raise Fault(f"{name} is a game for {environment.num_players} players, but only one or two can be trained")
     if problems := shapes.problems(environment):
         raise Fault(problems[0] if name in problems[0] else f"{name}: {problems[0]}")
-    lacks = states.missing_fields(jax.eval_shape(environment.init, jax.random.key(0)))
+    state = jax.eval_shape(environment.init, jax.random.key(0))
+    if environment.num_players == 2:
+        _check_without_chance(environment, state, name)
+    lacks = states.missing_fields(state)
     return states.final(states.seated(environment) if lacks else environment)
+
+
+def _check_without_chance(environment: Environment, state: Any, name: str) -> None:
+    """Matches and play move without a key, so a game for two must do without it."""
+    try:
+        jax.eval_shape(lambda state: environment.move(state, jnp.int32(0), None), state)
+    except Fault as fault:
+        raise Fault(
+            f"{name} needs its key to move, but matches between two are for games without chance: {fault}"
+        ) from fault
 
 
 def _title(name: str) -> str:

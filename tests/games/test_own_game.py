@@ -139,6 +139,20 @@ def test_a_game_that_a_time_limit_ends_is_over_for_play_and_keeps_its_discount_f
     assert new_game(environment).play(1).result == "a draw"
 
 
+def test_a_game_for_two_with_chance_is_refused_and_one_for_one_is_not(write):
+    text = """
+        import jax
+        from tests.games.test_check import {rules}
+
+        class make({rules}):
+            def step(self, state, action, key):
+                return super().step(state, jax.random.bernoulli(key).astype(int), key)
+    """
+    assert load_environment(write(text.format(rules="AlwaysRewarded"))).num_players == 1
+    with pytest.raises(ValueError, match="needs its key to move, but matches between two are for games without chance"):
+        load_environment(write(text.format(rules="Heap")))
+
+
 # --- loading ----------------------------------------------------------------------------------------------------------
 
 
