@@ -146,16 +146,17 @@ def own_game(env: str, environment: Environment) -> Config:
     """python experiments/train.py --env examples/nim.py
 
     A game of one's own: the small boards' settings, or the tower where a board shows more than 128 numbers. What is no
-    board of bits takes an MLP. Value targets reach as far as the longest of some random games, but at most 64 moves;
-    rollout MCTS is met only where games are that short. Nothing is known of the game beyond that: see --help-all.
+    board of bits takes an MLP. Where games last at most 64 moves, values are learned from their outcome, and rollout
+    MCTS is met; random games say how long they last. Nothing is known of the game beyond that: see --help-all.
     """
     from muzero_jax.games.own_game import random_games
     from muzero_jax.games.random_play import longest_game
 
     if environment.board is not None and math.prod(environment.observation_shape) > LARGEST_SMALL_OBSERVATION:
         return tower(env, num_bins=3)
-    longest = longest_game(random_games(environment))
-    print(f"settings: those of small boards; random games last up to {longest} moves")
+    seen = longest_game(random_games(environment))
+    print(f"settings: those of small boards; random games last up to {seen} moves")
+    longest = 3 * seen // 2 + 1  # some games that are not random last longer
     config = small_board(env, longest_game=longest, num_bins=3, exploration=min(0.5, 2.5 / longest))
     if longest > LONGEST_MONTE_CARLO:
         config = replace(config, targets=replace(config.targets, td_steps=32, td_lambda=0.95))
@@ -163,7 +164,7 @@ def own_game(env: str, environment: Environment) -> Config:
         optimiser = replace(config.optimiser, reconstruction_weight=1.0)  # of numbers; of bits it is 10
         config = replace(config, network=replace(config.network, kind="mlp"), optimiser=optimiser)
     budgets = (100,) if longest <= LONGEST_MONTE_CARLO else ()
-    evaluation = EvaluationConfig(mcts_simulations=budgets, opening_plies=min(2, longest // 4))
+    evaluation = EvaluationConfig(mcts_simulations=budgets, opening_plies=min(2, seen // 4))
     return replace(config, evaluation=evaluation)
 
 

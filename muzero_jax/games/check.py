@@ -46,10 +46,10 @@ def check_environment(environment: Any, *, num_games: int = 8, max_moves: int = 
         is_path = isinstance(environment, str | Path)
         environment = load_environment(str(environment)) if is_path else _environment_of(environment)
     problems, doubts, _ = examine(environment, num_games=num_games, max_moves=max_moves)
-    for doubt in doubts:
-        warnings.warn(f"{environment.name}: {doubt}", stacklevel=2)
     if problems:
         raise ValueError("\n".join(f"{environment.name}: {problem}" for problem in problems))
+    for doubt in doubts:
+        warnings.warn(f"{environment.name}: {doubt}", stacklevel=2)
 
 
 def examine(environment: Environment, *, num_games: int, max_moves: int, seconds: float = float("inf")) -> Findings:
@@ -62,7 +62,7 @@ def examine(environment: Environment, *, num_games: int, max_moves: int, seconds
     except Exception as error:  # whatever somebody's rules raise
         return Findings([describe(error, "playing random games")], [], True)
     problems = [sentence for look in LOOKS for sentence in look(environment, moves)]
-    doubts = list(_losing_movers(environment, moves))
+    doubts = list(_oddities(environment, moves))
     for look in (check_functions.purity, check_functions.symmetries):
         if time.monotonic() - start > seconds:
             return Findings(problems, doubts, False)
@@ -77,7 +77,7 @@ def _environment_of(made: Any) -> Environment:
 def _first(where: Array | np.ndarray) -> tuple[int, int] | None:
     """The earliest (move, game) where [T, G] holds; None if it does nowhere."""
     found = np.argwhere(where)
-    return tuple(found[0]) if len(found) else None
+    return (int(found[0, 0]), int(found[0, 1])) if len(found) else None
 
 
 def _endless(environment: Environment, moves: Moves) -> Iterator[str]:
@@ -101,13 +101,9 @@ def _no_legal_move(environment: Environment, moves: Moves) -> Iterator[str]:
 
 def _illegal_moves(environment: Environment, moves: Moves) -> Iterator[str]:
     """Moves that the mask allows and the rules do not."""
-    del environment
     played = ~moves.over & moves.has_legal
-    if at := _first(played & moves.is_same):
-        yield (
-            f"action {moves.action[at]} was legal after {at[0]} moves but changed nothing; leave it out of the legal "
-            "actions"
-        )
+    if environment.num_players == 2:
+        yield from _idle_moves(moves)
     if at := _first(played & ~moves.is_same & moves.is_same_position & moves.is_last & (moves.reward < 0)):
         yield (
             f"action {moves.action[at]} was legal after {at[0]} moves, but the rules punished its mover with "
@@ -196,8 +192,19 @@ def _views(environment: Environment, moves: Moves) -> Iterator[str]:
         )
 
 
-def _losing_movers(environment: Environment, moves: Moves) -> Iterator[str]:
-    """A game for two in which nobody ever wins by a move."""
+def _idle_moves(moves: Moves) -> Iterator[str]:
+    """Moves that change nothing: between two a mistake, in a game for one perhaps a step against a wall."""
+    if at := _first(~moves.over & moves.has_legal & moves.is_same):
+        yield (
+            f"action {moves.action[at]} was legal after {at[0]} moves but changed nothing; leave it out of the legal "
+            "actions"
+        )
+
+
+def _oddities(environment: Environment, moves: Moves) -> Iterator[str]:
+    """An idle move in a game for one, and a game for two in which nobody ever wins by a move."""
+    if environment.num_players == 1:
+        yield from _idle_moves(moves)
     last = moves.reward[~moves.over & moves.is_last]
     if environment.num_players == 2 and (last < 0).any() and not (moves.reward[~moves.over] > 0).any():
         yield (

@@ -89,7 +89,7 @@ def test_it_is_checked_without_a_finding_and_its_preset_makes_a_run():
     muzero_jax.check_environment(NIM)
     config = validate(presets.preset(str(NIM), None))
     assert config.network.kind == "observation" and config.env_name == "nim"
-    assert 10 <= config.targets.td_steps <= 12, "no game is longer than its twelve objects"
+    assert 12 <= config.targets.td_steps <= 19, "about the twelve objects, which are the longest game"
 
 
 def test_the_example_is_short():
@@ -118,7 +118,7 @@ def seated(run):
 def test_a_run_lies_in_a_folder_of_the_files_name_and_keeps_the_files_path(run):
     assert configs.load(run).env == str(run.parent.parent / "nim.py")
     metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    assert metrics[-1]["train/loss"] > 0
+    assert metrics[0]["total/updates"] >= 4 and metrics[0]["train/loss"] > 0, "two iterations that learn"
     assert json.loads((run / "summary.json").read_text())["finished"]
 
 

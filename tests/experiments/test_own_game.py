@@ -103,7 +103,7 @@ def test_a_game_without_a_preset_has_settings_by_what_it_shows(tmp_path, text, k
     config = validate(presets.preset(str(file), None))
     assert (config.network.kind, config.optimiser.reconstruction_weight) == (kind, reconstruction_weight)
     if kind != "tower":
-        assert (config.targets.td_steps, config.targets.td_lambda) == (5, 1.0), "the longest game takes single stones"
+        assert (config.targets.td_steps, config.targets.td_lambda) == (8, 1.0), "half more than five single stones"
         assert config.evaluation.mcts_simulations == (100,) and config.evaluation.opening_plies == 1
 
 

@@ -174,10 +174,24 @@ def test_a_mistake_of_rules_in_pgxs_form_is_one_sentence(rules):
     assert "\n" not in str(error.value), "one mistake is one sentence"
 
 
-def test_a_game_without_a_mistake_passes_in_silence():
-    for game in (Heap(), environment_from(Heap(), "heap"), make_nim(9), make_environment("tic_tac_toe")):
-        muzero_jax.check_environment(game, max_moves=100)
-    muzero_jax.check_environment(make_environment("hex", board_size=3), num_games=4)
+@pytest.mark.parametrize(
+    "game",
+    [Heap(), make_nim(9), make_environment("tic_tac_toe"), make_environment("hex", board_size=2)],
+    ids=["pgx-like", "an Environment", "tic_tac_toe", "hex"],
+)
+def test_a_game_without_a_mistake_passes_in_silence(game):
+    muzero_jax.check_environment(game, max_moves=100)
+
+
+def test_a_move_that_changes_nothing_may_be_a_step_against_a_wall_in_a_game_for_one():
+    class Wall(IgnoresTooMany):
+        num_players = 1
+
+        def step(self, state, action, key):
+            return super().step(state, action, key)._replace(current_player=state.current_player)
+
+    with pytest.warns(UserWarning, match="was legal after . moves but changed nothing"):
+        muzero_jax.check_environment(Wall())
 
 
 def test_all_mistakes_are_told_a_line_each():

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.evaluation.rollout_mcts import rollout_mcts
 from muzero_jax.games.catalogue import game_of, make_notation
 from muzero_jax.games.own_game import load_environment
 from muzero_jax.play import drawing
@@ -151,6 +152,15 @@ def test_a_game_for_two_with_chance_is_refused_and_one_for_one_is_not(write):
     assert load_environment(write(text.format(rules="AlwaysRewarded"))).num_players == 1
     with pytest.raises(ValueError, match="needs its key to move, but matches between two are for games without chance"):
         load_environment(write(text.format(rules="Heap")))
+
+
+def test_an_environment_of_pgx_is_such_an_object_and_meets_rollout_mcts(write):
+    """The catalogue's states lose their observation in rollouts; those of a file keep it, as its rules may read it."""
+    environment = load_environment(write("import pgx\ndef make(): return pgx.make('tic_tac_toe')"))
+    states = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 2))
+    states = jax.vmap(environment.move, (0, None))(states, jnp.int32(4)).state
+    look = jax.jit(lambda key: rollout_mcts(environment, key, states, num_simulations=8))
+    assert not look(jax.random.key(0)).policy[:, 4].any()
 
 
 # --- loading ----------------------------------------------------------------------------------------------------------
