@@ -3,6 +3,7 @@
 All times were taken on two AMD EPYC cores without an accelerator. A flag overrides any field.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from muzero_jax.storage.config import (
     SelfPlayConfig,
     TargetConfig,
 )
+from muzero_jax.types import Environment
 
 LARGEST_SMALL_BOARD = 6
 """The largest Hex board that takes the small boards' preset. On larger ones convolutions, which see every cell alike,
@@ -134,6 +136,46 @@ def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = (), op
     )
 
 
+LARGEST_SMALL_OBSERVATION = 128
+"""The most numbers that a game of one's own may show on a board to take the small boards' preset."""
+LONGEST_MONTE_CARLO = 64
+"""The longest game whose values are learned from its outcome alone."""
+
+
+def own_game(env: str, environment: Environment) -> Config:
+    """python experiments/train.py --env examples/nim.py
+
+    A game of one's own: the small boards' settings, or the tower where a board shows more than 128 numbers. What is no
+    board of bits takes an MLP. Where games last at most 64 moves, values are learned from their outcome, and rollout
+    MCTS is met; random games say how long they last. Nothing is known of the game beyond that: see --help-all.
+    """
+    from muzero_jax.games.own_game import random_games
+    from muzero_jax.games.random_play import longest_game
+
+    if environment.board is not None and math.prod(environment.observation_shape) > LARGEST_SMALL_OBSERVATION:
+        return tower(env, num_bins=3)
+    seen = longest_game(random_games(environment))
+    print(f"settings: those of small boards; random games last up to {seen} moves")
+    longest = 3 * seen // 2 + 1  # some games that are not random last longer
+    config = small_board(env, longest_game=longest, num_bins=3, exploration=min(0.5, 2.5 / longest))
+    if longest > LONGEST_MONTE_CARLO:
+        config = replace(config, targets=replace(config.targets, td_steps=32, td_lambda=0.95))
+    if not shows_planes_of_bits(environment):
+        optimiser = replace(config.optimiser, reconstruction_weight=1.0)  # of numbers; of bits it is 10
+        config = replace(config, network=replace(config.network, kind="mlp"), optimiser=optimiser)
+    budgets = (100,) if longest <= LONGEST_MONTE_CARLO else ()
+    evaluation = EvaluationConfig(mcts_simulations=budgets, opening_plies=min(2, seen // 4))
+    return replace(config, evaluation=evaluation)
+
+
+def shows_planes_of_bits(environment: Environment) -> bool:
+    """Whether an observation is a board of bools, which a network can imagine as such."""
+    import jax
+
+    seen = jax.eval_shape(lambda key: environment.observe(environment.init(key)), jax.random.key(0))
+    return seen.dtype == bool and seen.ndim == 3
+
+
 def chunk_of_tower() -> int:
     """One iteration on CPUs: it lasts seconds, each of which leaves 25 MiB of tasks in XLA's queue."""
     import jax
@@ -183,12 +225,14 @@ GAMES: dict[str, Callable[[], Config]] = {
 
 def preset(env: str, board_size: int | None) -> Config:
     """The preset of a game; ValueError in one sentence for a game or a size that there is none of."""
-    from muzero_jax.games.environment import make_environment
+    from muzero_jax.games.own_game import is_file, load_environment
 
     if env == "hex" and board_size is None:
         board_size, why = default_hex_size()
         print(f"board size: {why}; --board-size chooses another")
-    make_environment(env, board_size=board_size)
+    environment = load_environment(env, board_size=board_size)
     if env == "hex":
         return hex_any(board_size)  # type: ignore[arg-type]
+    if is_file(env):
+        return replace(own_game(env, environment), board_size=board_size)
     return GAMES[env]() if env in GAMES else tower(env, num_bins=3)

@@ -32,6 +32,9 @@ from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import check_resumable, validate
 
+MOST_CHECK_SECONDS = 3.0
+"""After this time no further part of the check of somebody's own game begins."""
+
 
 def choose_default(arguments: list[str]) -> tuple[Command, int]:
     """What the flags override (a preset, or the config of the run to resume), and the devices at hand.
@@ -58,8 +61,8 @@ def choose_default(arguments: list[str]) -> tuple[Command, int]:
 def read_ahead(arguments: list[str]) -> argparse.Namespace:
     """The flags that decide what the others override."""
     parser = Parser(add_help=False, allow_abbrev=False)
-    for name in ("--env", "--minutes"):
-        parser.add_argument(name)
+    parser.add_argument("--env", type=configs.absolute_env)
+    parser.add_argument("--minutes")
     parser.add_argument("--run-dir", "--run_dir", type=Path)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--device", default="auto")
@@ -125,6 +128,7 @@ def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
         return None
     train_flags.check_names(arguments, default)
     config, session = tyro.cli(Command, default=default, args=arguments, add_help=False)
+    config = replace(config, env=configs.absolute_env(config.env))
     sets_span = any(word.replace("_", "-").startswith("--optimiser.decay-updates") for word in arguments)
     if session.resume and not sets_span:
         config = budget.spanning(config, default.config)
@@ -143,6 +147,7 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
     run_dir = check(config, session, default)
     if make_parts and session.autotune:
         raise ValueError("--autotune measures the configured game and network; leave it out with parts of your own")
+    from muzero_jax.games import own_game
     from muzero_jax.run import autotune, runner
 
     mesh = devices.make_mesh(share_out(config, session, num_devices))
@@ -151,6 +156,8 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
     if session.autotune:
         config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=print)
     introduce(config, mesh.size, run_dir, verbose=session.verbose)
+    if own_game.is_file(config.env) and not (session.resume or make_parts):
+        examine(config)
     run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
     parts = make_parts(config) if make_parts else None
     try:
@@ -170,16 +177,35 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
 
 def introduce(config: Config, num_devices: int, run_dir: Path, *, verbose: bool) -> None:
     """Prints what will be trained, on what, for how long and where; with `verbose` the whole config."""
-    from muzero_jax.games.catalogue import find_or_plain  # here, because pgx starts JAX when it is imported
+    from muzero_jax import building  # here, because pgx starts JAX when it is imported
+    from muzero_jax.games.catalogue import game_of
 
     if verbose:
         print(configs.describe(config))
     size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
     compute_dtype, reason = precision.resolve(config.network.compute_dtype)
-    print(f"game        {find_or_plain(config.env).title}{size}")
+    print(f"game        {game_of(building.build_environment(config)).title}{size}")
     print(f"device      {devices.describe_device(num_devices)}, {compute_dtype} ({reason})")
     print(f"budget      {budget.describe(config)}; compiling and the final matches come on top")
     print(f"directory   {run_dir}")
+
+
+def examine(config: Config) -> None:
+    """Plays random games of somebody's own file; raises ValueError for the first problem, and prints what is odd."""
+    from muzero_jax import building
+    from muzero_jax.games import check, own_game
+
+    found = check.examine(
+        building.build_environment(config), num_games=own_game.NUM_GAMES, max_moves=1000, seconds=MOST_CHECK_SECONDS
+    )
+    whole_check = f"muzero_jax.check_environment({config.env!r})"
+    if found.problems:
+        more = f" (and {len(found.problems) - 1} more: {whole_check} names all)" if len(found.problems) > 1 else ""
+        raise ValueError(f"{config.env}: {found.problems[0]}{more}")
+    for doubt in found.doubts:
+        print(f"doubt       {doubt}")
+    if not found.is_complete:
+        print(f"check       in part, for the rules are slow; {whole_check} makes all of it")
 
 
 def command(script: str) -> str:

@@ -116,8 +116,20 @@ class Environment(NamedTuple):
     num_actions: int
     observation_shape: tuple[int, ...]
     num_players: int
-    discount: float | None  # the constant signed discount between two moves; None where turns do not always alternate
+    discount: float | None
+    """the signed discount between two moves: -gamma where players alternate; None where no constant is right"""
     board: Board | None = None
+    game: Any = None  # how people see it, a `games.game.Game`; None: what the catalogue says of the name, or plainly
+
+    @property
+    def constant_discount(self) -> float:
+        """`discount`, for those who need a constant; ValueError where none is right."""
+        if self.discount is None:
+            raise ValueError(
+                f"turns do not always alternate in {self.name}, so no constant discount fits a learned model of it; "
+                "plan with the true rules (--model rules), or let the model predict the discount"
+            )
+        return self.discount
 
     def look(self, states: EnvState) -> Position:
         """The positions of B games (leaves [B, ...])."""

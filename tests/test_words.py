@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-GUIDES = ("README.md", "docs/design.md", "docs/performance.md", "docs/commands.md", "docs/algorithms.md")
+GUIDES = (
+    "README.md",
+    "docs/design.md",
+    "docs/performance.md",
+    "docs/commands.md",
+    "docs/algorithms.md",
+    "docs/your-own-game.md",
+)
 PACKAGES = ("muzero_jax", "experiments", "scripts", "tests")
 MAX_WORDS = 25
 

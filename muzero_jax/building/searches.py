@@ -58,9 +58,9 @@ def make_world(config: Config, environment: Environment, model: Model, *, true_r
     model = micro_batches.for_inference(model)
     if true_rules or config.model == "rules":
         return simulator.true_rules(environment, model)
-    constant = config.targets.discount if foretells_discount(config, environment) else environment.discount
-    assert constant is not None, "a game without a constant discount has a model that foretells it"
-    return simulator.learned_model(model, constant)
+    if foretells_discount(config, environment):
+        return simulator.learned_model(model, config.targets.discount)
+    return simulator.learned_model(model, environment.constant_discount)
 
 
 def build_self_play_search(config: Config, environment: Environment, model: Model) -> SearchFn:

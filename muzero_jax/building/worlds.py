@@ -1,7 +1,7 @@
 """The game and the network that a config names."""
 
 from muzero_jax.arithmetic import precision
-from muzero_jax.games.environment import make_environment
+from muzero_jax.games.own_game import load_environment
 from muzero_jax.networks.layers import Abilities
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
@@ -11,7 +11,7 @@ from muzero_jax.types import Environment, Model
 
 def build_environment(config: Config) -> Environment:
     """The game that the config names."""
-    return make_environment(config.env, board_size=config.board_size, gamma=config.targets.discount)
+    return load_environment(config.env, board_size=config.board_size, gamma=config.targets.discount)
 
 
 def build_model(config: Config, environment: Environment) -> Model:

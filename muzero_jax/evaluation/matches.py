@@ -137,7 +137,7 @@ def _make_turn(
         action, is_legal = _legal(jnp.where(mover_is_a, action_a, action_b), states.legal_action_mask)
         states, reward, *_ = jax.vmap(environment.move)(states, action)
         result = MatchResult(
-            outcome=result.outcome + jnp.sign(jnp.where(mover_is_a, reward, -reward)).astype(jnp.int32),
+            outcome=result.outcome + active * jnp.sign(jnp.where(mover_is_a, reward, -reward)).astype(jnp.int32),
             length=result.length + active,
             illegal_actions=result.illegal_actions + (active & ~is_legal),
         )

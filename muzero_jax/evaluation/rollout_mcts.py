@@ -13,6 +13,7 @@ from jax import Array, lax
 from jaxtyping import Float, Key
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
+from muzero_jax.games.catalogue import GAMES
 from muzero_jax.search import tree
 from muzero_jax.search.simulator import Node, Simulator
 from muzero_jax.search.tree import Row, Rules, first_argmax
@@ -48,7 +49,7 @@ def rollout_mcts(
     """
     root_key, expand_key = jax.random.split(key)
     world = rollouts(environment)
-    position = environment.look(states)._replace(state=_without_observation(states))
+    position = environment.look(states)._replace(state=_without_observation(environment, states))
     root = world.root(None, position)
     root = root._replace(prior=_order(root_key, position.state))
 
@@ -72,7 +73,7 @@ def rollouts(environment: Environment) -> Simulator:
         del params
         order_key, rollout_key = jax.random.split(key)
         states, reward, discount, _ = jax.vmap(environment.move)(states, action)
-        states = _without_observation(states)
+        states = _without_observation(environment, states)
         value = random_return(environment, rollout_key, states)
         return Node(_order(order_key, states), value, states, reward, discount)
 
@@ -98,10 +99,10 @@ def random_return(environment: Environment, key: Array, states: EnvState) -> Flo
         count, states, value, weight = carry
         action = uniform_legal_action(jax.random.fold_in(key, count), states.legal_action_mask)
         states, reward, discount, _ = jax.vmap(environment.move)(states, action)
-        return count + 1, _without_observation(states), value + weight * reward, weight * discount
+        return count + 1, _without_observation(environment, states), value + weight * reward, weight * discount
 
     zeros = jnp.zeros(states.terminated.shape)
-    carry = jnp.int32(0), _without_observation(states), zeros, zeros + 1
+    carry = jnp.int32(0), _without_observation(environment, states), zeros, zeros + 1
     return lax.while_loop(lambda carry: ~carry[1].terminated.all(), play, carry)[2]
 
 
@@ -119,6 +120,8 @@ def _order(key: Array, states: EnvState) -> Float[Array, "B A"]:
     return jnp.where(legal, jax.random.uniform(key, legal.shape, minval=0.5), 0.0)
 
 
-def _without_observation(states: EnvState) -> EnvState:
-    """No rule reads it, and it is most of a state's bytes."""
+def _without_observation(environment: Environment, states: EnvState) -> EnvState:
+    """The states without what is most of their bytes; the catalogue's rules never read it, and others may."""
+    if environment.game is not None or environment.name not in GAMES:
+        return states
     return states.replace(observation=jnp.zeros((*states.terminated.shape, 0)))

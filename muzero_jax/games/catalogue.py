@@ -32,14 +32,14 @@ def find(name: str) -> Game:
     raise ValueError(f"There is no game {name!r} (did you mean {closest!r}?); {choices}")
 
 
-def find_or_plain(name: str) -> Game:
-    """The game called `name`, or one with every default: an environment may be somebody's own."""
-    return GAMES.get(name) or Game(name, name)
+def game_of(environment: Environment) -> Game:
+    """How people see an environment: by its own record, the catalogue's of its name, or one with every default."""
+    return environment.game or GAMES.get(environment.name) or Game(environment.name, environment.name)
 
 
-def make_notation(environment: Environment, kind: str = STANDARD, game: Game | None = None) -> Notation:
+def make_notation(environment: Environment, kind: str = STANDARD) -> Notation:
     """How moves of an environment are written; `kind` is STANDARD or ACTION."""
-    game = game or find_or_plain(environment.name)
+    game = game_of(environment)
     shape = (0, 0) if environment.board is None else environment.board.shape
     notation = game.notation(shape, environment.num_actions)
     if kind == ACTION:
@@ -48,12 +48,12 @@ def make_notation(environment: Environment, kind: str = STANDARD, game: Game | N
     return notation
 
 
-def make_oracle(name: str, board_size: int | None) -> Oracle:
+def make_oracle(game: Game, board_size: int | None) -> Oracle:
     """Exact play of a game; ValueError if it is not known."""
-    exact = find_or_plain(name).exact
+    exact = game.exact
     if exact and (exact.largest_size is None or board_size and board_size <= exact.largest_size):
         return exact.make_oracle(board_size)
-    board = f"{name} {board_size}x{board_size}" if board_size else name
+    board = f"{game.name} {board_size}x{board_size}" if board_size else game.name
     sizes = {game.name: game.exact.largest_size for game in GAMES.values() if game.exact}
     solved = [f"{name} up to {size}x{size}" if size else name for name, size in sizes.items()]
     raise ValueError(

@@ -34,7 +34,7 @@ def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 
     rules = make_rules(game, board_size)
     state = jax.eval_shape(rules.init, jax.random.key(0))
     shape, num_actions = state.observation.shape, state.legal_action_mask.shape[0]
-    location = game.layout.action_location(shape[:2], num_actions)
+    num_players = getattr(rules, "num_players", None) or state.rewards.shape[0]
     return Environment(
         name=game.name,
         init=rules.init,
@@ -43,9 +43,9 @@ def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 
         legal=lambda state: state.legal_action_mask,
         num_actions=num_actions,
         observation_shape=shape,
-        num_players=rules.num_players,
-        discount=-gamma,
-        board=Board(shape[:2], jnp.asarray(location, jnp.int32), _make_symmetries(game.layout, shape, location)),
+        num_players=num_players,
+        discount=gamma if num_players == 1 else -gamma,
+        board=_make_board(game.layout, shape, num_actions) if len(shape) == 3 else None,
     )
 
 
@@ -68,6 +68,13 @@ def _check_arguments(game: Game, board_size: int | None, gamma: float) -> None:
         raise ValueError(f"Only {sized} has a choice of board size; leave the board size out for {game.name}.")
     if not 0.0 < gamma <= 1.0:
         raise ValueError(f"gamma discounts later rewards and must be above 0 and at most 1, not {gamma}.")
+
+
+def _make_board(layout: Layout, observation_shape: tuple[int, ...], num_actions: int) -> Board:
+    height, width, _ = observation_shape
+    location = layout.action_location((height, width), num_actions)
+    symmetries = _make_symmetries(layout, observation_shape, location)
+    return Board((height, width), jnp.asarray(location, jnp.int32), symmetries)
 
 
 def _make_symmetries(layout: Layout, observation_shape: tuple[int, ...], location: Int[np.ndarray, " A"]) -> Symmetries:

@@ -49,6 +49,14 @@ def action_numbers(shape: tuple[int, int], num_actions: int) -> Notation:
     return Notation(*numbers(num_actions), *_labels(shape))
 
 
+def cells_or_numbers(shape: tuple[int, int], num_actions: int) -> Notation:
+    """Coordinates where the actions are the cells, or the cells and one more, which keeps its number; else numbers."""
+    num_cells = shape[0] * shape[1]
+    if num_actions not in (num_cells, num_cells + 1) or shape[1] > len(LETTERS):
+        return action_numbers(shape, num_actions)
+    return coordinates(*(str(action) for action in range(num_cells, num_actions)))(shape, num_actions)
+
+
 def coordinates(*others: str, letters: str = LETTERS, upward: bool = False) -> MakeNotation:
     """For games whose actions are the cells and then `others`; `upward` puts row 1 at the bottom."""
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from muzero_jax.games.states import with_fields
 from muzero_jax.types import EnvState, Step
 
 Move = Callable[..., Step]
@@ -74,7 +75,8 @@ def exchanged(state: EnvState) -> EnvState:
 
 def closed(state: EnvState, finished: EnvState) -> EnvState:
     """`state` with the end and the result of `finished`: a stone more does not change who won."""
-    return state.replace(
+    return with_fields(
+        state,
         terminated=finished.terminated,
         rewards=finished.rewards,
         legal_action_mask=jnp.ones_like(state.legal_action_mask),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from muzero_jax.types import EnvState
 
@@ -24,17 +24,34 @@ Cell = tuple[int, int]
 """(row, column) of `Squares`."""
 
 
-def observed_planes(state: EnvState) -> Squares:
-    """A plain picture of any board: each cell shows the number of the first plane that is set there."""
-    observation = np.atleast_2d(state.observation)
-    planes = observation.reshape(*observation.shape[:2], -1) != 0
-    return [[str(cell.argmax()) if cell.any() else EMPTY for cell in row] for row in planes]
+ROW_LENGTH = 16
+"""Numbers in a row, where an observation is a list of them."""
+
+
+def observed(state: EnvState) -> Squares:
+    """A plain picture of any observation.
+
+    A cell of several planes shows the number of the first that is set there. Where there is one number a cell, it shows
+    that. A list of numbers is broken into rows.
+    """
+    observation = np.asarray(state.observation)
+    if observation.ndim >= 3 and observation.shape[2:] != (1,):
+        planes = observation.reshape(*observation.shape[:2], -1) != 0
+        return [[str(cell.argmax()) if cell.any() else EMPTY for cell in row] for row in planes]
+    numbers = observation.astype(float)
+    rows = numbers.reshape(numbers.shape[:2]) if numbers.ndim >= 2 else _rows(numbers.ravel())
+    return [[f"{number:g}" if number else EMPTY for number in row] for row in rows]
+
+
+def _rows(numbers: Float[np.ndarray, " N"]) -> list[Float[np.ndarray, " M"]]:
+    """The numbers in rows, of which the last may be shorter."""
+    return [numbers[start : start + ROW_LENGTH] for start in range(0, max(1, len(numbers)), ROW_LENGTH)]
 
 
 class View(NamedTuple):
     """How a state of one game is drawn."""
 
-    squares: Callable[[EnvState], Squares] = observed_planes
+    squares: Callable[[EnvState], Squares] = observed
     hands: Callable[[EnvState], tuple[str, str]] = lambda state: ("", "")
     """pieces that both may drop"""
     colours: tuple[str, str] = ("black", "white")  # what every front end calls the first mover and the other
@@ -43,7 +60,7 @@ class View(NamedTuple):
     marks_last: bool = False  # whether an action is a cell, so that the last one played can be marked
     leans: bool = False  # whether each row lies half a cell to the right of the one above
     has_edges: bool = False  # whether the first mover owns the top and bottom edge, and the other left and right
-    page: str | None = None  # the kind of board in `play/web/board.js`; None: the browser has none for this game
+    page: str | None = None  # the kind of board in `play/web/board.js`; None: text, and a button for each legal move
 
 
 def stones(signs: Int[np.ndarray, "H W"]) -> Squares:

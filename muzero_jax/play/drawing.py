@@ -33,7 +33,8 @@ def draw(position: Position, notation: Notation) -> list[Line]:
     lines = list(_rows(position, notation))
     if position.game.view.has_edges:
         lines = _framed(lines, position)
-    lines.insert(0, [Piece(_header(position, notation))])
+    if notation.columns:
+        lines.insert(0, [Piece(_header(position, notation))])
     hands = position.game.view.hands(position.state)
     if any(hands):
         held = ", ".join(f"{name} {hand or '-'}" for name, hand in zip(position.game.view.colours, hands, strict=True))
@@ -57,7 +58,7 @@ def _header(position: Position, notation: Notation) -> str:
 
 
 def _margin(notation: Notation) -> int:
-    return max(len(label) for label in notation.rows)
+    return max((len(label) for label in notation.rows), default=0)
 
 
 def _width(position: Position) -> int:
@@ -70,7 +71,8 @@ def _rows(position: Position, notation: Notation) -> Iterator[Line]:
     margin, width = _margin(notation), _width(position)
     for index, row in enumerate(position.squares):
         indent = " " * index if position.game.view.leans else ""
-        line = [Piece(indent + notation.rows[index].rjust(margin))]
+        label = notation.rows[index] if notation.rows else ""
+        line = [Piece(indent + label.rjust(margin))]
         for column, cell in enumerate(row):
             mark = LAST if (index, column) == last else ""
             line.append(Piece("*", mark=WON) if (index, column) in won else Piece(" "))

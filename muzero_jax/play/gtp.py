@@ -172,7 +172,7 @@ class GtpSession(Session):
         """`loadsgf file [move]`: the position before that move, by default the last. Moves are in standard notation."""
         if not 1 <= len(arguments) <= 2 or (len(arguments) == 2 and not arguments[1].isdecimal()):
             raise ValueError("syntax error: loadsgf needs a file and perhaps a move number")
-        standard = make_notation(self.position.environment, game=self.position.game)
+        standard = make_notation(self.position.environment)
         before = min(int(arguments[1][:9]), 10**6) if len(arguments) == 2 else None
         try:
             self.position = sgf.load(Path(arguments[0]), self.position, standard, before)

@@ -13,9 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool
 
-from muzero_jax.games.catalogue import find_or_plain, make_notation
+from muzero_jax.games.catalogue import game_of, make_notation
 from muzero_jax.games.game import Game
 from muzero_jax.games.sides import Move, closed
+from muzero_jax.games.states import with_fields
 from muzero_jax.games.view import Cell, Squares
 from muzero_jax.types import Environment, EnvState
 
@@ -104,7 +105,7 @@ class Position(NamedTuple):
         """Whether the last move was Hex's swap."""
         if not self.plies:
             return False
-        return self.plies[-1].action == make_notation(self.environment, game=self.game).swap
+        return self.plies[-1].action == make_notation(self.environment).swap
 
     @property
     def result(self) -> str | None:
@@ -152,7 +153,7 @@ class Position(NamedTuple):
         if self.is_over:
             raise IllegalMove("the game is over")
         rewards = jnp.ones(2).at[self.players[colour]].set(-1.0)
-        state = self.state.replace(terminated=jnp.ones_like(self.state.terminated), rewards=rewards)
+        state = with_fields(self.state, terminated=jnp.ones_like(self.state.terminated), rewards=rewards)
         return self._replace(plies=(*self.plies, Ply(colour, RESIGN, state, self.in_turns)))
 
     def undo(self, colour: int | None = None) -> "Position":
@@ -199,13 +200,10 @@ class Position(NamedTuple):
         return "0" if self.winner is None else f"{'BW'[self.winner]}+"
 
 
-def new_game(environment: Environment, game: Game | None = None) -> Position:
-    """The opening of a game; raises ValueError for a game that is not for two players.
-
-    `game` says how it is drawn, written and scored; by default the catalogue's game of the environment's name.
-    """
+def new_game(environment: Environment) -> Position:
+    """The opening of a game; raises ValueError for a game that is not for two players."""
     if environment.num_players != 2:
         raise ValueError(f"{environment.name} has {environment.num_players} player(s); only two can play here")
     opening = jax.jit(environment.init)(jax.random.key(0))  # step by step it took six times as long
-    game = game or find_or_plain(environment.name)
+    game = game_of(environment)
     return Position(environment, game, jax.jit(environment.move), opening, opening, (BLACK, WHITE)).new()

@@ -8,7 +8,7 @@ agent's: it asks for the agent's moves, so people, agents or both can play.
 from typing import Any
 
 from muzero_jax.games.notation import Notation
-from muzero_jax.play import tree_picture, tree_view
+from muzero_jax.play import drawing, tree_picture, tree_view
 from muzero_jax.play.position import Position
 from muzero_jax.play.thinking import WHY_ANOTHER, Analysis, Thinker
 
@@ -17,17 +17,14 @@ MOST_SIMULATIONS = 4096
 """A budget is a program to compile and a tree to hold, so a page may not ask for any."""
 
 NUM_LINES, LINE_LENGTH = 4, 6
+PLAIN = "plain"
+"""The page of a game that has no board of its own there: its position as text, and a button for each legal move."""
 
 
 class WebGame:
-    """One game against one agent; only one call at a time.
-
-    Raises ValueError for a game whose board the page cannot draw.
-    """
+    """One game against one agent; only one call at a time."""
 
     def __init__(self, position: Position, thinker: Thinker, notation: Notation):
-        if position.game.view.page is None:
-            raise ValueError(f"there is no board for {position.name} in the browser; leave --web out to play it here")
         self.position, self.thinker, self.notation = position, thinker, notation
         self._remembered: tuple[Any, Analysis] | None = None  # the last analysis, and of what
 
@@ -39,7 +36,8 @@ class WebGame:
             "game": position.name,
             "title": position.game.title,
             "goal": position.game.goal,
-            "board": view.page,
+            "board": view.page or PLAIN,
+            "text": "" if view.page else drawing.plain(drawing.draw(position, self.notation)),
             "columns": self.notation.columns,
             "rows": self.notation.rows,
             "squares": position.squares,

@@ -213,7 +213,7 @@ class Config:
     """One training run."""
 
     env: str = "hex"
-    """the game; see experiments/presets.py"""
+    """the game: a name, or the path of a Python file that defines make() (docs/your-own-game.md)"""
     board_size: int | None = None
     """Hex only: 2 to 19; by default the largest that this machine learns in a sitting"""
     minutes: PositiveFloat | None = 5.0
@@ -240,6 +240,11 @@ class Config:
     targets: TargetConfig = field(default_factory=TargetConfig)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    @property
+    def env_name(self) -> str:
+        """The game's name, for people and folders; of a file the stem."""
+        return Path(self.env).stem if self.env.endswith(GAME_FILE) else self.env
 
     @property
     def window_length(self) -> int:
@@ -269,6 +274,13 @@ class Config:
 
 FILE = "config.json"
 """In a run's folder; its presence says that the folder holds a run."""
+GAME_FILE = ".py"
+"""What the path of somebody's own game ends in; other games have names."""
+
+
+def absolute_env(env: str) -> str:
+    """`Config.env` as a run keeps it: the path of a file from the root, so that the run works from any folder."""
+    return str(Path(env).expanduser().resolve()) if env.endswith(GAME_FILE) else env
 
 
 def describe(config: Config) -> str:

@@ -33,9 +33,6 @@ class PlainGame:
 
     def __init__(self, config: Config):
         self.config, self.parts = config, workloads.parts_of(config)
-        discount = self.parts.environment.discount
-        assert discount is not None, "a game whose turns alternate"
-        self.discount = discount
         self.params = workloads.noisy_params(self.parts.model)
         self.random, self.key = np.random.default_rng(0), jax.random.key(0)
         self.root_inference = jax.jit(self._root_inference)
@@ -100,7 +97,7 @@ class PlainGame:
         leaf = self.expand(path[-1], action)
         value, reward = leaf.value, leaf.reward
         for node in reversed(path):
-            value = reward + self.discount * value
+            value = reward + self.parts.environment.constant_discount * value
             node.value = (node.value * node.visits + value) / (node.visits + 1)
             node.visits += 1
             reward = node.reward
@@ -113,7 +110,8 @@ class PlainGame:
 
     def select(self, node: Node, actions: Any) -> int:
         """The action of the highest PUCT score (MuZero, appendix B); Q is scaled to [0, 1] among the siblings."""
-        q = {action: child.reward + self.discount * child.value for action, child in node.children.items()}
+        discount = self.parts.environment.constant_discount
+        q = {action: child.reward + discount * child.value for action, child in node.children.items()}
         low, high = min([node.value, *q.values()]), max([node.value, *q.values()])
         span, exploration = max(high - low, 1e-8), exploration_rate(node.visits, self.config.search)
         best, best_score = -1, -math.inf

@@ -28,7 +28,8 @@ def random_positions(environment, min_plies, num_positions):
 
 @pytest.mark.parametrize(("name", "size"), [("hex", 6), ("hex", None), ("go_9x9", None), ("chess", None)])
 def test_a_game_without_an_oracle_is_named_in_one_sentence(name, size):
-    agent = Agent(replace(tiny_run.CONFIG, env=name, board_size=size), None, None, None, 0)  # type: ignore
+    parts = tiny_run.parts()._replace(environment=make_environment("tic_tac_toe")._replace(name=name))
+    agent = Agent(replace(tiny_run.CONFIG, env=name, board_size=size), parts, 1)
     with pytest.raises(ValueError, match=r"has no oracle: exact play is known for tic_tac_toe.*instead"):
         oracle_evaluation.examine(agent, [], num_positions=10, seed=0)
 

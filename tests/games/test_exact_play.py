@@ -10,7 +10,7 @@ import pytest
 
 from muzero_jax.evaluation import opponents, positions
 from muzero_jax.games import connect_four, hex_solver, tic_tac_toe
-from muzero_jax.games.catalogue import make_oracle
+from muzero_jax.games.catalogue import find, make_oracle
 from muzero_jax.games.environment import make_environment
 from tests.reference import exact_play
 from tests.reference import tic_tac_toe as rules
@@ -86,7 +86,7 @@ def test_sampled_positions_are_consistent_with_the_environment(name, size, min_p
     environment = make_environment(name, board_size=size)
     player = opponents.random_player(environment)
     drawn = positions.sample(environment, player, None, num_positions=30, min_plies=min_plies, seed=1)
-    assert_consistent(environment, make_oracle(name, size), drawn.states)
+    assert_consistent(environment, make_oracle(find(name), size), drawn.states)
 
 
 def test_no_first_move_of_hex_wins_since_the_other_side_may_take_it():

@@ -5,6 +5,7 @@ import functools
 import re
 import shutil
 import threading
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -18,7 +19,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from muzero_jax.games.catalogue import make_notation
+from muzero_jax.games.own_game import load_environment
 from muzero_jax.play import web_server
+from muzero_jax.play.position import new_game
 from muzero_jax.play.web_session import WebGame
 from tests.reference.play import fake_thinker, notation, opening
 
@@ -28,6 +32,7 @@ pytestmark = [
     pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="no chromium with its chromedriver is installed"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # selenium leaves its driver's pipes to the collector
 ]
+NIM = Path(__file__).parent.parent.parent / "examples" / "nim.py"
 PATIENCE = 60  # seconds; a busy machine compiles the rules of a game in ten
 
 
@@ -38,10 +43,14 @@ class Site(NamedTuple):
     game: WebGame
 
 
-@contextlib.contextmanager
 def served(name):
     """A game against an agent that likes action 4."""
-    game = WebGame(opening(name), fake_thinker(favourite=4), notation(name))
+    return serving(WebGame(opening(name), fake_thinker(favourite=4), notation(name)))
+
+
+@contextlib.contextmanager
+def serving(game):
+    """The site of a game, for as long as the block lasts."""
     listener = web_server.listen(0)
     server = web_server.make_server(game)
     thread = threading.Thread(target=functools.partial(server.run, sockets=[listener]))
@@ -264,6 +273,23 @@ def test_a_chess_move_is_two_clicks_and_the_board_turns_with_the_player(page):
         page.choose("you", "black")
         assert page.cell("a5").rect["y"] > top
         assert page.errors() == []
+
+
+def test_a_game_of_ones_own_is_text_with_a_button_for_each_legal_move(page):
+    environment = load_environment(str(NIM))
+    with serving(WebGame(new_game(environment), fake_thinker(favourite=4), make_notation(environment))) as site:
+        page.open(site)
+        assert page.text("title") == "Nim" and page.text("text").splitlines()[1] == "1 1 1 1 . ."
+        assert not page.at("board").is_displayed() and page.has("#actions button") == 12
+        page.driver.find_element(By.CSS_SELECTOR, '#actions [data-move="b2"]').click()
+        page.settle()
+        assert page.moves() == ["b2", "e3"] and page.text("text").splitlines()[2:] == ["2 1 . . . .", "3 1 1 1 1 ."]
+        page.choose("overlay", "search policy")
+        shares = page.driver.find_elements(By.CSS_SELECTOR, "#actions button")
+        assert [share.text for share in shares][-1] == "d3 (36%)" and page.has("#actions .choice") == 1
+        page.choose("you", "neither: watch")
+        page.wait(lambda: page.text("status").endswith(" wins"))
+        assert page.has("#actions button") == 0 and page.errors() == []
 
 
 @pytest.mark.parametrize("scheme, is_dark", [("light", False), ("dark", True)])

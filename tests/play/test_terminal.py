@@ -215,7 +215,7 @@ def test_ones_own_game_or_network_can_be_played(untrained_run):
         raise ValueError(f"my own {config.env}")
 
     position, thinker, moves = play.load(play.Arguments(run=untrained_run), make_parts)
-    assert position.name == "my game" and moves.write(position.state, 4) == "4"
+    assert position.name == "my game" and moves.write(position.state, 4) == "b2"
     assert thinker.analyse(position).action in position.legal_actions()
     with pytest.raises(ValueError, match="my own tic_tac_toe"):
         play.main(["--run", str(untrained_run)], refuse)

@@ -13,6 +13,7 @@ pytest.importorskip("httpx2", reason="starlette's test client needs httpx2")
 
 from starlette.testclient import TestClient
 
+from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
 from muzero_jax.play import web_server, web_session
 from muzero_jax.play.position import new_game
@@ -122,11 +123,12 @@ def test_two_tabs_cannot_play_for_one_another():
     assert post(client, "play", move="c3", ply=1).status_code == 200
 
 
-def test_a_game_that_the_page_cannot_draw_is_refused():
-    game = shared_game("tic_tac_toe")
-    position = new_game(make_environment("tic_tac_toe")._replace(name="animal_shogi"))
-    with pytest.raises(ValueError, match="no board for animal_shogi in the browser"):
-        web_session.WebGame(position, game.thinker, game.notation)
+def test_a_game_without_a_board_of_its_own_on_the_page_is_shown_as_text():
+    thinker, environment = shared_game("tic_tac_toe").thinker, make_environment("tic_tac_toe")._replace(name="mine")
+    game = web_session.WebGame(new_game(environment), thinker, make_notation(environment))
+    state = game.play("a1")
+    assert state["board"] == "plain" and state["text"] == "  a b c\n1 1 . .\n2 . . .\n3 . . ."
+    assert new().get("/api/state").json()["text"] == ""
 
 
 # --- what the agent thinks --------------------------------------------------------------------------------------------

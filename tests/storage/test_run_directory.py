@@ -66,6 +66,16 @@ def test_the_run_to_go_on_with_is_the_newest_of_its_game_size_and_seed(runs):
         run_directory.newest("hex", None, 7)
 
 
+def test_a_game_of_ones_own_is_kept_by_its_whole_path_and_its_run_is_named_after_the_file(tmp_path, monkeypatch):
+    (tmp_path / "games").mkdir()
+    monkeypatch.chdir(tmp_path / "games")
+    assert configs.absolute_env("../games/nim.py") == str(tmp_path / "games" / "nim.py")
+    assert configs.absolute_env("hex") == "hex"
+    config = replace(CONFIG, env=str(tmp_path / "nim.py"), seed=3)
+    assert config.env_name == "nim" and run_directory.default(config) == Path("runs/nim-seed3")
+    assert run_directory.default(replace(config, env="hex", board_size=5)) == Path("runs/hex-5-seed3")
+
+
 def test_two_cannot_train_in_one_folder_at_a_time(tmp_path):
     refused = pytest.raises(ValueError, match="another process is training in .*; wait until it has ended, or choose")
     with run_directory.locked(tmp_path), refused, run_directory.locked(tmp_path):

@@ -36,6 +36,7 @@ const sentence = (text) => capital(text) + (/[.!?]$/.test(text) ? "" : ".");
 const budget = () => Number($("budget").value);
 const isAgents = (colour) =>
   $("you").value === "none" || ($("you").value !== "both" && Number($("you").value) !== colour);
+const isPlain = () => state.board === "plain"; // text and a button for each legal move, in place of a board
 const isFlipped = () => state.board === "chess" && $("you").value === "1";
 
 // A mistake in a sentence; "" takes it back.
@@ -154,12 +155,14 @@ function draw(status) {
     ? []
     : state.legal.filter((m) => m.startsWith(cellText(state, ...chosen))).map((m) => board.find(m.slice(2, 4)).join());
   Object.assign(document.body.dataset, { first: state.inks[0], second: state.inks[1] });
-  board.draw(state, {
-    overlay: overlayOf(state, analysis, $("overlay").value, board),
-    flipped: isFlipped(),
-    chosen,
-    targets,
-  });
+  $("text").textContent = state.text;
+  if (!isPlain())
+    board.draw(state, {
+      overlay: overlayOf(state, analysis, $("overlay").value, board),
+      flipped: isFlipped(),
+      chosen,
+      targets,
+    });
   drawStatus(status);
   drawMessage();
   $("undo").disabled = !state.ply;
@@ -191,17 +194,19 @@ function drawMessage() {
   $("message").className = mistake ? "mistake" : notice && "notice";
 }
 
-// Moves that are no cells: a pass, a swap, the pieces that a pawn may become.
+// Moves that are no cells: a pass, a swap, the pieces that a pawn may become; without a board, all legal moves.
 function drawChoices() {
   const names = { q: "Queen", r: "Rook", b: "Bishop", n: "Knight", pass: "Pass", "swap-pieces": "Swap" };
-  const others = promotions.length ? promotions : ["pass", "swap-pieces"].filter((move) => state.legal.includes(move));
+  const special = ["pass", "swap-pieces"].filter((move) => state.legal.includes(move));
+  const others = isPlain() ? state.legal : promotions.length ? promotions : special;
   const isMine = !state.result && !isAgents(state.to_move);
-  $("choices").replaceChildren(
+  const nameOf = (move) => (isPlain() ? move : (names[move] ?? names[move.at(-1)]));
+  $(isPlain() ? "actions" : "choices").replaceChildren(
     ...(isMine ? others : []).map((move) => {
       const share = shareText(analysis, $("overlay").value, move);
       const button = make(
         "button",
-        (names[move] ?? names[move.at(-1)]) + (share && !promotions.length ? ` (${share})` : ""),
+        nameOf(move) + (share && !promotions.length ? ` (${share})` : ""),
       );
       button.type = "button";
       if ($("overlay").value && analysis?.move === move) button.className = "choice";

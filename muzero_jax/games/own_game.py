@@ -1,0 +1,169 @@
+"""A game of one's own: a Python file that defines `make()`, or whatever such a `make` returns, as an `Environment`.
+
+That may be an `Environment`, an object with `init` and `step` in pgx's form, or a `Game`, which adds a title, a
+notation and a drawing. No table lists it: the config keeps the file's path. The text of the file is what loading
+remembers, so a file that has not changed gives the same functions again, and nothing compiles twice.
+"""
+
+import functools
+import linecache
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from muzero_jax.games import random_play, shapes, states
+from muzero_jax.games.environment import environment_of, make_environment
+from muzero_jax.games.faults import Fault, guarded
+from muzero_jax.games.game import Game, make_rules
+from muzero_jax.types import Environment
+
+SUFFIX = ".py"
+"""What a path ends in; any other name is one of the catalogue."""
+NUM_GAMES, MOST_MOVES = 16, 512
+"""Random games that tell whether turns alternate, and how long games last."""
+KINDS = "an Environment, a Game, or an object with init(key) and step(state, action, key)"
+FUNCTIONS = ("init", "move", "observe", "legal")
+HELP = "docs/your-own-game.md shows an example"
+
+
+def is_file(env: str) -> bool:
+    """Whether a game's name is the path of a file."""
+    return env.endswith(SUFFIX)
+
+
+def load_environment(env: str, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
+    """The game that `--env` names: one of the catalogue, or that of a file.
+
+    Raises ValueError, in one sentence that names the file, if it holds no game that can be compiled.
+    """
+    if not is_file(env):
+        return make_environment(env, board_size=board_size, gamma=gamma)
+    path = Path(env)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        raise ValueError(
+            f"cannot read {path} ({reason}); --env takes the name of a game, or a Python file that defines make()"
+        ) from error
+    return _load(path, text, board_size, gamma)
+
+
+def environment_from(made: Any, name: str, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
+    """The environment of anything that `make` may return; `name` is what it is called where it says nothing itself.
+
+    Its states have pgx's form, and a finished game stays as it is. `discount` is None for a game of two whose turns do
+    not always alternate in random games.
+
+    Raises ValueError in one sentence.
+    """
+    if isinstance(made, Environment):
+        return _of_environment(made, name, board_size, gamma)
+    game = made if isinstance(made, Game) else _plain_game(made, name)
+    rules = _checked_rules(game, board_size, name)
+    own = game._replace(rules=lambda size: rules)
+    environment = _checked(environment_of(own, board_size=board_size, gamma=gamma), name)._replace(game=game)
+    if environment.num_players == 2 and not random_play.turns_alternate(random_games(environment)):
+        return environment._replace(discount=None)
+    return environment
+
+
+def random_games(environment: Environment) -> random_play.Moves:
+    """The random games by which a game of one's own is judged; they compile once."""
+    return random_play.play(environment, num_games=NUM_GAMES, max_moves=MOST_MOVES)
+
+
+@functools.lru_cache(maxsize=8)
+def _load(path: Path, text: str, board_size: int | None, gamma: float) -> Environment:
+    try:
+        return environment_from(_made(path, text), str(path), board_size=board_size, gamma=gamma)
+    except Fault:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{path} makes no game that can be trained: {error}") from error
+
+
+@functools.lru_cache(maxsize=8)
+def _made(path: Path, text: str) -> Any:
+    """What `make` returns."""
+    module = ModuleType(f"own_game:{path}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # dataclasses look for the module of their class
+    linecache.checkcache(str(path))
+
+    def run() -> None:
+        exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
+
+    guarded(run, f"importing {path}")()
+    make = getattr(module, "make", None)
+    if not callable(make):
+        raise Fault(f"{path} defines no function make(); add one that returns {KINDS} ({HELP})")
+    return guarded(make, f"make() of {path}")()
+
+
+def _plain_game(rules: Any, name: str) -> Game:
+    """A game of rules alone."""
+    if not all(callable(getattr(rules, method, None)) for method in ("init", "step")):
+        raise Fault(f"make() of {name} returns {_described(rules)}; let it return {KINDS} ({HELP})")
+    return Game(Path(name).stem, _title(name), rules=lambda board_size: rules)
+
+
+def _checked_rules(game: Game, board_size: int | None, name: str) -> Any:
+    """The rules of a game, whose states have pgx's form before a move and after it."""
+    rules = guarded(make_rules, f"making the rules of {name}")(game, board_size)
+    init, step = guarded(rules.init, f"init of {name}"), guarded(rules.step, f"step of {name}")
+    key = jax.random.key(0)
+    state = jax.eval_shape(init, key)
+    if missing := states.missing_fields(state):
+        raise Fault(
+            f"the state that init of {name} makes has no {missing[0]}; give it pgx's fields {', '.join(states.FIELDS)}"
+        )
+    if changes := shapes.changes(state, jax.eval_shape(step, state, jnp.int32(0), key)):
+        raise Fault(f"{name}: {changes[0]}")
+    return SimpleNamespace(init=init, step=step, num_players=getattr(rules, "num_players", None))
+
+
+def _of_environment(made: Environment, name: str, board_size: int | None, gamma: float) -> Environment:
+    if board_size is not None or gamma != 1.0:
+        flag = "--targets.discount" if board_size is None else "--board-size"
+        raise Fault(f"make() of {name} returns an Environment, which decides that itself; leave {flag} out")
+    functions = {field: guarded(getattr(made, field), f"{field} of {name}") for field in FUNCTIONS}
+    environment = _checked(made._replace(**functions), name)
+    return environment._replace(game=made.game or Game(made.name, _title(made.name)))
+
+
+def _checked(environment: Environment, name: str) -> Environment:
+    """The environment with states in pgx's form and an end that is final, if it can be compiled."""
+    if environment.num_players not in (1, 2):
+        raise Fault(f"{name} is a game for {environment.num_players} players, but only one or two can be trained")
+    if problems := shapes.problems(environment):
+        raise Fault(problems[0] if name in problems[0] else f"{name}: {problems[0]}")
+    state = jax.eval_shape(environment.init, jax.random.key(0))
+    if environment.num_players == 2:
+        _check_without_chance(environment, state, name)
+    lacks = states.missing_fields(state)
+    return states.final(states.seated(environment) if lacks else environment)
+
+
+def _check_without_chance(environment: Environment, state: Any, name: str) -> None:
+    """Matches and play move without a key, so a game for two must do without it."""
+    try:
+        jax.eval_shape(lambda state: environment.move(state, jnp.int32(0), None), state)
+    except Fault as fault:
+        raise Fault(
+            f"{name} needs its key to move, but matches between two are for games without chance: {fault}"
+        ) from fault
+
+
+def _title(name: str) -> str:
+    """What people call a game, from the name of its file."""
+    words = Path(name).stem.replace("_", " ").strip()
+    return words[:1].upper() + words[1:]
+
+
+def _described(value: Any) -> str:
+    return "None" if value is None else f"an object of type {type(value).__name__}"

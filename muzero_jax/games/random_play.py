@@ -1,0 +1,124 @@
+"""Random games of any environment, recorded move by move: what can be known of rules that nobody has described.
+
+They say whether turns alternate and how long a game lasts, and they are what `games.check` looks for mistakes in. All
+games are played at once, in pieces of one compiled size. A finished game is moved on with the others, which rules must
+bear.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from muzero_jax.games.states import FIELDS, missing_fields
+from muzero_jax.types import Environment, EnvState
+
+MOVES_PER_CALL = 64
+BOOKKEEPING = (*FIELDS, "_step_count")
+"""Fields that change whatever is played; the others hold the position."""
+
+
+class Moves(NamedTuple):
+    """T moves of G random games, arrays [T, G]. Fields of the players are 0 where a state does not name them."""
+
+    over: Array  # bool, the game had ended before the move
+    has_legal: Array  # bool, some action was legal
+    action: Array  # int32
+    reward: Array  # float32
+    discount: Array  # float32
+    is_last: Array  # bool
+    player: Array  # int32, who moved
+    next_player: Array  # int32, who moves next
+    own_reward: Array  # float32, what the state's `rewards` say of the mover; `reward` where it has none
+    total_reward: Array  # float32, the sum of the state's `rewards`
+    is_same: Array  # bool, the move changed nothing at all
+    is_same_position: Array  # bool, the move changed only whose turn it is, what is legal and how the game ended
+    is_over_after: Array  # bool, the state after the move says that the game is over
+    agrees: Array  # bool, `observe` and `legal` say what the state's fields say
+
+
+def play(environment: Environment, *, num_games: int, max_moves: int, seed: int = 0) -> Moves:
+    """Plays random legal moves until all games are over, or for `max_moves` moves."""
+    start_key, play_key = jax.random.split(jax.random.key(seed))
+    rules = environment.init, environment.move, environment.observe, environment.legal
+    states, over = _begin(rules, start_key, num_games), jnp.zeros(num_games, bool)
+    pieces: list[Moves] = []
+    while not pieces or not bool(over.all()) and len(pieces) * MOVES_PER_CALL < max_moves:
+        states, over, piece = _advance(rules, jax.random.fold_in(play_key, len(pieces)), states, over)
+        pieces.append(jax.device_get(piece))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:max_moves], *pieces)
+
+
+def turns_alternate(moves: Moves) -> bool:
+    """Whether every move that did not end its game handed the turn over."""
+    goes_on = ~moves.over & ~moves.is_last
+    return bool((moves.player != moves.next_player)[goes_on].all())
+
+
+def longest_game(moves: Moves) -> int:
+    """Moves of the longest game, at least 1."""
+    return max(1, int((~moves.over).sum(axis=0).max()))
+
+
+@partial(jax.jit, static_argnums=(0, 2))
+def _begin(rules: tuple, key: Array, num_games: int) -> EnvState:
+    return jax.vmap(rules[0])(jax.random.split(key, num_games))
+
+
+@partial(jax.jit, static_argnums=0)
+def _advance(rules: tuple, key: Array, states: EnvState, over: Array) -> tuple[EnvState, Array, Moves]:
+    def step(carry, step_key):
+        states, over = carry
+        keys = jax.random.split(step_key, len(over))
+        states, moves = jax.vmap(partial(_move, rules))(states, over, keys)
+        return (states, over | moves.is_last), moves
+
+    (states, over), moves = jax.lax.scan(step, (states, over), jax.random.split(key, MOVES_PER_CALL))
+    return states, over, moves
+
+
+def _move(rules: tuple, state: EnvState, over: Array, key: Array) -> tuple[EnvState, Moves]:
+    """One random move of one game, and what it did."""
+    _, move, observe, legal = rules
+    choice_key, move_key = jax.random.split(key)
+    mask = legal(state)
+    action = jnp.argmax(jnp.where(mask, jax.random.uniform(choice_key, mask.shape), -1.0)).astype(jnp.int32)
+    step = move(state, action, move_key)
+    has_form = not missing_fields(state)
+    mover = state.current_player if has_form else jnp.int32(0)
+    agrees = jnp.bool_(True)
+    if has_form:
+        agrees = _equal(observe(state), state.observation) & _equal(mask, state.legal_action_mask)
+    return step.state, Moves(
+        over=over,
+        has_legal=mask.any(),
+        action=action,
+        reward=step.reward,
+        discount=step.discount,
+        is_last=step.is_last,
+        player=mover,
+        next_player=step.state.current_player if has_form else mover,
+        own_reward=step.state.rewards[mover] if has_form else step.reward,
+        total_reward=step.state.rewards.sum() if has_form else jnp.float32(0),
+        is_same=_equal(state, step.state),
+        is_same_position=_equal(*(_position(each) for each in (state, step.state))),
+        is_over_after=step.state.terminated | step.state.truncated if has_form else over | step.is_last,
+        agrees=agrees | over,
+    )
+
+
+def _position(state: EnvState) -> list[Array]:
+    """The leaves that hold the position; all that the state has, where it has nothing but pgx's six fields."""
+    leaves = jax.tree_util.tree_leaves_with_path(state)
+    own = [leaf for path, leaf in leaves if not path or str(getattr(path[0], "name", "")) not in BOOKKEEPING]
+    return own or [leaf for path, leaf in leaves if str(getattr(path[0], "name", "")) == "observation"]
+
+
+def _equal(one: EnvState, other: EnvState) -> Array:
+    """Whether two trees hold the same numbers; a random key is none of them."""
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    checks = [(x == y).all() for x, y in pairs if not jnp.issubdtype(x.dtype, jax.dtypes.prng_key)]
+    return jnp.stack(checks).all() if checks else jnp.bool_(True)

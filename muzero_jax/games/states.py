@@ -1,0 +1,90 @@
+"""States in pgx's form: what matches, rollout MCTS and play read of a game, whoever wrote it.
+
+They read six fields: whose turn it is, what is legal, whether and how the game ended, and the mover's view. A game of
+one's own may have a state of any kind. `seated` puts these fields around it, and `final` makes a finished game stay as
+it is, which pgx's own rules do by themselves.
+"""
+
+import dataclasses
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from muzero_jax.types import Environment, EnvState, Step
+
+FIELDS = ("current_player", "legal_action_mask", "terminated", "truncated", "rewards", "observation")
+
+
+def missing_fields(state: EnvState) -> list[str]:
+    """Fields of pgx's form that a state lacks."""
+    return [field for field in FIELDS if not hasattr(state, field)]
+
+
+def with_fields(state: EnvState, **fields: Any) -> EnvState:
+    """A copy of a state, which is a NamedTuple or a dataclass, with some fields replaced."""
+    is_named_tuple = hasattr(type(state), "_replace")
+    return state._replace(**fields) if is_named_tuple else dataclasses.replace(state, **fields)
+
+
+class Seated(NamedTuple):
+    """A state of any kind with pgx's fields around it; its own fields are still read by their names."""
+
+    state: EnvState
+    current_player: Array  # [] int32, 0 for the player who moved first
+    rewards: Array  # [num_players] float32, of the last move
+    terminated: Array  # [] bool, the rules ended the game
+    truncated: Array  # [] bool, a time limit did
+    legal_action_mask: Array  # [A] bool
+    observation: Array  # [*obs], the mover's view
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # what libraries look for is no field of a game
+            raise AttributeError(name)
+        return getattr(self.state, name)
+
+
+def seated(environment: Environment) -> Environment:
+    """The environment with states in pgx's form. Who is to move follows from the sign of the discount."""
+    num_players = environment.num_players
+
+    def seat(state: EnvState, player: Array, rewards: Array, terminated: Array, truncated: Array) -> Seated:
+        legal, observation = environment.legal(state), environment.observe(state)
+        return Seated(state, player, rewards, terminated, truncated, legal, observation)
+
+    def init(key: Array) -> Seated:
+        goes_on = jnp.bool_(False)
+        return seat(environment.init(key), jnp.int32(0), jnp.zeros(num_players), goes_on, goes_on)
+
+    def move(before: Seated, action: Array, key: Array | None = None) -> Step:
+        step = environment.move(before.state, action, key)
+        mover, ended = before.current_player, step.discount == 0
+        player = jnp.where(step.discount < 0, 1 - mover, mover)
+        rewards = jnp.where(jnp.arange(num_players) == mover, step.reward, -step.reward)
+        return step._replace(state=seat(step.state, player, rewards, ended, step.is_last & ~ended))
+
+    return environment._replace(
+        init=init, move=move, observe=lambda state: state.observation, legal=lambda state: state.legal_action_mask
+    )
+
+
+def final(environment: Environment) -> Environment:
+    """The environment in which a finished game stays as it is, is worth nothing more and calls every action legal.
+
+    A game that a time limit ended is over for matches and play too, so its state counts as terminated. Its discount,
+    which learning reads, is the move's own.
+    """
+
+    def move(before: EnvState, action: Array, key: Array | None = None) -> Step:
+        over = before.terminated
+        step = environment.move(before, action, key)
+        unchanged = with_fields(before, rewards=jnp.zeros_like(before.rewards))
+        state = jax.tree.map(partial(jnp.where, over), unchanged, step.state)
+        ended = state.terminated | state.truncated
+        state = with_fields(state, terminated=ended, legal_action_mask=state.legal_action_mask | ended)
+        reward, discount = (jnp.where(over, 0.0, number) for number in (step.reward, step.discount))
+        return Step(state, reward, discount, step.is_last | over)
+
+    return environment._replace(move=move, legal=lambda state: environment.legal(state) | state.terminated)

@@ -1,0 +1,237 @@
+"""A game of one's own in one file: what `make()` may return, and a sentence for whatever is wrong with the file."""
+
+import textwrap
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.evaluation.rollout_mcts import rollout_mcts
+from muzero_jax.games.catalogue import game_of, make_notation
+from muzero_jax.games.own_game import load_environment
+from muzero_jax.play import drawing
+from muzero_jax.play.position import new_game
+
+NIM = Path(__file__).parent.parent.parent / "examples" / "nim.py"
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file with a game; returns its path."""
+
+    def save(text, name="mine.py"):
+        path = tmp_path / name
+        path.write_text(textwrap.dedent(text))
+        return str(path)
+
+    return save
+
+
+PASSING = """
+    import jax.numpy as jnp
+    from tests.games.test_check import Heap
+
+    class Mine(Heap):
+        def step(self, state, action, key):
+            '''Who leaves two stones moves again.'''
+            after = super().step(state, action, key)
+            player = jnp.where(after.stones == 2, state.current_player, after.current_player)
+            return after._replace(current_player=player)
+
+    def make():
+        return Mine()
+"""
+
+
+# --- what make() may return -------------------------------------------------------------------------------------------
+
+
+def test_rules_in_pgxs_form_make_a_game_that_is_named_after_the_file(write):
+    path = write("from tests.games.test_check import Heap as make", "last_stone.py")
+    environment = load_environment(path)
+    assert (environment.name, game_of(environment).title) == ("last_stone", "Last stone")
+    assert (environment.num_actions, environment.observation_shape, environment.num_players) == (2, (1,), 2)
+    assert environment.board is None and environment.discount == -1.0
+    assert load_environment(path, gamma=0.5).discount == -0.5
+
+
+def test_a_name_of_the_catalogue_does_not_lend_a_file_its_drawing(write):
+    environment = load_environment(write("from tests.games.test_check import Heap as make", "tic_tac_toe.py"))
+    assert drawing.plain(drawing.draw(new_game(environment), make_notation(environment))) == " 5"
+
+
+def test_turns_that_do_not_always_alternate_have_no_constant_discount(write):
+    environment = load_environment(write(PASSING))
+    assert environment.discount is None
+    with pytest.raises(ValueError, match="turns do not always alternate in mine, so no constant discount fits"):
+        environment.constant_discount  # noqa: B018
+
+
+def test_a_game_for_one_has_a_positive_discount(write):
+    path = write("""
+        from tests.games.test_check import AlwaysRewarded as make
+    """)
+    assert load_environment(path, gamma=0.9).discount == 0.9
+
+
+def test_a_game_record_brings_its_title_its_notation_and_its_drawing(write):
+    path = write("""
+        from muzero_jax.games.game import Game
+        from muzero_jax.games.notation import Notation, words
+        from muzero_jax.games.view import View
+        from tests.games.test_check import Heap
+
+        def notation(shape, num_actions):
+            return Notation(*words(["one", "two"]), [], [])
+
+        def make():
+            view = View(lambda state: [["I"] * int(state.stones)], colours=("Ann", "Bob"))
+            return Game("heap", "The heap", rules=lambda board_size: Heap(), notation=notation, view=view)
+    """)
+    environment = load_environment(path)
+    position, moves = new_game(environment), make_notation(environment)
+    assert position.game.title == "The heap" and moves.write(position.state, 1) == "two"
+    position = position.play(moves.read(position.state, "one"))
+    assert drawing.plain(drawing.draw(position, moves)) == " I I I I"
+    position = position.play(1).play(1)
+    assert position.is_over and position.result == "Ann wins"
+
+
+def test_an_environment_whose_states_have_no_form_is_played_and_kept_at_its_end(write):
+    """tests.reference.gamble's kind of state: no player, no mask, no end. Who is to move follows from the discount."""
+    path = write("""
+        import jax.numpy as jnp
+        from muzero_jax.types import Environment, Step
+
+        def move(stones, action, key=None):
+            left = jnp.maximum(stones - 1 - action, 0)
+            return Step(left, jnp.float32(left == 0), jnp.where(left == 0, 0.0, -1.0), left == 0)
+
+        def make():
+            return Environment("bare", lambda key: jnp.int32(3), move, lambda s: jnp.float32(s)[None],
+                               lambda s: jnp.arange(1, 3) <= s, 2, (1,), 2, -1.0)
+    """)
+    environment = load_environment(path)
+    position = new_game(environment).play(0)
+    assert position.colour_to_move == 1 and position.legal_actions() == [0, 1]
+    position = position.play(1)
+    assert position.is_over and position.winner == 1 and np.asarray(position.state.rewards).tolist() == [-1.0, 1.0]
+    again = environment.move(position.state, jnp.int32(0))
+    assert (again.reward, again.discount, again.is_last) == (0, 0, True)
+    assert environment.legal(again.state).all() and again.state.rewards.tolist() == [0.0, 0.0]
+
+
+def test_a_game_that_a_time_limit_ends_is_over_for_play_and_keeps_its_discount_for_learning(write):
+    path = write("""
+        from tests.games.test_check import Heap
+
+        class Mine(Heap):
+            def step(self, state, action, key):
+                after = super().step(state, action, key)
+                return after._replace(truncated=after.stones == 3)
+
+        make = Mine
+    """)
+    environment = load_environment(path)
+    step = environment.move(environment.init(jax.random.key(0)), jnp.int32(1))
+    assert (step.discount, step.is_last, step.state.terminated) == (-1.0, True, True)
+    assert new_game(environment).play(1).result == "a draw"
+
+
+def test_a_game_for_two_with_chance_is_refused_and_one_for_one_is_not(write):
+    text = """
+        import jax
+        from tests.games.test_check import {rules}
+
+        class make({rules}):
+            def step(self, state, action, key):
+                return super().step(state, jax.random.bernoulli(key).astype(int), key)
+    """
+    assert load_environment(write(text.format(rules="AlwaysRewarded"))).num_players == 1
+    with pytest.raises(ValueError, match="needs its key to move, but matches between two are for games without chance"):
+        load_environment(write(text.format(rules="Heap")))
+
+
+def test_an_environment_of_pgx_is_such_an_object_and_meets_rollout_mcts(write):
+    """The catalogue's states lose their observation in rollouts; those of a file keep it, as its rules may read it."""
+    environment = load_environment(write("import pgx\ndef make(): return pgx.make('tic_tac_toe')"))
+    states = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 2))
+    states = jax.vmap(environment.move, (0, None))(states, jnp.int32(4)).state
+    look = jax.jit(lambda key: rollout_mcts(environment, key, states, num_simulations=8))
+    assert not look(jax.random.key(0)).policy[:, 4].any()
+
+
+# --- loading ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_has_not_changed_gives_the_same_functions_and_one_that_has_gives_others(write):
+    path = write("from tests.games.test_check import Heap as make")
+    first = load_environment(path)
+    assert load_environment(path) is first
+    write("from tests.games.test_check import Heap\nclass make(Heap):\n    num_players = 2")
+    assert load_environment(path) is not first
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        (
+            "x = 1",
+            "defines no function make(); add one that returns an Environment, a Game, or an object with init(key)",
+        ),
+        ("make = 3", "defines no function make()"),
+        ("def make(): return 3", "returns an object of type int; let it return an Environment, a Game, or an object"),
+        ("def make(): pass", "returns None; let it return"),
+        ("import no_such_package", "raised ModuleNotFoundError: No module named 'no_such_package' (FILE:1)"),
+        ("x = 1\nmake = (", "raised SyntaxError: '(' was never closed (mine.py, line 2) (FILE:2); correct it there"),
+        ("def make():\n    return 1 / 0", "make() of FILE raised ZeroDivisionError: division by zero (FILE:2)"),
+        ("import sys\nsys.exit(3)", "raised SystemExit: 3 (FILE:2)"),
+        (
+            "from tests.games.test_check import Heap\nclass make(Heap):\n    def mask(self, stones):\n        1 / 0",
+            "init of FILE raised ZeroDivisionError: division by zero (FILE:4)",
+        ),
+        ("from tests.games.test_check import NoTruncated as make", "init of FILE makes has no current_player; give it"),
+        (
+            "from tests.games.test_check import FloatStones as make",
+            "FILE: the state's stones is int32[] after init but float32[] after a move",
+        ),
+        (
+            "from tests.games.test_check import Heap\nclass make(Heap):\n    num_players = 3",
+            "is a game for 3 players, but only one or two can be trained",
+        ),
+        (
+            "from muzero_jax.games.game import Game\ndef make(): return Game('no_game', 'None')",
+            "making the rules of FILE raised ",
+        ),
+    ],
+)
+def test_a_file_that_holds_no_game_is_one_sentence_that_names_it(write, text, says):
+    path = write(text)
+    with pytest.raises(ValueError) as error:
+        load_environment(path)
+    assert says.replace("FILE", path) in str(error.value) and path in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_or_folder_is_one_sentence(tmp_path):
+    with pytest.raises(ValueError, match="cannot read .*nowhere.py .No such file or directory.; --env takes the name"):
+        load_environment(str(tmp_path / "nowhere.py"))
+    (tmp_path / "folder.py").mkdir()
+    with pytest.raises(ValueError, match="Is a directory"):
+        load_environment(str(tmp_path / "folder.py"))
+    (tmp_path / "bytes.py").write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match="it is not text in UTF-8"):
+        load_environment(str(tmp_path / "bytes.py"))
+
+
+def test_what_an_environment_decides_itself_cannot_be_asked_for(write):
+    path = write("from tests.reference.nim import make_nim\ndef make(): return make_nim(9)")
+    assert load_environment(path).name == "nim"
+    with pytest.raises(ValueError, match="returns an Environment, which decides that itself; leave --board-size out"):
+        load_environment(path, board_size=4)
+    with pytest.raises(ValueError, match="leave --targets.discount out"):
+        load_environment(path, gamma=0.9)
+    with pytest.raises(ValueError, match="Only hex has a choice of board size"):
+        load_environment(str(NIM), board_size=4)
