@@ -127,7 +127,7 @@ class Totals:
         """Self-play's share of an iteration that learns, by the last that did not and the first that did.
 
         In one program with learning, self-play runs alone only while the ring fills; chunks close in time are compared,
-        because what else keeps the machine busy slows both. Where learning seems to cost nothing all the same, the share
+        because what else keeps the machine busy slows both. If learning seems to cost nothing all the same, the share
         is not known.
         """
         if not learned.any():
