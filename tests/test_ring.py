@@ -77,10 +77,14 @@ def test_the_memory_plan_counts_them(run):
 # --- while learning rests ---------------------------------------------------------------------------------------------
 
 
-def test_while_learning_rests_the_ring_holds_what_was_played_and_nothing_else(run):
-    """The same games as without these options, from the same keys."""
-    state, _ = tiny_run.program()(tiny_run.make_init()())
-    played, ring = on_host(state.replay), run.rings[1]
+@pytest.fixture(scope="module")
+def played():
+    """The ring after a chunk without these options, from the same keys."""
+    return on_host(tiny_run.program()(tiny_run.make_init()())[0].replay)
+
+
+def test_while_learning_rests_the_ring_holds_what_was_played_and_nothing_else(run, played):
+    ring = run.rings[1]
     jax.tree.map(np.testing.assert_array_equal, ring.transitions._replace(search_age=None), played.transitions)
     np.testing.assert_array_equal(ring.priority, (np.arange(32)[:, None] < 8) * np.ones((1, 8)))
     np.testing.assert_array_equal(ring.transitions.search_age[:8], np.repeat([2, 1], 4)[:, None] * np.ones((1, 8)))
@@ -98,8 +102,11 @@ def test_windows_that_were_drawn_have_priorities_of_their_own_and_no_frame_that_
 
 
 def test_frames_too_new_to_start_a_window_have_the_highest_priority_of_both_devices(run):
-    newest, older = run.rings[3].priority[20:24], run.rings[3].priority[:20]
-    assert len(np.unique(newest)) == 1 and newest.max() >= older.max()
+    """Frames 16 to 19 were played in the first iteration after the second chunk; windows of 7 start up to frame 17."""
+    highest = run.rings[2].priority.max()
+    assert highest > 1 and run.rings[3].priority.shape[1] == 8
+    np.testing.assert_array_equal(run.rings[3].priority[18:20], highest)
+    assert len(np.unique(run.rings[3].priority[20:24])) == 1
 
 
 def test_half_of_each_batch_is_searched_again_and_written_back(run):
@@ -110,7 +117,7 @@ def test_half_of_each_batch_is_searched_again_and_written_back(run):
     is_fresh = (before.search_policy != after.search_policy)[:16].any(axis=-1)
     assert 0 < is_fresh.mean() < 1
     assert (after.search_age[:16][is_fresh] <= 2).all()
-    np.testing.assert_array_equal(after.search_age[:16][~is_fresh] > 2, True)
+    assert (after.search_age[:16] > 2).any()
     np.testing.assert_allclose(after.search_policy[:24].sum(-1), 1, rtol=1e-4)
 
 
@@ -160,7 +167,7 @@ CORRIDOR = Environment(
 
 def small_config(td_steps=1, batch_size=32, **ring):
     return Config(
-        search=SearchConfig(num_simulations=4, max_num_considered_actions=2, value_scale=0.5),
+        search=SearchConfig(num_simulations=2, max_num_considered_actions=2, value_scale=0.5),
         self_play=SelfPlayConfig(num_envs=4),
         replay=ReplayConfig(symmetries=False, **ring),
         targets=TargetConfig(unroll_steps=1, td_steps=td_steps, discount=GAMMA),
@@ -220,7 +227,8 @@ def corridor_window():
     position = (np.arange(30)[:, None] + np.arange(4)) % CORRIDOR_LENGTH
     is_end = position == CORRIDOR_LENGTH - 1
     observation = np.eye(CORRIDOR_LENGTH)[position] > 0
-    window = make_window(is_end, np.where(is_end, 0.0, GAMMA), num_actions=2)
+    action = np.random.default_rng(0).integers(2, size=position.shape)
+    window = make_window(is_end, np.where(is_end, 0.0, GAMMA), num_actions=2, action=action)
     return window._replace(observation=jnp.asarray(observation)), position
 
 
@@ -237,9 +245,9 @@ def test_with_reanalyze_a_stored_game_teaches_values_that_its_own_searches_never
     assert not ring.transitions.search_value.any()
 
     value, ring, metrics = learn(small_config(reanalyze_fraction=0.5), window, 100)
-    np.testing.assert_allclose(value, true_value, atol=0.1)
-    np.testing.assert_allclose(ring.transitions.search_value, true_value[position], atol=0.1)
-    assert metrics["train/stale_value"][-20:].mean() < 0.05 < 0.3 < np.abs(true_value).mean()
+    np.testing.assert_allclose(value, true_value, atol=0.02)
+    np.testing.assert_allclose(ring.transitions.search_value, true_value[position], atol=0.02)
+    assert metrics["train/stale_value"][-20:].mean() < 0.01 < metrics["train/stale_value"][:5].max()
     assert metrics["train/stale_iterations"][-20:].mean() < 4
 
 

@@ -49,8 +49,10 @@ def draw(
     assert replay.priority is not None, "a ring with priorities: `replay.init(..., is_prioritised=True)`"
     alike = weigh(replay)
     more = emphasis(replay.priority, alike, exponent=priority_exponent)
-    slot, game = replays.draw_starts(key, alike * more, (num_updates, batch_size // jax.lax.axis_size(AXIS)))
-    mean = jnp.sum(alike * more) / jnp.sum(alike)
+    cumulative = jnp.cumsum((alike * more).ravel())
+    bits = jax.random.bits(key, (num_updates, batch_size // jax.lax.axis_size(AXIS)), jnp.uint32)
+    slot, game = replays.find_starts(cumulative, tickets(bits, cumulative[-1]), alike.shape[1])
+    mean = cumulative[-1] / jnp.sum(alike)
     weight = (mean / more[slot, game]) ** importance_exponent
     return Draws(slot, game, weight / jax.lax.pmax(jnp.max(weight), AXIS))
 
@@ -65,6 +67,19 @@ def emphasis(priority: Float[Array, "C B"], start_weights: Int[Array, "C B"], *,
     largest = jnp.minimum(LARGEST_SUM // jnp.maximum(jnp.sum(start_weights), 1), LARGEST_EMPHASIS)
     scaled = largest * (possible / jnp.max(possible)) ** exponent
     return jnp.maximum(jnp.round(scaled).astype(jnp.int32), 1)
+
+
+def tickets(bits: Array, total: Array) -> Array:
+    """floor(bits total / 2^32), in halves of words: from 32 random bits a number below `total`, which is below 2^31.
+
+    So each window's probability is right to 2^-32. `jax.random.randint` takes a remainder instead: of sums so large,
+    the lower tickets come up to half as often again as the others.
+    """
+    total = total.astype(jnp.uint32)
+    low, high, total_low, total_high = bits & 0xFFFF, bits >> 16, total & 0xFFFF, total >> 16
+    upper = high * total_low + (low * total_low >> 16)
+    lower = low * total_high + (upper & 0xFFFF)
+    return (high * total_high + (upper >> 16) + (lower >> 16)).astype(jnp.int32)
 
 
 def note(

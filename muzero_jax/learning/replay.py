@@ -182,8 +182,13 @@ def draw_starts(key: Array, weights: Int[Array, "C B"], shape: tuple[int, ...]) 
     """
     cumulative = jnp.cumsum(weights.ravel())
     ticket = jax.random.randint(key, shape, 0, cumulative[-1], dtype=cumulative.dtype)
-    index = jnp.searchsorted(cumulative, ticket.ravel(), side="right").reshape(shape).astype(jnp.int32)
-    return index // weights.shape[1], index % weights.shape[1]
+    return find_starts(cumulative, ticket, weights.shape[1])
+
+
+def find_starts(cumulative: Int[Array, "CB"], ticket: Array, num_envs: int) -> tuple[Array, Array]:
+    """Slot and game of each ticket, a number below the sum of all weights, in the weights' cumulative sum."""
+    index = jnp.searchsorted(cumulative, ticket.ravel(), side="right").reshape(ticket.shape).astype(jnp.int32)
+    return index // num_envs, index % num_envs
 
 
 @jax.named_scope("replay")

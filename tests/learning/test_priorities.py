@@ -109,6 +109,15 @@ def test_after_100_000_updates_the_rings_sums_are_those_of_exact_arithmetic():
     np.testing.assert_allclose(weights[possible] / exact[-1], share, rtol=1e-5)
 
 
+def test_a_ticket_is_the_upper_word_of_32_bits_times_the_sum():
+    """Python's own integers; the corners too."""
+    generator = np.random.default_rng(0)
+    bits = np.concatenate([generator.integers(2**32, size=2000), [0, 1, 2**16 - 1, 2**16, 2**32 - 1]]).astype(np.uint32)
+    for total in (1, 3, 2**16 - 1, 2**16, 1_500_000_001, 2**31 - 1):
+        found = jax.jit(priorities.tickets)(bits, jnp.int32(total))
+        assert found.tolist() == [int(word) * total >> 32 for word in bits]
+
+
 # --- draws ------------------------------------------------------------------------------------------------------------
 
 
@@ -156,7 +165,7 @@ def test_importance_weights_turn_means_over_draws_into_those_without_priorities(
     biased, ones = mean(0.0)
     spread = np.std(quantity) * np.sqrt(np.mean(weight**2)) / np.mean(weight) / np.sqrt(weight.size)
     assert abs(corrected - plain) < 4 * spread < abs(biased - plain) / 2
-    assert (ones == 1).all() and weight.max() == 1 and weight.min() > 0
+    assert (ones == 1).all() and weight.max() == pytest.approx(1) and weight.min() > 0
 
 
 def test_a_weight_is_1_over_m_p_to_the_beta_over_the_largest_one():
@@ -189,7 +198,7 @@ def test_two_devices_draw_from_their_own_games_and_agree_on_what_a_weight_is():
         probability = np.asarray(ring.priority, np.float64) / np.asarray(ring.priority, np.float64)[possible].sum()
         raw.append(1 / (possible.sum() * probability[draws.slot[device], draws.game[device]]))
     np.testing.assert_allclose(draws.weight, np.stack(raw) / np.max(raw), rtol=1e-4)
-    assert draws.weight.max() == 1
+    assert draws.weight.max() == pytest.approx(1)
 
 
 # --- the life of a priority -------------------------------------------------------------------------------------------
