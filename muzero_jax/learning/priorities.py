@@ -58,10 +58,10 @@ def draw(
 
 
 def emphasis(priority: Float[Array, "C B"], start_weights: Int[Array, "C B"], *, exponent: float) -> Int[Array, "C B"]:
-    """Integers from 1 on, in proportion to priority^alpha to the nearest, as large as the sum of draws' weights allows.
+    """How much likelier priorities make each draw: priority^alpha in integers from 1 on, as large as an int32 allows.
 
-    With the sum E of `start_weights` and the highest priority p of a possible start, that one's is (2^31 - 1) / E. So
-    the products with `start_weights` add up to less than 2^31. A ring of a million frames tells 2,000 steps apart.
+    The highest priority of a possible start becomes (2^31 - 1) / E, with E the sum of `start_weights`. So the products
+    of both add up to less than 2^31. A ring of a million frames tells 2,000 steps apart.
     """
     possible = jnp.where(start_weights > 0, priority, 0.0)
     largest = jnp.minimum(LARGEST_SUM // jnp.maximum(jnp.sum(start_weights), 1), LARGEST_EMPHASIS)
@@ -73,7 +73,7 @@ def tickets(bits: Array, total: Array) -> Array:
     """floor(bits total / 2^32), in halves of words: from 32 random bits a number below `total`, which is below 2^31.
 
     So each window's probability is right to 2^-32. `jax.random.randint` takes a remainder instead: of sums so large,
-    the lower tickets come up to half as often again as the others.
+    the lower numbers come up to half as often again as the others.
     """
     total = total.astype(jnp.uint32)
     low, high, total_low, total_high = bits & 0xFFFF, bits >> 16, total & 0xFFFF, total >> 16

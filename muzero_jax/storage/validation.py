@@ -58,8 +58,6 @@ FIXED = (
 ).split()
 """What games, ring and weights of a checkpoint were made with. A ring is written a whole rollout at a time, and holds
 discounts, so another rollout length or discount would mix games without a word."""
-
-
 SWITCHES = ("replay.priority_exponent", "replay.reanalyze_fraction")
 """What a ring keeps depends on whether these are 0."""
 
