@@ -50,7 +50,7 @@ class Parts(NamedTuple):
     make_batch: Callable[[Transition, Array, Array], Batch]  # targets of the windows, which weigh so much [N]
     turn: Callable[[Batch, Array], Batch]  # symmetries of the game, if any
     update: Callable[[LearnerState, Batch], tuple[LearnerState, Metrics]]  # one gradient step
-    note: Callable[[Draws, Transition, Batch], tuple[Revision, ...]]  # what the ring is to keep of this, if anything
+    note: Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]  # what the ring is to keep of it
     frames_to_learn: int  # of each game in the ring before the first update
 
 
@@ -97,7 +97,8 @@ def learn_step(
     window, staleness = parts.reanalyze(learner, parts.gather(ring, draws), reanalyze_key)
     batch = parts.make_batch(window, draws.weight, batch_key)
     learner, metrics = parts.update(learner, parts.turn(batch, turn_key))
-    return learner, (parts.note(draws, window, batch), metrics | jax.lax.pmean(staleness, AXIS))
+    revisions, surprise = parts.note(draws, window, batch)
+    return learner, (revisions, metrics | jax.lax.pmean(staleness | surprise, AXIS))
 
 
 def rest(learn: Callable, learner: LearnerState, *inputs) -> tuple[LearnerState, tuple[Revision, ...], Metrics]:

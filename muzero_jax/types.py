@@ -36,6 +36,7 @@ class Transition(NamedTuple):
     explored: Array  # [] bool, True where `action` was drawn at random instead of chosen by search
     in_full: Array | None = None  # [] bool, False after a cheap search, whose policy no one learns; None: all full
     state: EnvState = None  # the rules' own state before the move; None unless Reanalyze searches with the true rules
+    search_age: Array | None = None  # [] int32, iterations since that search; None but in a ring that Reanalyze revises
 
 
 class NetworkOutput(NamedTuple):

@@ -10,7 +10,7 @@ from muzero_jax.arithmetic import micro_batches
 from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.building import searches
 from muzero_jax.building.worlds import foretells_discount
-from muzero_jax.learning import learner, losses, reanalyze, replay, symmetries, targets
+from muzero_jax.learning import learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.losses import Term
 from muzero_jax.storage.config import Config
 from muzero_jax.types import (
@@ -23,6 +23,7 @@ from muzero_jax.types import (
     Params,
     ReplayState,
     Revision,
+    Targets,
     Transition,
 )
 
@@ -52,16 +53,20 @@ def build_follow(config: Config) -> learner.Follow | None:
 
 
 def build_draw(config: Config) -> Callable[[Array, ReplayState], Draws]:
-    """Draws the windows of all batches of an iteration."""
+    """Draws the windows of all batches of an iteration: by priority, or all alike."""
+    ring = config.replay
+    prioritised = partial(
+        priorities.draw, priority_exponent=ring.priority_exponent, importance_exponent=ring.importance_exponent
+    )
     return partial(
-        replay.draw,
+        prioritised if ring.priority_exponent else replay.draw,
         num_updates=config.optimiser.updates_per_iteration,
         batch_size=config.optimiser.batch_size,
         weigh=partial(
             replay.start_weights,
             window_length=config.window_length,
             unroll_steps=config.unroll_steps,
-            end_weight=config.replay.end_weight,
+            end_weight=ring.end_weight,
         ),
     )
 
@@ -95,30 +100,43 @@ def build_reanalyze(config: Config, environment: Environment, model: Model):
     return partial(reanalyze.refresh_share, search=search, share=share, num_frames=reanalyzed_frames(config))
 
 
-def build_note(config: Config) -> Callable[[Draws, Transition, Batch], tuple[Revision, ...]]:
-    """What the ring is to keep of what learning finds out."""
+def build_note(config: Config) -> Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]:
+    """What the ring is to keep of what learning finds out, and its metrics."""
     share, notes = config.replay.reanalyze_fraction, []
     if share:
         notes.append(partial(reanalyze.note, share=share, num_frames=reanalyzed_frames(config)))
+    if config.replay.priority_exponent:
+        notes.append(partial(priorities.note, make_targets=build_targets(config, unroll_steps=0)))
 
-    def note(draws: Draws, window: Transition, batch: Batch) -> tuple[Revision, ...]:
-        return tuple(each(draws, window, batch) for each in notes)
+    def note(draws: Draws, window: Transition, batch: Batch) -> tuple[tuple[Revision, ...], Metrics]:
+        noted = [each(draws, window, batch) for each in notes]
+        return tuple(revision for revision, _ in noted), {key: x for _, found in noted for key, x in found.items()}
 
     return note
 
 
+def build_targets(
+    config: Config, *, unroll_steps: int, search_value_weight: float = 0.0
+) -> Callable[[Transition], Targets]:
+    """Makes the targets of K + 1 predictions of each window."""
+    wanted = config.targets
+    return partial(
+        targets.make,
+        unroll_steps=unroll_steps,
+        td_steps=wanted.td_steps,
+        td_lambda=wanted.td_lambda,
+        stop_at_exploration=wanted.stop_at_exploration,
+        search_value_weight=search_value_weight,
+    )
+
+
 def build_make_batch(config: Config) -> Callable[[Transition, Array, Array], Batch]:
     """Makes the batch of a gradient step from windows."""
-    wanted, unroll_steps = config.targets, config.unroll_steps
+    unroll_steps = config.unroll_steps
     return partial(
         targets.make_batch,
-        make_targets=partial(
-            targets.make,
-            unroll_steps=unroll_steps,
-            td_steps=wanted.td_steps,
-            td_lambda=wanted.td_lambda,
-            stop_at_exploration=wanted.stop_at_exploration,
-            search_value_weight=wanted.search_value_weight,
+        make_targets=build_targets(
+            config, unroll_steps=unroll_steps, search_value_weight=config.targets.search_value_weight
         ),
         unroll_steps=unroll_steps,
         legal_length=unroll_steps + 1 if config.model == "learned_legality" else 1,

@@ -33,7 +33,13 @@ def make_parts(config: Config, *, environment: Environment | None = None, model:
             scale_loss=precision.resolve(config.network.compute_dtype).scales_loss,
             has_target=follow is not None,
         ),
-        init_replay=partial(replay.init, num_envs=num_envs, replay_length=config.replay.replay_length),
+        init_replay=partial(
+            replay.init,
+            num_envs=num_envs,
+            replay_length=config.replay.replay_length,
+            is_prioritised=config.replay.priority_exponent > 0,
+            is_reanalyzed=reanalyzes,
+        ),
         rollout=partial(
             self_play.rollout,
             environment=environment,

@@ -18,14 +18,23 @@ from muzero_jax.learning import bits
 from muzero_jax.types import Draws, ReplayState, Revision, Transition
 
 
-def init(transition: Transition, *, num_envs: int, replay_length: int, is_prioritised: bool = False) -> ReplayState:
+def init(
+    transition: Transition,
+    *,
+    num_envs: int,
+    replay_length: int,
+    is_prioritised: bool = False,
+    is_reanalyzed: bool = False,
+) -> ReplayState:
     """An empty ring for `num_envs` games of C = `replay_length` frames.
 
     Args:
       transition: one transition (or its abstract shapes), without leading axes.
       is_prioritised: whether the ring keeps a priority for each frame.
+      is_reanalyzed: whether the ring keeps how old the search of each frame is.
     """
-    stored = jax.eval_shape(pack, transition)
+    age = jax.ShapeDtypeStruct((), jnp.int32) if is_reanalyzed else None
+    stored = jax.eval_shape(pack, transition._replace(search_age=age))
     return ReplayState(
         transitions=jax.tree.map(lambda x: jnp.zeros((replay_length, num_envs, *x.shape), x.dtype), stored),
         insert_index=jnp.int32(0),
@@ -59,25 +68,41 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
     chex.assert_tree_shape_prefix(trajectory, (rollout_length, num_envs))
     if replay_length % rollout_length:
         raise ValueError(f"replay length {replay_length} is not a multiple of the rollout length {rollout_length}")
-    transitions = jax.tree.map(
+    transitions, priority = jax.tree.map(
         lambda ring, new: jax.lax.dynamic_update_slice_in_dim(
             ring, new.astype(ring.dtype), replay.insert_index, axis=0
         ),
-        replay.transitions,
-        pack(trajectory),
+        (replay.transitions, replay.priority),
+        _arriving(replay, trajectory),
     )
-    return replay._replace(
+    return ReplayState(
         transitions=transitions,
         insert_index=(replay.insert_index + rollout_length) % replay_length,
         num_stored=jnp.minimum(replay.num_stored + rollout_length, replay_length),
+        priority=priority,
     )
+
+
+def _arriving(replay: ReplayState, trajectory: Transition) -> tuple[Transition, Array | None]:
+    """A rollout as the ring keeps it, and its priority: the highest of all devices' rings, or 1 where those are empty.
+
+    So every new window is soon drawn once, and only then known (Schaul et al. 2016, section 3.3).
+    """
+    shape = trajectory.action.shape
+    age = None if replay.transitions.search_age is None else jnp.zeros(shape, jnp.int32)
+    frames = pack(trajectory)._replace(search_age=age)
+    if replay.priority is None:
+        return frames, None
+    highest = jax.lax.pmax(jnp.max(replay.priority), AXIS)
+    return frames, jnp.broadcast_to(jnp.where(highest > 0, highest, 1.0), shape)
 
 
 @jax.named_scope("replay")
 def revise(replay: ReplayState, revisions: tuple[Revision, ...]) -> ReplayState:
     """Writes what learning found out about stored frames; of several findings about a frame the last one counts.
 
-    Which one is the last is settled first, because a scatter with repeated indices keeps any one of them.
+    Which one is the last is settled first, because a scatter with repeated indices keeps any one of them. It is called
+    once an iteration, at its end: every stored search is then an iteration older.
     """
     shape = replay.transitions.action.shape
     for revision in revisions:
@@ -86,18 +111,27 @@ def revise(replay: ReplayState, revisions: tuple[Revision, ...]) -> ReplayState:
         last = jnp.full(shape, -1, jnp.int32).at[slot, game].max(jnp.where(is_known, order, -1))
         slot = jnp.where(last[slot, game] == order, slot, shape[0])  # a scatter that drops writes nothing past the end
         replay = _write(replay, revision, slot, game)
-    return replay
+    ages = replay.transitions.search_age
+    return replay._replace(transitions=replay.transitions._replace(search_age=None if ages is None else ages + 1))
 
 
 def _write(replay: ReplayState, revision: Revision, slot: Array, game: Array) -> ReplayState:
-    """Writes what is not None at [slot, game], and nothing where the slot lies past the end."""
+    """Writes what is not None at [slot, game], and nothing where the slot lies past the end.
+
+    A search that is written back was made in full, and now.
+    """
 
     def write(stored, found):
-        return stored if found is None else stored.at[slot, game].set(found.reshape(-1, *stored.shape[2:]), mode="drop")
+        if stored is None or found is None:
+            return stored
+        return stored.at[slot, game].set(found.reshape(-1, *stored.shape[2:]).astype(stored.dtype), mode="drop")
 
-    transitions = replay.transitions._replace(
-        search_policy=write(replay.transitions.search_policy, revision.search_policy),
-        search_value=write(replay.transitions.search_value, revision.search_value),
+    transitions, is_searched = replay.transitions, revision.search_value is not None
+    transitions = transitions._replace(
+        search_policy=write(transitions.search_policy, revision.search_policy),
+        search_value=write(transitions.search_value, revision.search_value),
+        in_full=write(transitions.in_full, jnp.ones(slot.shape, bool) if is_searched else None),
+        search_age=write(transitions.search_age, jnp.zeros(slot.shape, jnp.int32) if is_searched else None),
     )
     return replay._replace(transitions=transitions, priority=write(replay.priority, revision.priority))
 
@@ -148,8 +182,13 @@ def draw_starts(key: Array, weights: Int[Array, "C B"], shape: tuple[int, ...]) 
     """
     cumulative = jnp.cumsum(weights.ravel())
     ticket = jax.random.randint(key, shape, 0, cumulative[-1], dtype=cumulative.dtype)
-    index = jnp.searchsorted(cumulative, ticket.ravel(), side="right").reshape(shape).astype(jnp.int32)
-    return index // weights.shape[1], index % weights.shape[1]
+    return find_starts(cumulative, ticket, weights.shape[1])
+
+
+def find_starts(cumulative: Int[Array, "CB"], ticket: Array, num_envs: int) -> tuple[Array, Array]:
+    """Slot and game of each ticket, a number below the sum of all weights, in the weights' cumulative sum."""
+    index = jnp.searchsorted(cumulative, ticket.ravel(), side="right").reshape(ticket.shape).astype(jnp.int32)
+    return index // num_envs, index % num_envs
 
 
 @jax.named_scope("replay")

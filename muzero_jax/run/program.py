@@ -27,7 +27,8 @@ def init(parts: Parts, seed: int) -> TrainState:
 def state_specs() -> TrainState:
     """How a TrainState lies over the mesh: games and their ring are split, all else is everywhere (a prefix tree)."""
     everywhere, games = PartitionSpec(), PartitionSpec(AXIS)
-    ring = ReplayState(PartitionSpec(None, AXIS), everywhere, everywhere)  # type: ignore
+    frames = PartitionSpec(None, AXIS)
+    ring = ReplayState(frames, everywhere, everywhere, priority=frames)  # type: ignore  # counts for a None, too
     return TrainState(ActorState(games, games), everywhere, ring, everywhere, everywhere)  # type: ignore
 
 

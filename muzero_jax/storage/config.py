@@ -124,6 +124,10 @@ class ReplayConfig:
     reanalyze_fraction: UnitInterval = 0.0
     """share of each batch that is searched again with fresh weights before it is learned from; the ring keeps what that
     found"""
+    priority_exponent: UnitInterval = 0.0
+    """alpha: windows are drawn in proportion to |search value - return| to this power; 0: all alike"""
+    importance_exponent: UnitInterval = 1.0
+    """beta: how far the losses' weights undo the bias of priorities; 1: wholly"""
 
 
 @dataclass(frozen=True)

@@ -58,13 +58,15 @@ FIXED = (
 ).split()
 """What games, ring and weights of a checkpoint were made with. A ring is written a whole rollout at a time, and holds
 discounts, so another rollout length or discount would mix games without a word."""
+SWITCHES = ("replay.priority_exponent", "replay.reanalyze_fraction")
+"""What a ring keeps depends on whether these are 0."""
 
 
 def check_resumable(config: Config, made_with: Config) -> None:
     """Raises ValueError, in one sentence that names the flag, if a run cannot go on with what the flags now say."""
-    for path in FIXED:
+    for path in (*FIXED, *SWITCHES):
         now, then = (functools.reduce(getattr, path.split("."), each) for each in (config, made_with))
-        if now != then:
+        if bool(now) != bool(then) if path in SWITCHES else now != then:
             flag = f"--{path}".replace("_", "-")
             raise ValueError(
                 f"the run to resume was made with {flag} {then}, so it cannot go on with {now}; leave {flag} out, or "

@@ -7,14 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.learning import reanalyze, targets
+from muzero_jax.games.environment import make_environment
+from muzero_jax.learning import reanalyze, replay, self_play, targets
+from muzero_jax.networks.model import make_model
+from muzero_jax.networks.value_transform import Support
 from muzero_jax.search.policies import gumbel_search
-from muzero_jax.search.simulator import learned_model
-from muzero_jax.types import QTransform, SearchOutput
+from muzero_jax.search.simulator import learned_model, true_rules
+from muzero_jax.types import Batch, Draws, LearnerState, QTransform, SearchOutput
 from tests.reference.models import make_tanh_model
 from tests.reference.windows import random_window
 
 N, L, A, FRAMES = 5, 7, 3, 3
+NO_BATCH = Batch(*[None] * 5)  # type: ignore
 
 
 def reading_search(params, key, position):
@@ -94,6 +98,122 @@ def test_targets_hold_no_root_noise_and_come_from_the_weights_given(window):
     assert (np.asarray(one.search_policy)[:, :FRAMES][illegal] == 0).all()
 
 
+def learner_with(params, target_params=None):
+    return LearnerState(params, None, jnp.int32(0), jnp.int32(9), target_params)
+
+
+def test_the_target_network_searches_if_there_is_one_and_else_the_network_itself(window):
+    refresh = jax.jit(partial(reanalyze.refresh_share, search=reading_search, share=1.0, num_frames=FRAMES))
+    for learner, weight in (
+        (learner_with(jnp.float32(10.0)), 10),
+        (learner_with(jnp.float32(10.0), jnp.float32(3.0)), 3),
+    ):
+        fresh, _ = refresh(learner, window, jax.random.key(0))
+        np.testing.assert_allclose(fresh.search_value[:, :FRAMES], weight * window.observation[:, :FRAMES, 0])
+
+
+@pytest.mark.parametrize("share, num_windows", [(0.01, 1), (0.3, 2), (0.5, 2), (0.75, 4), (1.0, 5)])
+def test_a_share_of_the_windows_is_searched_and_at_least_one(window, share, num_windows):
+    assert reanalyze.chosen(window, share) == num_windows
+    draws = Draws(jnp.arange(N), jnp.zeros(N, jnp.int32), jnp.ones(N))
+    revision, _ = reanalyze.note(draws, window, NO_BATCH, share=share, num_frames=FRAMES)
+    assert revision.slot.shape == revision.game.shape == revision.is_known.shape == (num_windows, FRAMES)
+
+
+def test_a_policy_of_a_cheap_search_is_learned_from_once_it_was_searched_again(window):
+    cheap = window._replace(in_full=jnp.zeros((N, L), bool))
+    fresh = refresh_by_reading(jnp.float32(1.0), cheap, jax.random.key(0), num_windows=2, num_frames=FRAMES)
+    np.testing.assert_array_equal(fresh.in_full, (np.arange(N)[:, None] < 2) & (np.arange(L) < FRAMES))
+    ring = replay.init(frame_of(cheap), num_envs=1, replay_length=L)
+    draws = Draws(jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32), jnp.ones(1))
+    revision, _ = reanalyze.note(draws, fresh, NO_BATCH, share=0.2, num_frames=FRAMES)
+    revised = jax.jit(replay.revise)(ring, (revision,))
+    np.testing.assert_array_equal(revised.transitions.in_full[:, 0], np.arange(L) < FRAMES)
+
+
+def frame_of(window):
+    """The shapes of one frame."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), window)
+
+
+def test_frames_of_the_next_episode_at_a_windows_end_get_their_own_targets_too():
+    """The second of five frames ends a game. The three after it are learned from in other windows."""
+    game = random_window(3, 5, 1, A, end_probability=0.0)  # time-major: [T, B]
+    last = game.is_last.at[1, 0].set(True)
+    game = game._replace(is_last=last, discount=jnp.where(last, 0.0, game.discount))
+    ring = replay.add(replay.init(frame_of(game), num_envs=1, replay_length=5), game)
+    draws = Draws(jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32), jnp.ones(1))
+    window = replay.gather(ring, draws, observation_shape=(2,), window_length=5, observation_length=5)
+    fresh = refresh_by_reading(jnp.float32(10.0), window, jax.random.key(0), num_windows=1, num_frames=5)
+    revision, _ = reanalyze.note(draws, fresh, NO_BATCH, share=1.0, num_frames=5)
+    revised = jax.jit(replay.revise)(ring, (revision,)).transitions
+    np.testing.assert_allclose(revised.search_value, 10 * game.observation[..., 0])
+    legal = np.asarray(game.legal_action_mask)
+    np.testing.assert_allclose(revised.search_policy, legal / legal.sum(axis=-1, keepdims=True), rtol=1e-6)
+    np.testing.assert_array_equal(revised.reward, game.reward)
+
+
+def idle_search(params, key, position):
+    """Looks at nothing."""
+    legal = position.legal_action_mask.astype(jnp.float32)
+    return SearchOutput(jnp.zeros(len(legal), jnp.int32), legal, legal[:, 0])
+
+
+def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_that_were_played():
+    """Tic-tac-toe: the positions are reached again, move by move, from the actions in the ring."""
+    environment = make_environment("tic_tac_toe")
+    model = make_model(
+        environment,
+        Support(-1.0, 1.0, 3),
+        kind="mlp",
+        width=8,
+        num_blocks=1,
+        activation="relu",
+        compute_dtype="float32",
+    )
+    fresh_params, random = model.init(jax.random.key(0)), np.random.default_rng(0)
+    params = jax.tree.map(lambda x: jnp.asarray(random.normal(size=x.shape) * 0.3, x.dtype), fresh_params)
+    search = gumbel_search(
+        true_rules(environment, model),
+        num_simulations=4,
+        max_num_considered_actions=3,
+        gumbel_scale=0.0,
+        qtransform=QTransform(0.1, 50.0, rescale_values=False),
+        improved_value=True,
+    )
+    start = self_play.init(environment, jax.random.key(1), num_envs=4)
+    play = partial(self_play.rollout, environment=environment, length=12, exploration=1.0, keeps_state=True)
+    _, trajectory = jax.jit(partial(play, search=idle_search))(params, start, jax.random.key(2))
+    assert np.asarray(trajectory.is_last).any()  # 12 moves: every game has ended once and begun anew
+    ring = replay.add(replay.init(frame_of(trajectory), num_envs=4, replay_length=12), trajectory)
+    draws = Draws(jnp.array([7, 11, 0, 3]), jnp.array([0, 1, 2, 3]), jnp.ones(4))
+    shape = environment.observation_shape
+    window = replay.gather(ring, draws, observation_shape=shape, window_length=1, observation_length=1)
+    fresh, _ = jax.jit(partial(reanalyze.refresh_share, search=search, share=1.0, num_frames=1))(
+        learner_with(params), window, jax.random.key(3)
+    )
+
+    states, move, positions = start.env_state, jax.jit(jax.vmap(environment.move)), []
+    newborn = jax.vmap(environment.init)(jax.random.split(jax.random.key(9), 4))
+    for time in range(12):
+        positions.append(environment.look(states))
+        step = move(states, trajectory.action[time], jax.random.split(jax.random.key(0), 4))
+        states = jax.tree.map(
+            lambda new, old, over=step.is_last: jnp.where(over.reshape(-1, *[1] * (old.ndim - 1)), new, old),
+            newborn,
+            step.state,
+        )
+    reached = jax.tree.map(lambda *x: jnp.stack(x)[draws.slot, draws.game], *positions)
+    found = jax.jit(search)(params, jax.random.key(4), reached)
+    np.testing.assert_allclose(fresh.search_policy[:, 0], found.policy, atol=1e-6)
+    np.testing.assert_allclose(fresh.search_value[:, 0], found.value, atol=1e-6)
+    assert (np.asarray(fresh.search_policy[:, 0])[~np.asarray(reached.legal_action_mask)] == 0).all()
+    assert len({tuple(row) for row in np.asarray(found.policy).round(4).tolist()}) > 2
+
+
+# --- staleness --------------------------------------------------------------------------------------------------------
+
+
 def test_staleness_is_the_mean_distance_of_values_and_of_policies(window):
     same = reanalyze.staleness(window, window)
     assert (same["train/stale_value"], same["train/stale_policy"]) == (0, 0)
@@ -106,3 +226,16 @@ def test_staleness_is_the_mean_distance_of_values_and_of_policies(window):
     moved = reanalyze.staleness(fresh, stored)
     np.testing.assert_allclose(moved["train/stale_value"], 0.5 * 18 / 35, rtol=1e-6)
     np.testing.assert_allclose(moved["train/stale_policy"], 18 / 35, rtol=1e-6)  # total variation: 1 where disjoint
+
+
+def test_staleness_is_that_of_the_frames_that_were_searched_alone(window):
+    """Two of five windows, three of seven frames: the means are over those six."""
+    refresh = partial(reanalyze.refresh_share, search=reading_search, share=0.4, num_frames=FRAMES)
+    age = jnp.arange(N * L, dtype=jnp.int32).reshape(N, L)
+    fresh, metrics = jax.jit(refresh)(
+        learner_with(jnp.float32(10.0)), window._replace(search_age=age), jax.random.key(0)
+    )
+    one, other = (np.asarray(w.search_value)[:2, :FRAMES] for w in (fresh, window))
+    np.testing.assert_allclose(metrics["train/stale_value"], np.abs(one - other).mean(), rtol=1e-5)
+    np.testing.assert_allclose(metrics["train/stale_iterations"], np.mean([0, 1, 2, 7, 8, 9]))
+    assert "train/stale_iterations" not in reanalyze.staleness(window, window)

@@ -7,13 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.learning import bits, replay
-from muzero_jax.types import Transition
+from muzero_jax.learning import bits, reanalyze, replay
+from muzero_jax.types import Batch, Draws, Revision, Transition
 from tests.reference.replay import Replay
 from tests.reference.windows import make_window
 
 C, B, T, L, K = 12, 3, 4, 6, 2
 END_WEIGHT = 5
+NO_BATCH = Batch(*[None] * 5)  # type: ignore
 
 add = jax.jit(replay.add)
 start_weights = jax.jit(replay.start_weights, static_argnames=("window_length", "unroll_steps", "end_weight"))
@@ -21,6 +22,7 @@ weights_of = partial(start_weights, window_length=L, unroll_steps=K, end_weight=
 draw_starts = jax.jit(replay.draw_starts, static_argnames="shape")
 gather_of = jax.jit(replay.gather, static_argnames=("observation_shape", "window_length", "observation_length"))
 gather = partial(gather_of, observation_shape=(2,))
+revise = jax.jit(replay.revise)
 
 TRANSITION = Transition(
     observation=jax.ShapeDtypeStruct((2,), jnp.float32),
@@ -42,6 +44,11 @@ def rollout(index):
     discount = np.where(np.random.default_rng(index).random((T, B)) < 0.25, 0.0, -1.0)
     observation = np.stack([time, name], axis=-1)
     return make_window(name, discount, action=name, observation=observation, search_value=-name)
+
+
+def draws_at(slot, game):
+    """These windows, all of weight 1."""
+    return Draws(jnp.asarray(slot, jnp.int32), jnp.asarray(game, jnp.int32), jnp.ones(len(slot)))
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +102,8 @@ def test_bools_lie_in_the_ring_eight_to_a_byte_and_come_back_as_they_were():
     assert (ring.transitions.observation.shape, ring.transitions.legal_action_mask.shape) == ((T, B, 3), (T, B, 2))
     byte = int("".join(str(int(legal[0, 0, bit])) for bit in range(8)), 2)
     assert int(ring.transitions.legal_action_mask[0, 0, 0]) == byte
-    slots, games = np.zeros(B, np.int32), np.arange(B, dtype=np.int32)
-    window = gather_of(ring, slots, games, observation_shape=(2, 3, 3), window_length=T, observation_length=T)
+    draws = draws_at(np.zeros(B), np.arange(B))
+    window = gather_of(ring, draws, observation_shape=(2, 3, 3), window_length=T, observation_length=T)
     assert window.observation.dtype == window.legal_action_mask.dtype == bool
     np.testing.assert_array_equal(window.observation, boards.swapaxes(0, 1))
     np.testing.assert_array_equal(window.legal_action_mask, legal.swapaxes(0, 1))
@@ -148,8 +155,8 @@ def test_windows_are_consecutive_frames_of_one_game_across_the_rings_seam_too(hi
     ring, total, _ = histories[rollouts - 1]
     slot, game = np.nonzero(np.asarray(weights_of(ring)))
     padding = C * B - len(slot)  # one shape, one compilation
-    slots, games = (np.pad(x, (0, padding)).astype(np.int32) for x in (slot, game))
-    window = gather(ring, slots, games, window_length=L, observation_length=L)
+    draws = draws_at(*(np.pad(x, (0, padding)) for x in (slot, game)))
+    window = gather(ring, draws, window_length=L, observation_length=L)
     for i in range(len(slot)):
         name = np.asarray(window.action[i])
         assert (name % 100 == game[i]).all()
@@ -169,9 +176,9 @@ def test_some_windows_of_a_full_ring_cross_the_arrays_end(histories):
 
 def test_only_the_first_frames_observation_is_gathered(histories):
     ring = histories[-1][0]
-    slots, games = jnp.zeros(36, jnp.int32), jnp.ones(36, jnp.int32)
-    whole = gather(ring, slots, games, window_length=L, observation_length=L)
-    first = gather(ring, slots, games, window_length=L, observation_length=1)
+    draws = draws_at(np.zeros(36), np.ones(36))
+    whole = gather(ring, draws, window_length=L, observation_length=L)
+    first = gather(ring, draws, window_length=L, observation_length=1)
     assert first.observation.shape == (36, 1, 2)
     assert first.action.shape == (36, L)
     np.testing.assert_array_equal(first.observation, whole.observation[:, :1])
@@ -216,3 +223,114 @@ def test_draws_are_exact_where_float32_could_not_count(monkeypatch):
     weights = jnp.array([[big, 1], [0, 1], [big, 9]], jnp.int32)
     slot, game = replay.draw_starts(jax.random.key(0), weights, tickets.shape)
     np.testing.assert_array_equal(2 * slot + game, [0, 0, 1, 3, 4, 4, 5])
+
+
+# --- what learning writes back ----------------------------------------------------------------------------------------
+
+
+def random_revision(generator, size):
+    """Findings about frames that are drawn with many repeats; a quarter of them knows nothing."""
+    return Revision(
+        slot=generator.integers(2 * C, size=size).astype(np.int32),  # taken modulo the ring's length
+        game=generator.integers(B, size=size).astype(np.int32),
+        is_known=generator.random(size) < 0.75,
+        search_policy=generator.random((*size, 3)).astype(np.float32),
+        search_value=generator.normal(size=size).astype(np.float32),
+    )
+
+
+def test_of_several_findings_about_a_frame_the_last_one_counts(histories):
+    """Written one by one in a loop; [U, M] findings are in the order of their updates."""
+    ring = histories[-1][0]
+    revision = random_revision(np.random.default_rng(0), (5, 40))
+    policy, value = (np.array(x) for x in (ring.transitions.search_policy, ring.transitions.search_value))
+    for update in range(5):
+        for i in range(40):
+            if revision.is_known[update, i]:
+                where = revision.slot[update, i] % C, revision.game[update, i]
+                policy[where], value[where] = revision.search_policy[update, i], revision.search_value[update, i]
+    revised = revise(ring, (revision,))
+    np.testing.assert_array_equal(revised.transitions.search_policy, policy)
+    np.testing.assert_array_equal(revised.transitions.search_value, value)
+
+
+def test_of_two_kinds_of_findings_the_later_one_counts_too(histories):
+    ring = histories[-1][0]
+    one, other = (random_revision(np.random.default_rng(seed), (60,)) for seed in (0, 1))
+    both, in_turn = revise(ring, (one, other)), revise(revise(ring, (one,)), (other,))
+    jax.tree.map(np.testing.assert_array_equal, both, in_turn)
+
+
+def test_what_is_not_known_is_not_written_and_nothing_else_changes(histories):
+    ring = histories[-1][0]
+    unknown = random_revision(np.random.default_rng(0), (60,))._replace(is_known=np.zeros(60, bool))
+    jax.tree.map(np.testing.assert_array_equal, revise(ring, (unknown,)), ring)
+    jax.tree.map(np.testing.assert_array_equal, revise(ring, ()), ring)
+    revised = revise(ring, (random_revision(np.random.default_rng(0), (60,)),))
+    kept = revised.transitions._replace(
+        search_policy=ring.transitions.search_policy, search_value=ring.transitions.search_value
+    )
+    jax.tree.map(np.testing.assert_array_equal, revised._replace(transitions=kept), ring)
+
+
+@pytest.mark.parametrize("rollouts", [2, 3, 4, 5, 8])
+def test_fresh_targets_land_in_the_frames_that_were_searched_across_the_rings_seam_and_never_past_its_head(
+    histories, rollouts
+):
+    """Every window that may be drawn is searched; each frame's new value names the frame."""
+    ring, total, _ = histories[rollouts - 1]
+    slot, game = np.nonzero(np.asarray(weights_of(ring)))
+    padding = C * B - len(slot)
+    draws = draws_at(*(np.pad(x, (0, padding), mode="edge") for x in (slot, game)))
+    window = gather(ring, draws, window_length=L, observation_length=L)
+    named = window._replace(search_value=1000.0 + window.action, search_policy=window.search_policy * 0)
+    revision, _ = reanalyze.note(draws, named, NO_BATCH, share=1.0, num_frames=L)
+    revised = revise(ring, (revision,)).transitions
+    for time in range(total - C, total):
+        row = revised.search_value[time % C]
+        expected = 1000.0 + 100 * time + np.arange(B) if time >= max(0, total - C) else np.zeros(B)
+        np.testing.assert_array_equal(row, expected)
+        assert not np.asarray(revised.search_policy[time % C]).any()
+
+
+def test_with_fewer_frames_to_search_the_rest_of_each_window_keeps_its_targets(histories):
+    """One window of L = 6 frames that starts two before the seam; its first three frames are searched."""
+    ring = histories[-1][0]
+    before = ring.transitions.search_value
+    draws = draws_at([C - 2], [1])
+    window = gather(ring, draws, window_length=L, observation_length=L)._replace(search_value=jnp.full((1, L), 7.0))
+    revision, _ = reanalyze.note(draws, window, NO_BATCH, share=1.0, num_frames=3)
+    after = revise(ring, (revision,)).transitions.search_value
+    wanted = np.array(before)
+    wanted[[C - 2, C - 1, 0], 1] = 7.0
+    np.testing.assert_array_equal(after, wanted)
+
+
+# --- how old a search is ----------------------------------------------------------------------------------------------
+
+
+def test_a_search_is_as_old_as_the_iterations_since_it_was_made():
+    """Frames come with age 0, a search that is written back has age 0, and every iteration ends with one more."""
+    ring = replay.init(TRANSITION, num_envs=B, replay_length=C, is_reanalyzed=True)
+    assert replay.init(TRANSITION, num_envs=B, replay_length=C).transitions.search_age is None
+    for index in range(3):
+        ring = revise(add(ring, rollout(index)), ())
+    np.testing.assert_array_equal(ring.transitions.search_age, np.repeat([3, 2, 1], T)[:, None] * np.ones((1, B)))
+    found = Revision(
+        *(jnp.array(x) for x in ([1, 6, 6], [0, 2, 1], [True, True, False])),
+        search_policy=jnp.ones((3, 3)),
+        search_value=jnp.ones(3),
+    )
+    ring = revise(ring, (found,))
+    wanted = np.repeat([4, 3, 2], T)[:, None] * np.ones((1, B))
+    wanted[1, 0] = wanted[6, 2] = 1
+    np.testing.assert_array_equal(ring.transitions.search_age, wanted)
+    np.testing.assert_array_equal(add(ring, rollout(3)).transitions.search_age[:T], 0)
+
+
+def test_a_priority_alone_makes_no_search_younger():
+    ring = replay.init(TRANSITION, num_envs=B, replay_length=C, is_prioritised=True, is_reanalyzed=True)
+    found = Revision(jnp.array([5]), jnp.array([1]), jnp.array([True]), priority=jnp.array([0.5]))
+    ring = revise(ring, (found,))
+    assert (np.asarray(ring.transitions.search_age) == 1).all()
+    assert float(ring.priority[5, 1]) == 0.5 and np.count_nonzero(ring.priority) == 1

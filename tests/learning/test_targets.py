@@ -173,6 +173,35 @@ def test_without_an_end_nothing_is_masked():
     np.testing.assert_array_equal(found.policy_mask, 1)
 
 
+# --- what belongs to which step ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", [0, 1, 2, 3])
+def test_reward_k_is_of_action_k_and_policy_and_value_k_are_of_position_k(start):
+    """An episode of four moves with rewards 1, 10, 100 and 1000, action a and policy a at move a, from every start."""
+    reward, discount = np.array([1.0, 10.0, 100.0, 1000.0, 7.0, 7.0]), np.array([1.0, 1.0, 1.0, 0.0, 1.0, 1.0])
+    returns, policies = [1111.0, 1110.0, 1100.0, 1000.0], np.eye(6)
+    length = 2 * (K + 1)
+    frames = np.minimum(start + np.arange(length), 5)  # frames 4 and 5 are the next episode's
+    window = make_window(
+        reward[frames][None],
+        discount[frames][None],
+        num_actions=6,
+        action=frames[None],
+        search_policy=policies[frames][None],
+        search_value=np.full((1, length), 5.0),
+    )
+    found = make(window, unroll_steps=K, td_steps=4, td_lambda=1.0)
+    moves = 4 - start
+    past = [0.0] * K
+    np.testing.assert_array_equal(found.reward[0], [*reward[start:4], *past][:K])
+    np.testing.assert_array_equal(found.value[0], [*returns[start:], *past][: K + 1])
+    np.testing.assert_array_equal(found.policy[0, :moves], policies[start:4])
+    np.testing.assert_array_equal(found.policy_mask[0], (np.arange(K + 1) < moves).astype(np.float32))
+    actions = np.asarray(unroll_actions(window, jax.random.key(0), unroll_steps=K))[0]
+    np.testing.assert_array_equal(actions[: min(moves, K)], np.arange(start, 4)[:K])
+
+
 # --- the actions to unroll --------------------------------------------------------------------------------------------
 
 

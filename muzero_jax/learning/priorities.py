@@ -1,0 +1,96 @@
+"""Prioritised replay: windows whose start surprised are drawn more often (Schaul et al. 2016, arXiv 1511.05952).
+
+A window's priority is |search value - return| of the position that it starts at (MuZero, appendix G). The ring keeps
+it for every frame. Each draw turns priorities into integers, so that their sums are exact and the probability of every
+window is known. Nothing is summed incrementally, so nothing drifts. An iteration draws all its windows at once, so what
+it finds out counts from the next one on.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from muzero_jax.arithmetic.devices import AXIS
+from muzero_jax.learning import replay as replays
+from muzero_jax.types import Batch, Draws, Metrics, ReplayState, Revision, Targets, Transition
+
+FLOOR = 0.01
+"""Added to every priority, so that none starves. Between outcomes -1 and 1 an error is at most 200 times as much."""
+LARGEST_SUM = 2**31 - 1
+LARGEST_EMPHASIS = 2**24
+"""float32 tells integers apart up to here."""
+
+
+def draw(
+    key: Array,
+    replay: ReplayState,
+    *,
+    num_updates: int,
+    batch_size: int,
+    weigh: Callable[[ReplayState], Int[Array, "C B"]],
+    priority_exponent: float,
+    importance_exponent: float,
+) -> Draws:
+    """Draws windows as `replay.draw` does, but each as much likelier as its `emphasis` says, with weights against that.
+
+    A weight is (Q / P)^beta over the largest one. P is the window's probability in this draw and Q that without
+    priorities: 1 / M for M windows that `weigh` weighs alike (Schaul et al. 2016, section 3.4). So a preference of
+    `weigh` for some windows stays. Every device draws as many windows from as many games, so its own P and Q serve.
+    The largest weight is that of all the iteration's draws on all devices. Then its updates share one scale, and one
+    window of low priority somewhere in the ring, which is hardly ever drawn, does not make all their steps small.
+
+    Args:
+      batch_size: over all devices. weigh: `replay.start_weights`, with its hyperparameters bound.
+      priority_exponent: alpha. importance_exponent: beta, from 0 (weights are 1) to 1 (means are those without
+        priorities).
+    """
+    assert replay.priority is not None, "a ring with priorities: `replay.init(..., is_prioritised=True)`"
+    alike = weigh(replay)
+    more = emphasis(replay.priority, alike, exponent=priority_exponent)
+    cumulative = jnp.cumsum((alike * more).ravel())
+    bits = jax.random.bits(key, (num_updates, batch_size // jax.lax.axis_size(AXIS)), jnp.uint32)
+    slot, game = replays.find_starts(cumulative, tickets(bits, cumulative[-1]), alike.shape[1])
+    mean = cumulative[-1] / jnp.sum(alike)
+    weight = (mean / more[slot, game]) ** importance_exponent
+    return Draws(slot, game, weight / jax.lax.pmax(jnp.max(weight), AXIS))
+
+
+def emphasis(priority: Float[Array, "C B"], start_weights: Int[Array, "C B"], *, exponent: float) -> Int[Array, "C B"]:
+    """How much likelier priorities make each draw: priority^alpha in integers from 1 on, as large as an int32 allows.
+
+    The highest priority of a possible start becomes (2^31 - 1) / E, with E the sum of `start_weights`. So the products
+    of both add up to less than 2^31. A ring of a million frames tells 2,000 steps apart.
+    """
+    possible = jnp.where(start_weights > 0, priority, 0.0)
+    largest = jnp.minimum(LARGEST_SUM // jnp.maximum(jnp.sum(start_weights), 1), LARGEST_EMPHASIS)
+    scaled = largest * (possible / jnp.max(possible)) ** exponent
+    return jnp.maximum(jnp.round(scaled).astype(jnp.int32), 1)
+
+
+def tickets(bits: Array, total: Array) -> Array:
+    """floor(bits total / 2^32), in halves of words: from 32 random bits a number below `total`, which is below 2^31.
+
+    So each window's probability is right to 2^-32. `jax.random.randint` takes a remainder instead: of sums so large,
+    the lower numbers come up to half as often again as the others.
+    """
+    total = total.astype(jnp.uint32)
+    low, high, total_low, total_high = bits & 0xFFFF, bits >> 16, total & 0xFFFF, total >> 16
+    upper = high * total_low + (low * total_low >> 16)
+    lower = low * total_high + (upper & 0xFFFF)
+    return (high * total_high + (upper >> 16) + (lower >> 16)).astype(jnp.int32)
+
+
+def note(
+    draws: Draws, window: Transition, batch: Batch, *, make_targets: Callable[[Transition], Targets]
+) -> tuple[Revision, Metrics]:
+    """The priorities of the windows that were drawn, for the ring; their mean, and that of the losses' weights.
+
+    Args:
+      make_targets: `targets.make`, with its hyperparameters bound, without a share of the search's own value.
+    """
+    del batch
+    error = jnp.abs(window.search_value[:, 0] - make_targets(window).value[:, 0])
+    revision = Revision(draws.slot, draws.game, jnp.ones(draws.slot.shape, bool), priority=error + FLOOR)
+    return revision, {"train/priority": jnp.mean(error), "train/importance_weight": jnp.mean(draws.weight)}

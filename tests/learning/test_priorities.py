@@ -1,0 +1,254 @@
+"""Prioritised replay: exact sums, true probabilities, weights that undo the bias, and what becomes of a priority."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.arithmetic.devices import AXIS
+from muzero_jax.learning import priorities, replay, targets
+from muzero_jax.types import Draws, ReplayState, Revision
+from tests.reference import targets as reference
+from tests.reference.windows import make_window, random_window
+
+C, B, T = 12, 4, 4
+DEVICES = 2
+
+
+def frames(seed, length, games):
+    """A rollout [T, B] of random games."""
+    return random_window(seed, length, games)
+
+
+def make_ring(seed=0, rollouts=4, games=B):
+    """A ring of C frames into which rollouts of T went, without devices: what it holds but for the priorities."""
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), frames(0, 1, 1))
+    ring = replay.init(shapes, num_envs=games, replay_length=C)
+    for index in range(rollouts):
+        ring = replay.add(ring, frames(seed + index, T, games))
+    return ring
+
+
+def weigh(ring, end_weight=1):
+    return replay.start_weights(ring, window_length=5, unroll_steps=2, end_weight=end_weight)
+
+
+def random_priorities(seed, shape=(C, B)):
+    return jnp.asarray(np.random.default_rng(seed).random(shape) ** 3 + priorities.FLOOR, jnp.float32)
+
+
+def on_devices(function):
+    """`function`, jitted, of arguments with a leading axis of devices."""
+    return jax.jit(jax.vmap(function, axis_name=AXIS))
+
+
+def alone(tree):
+    """One device's argument of `on_devices`."""
+    return jax.tree.map(lambda x: x[None], tree)
+
+
+def draw(ring, *, key=0, num_updates=50, batch_size=400, alpha=1.0, beta=1.0, end_weight=1):
+    """Draws of one device."""
+    drawing = partial(
+        priorities.draw,
+        num_updates=num_updates,
+        batch_size=batch_size,
+        weigh=partial(weigh, end_weight=end_weight),
+        priority_exponent=alpha,
+        importance_exponent=beta,
+    )
+    return jax.tree.map(lambda x: np.asarray(x[0]), on_devices(drawing)(jax.random.key(key)[None], alone(ring)))
+
+
+# --- integers ---------------------------------------------------------------------------------------------------------
+
+
+def test_emphasis_is_priority_to_the_alpha_in_steps_of_one_part_in_millions():
+    priority, start_weights = random_priorities(0), weigh(make_ring(), end_weight=3)
+    found = np.asarray(priorities.emphasis(priority, start_weights, exponent=0.6), np.float64)
+    wanted, possible = np.asarray(priority, np.float64) ** 0.6, np.asarray(start_weights) > 0
+    np.testing.assert_allclose(
+        (found / found[possible].max())[possible], (wanted / wanted[possible].max())[possible], 1e-5
+    )
+
+
+@pytest.mark.parametrize("most", [1, 1000, 2**24, 2**31 - 1])
+def test_the_sum_of_a_rings_weights_stays_below_2_to_the_31_and_none_is_0(most):
+    """From a tiny ring to one whose start weights alone fill an int32."""
+    start_weights = jnp.array([[most // 2, most - most // 2 - 1], [0, 1]], jnp.int32)
+    priority = jnp.array([[1.0, 0.7], [9.0, 1e-12]])
+    found = np.asarray(priorities.emphasis(priority, start_weights, exponent=1.0), np.int64)
+    total = (found * np.asarray(start_weights, np.int64)).sum()
+    assert found.min() >= 1 and 0 < total < 2**31
+
+
+def test_after_100_000_updates_the_rings_sums_are_those_of_exact_arithmetic():
+    """Every update is written into a float64 table as well; nothing was summed on the way, so nothing has drifted."""
+    generator, updates, size = np.random.default_rng(0), 1000, 100
+    ring = make_ring()._replace(priority=jnp.ones((C, B)))
+    slot, game = (generator.integers(n, size=(updates, size)).astype(np.int32) for n in (C, B))
+    found = (generator.random((updates, size)) ** 4 + priorities.FLOOR).astype(np.float32)
+    table = np.ones((C, B))
+    for where, value in zip(zip(slot.ravel(), game.ravel(), strict=True), found.ravel(), strict=True):
+        table[where] = value
+
+    def update(ring, step):
+        slot, game, priority = step
+        return replay.revise(ring, (Revision(slot, game, jnp.ones(size, bool), priority=priority),)), None
+
+    ring, _ = jax.jit(lambda ring, steps: jax.lax.scan(update, ring, steps))(ring, (slot, game, found))
+    np.testing.assert_array_equal(np.asarray(ring.priority, np.float64), table)
+    weights = np.asarray(weigh(ring) * priorities.emphasis(ring.priority, weigh(ring), exponent=0.6))
+    exact = np.cumsum(weights.ravel(), dtype=np.int64)
+    np.testing.assert_array_equal(np.cumsum(weights.ravel(), dtype=np.float64), exact)
+    np.testing.assert_array_equal(jnp.cumsum(jnp.asarray(weights).ravel()), exact)  # as `replay.draw_starts` sums
+    possible = np.asarray(weigh(ring)) > 0
+    share = table[possible] ** 0.6 / (table[possible] ** 0.6).sum()
+    np.testing.assert_allclose(weights[possible] / exact[-1], share, rtol=1e-5)
+
+
+def test_a_ticket_is_the_upper_word_of_32_bits_times_the_sum():
+    """Python's own integers; the corners too."""
+    generator = np.random.default_rng(0)
+    bits = np.concatenate([generator.integers(2**32, size=2000), [0, 1, 2**16 - 1, 2**16, 2**32 - 1]]).astype(np.uint32)
+    for total in (1, 3, 2**16 - 1, 2**16, 1_500_000_001, 2**31 - 1):
+        found = jax.jit(priorities.tickets)(bits, jnp.int32(total))
+        assert found.tolist() == [int(word) * total >> 32 for word in bits]
+
+
+# --- draws ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha, end_weight", [(1.0, 1), (0.5, 1), (1.0, 5)])
+def test_windows_are_drawn_as_often_as_their_priority_and_their_start_weight_say(alpha, end_weight):
+    ring = make_ring()._replace(priority=random_priorities(1))
+    draws = draw(ring, alpha=alpha, end_weight=end_weight)
+    counts = np.zeros((C, B))
+    np.add.at(counts, (draws.slot, draws.game), 1)
+    wanted = np.asarray(weigh(ring, end_weight)) * np.asarray(ring.priority, np.float64) ** alpha
+    expected = counts.sum() * wanted / wanted.sum()
+    assert (counts[wanted == 0] == 0).all()
+    chi_squared = ((counts - expected)[wanted > 0] ** 2 / expected[wanted > 0]).sum()
+    freedom = np.count_nonzero(wanted) - 1
+    assert chi_squared <= freedom + 4 * np.sqrt(2 * freedom)
+    uniform = np.asarray(weigh(ring, end_weight)) / np.asarray(weigh(ring, end_weight)).sum() * counts.sum()
+    assert ((counts - uniform)[wanted > 0] ** 2 / uniform[wanted > 0]).sum() > 10 * freedom  # which chance cannot do
+
+
+@pytest.mark.parametrize("rollouts", [2, 3, 4, 5])
+def test_no_window_crosses_the_write_head_however_high_its_priority(rollouts):
+    """The frames that may not start one have a million times the priority."""
+    ring = make_ring(rollouts=rollouts)
+    possible = np.asarray(weigh(ring)) > 0
+    draws = draw(ring._replace(priority=jnp.where(possible, 1.0, 1e6)))
+    assert possible[draws.slot, draws.game].all()
+    counts = np.zeros((C, B))
+    np.add.at(counts, (draws.slot, draws.game), 1)
+    assert (counts[possible] > 0).all()
+
+
+@pytest.mark.parametrize("end_weight", [1, 5])
+def test_importance_weights_turn_means_over_draws_into_those_without_priorities(end_weight):
+    """The weighted mean of a quantity that goes with the priority: with beta 1 that of plain draws, with 0 far off."""
+    ring = make_ring()._replace(priority=random_priorities(2))
+    quantity = np.asarray(ring.priority, np.float64) + np.random.default_rng(0).normal(size=(C, B))
+    start_weights = np.asarray(weigh(ring, end_weight))
+    plain = np.average(quantity, weights=start_weights)
+
+    def mean(beta):
+        draws = draw(ring, num_updates=100, batch_size=1000, beta=beta, end_weight=end_weight)
+        return np.average(quantity[draws.slot, draws.game], weights=draws.weight), draws.weight
+
+    corrected, weight = mean(1.0)
+    biased, ones = mean(0.0)
+    spread = np.std(quantity) * np.sqrt(np.mean(weight**2)) / np.mean(weight) / np.sqrt(weight.size)
+    assert abs(corrected - plain) < 4 * spread < abs(biased - plain) / 2
+    assert (ones == 1).all() and weight.max() == pytest.approx(1) and weight.min() > 0
+
+
+def test_a_weight_is_1_over_m_p_to_the_beta_over_the_largest_one():
+    ring = make_ring()._replace(priority=random_priorities(3))
+    draws = draw(ring, beta=0.4)
+    possible = np.asarray(weigh(ring)) > 0
+    probability = np.where(possible, ring.priority, 0) / np.asarray(ring.priority, np.float64)[possible].sum()
+    raw = (1 / (possible.sum() * probability[draws.slot, draws.game])) ** 0.4
+    np.testing.assert_allclose(draws.weight, raw / raw.max(), rtol=1e-4)
+
+
+def test_two_devices_draw_from_their_own_games_and_agree_on_what_a_weight_is():
+    """Each device's P is that of its own share of the games; the largest weight of both is 1."""
+    halves = [make_ring(seed)._replace(priority=scale * random_priorities(seed)) for seed, scale in ((0, 1), (7, 30))]
+    both = jax.tree.map(lambda *x: jnp.stack(x), *halves)
+    keys = jax.random.split(jax.random.key(0), DEVICES)
+    drawing = partial(
+        priorities.draw,
+        num_updates=20,
+        batch_size=400,
+        weigh=weigh,
+        priority_exponent=1.0,
+        importance_exponent=1.0,
+    )
+    draws = jax.device_get(on_devices(drawing)(keys, both))
+    assert draws.slot.shape == (DEVICES, 20, 200)
+    raw = []
+    for device, ring in enumerate(halves):
+        possible = np.asarray(weigh(ring)) > 0
+        probability = np.asarray(ring.priority, np.float64) / np.asarray(ring.priority, np.float64)[possible].sum()
+        raw.append(1 / (possible.sum() * probability[draws.slot[device], draws.game[device]]))
+    np.testing.assert_allclose(draws.weight, np.stack(raw) / np.max(raw), rtol=1e-4)
+    assert draws.weight.max() == pytest.approx(1)
+
+
+# --- the life of a priority -------------------------------------------------------------------------------------------
+
+
+def add_on_devices(rings: ReplayState, seed):
+    """A rollout for each device's ring."""
+    new = [frames(seed + device, T, B) for device in range(DEVICES)]
+    return on_devices(replay.add)(rings, jax.tree.map(lambda *x: jnp.stack(x), *new))
+
+
+def test_new_frames_enter_at_the_highest_priority_of_all_devices_and_at_1_in_an_empty_ring():
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), frames(0, 1, 1))
+    empty = replay.init(shapes, num_envs=B, replay_length=C, is_prioritised=True)
+    assert replay.init(shapes, num_envs=B, replay_length=C).priority is None
+    rings = add_on_devices(jax.tree.map(lambda x: jnp.stack([x] * DEVICES), empty), 0)
+    np.testing.assert_array_equal(rings.priority[:, :T], 1)
+    np.testing.assert_array_equal(rings.priority[:, T:], 0)
+    known = rings.priority.at[:, :T].set(0.02).at[1, 2, 3].set(0.4)
+    rings = add_on_devices(rings._replace(priority=known), 5)
+    np.testing.assert_array_equal(rings.priority[:, T : 2 * T], np.float32(0.4))
+    np.testing.assert_array_equal(rings.priority[:, :T], known[:, :T])
+
+
+@pytest.mark.parametrize("search_value_weight", [0.0, 1.0])
+def test_a_priority_is_the_distance_of_search_value_and_return_whatever_the_value_learns_from(search_value_weight):
+    """The reference's n-step returns, of windows of two games that end; a batch's own targets are of no account."""
+    window = random_window(4, num_windows=30, length=2 + 4 + 1)
+    make_targets = partial(targets.make, unroll_steps=0, td_steps=4, td_lambda=1.0, stop_at_exploration=True)
+    learned = partial(make_targets, search_value_weight=search_value_weight)
+    batch = targets.make_batch(
+        window, jnp.ones(30), jax.random.key(0), make_targets=learned, unroll_steps=0, legal_length=1
+    )
+    draws = Draws(jnp.arange(30), jnp.arange(30), jnp.linspace(0.1, 1.0, 30))
+    revision, metrics = jax.jit(partial(priorities.note, make_targets=make_targets))(draws, window, batch)
+    _, value, _ = reference.make(window, unroll_steps=2, td_steps=4, td_lambda=1.0)
+    error = np.abs(np.asarray(window.search_value)[:, 0] - value[:, 0])
+    np.testing.assert_allclose(revision.priority, error + priorities.FLOOR, rtol=1e-4)
+    np.testing.assert_allclose(metrics["train/priority"], error.mean(), rtol=1e-4)
+    np.testing.assert_allclose(metrics["train/importance_weight"], 0.55, rtol=1e-5)
+    assert revision.search_value is None and np.asarray(revision.is_known).all()
+
+
+def test_a_window_without_an_error_is_drawn_now_and_then():
+    """One of 32 windows has the error 2, the largest between outcomes -1 and 1; the others have none."""
+    window = make_window(np.zeros((C, B)), -np.ones((C, B)))
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), window)
+    ring = replay.add(replay.init(shapes, num_envs=B, replay_length=C), window)
+    calm = jnp.full((C, B), priorities.FLOOR).at[0, 0].set(2 + priorities.FLOOR)
+    draws = draw(ring._replace(priority=calm), num_updates=20, batch_size=1000)
+    share = ((draws.slot == 0) & (draws.game == 0)).mean()
+    assert share == pytest.approx(2.01 / (2.01 + 31 * 0.01), abs=0.01)
+    assert len(np.unique(draws.slot * B + draws.game)) == 32
