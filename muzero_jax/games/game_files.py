@@ -10,7 +10,7 @@ from typing import NamedTuple
 from muzero_jax.games import sgf
 
 SUFFIXES = ".sgf", ".txt"
-"""Of the files that a folder is searched for; a file that is named itself may have any."""
+"""What a folder is searched for; a file that is named itself may end in anything."""
 _BETWEEN = re.compile(r"[\s,\[\]]+")
 _RESULT = re.compile(r"1-0|0-1|1/2-1/2|\*|[BW]\+\S*|draw|resign", re.IGNORECASE)
 
@@ -72,9 +72,7 @@ def _read_sgf(file: Path, text: str) -> list[StoredGame]:
         except ValueError as error:
             raise ValueError(f"{name}: {error}; mend the file or take it away") from None
         if any(move.is_setup for move in moves):
-            raise ValueError(
-                f"{name}: it does not begin at the opening, but with stones that were set up; take it away"
-            )
+            raise ValueError(f"{name}: it begins with stones that were set up, not at the opening; take it away")
         played = [move for move in moves if move.text.lower() != "resign"]
         colours = tuple(move.colour for move in played)
         games.append(StoredGame(name, tuple(move.text for move in played), colours, size))

@@ -54,9 +54,7 @@ def check(config: Config, session: Session, run_dir: Path) -> None:
     if session.autotune:
         raise ValueError("--autotune finds sizes for self-play, and --offline plays none; leave it out")
     if session.overwrite and _path(config).resolve().is_relative_to(run_dir.resolve()):
-        raise ValueError(
-            f"--overwrite would delete the games to learn from, {config.offline}; choose another --run-dir"
-        )
+        raise ValueError(f"--overwrite would delete {config.offline}, from which to learn; choose another --run-dir")
 
 
 def open_source(config: Config, environment: Environment, say: Callable[[str], None]) -> Fill:

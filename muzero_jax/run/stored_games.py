@@ -74,7 +74,7 @@ def _play_batch(games: list[StoredGame], states: EnvState, step: Callable, read:
         actions = np.zeros(len(jax.tree.leaves(states)[0]), np.int32)
         playing = np.flatnonzero(lengths > ply)
         for index in playing:
-            _check_turn(games[index], ply, mover[index], is_over[index])
+            _check_turn(games[index], ply, mover=int(mover[index]), is_over=bool(is_over[index]))
             actions[index] = read(games[index], ply, jax.tree.map(lambda x, i=index: x[i], states))
         states, frame, is_legal = jax.device_get(step(states, actions))
         if illegal := next((index for index in playing if not is_legal[index]), None):
@@ -85,7 +85,7 @@ def _play_batch(games: list[StoredGame], states: EnvState, step: Callable, read:
     return _joined(jax.tree.map(lambda *plies: np.stack(plies), *frames), lengths)
 
 
-def _check_turn(game: StoredGame, ply: int, mover: int, is_over: bool) -> None:
+def _check_turn(game: StoredGame, ply: int, *, mover: int, is_over: bool) -> None:
     if is_over:
         raise _refusal(game, ply, "the game is over before it")
     if game.colours is not None and game.colours[ply] != mover:
@@ -111,7 +111,7 @@ def _joined(frames: Transition, lengths: Int[np.ndarray, "G"]) -> Transition:
     """Frames [T, G, ...] as [F, ...], one game after the other, ended and with their values."""
     playing = np.arange(len(frames.action))[:, None] < lengths
     is_end = np.arange(len(frames.action))[:, None] == lengths - 1
-    values = returns(frames.reward, frames.discount, playing)
+    values = returns(np.asarray(frames.reward), np.asarray(frames.discount), playing)
     frames = frames._replace(is_last=frames.is_last | is_end, search_value=values)
     game, ply = np.nonzero(playing.T)
     return jax.tree.map(lambda x: x[ply, game], frames)

@@ -55,8 +55,9 @@ def _check_replay(config: Config) -> None:
 
 
 FIXED = (
-    "env board_size offline model seed self_play.num_envs self_play.rollout_length replay.replay_length targets.discount "
-    "network.kind network.width network.num_blocks network.activation network.num_bins network.predict_discount"
+    "env board_size offline model seed self_play.num_envs self_play.rollout_length replay.replay_length "
+    "targets.discount network.kind network.width network.num_blocks network.activation network.num_bins "
+    "network.predict_discount"
 ).split()
 """What games, ring and weights of a checkpoint were made with. A ring is written a whole rollout at a time, and holds
 discounts, so another rollout length or discount would mix games without a word."""

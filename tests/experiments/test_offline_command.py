@@ -27,14 +27,15 @@ TINY = (
 @pytest.fixture
 def began(monkeypatch):
     """The configs of the runs that would have begun, and their folders."""
-    configs_seen = []
+    seen = []
+
+    def begin(config, session, run_dir, *rest):
+        seen.append((config, run_dir))
+        return Result({}, interrupted=True)
+
     monkeypatch.setattr(compilation_cache, "enable", lambda: None)
-    monkeypatch.setattr(
-        runner,
-        "train",
-        lambda config, session, run_dir, *rest: configs_seen.append((config, run_dir)) or Result({}, True),
-    )
-    return configs_seen
+    monkeypatch.setattr(runner, "train", begin)
+    return seen
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def test_mistakes_are_one_sentence(began, games, saved_run, tmp_path, capsys):
     assert "--frames counts moves" in refusal(capsys, "--offline", saved_run, *WINDOWS, "--frames", 100)
     assert "did you mean --offline?" in refusal(capsys, "--ofline", saved_run)
     sentence = refusal(capsys, "--offline", saved_run, *WINDOWS, "--run-dir", saved_run, "--overwrite")
-    assert "--overwrite would delete the games" in sentence
+    assert "--overwrite would delete" in sentence
     assert "--targets.td-steps is -9" in refusal(capsys, "--offline", saved_run, "--targets.td-steps", -9)
     assert began == []
 

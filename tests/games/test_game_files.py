@@ -54,7 +54,7 @@ def test_what_holds_no_games_is_refused(tmp_path):
     [
         ("nonsense", "game 1: it is not SGF"),
         ("(;B[a1])(;B[a1]", "game 2: it is not SGF"),
-        ("(;AB[a1];W[b1])", "game 1: it does not begin at the opening, but with stones that were set up"),
+        ("(;AB[a1];W[b1])", "game 1: it begins with stones that were set up"),
         ("(;AE[a1];W[b1])", "game 1: it takes stones off the board"),
     ],
 )

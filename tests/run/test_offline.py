@@ -150,7 +150,7 @@ def test_what_an_offline_run_cannot_do_is_refused(games, tmp_path):
         validate(replace(config, frames=1000))
     with pytest.raises(ValueError, match="--autotune finds sizes for self-play"):
         offline.check(config, Session(autotune=True), tmp_path / "run")
-    with pytest.raises(ValueError, match="--overwrite would delete the games to learn from, .*games.txt; choose"):
+    with pytest.raises(ValueError, match="--overwrite would delete .*games.txt, from which to learn; choose"):
         offline.check(config, Session(overwrite=True), tmp_path)
     offline.check(config, Session(overwrite=True), tmp_path / "run")
 

@@ -82,7 +82,7 @@ def test_the_rules_own_states_are_kept_where_reanalyze_needs_them():
     state = environment().init(jax.random.key(0))
     for ply, action in enumerate(DRAW):
         jax.tree.map(lambda x, y, t=ply: np.testing.assert_array_equal(x[t], y), frames.state, state)
-        state = environment().move(state, action).state
+        state = environment().move(state, jnp.int32(action)).state
 
 
 def test_moves_are_read_in_the_games_notation_in_sgf_and_as_numbers():
@@ -122,6 +122,9 @@ def test_games_lie_one_after_another_and_then_once_more():
     assert jax.tree.map(lambda x: (x.shape, x.dtype), ring) == jax.tree.map(lambda x: (x.shape, x.dtype), like)
 
 
+READ = "action", "reward", "is_last"
+
+
 def numbered(lengths):
     """Frames whose action is their own number, and whose reward is their game's."""
     total = sum(lengths)
@@ -142,11 +145,11 @@ def test_every_move_starts_a_window_and_no_window_runs_from_one_game_into_anothe
     slot, column = np.nonzero(weights)
     assert set(ring.transitions.action[slot, column]) == set(range(sum(lengths)))
     assert (slot + window - 1 < length).all()
-    for start, column in zip(slot, column, strict=True):
-        frames = jax.tree.map(lambda x: x[start : start + window, column], ring.transitions)
-        alive = 1 + (int(frames.is_last.argmax()) if frames.is_last.any() else window - 1)
-        np.testing.assert_array_equal(frames.action[:alive], frames.action[0] + np.arange(alive))
-        assert len(set(frames.reward[:alive])) == 1
+    for first, b in zip(slot, column, strict=True):
+        action, game, is_last = (getattr(ring.transitions, name)[first : first + window, b] for name in READ)
+        alive = 1 + (int(is_last.argmax()) if is_last.any() else window - 1)
+        np.testing.assert_array_equal(action[:alive], action[0] + np.arange(alive))
+        assert len(set(game[:alive])) == 1
 
 
 def test_columns_share_the_games_evenly():
