@@ -24,7 +24,7 @@ from experiments.command_line import EXIT_INTERRUPTED, report_errors
 from experiments.train_flags import Command
 from muzero_jax.arithmetic import compilation_cache, devices, precision
 from muzero_jax.evaluation import tables
-from muzero_jax.run import budget, display, metrics, profiling
+from muzero_jax.run import budget, display, metrics, offline, profiling
 from muzero_jax.run import session as sessions
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
@@ -51,11 +51,25 @@ def choose_default(arguments: list[str]) -> tuple[Command, int]:
             print(f"going on with {run_dir}")
         config, session = configs.load(run_dir), Session(run_dir=str(run_dir))
     else:
-        config, session = presets.preset(known.env or Config.env, known.board_size), Session()
+        config, session = choose_preset(known), Session()
     given = [field for field in budget.FIELDS if getattr(known, field) is not None]
     if given:  # whoever gives a budget means that one
         config = replace(config, **{field: None for field in budget.FIELDS if field not in given})
     return Command(config, session), num_devices
+
+
+def choose_preset(known: argparse.Namespace) -> Config:
+    """The game's preset; of a run that learns from another run's games, the preset of that game."""
+    if not known.offline:
+        return presets.preset(known.env or Config.env, known.board_size)
+    env, board_size = known.env, known.board_size
+    if run_directory.holds_run(Path(known.offline)):
+        made_with = configs.load(Path(known.offline))
+        env = env or made_with.env
+        board_size = board_size or (made_with.board_size if env == made_with.env else None)
+    elif not env:
+        raise ValueError(f"--env must say which game was played in {known.offline}; add --env NAME")
+    return offline.begin(replace(presets.preset(env, board_size), offline=known.offline))
 
 
 def read_ahead(arguments: list[str]) -> argparse.Namespace:
@@ -65,6 +79,7 @@ def read_ahead(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--minutes")
     parser.add_argument("--run-dir", "--run_dir", type=Path)
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--offline")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--profile", action="store_true")
     for name in ("devices", "seed", "frames", "updates", "board-size", "max-iterations"):
@@ -96,6 +111,8 @@ def check(config: Config, session: Session, default: Config) -> Path:
     if session.wandb:
         metrics.check_wandb()
     run_dir = Path(session.run_dir) if session.run_dir else run_directory.default(config)
+    if config.offline:
+        offline.check(config, session, run_dir)
     run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite)
     if session.resume:
         check_resumable(config, default)
@@ -132,6 +149,8 @@ def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
     sets_span = any(word.replace("_", "-").startswith("--optimiser.decay-updates") for word in arguments)
     if session.resume and not sets_span:
         config = budget.spanning(config, default.config)
+    if config.offline and not session.resume:
+        config = offline.settle(config, num_devices)
     return config, session, default.config, num_devices
 
 
@@ -187,6 +206,8 @@ def introduce(config: Config, num_devices: int, run_dir: Path, *, verbose: bool)
     print(f"game        {game_of(building.build_environment(config)).title}{size}")
     print(f"device      {devices.describe_device(num_devices)}, {compute_dtype} ({reason})")
     print(f"budget      {budget.describe(config)}; compiling and the final matches come on top")
+    if config.offline:
+        print(f"offline     from the games of {config.offline} alone; none are played")
     print(f"directory   {run_dir}")
 
 
@@ -222,7 +243,8 @@ def show(summary: dict[str, Any]) -> None:
         {"": name, "total": f"{total:,.0f}", "per second": f"{rates[name]:,.1f}"}
         for name, total in summary["totals"].items()
     ]
-    display.summary_table(cost, "\nWork (rates are those of self-play and learning together)")
+    together = " (rates are those of self-play and learning together)" if "frames" in rates else ""
+    display.summary_table(cost, f"\nWork{together}")
     spent = [
         {"": purpose, "seconds": f"{time:.0f}", "share": f"{time / sum(seconds.values()):.0%}"}
         for purpose, time in seconds.items()

@@ -14,8 +14,8 @@ from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
 
 MOST_NEEDED = (
-    "--env --board-size --model --minutes --frames --updates --seed --run-dir --resume --overwrite --device --devices "
-    "--autotune --search.num-simulations --network.width --optimiser.learning-rate --verbose"
+    "--env --board-size --model --minutes --frames --updates --seed --run-dir --resume --overwrite --offline --device "
+    "--devices --autotune --search.num-simulations --network.width --optimiser.learning-rate --verbose"
 ).split()
 """What `--help` shows."""
 NICKNAMES = {

@@ -76,6 +76,17 @@ def train_iteration(state: TrainState, *, parts: Parts) -> tuple[TrainState, Met
     return TrainState(actor, learner, ring, state.iteration + 1, state.seed_key), metrics
 
 
+def learn_iteration(state: TrainState, *, parts: Parts) -> tuple[TrainState, Metrics]:
+    """One iteration of MuZero Unplugged: learn from U batches of stored windows; no game is played.
+
+    (Schrittwieser et al. 2021, arXiv 2104.06294.) Runs inside `shard_map`, as `train_iteration` does.
+    """
+    key = jax.random.fold_in(jax.random.fold_in(state.seed_key, state.iteration), jax.lax.axis_index(AXIS))
+    learner, revisions, metrics = learn_from(state.learner, state.replay, key, parts=parts)
+    ring = replay.revise(state.replay, revisions)
+    return state._replace(learner=learner, replay=ring, iteration=state.iteration + 1), metrics
+
+
 def learn_from(
     learner: LearnerState, ring: ReplayState, key: Array, *, parts: Parts
 ) -> tuple[LearnerState, tuple[Revision, ...], Metrics]:

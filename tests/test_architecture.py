@@ -25,7 +25,7 @@ KNOWS = {
     "training": {"types", "arithmetic", "learning"},
     "building": {"types", "arithmetic", "games", "learning", "networks", "search", "storage", "training"},
     "evaluation": {"types", "arithmetic", "building", "games", "search", "storage", "training"},
-    "run": {"types", "arithmetic", "building", "evaluation", "learning", "storage", "training"},
+    "run": {"types", "arithmetic", "building", "evaluation", "games", "learning", "storage", "training"},
     "play": {"types", "evaluation", "games", "search"},
 }
 

@@ -21,6 +21,7 @@ from muzero_jax.run.metrics import read_records
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from scripts.benchmarks import ours, workloads
 from scripts.measuring import timing
+from tests.reference import tic_tac_toe
 
 ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.slow
@@ -76,6 +77,35 @@ def test_an_agent_beats_random_play_after_a_minute(beginner):
     result = json.loads(run("evaluate", "--run", beginner, "--games", 256, "--json"))
     assert result["ci95"][0] > 0.8, result
     assert result["illegal_actions"] == 0
+
+
+def score(run_dir):
+    """The lower end of the interval of a run's score against random play."""
+    return json.loads(run("evaluate", "--run", run_dir, "--games", 256, "--json"))["ci95"][0]
+
+
+def test_another_agent_learns_from_a_runs_games_alone(beginner, tmp_path):
+    run("train", "--offline", beginner, "--run-dir", tmp_path / "run", "--updates", 600, "--network.width", 64)
+    assert score(tmp_path / "run") > 0.8
+
+
+def test_an_agent_learns_from_random_games_more_than_they_show(tmp_path):
+    """Reanalyze searches each position again: no game here was played well, and none is added."""
+    (tmp_path / "games.txt").write_text(random_games(2000))
+    train(tmp_path / "run", "tic_tac_toe", "--offline", tmp_path / "games.txt", "--updates", 600)
+    assert score(tmp_path / "run") > 0.8
+
+
+def random_games(count):
+    """Games of random play, a line each."""
+    random, lines = np.random.default_rng(0), []
+    for _ in range(count):
+        board, moves, over = tic_tac_toe.EMPTY, [], False
+        while not over:
+            moves.append(int(random.choice(tic_tac_toe.legal_actions(board))))
+            board, _, over = tic_tac_toe.play(board, moves[-1])
+        lines.append(" ".join(map(str, moves)))
+    return "\n".join(lines)
 
 
 @pytest.mark.parametrize("only_legal", [True, False])

@@ -77,8 +77,11 @@ class Totals:
     """What an iteration counts, and the name of its total."""
 
     def __init__(self, config: Config, record: Record):
+        self.plays = config.offline is None
         self._simulations = config.search.num_simulations  # of each move
-        self.counts = {name: record.get(name, 0.0) for name in (*self.NAMES.values(), "total/simulations")}
+        self._counted = self.NAMES if self.plays else {"train/updates": "total/updates"}
+        totals = (*self._counted.values(), *(["total/simulations"] if self.plays else []))
+        self.counts = {name: record.get(name, 0.0) for name in totals}
         self.self_play_share: float | None = record.get("time/self_play_share")
         self.pace = Pace()
         self._filling: list[float] = []  # seconds an iteration
@@ -89,11 +92,10 @@ class Totals:
 
         No pace is taken from a chunk that is not typical, because something else kept the machine busy.
         """
-        chunk = {name: float(metrics[name].sum()) for name in (*self.NAMES, "selfplay/finished_frames")}
-        simulations = chunk["selfplay/frames"] * self._simulations
-        for name, total in self.NAMES.items():
+        chunk = {name: float(metrics[name].sum()) for name in self._counted}
+        for name, total in self._counted.items():
             self.counts[total] += chunk[name]
-        self.counts["total/simulations"] += simulations
+        rates = self._play_rates(metrics, seconds) if self.plays else {}
         learned = metrics["train/updates"] > 0
         self._estimate_share(learned, seconds / len(learned))
         if is_typical and learned.all():
@@ -103,15 +105,21 @@ class Totals:
             for name, values in metrics.items()
             if name.startswith("train/") and name not in self.NAMES and learned.any()
         }
-        rates: Record = {
-            "selfplay/frames_per_second": chunk["selfplay/frames"] / seconds,
-            "selfplay/simulations_per_second": simulations / seconds,
-            "train/updates_per_second": chunk["train/updates"] / seconds,
-            "time/seconds_per_iteration": seconds / len(learned),
-        }
-        if chunk["selfplay/games"]:
-            rates["selfplay/mean_length"] = chunk["selfplay/finished_frames"] / chunk["selfplay/games"]
+        rates["train/updates_per_second"] = chunk["train/updates"] / seconds
+        rates["time/seconds_per_iteration"] = seconds / len(learned)
         return self.record() | losses | rates
+
+    def _play_rates(self, metrics: dict[str, np.ndarray], seconds: float) -> Record:
+        """The pace of self-play in a chunk, whose simulations are added to the total."""
+        names = "games", "frames", "finished_frames"
+        games, frames, finished_frames = (float(metrics[f"selfplay/{name}"].sum()) for name in names)
+        simulations = frames * self._simulations
+        self.counts["total/simulations"] += simulations
+        rates: Record = {
+            "selfplay/frames_per_second": frames / seconds,
+            "selfplay/simulations_per_second": simulations / seconds,
+        }
+        return rates | ({"selfplay/mean_length": finished_frames / games} if games else {})
 
     @property
     def updates(self) -> int:
@@ -140,7 +148,7 @@ class Totals:
 
     def summary(self, seconds: float) -> dict[str, Record]:
         """Totals and mean rates over the run's `seconds` of self-play and learning."""
-        names = ("games", "frames", "simulations", "updates")
+        names = ("games", "frames", "simulations", "updates") if self.plays else ("updates",)
         totals = {name: self.counts[f"total/{name}"] for name in names}
         return {"totals": totals, "rates": {name: total / max(seconds, 1e-9) for name, total in totals.items()}}
 

@@ -50,7 +50,8 @@ def assemble(
     abstract = init.eval_shape()
     say(f"compiling ({HOW_LONG})")
     start = time.perf_counter()
-    program = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk).lower(abstract).compile()
+    chunk = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk, plays=config.offline is None)
+    program = chunk.lower(abstract).compile()
     held = memory.held_by_process(list(mesh.devices.flat))
     is_cpu = mesh.devices.flat[0].platform == "cpu"
     plan = memory.make_plan(abstract, program, copied_by_saves=is_cpu and saves, held=held)

@@ -1,4 +1,7 @@
-"""The one program of a run: `jit(scan(train_iteration))` over a mesh, and the state that it takes and gives back."""
+"""The one program of a run: `jit(scan(train_iteration))` over a mesh, and the state that it takes and gives back.
+
+A run that learns from stored games alone scans `learn_iteration` instead.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,7 +11,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from muzero_jax.arithmetic.devices import AXIS, shard_map
-from muzero_jax.training import Parts, train_iteration
+from muzero_jax.training import Parts, learn_iteration, train_iteration
 from muzero_jax.types import ActorState, Init, Metrics, ReplayState, TrainState
 
 _INIT = 2**32 - 1  # folded into the seed for the initial state; iterations fold in 0, 1, 2, ...
@@ -43,9 +46,14 @@ def make_init(parts: Parts, seed: int, mesh: Mesh) -> Init:
     return jax.jit(partial(init, parts, seed), out_shardings=shardings)
 
 
-def make_chunk(parts: Parts, mesh: Mesh, *, num_iterations: int) -> Callable[[TrainState], tuple[TrainState, Metrics]]:
-    """The one program: `num_iterations` iterations. The state is donated; metrics are stacked by iteration."""
-    iteration = partial(train_iteration, parts=parts)
+def make_chunk(
+    parts: Parts, mesh: Mesh, *, num_iterations: int, plays: bool = True
+) -> Callable[[TrainState], tuple[TrainState, Metrics]]:
+    """The one program: `num_iterations` iterations. The state is donated; metrics are stacked by iteration.
+
+    `plays` says whether an iteration plays before it learns.
+    """
+    iteration = partial(train_iteration if plays else learn_iteration, parts=parts)
 
     def chunk(state: TrainState):
         return jax.lax.scan(lambda s, _: iteration(s), state, None, length=num_iterations)

@@ -51,7 +51,7 @@ class Reporter(NamedTuple):
         summary |= self.totals.summary(self.clock.seconds["train"])
         summary["seconds"] = split_time(self.clock, self.totals)
         write_whole(self.run_dir / run_directory.SUMMARY, json.dumps(summary, indent=2))
-        if self.totals.counts["total/frames"]:
+        if any(self.totals.counts.values()):
             metrics.plot_curves(self.run_dir)
         return summary
 
@@ -60,7 +60,9 @@ def split_time(clock: Clock, totals: Totals) -> dict[str, float]:
     """Seconds by purpose; self-play's share of the one program is an estimate (`Totals.self_play_share`)."""
     program, share = clock.seconds["train"], totals.self_play_share
     parts = {"self-play and learning": program}
-    if not totals.updates:
+    if not totals.plays:
+        parts = {"learning": program}
+    elif not totals.updates:
         parts = {"self-play": program}
     elif share is not None:
         parts = {"self-play": share * program, "learning": (1 - share) * program}

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 from jax.sharding import Mesh
 
+from muzero_jax import building
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Versions
-from muzero_jax.run import budget, profiling
+from muzero_jax.run import budget, offline, profiling
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.background import Background
@@ -29,10 +30,10 @@ from muzero_jax.run.report import Reporter
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.checkpoint import Checkpointer
+from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
-from muzero_jax.types import TrainState
+from muzero_jax.types import Init, TrainState
 
 
 class Result(NamedTuple):
@@ -68,6 +69,9 @@ def train(
         run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite)  # now that nobody else writes
         start = time.perf_counter()
         saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
+        parts = parts or building.make_parts(config)
+        goes_on = session.resume and bool(checkpoint_steps(checkpoints.directory))
+        fill = offline.open_source(config, parts.environment, say) if config.offline and not goes_on else None
         run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
         parts, init, abstract, program, plan = run
         del run  # which would keep `init` in memory
@@ -82,8 +86,8 @@ def train(
         others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
         with open_metrics(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others) as write:
             begins = state is None
-            state = init() if state is None else state
-            del init  # and with it the program, if there was need of one: 20 MiB and more
+            state = make_state(init, abstract, fill) if state is None else state
+            del init, fill  # and with it the program, if there was need of one: 20 MiB and more
             say(f"{'training' if begins else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
             clock.seconds["compile"] += time.perf_counter() - start
             display = ProgressDisplay(config.minutes, budget.last_iteration(config))
@@ -93,6 +97,15 @@ def train(
             with Background(versions.compilations()) as compiling:
                 loop = Loop(config, session, run_dir, program, versions, compiling, checkpoints, reporter, profiler)
                 return hold(loop, state, iteration)
+
+
+def make_state(init: Init, abstract: TrainState, fill: offline.Fill | None) -> TrainState:
+    """The first state of a run, with the ring of its source if it learns offline."""
+    state = init()
+    if fill is None:
+        return state
+    state = state._replace(replay=None)  # type: ignore  # which frees its memory for the other
+    return state._replace(replay=fill(abstract.replay))
 
 
 def hold(loop: Loop, state: TrainState, iteration: int) -> Result:

@@ -23,7 +23,7 @@ import jax
 from jax.sharding import SingleDeviceSharding
 from orbax.checkpoint import v1 as ocp
 
-from muzero_jax.types import Params, TrainState
+from muzero_jax.types import Params, ReplayState, TrainState
 
 MANIFEST = "manifest"
 """A file in JSON: for each part of the checkpoint its arrays' shapes and dtypes, and its checksum."""
@@ -142,23 +142,65 @@ def restore_params(directory: str | Path, abstract_params: Params, *, step: int 
     return found[0], found[1]["params"]
 
 
+def describe_replay(directory: str | Path) -> dict[str, str]:
+    """Shape and dtype of each array of the newest checkpoint's replay ring, by its path; ValueError if there is none.
+
+    Reads no array.
+    """
+    for step in reversed(checkpoint_steps(directory)):
+        with suppress(OSError, ValueError, KeyError, TypeError):  # a damaged one
+            return _saved_replay(Path(directory) / str(step))
+    raise ValueError(f"no checkpoint in {directory}; give the folder of a run that has saved one")
+
+
+def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple[int, ReplayState]:
+    """Restores only the replay ring, from the newest intact checkpoint: (step, ring).
+
+    Reads nothing else, so the run may have trained another network, and changes nothing. What the ring holds beyond
+    `abstract_replay` stays on the disk. Raises `ValueError` if there is no intact checkpoint, or for other shapes.
+    """
+    directory = Path(directory).absolute()
+    newest = _newest_intact(directory, checkpoint_steps(directory), ["state"])
+    if newest is None:
+        raise ValueError(f"no checkpoint in {directory}; give the folder of a run that has saved one")
+    folder, wanted = directory / str(newest), _describe(abstract_replay)
+    saved = {path: array for path, array in _saved_replay(folder).items() if path in wanted}
+    _check_shapes(f"the replay of checkpoint {folder} is another", saved, wanted)
+    context = ocp.Context()
+    context.pytree.loading.partial_load = True
+    with context:
+        return newest, ocp.load_checkpointables(folder, {"state": {"replay": abstract_replay}})["state"]["replay"]
+
+
+def _saved_replay(folder: Path) -> dict[str, str]:
+    """What `_describe` said of the ring when it was saved."""
+    arrays = json.loads((folder / MANIFEST).read_text())["state"]["arrays"]
+    prefix = ".replay"
+    return {path.removeprefix(prefix): array for path, array in arrays.items() if path.startswith(prefix)}
+
+
 def _parts(state: TrainState) -> dict[str, Any]:
     """`state` in two folders, so that the weights can be read without the rest."""
     return {"params": state.learner.params, "state": state._replace(learner=state.learner._replace(params=None))}
 
 
 def _restore_newest(directory: Path, steps: list[int], abstract: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
-    """The newest intact checkpoint of `steps`, if there are any; warns of the damaged ones after it."""
-    newest = next((step for step in reversed(steps) if _is_intact(directory / str(step), abstract)), None)
+    """The newest intact checkpoint of `steps`, if there are any."""
+    newest = _newest_intact(directory, steps, abstract)
+    return None if newest is None else (newest, _load(directory / str(newest), abstract))
+
+
+def _newest_intact(directory: Path, steps: list[int], parts: Iterable[str]) -> int | None:
+    """The newest of `steps` whose named parts are intact, if there are any; warns of the damaged ones after it."""
+    newest = next((step for step in reversed(steps) if _is_intact(directory / str(step), parts)), None)
     if newest is None:
         if steps:
             which = "every checkpoint" if len(steps) > 1 else f"checkpoint {steps[0]}"
             raise ValueError(f"{which} in {directory} is damaged; restore a copy or choose another --run-dir")
         return None
-    restored = _load(directory / str(newest), abstract)
     for step in steps[steps.index(newest) + 1 :]:
-        warnings.warn(f"checkpoint {directory / str(step)} is damaged; using the one before, {newest}", stacklevel=3)
-    return newest, restored
+        warnings.warn(f"checkpoint {directory / str(step)} is damaged; using the one before, {newest}", stacklevel=4)
+    return newest
 
 
 def _is_intact(folder: Path, parts: Iterable[str]) -> bool:

@@ -229,6 +229,8 @@ class Config:
     """budget: gradient steps. Of several budgets the first to be spent ends the run, after a whole chunk"""
     max_iterations: PositiveInt | None = None
     """budget: iterations"""
+    offline: str | None = None
+    """learn from stored games alone: those of a run (its folder), or of a file or folder of games (docs/offline.md)"""
     model: Literal["learned", "rules", "learned_legality"] = "learned"
     """what search plans with. learned: MuZero's dynamics; learned_legality: dynamics that foretell the legal moves too;
     rules: the game itself, which is AlphaZero. It unrolls nothing, so options of the dynamics count for nothing"""
@@ -268,7 +270,7 @@ class Config:
     @property
     def iterations_to_learn(self) -> int:
         """The iteration that makes the first update, counted from 1."""
-        return -(-self.frames_to_learn // self.self_play.rollout_length)
+        return 1 if self.offline else -(-self.frames_to_learn // self.self_play.rollout_length)
 
     @property
     def shared_sizes(self) -> tuple[int, int]:

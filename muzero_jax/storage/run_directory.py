@@ -68,9 +68,10 @@ def holds_run(path: Path) -> bool:
 
 
 def default(config: Config) -> Path:
-    """Where a run goes by default: runs/<game>[-<size>]-seed<seed>."""
+    """Where a run goes by default: runs/<game>[-<size>][-offline]-seed<seed>."""
     size = f"-{config.board_size}" if config.board_size else ""
-    return Path("runs") / f"{config.env_name}{size}-seed{config.seed}"
+    offline = "-offline" if config.offline else ""
+    return Path("runs") / f"{config.env_name}{size}{offline}-seed{config.seed}"
 
 
 def newest(env: str | None, board_size: int | None, seed: int | None) -> Path:

@@ -11,6 +11,8 @@ def validate(config: Config) -> Config:
     check_fields(config)
     if config.minutes is config.frames is config.updates is config.max_iterations is None:
         raise ValueError("the run has no budget and would never end; give --minutes, --frames or --updates")
+    if config.offline and config.frames:
+        raise ValueError("--frames counts moves of self-play, and --offline plays none; give --minutes or --updates")
     _check_replay(config)
     if config.network.compute_dtype == "float16" and config.optimiser.micro_batch_size:
         raise ValueError(
@@ -53,8 +55,9 @@ def _check_replay(config: Config) -> None:
 
 
 FIXED = (
-    "env board_size model seed self_play.num_envs self_play.rollout_length replay.replay_length targets.discount "
-    "network.kind network.width network.num_blocks network.activation network.num_bins network.predict_discount"
+    "env board_size offline model seed self_play.num_envs self_play.rollout_length replay.replay_length "
+    "targets.discount network.kind network.width network.num_blocks network.activation network.num_bins "
+    "network.predict_discount"
 ).split()
 """What games, ring and weights of a checkpoint were made with. A ring is written a whole rollout at a time, and holds
 discounts, so another rollout length or discount would mix games without a word."""

@@ -1,0 +1,57 @@
+"""The text of SGF files (FF[4]) as moves and stones.
+
+The main line of a game is everything up to the first closing bracket, because a tree lists its main variation first. Go
+writes points as two letters; other games write them in their own notation, as HexGui does.
+"""
+
+import re
+from typing import NamedTuple
+
+FIRST, SECOND = 0, 1
+"""Colours by who moves first: SGF calls them black and white."""
+_TOKEN = re.compile(r"\s*(?:([();])|([A-Za-z]+)|\[((?:\\.|[^\]\\])*)\])", re.DOTALL)
+
+
+class SgfMove(NamedTuple):
+    """One move, or one stone of a set-up."""
+
+    colour: int
+    text: str
+    is_setup: bool
+
+
+def read(text: str) -> tuple[int | None, list[SgfMove]]:
+    """The board's size, if the text says it, and the moves and stones of its main line; ValueError if it is no SGF."""
+    start = text.find("(;")
+    if start < 0:
+        raise ValueError("it is not SGF")
+    size, moves, name, end = None, [], "", start
+    while (token := _TOKEN.match(text, end)) and token[1] != ")":
+        end = token.end()
+        if token[2]:
+            name = "".join(c for c in token[2] if c.isupper())
+        elif token[3] is not None and name == "SZ":
+            size = int(re.split("[:x]", token[3])[0]) if re.match("[0-9]{1,2}(:|x|$)", token[3].strip()) else None
+        elif token[3] is not None and name in ("B", "W", "AB", "AW"):
+            value = re.sub(r"\\(.)", r"\1", token[3]).strip()
+            moves.append(SgfMove(FIRST if name.endswith("B") else SECOND, value, name.startswith("A")))
+        elif token[3] is not None and name == "AE":
+            raise ValueError("it takes stones off the board")
+    if not token:
+        raise ValueError("it is not SGF")
+    return size, moves
+
+
+def split(text: str) -> list[str]:
+    """The text of each game of a file; most files hold one."""
+    games, start = [], text.find("(;")
+    while start >= 0:
+        depth, end = 0, start
+        while token := _TOKEN.match(text, end):
+            end = token.end()
+            depth += {"(": 1, ")": -1}.get(token[1], 0)
+            if not depth:
+                break
+        games.append(text[start:end])
+        start = text.find("(;", end)
+    return games

@@ -1,0 +1,177 @@
+"""Learning from stored games alone: MuZero Unplugged (Schrittwieser et al. 2021, arXiv 2104.06294).
+
+The replay ring is filled once, from another run's checkpoint or from games in files. Then nothing is played any more
+(`training.learn_iteration`). The source decides the ring's sizes, so the config takes them from it. The run's own
+checkpoints hold the ring, so a resumed run does not need the source.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from muzero_jax.games.game_files import read_games
+from muzero_jax.run import stored_games
+from muzero_jax.run.session import Session
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.checkpoint import describe_replay, restore_replay
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import check_fields
+from muzero_jax.storage.run_directory import CHECKPOINTS, holds_run
+from muzero_jax.types import Environment, ReplayState
+
+Fill = Callable[[ReplayState], ReplayState]
+"""The shapes and shardings of a run's ring -> the ring of the source, where it belongs."""
+
+
+def begin(config: Config) -> Config:
+    """What the flags of an offline run override: all targets fresh, and the discount that a run's games were made with.
+
+    The share is the paper's (section 3).
+    """
+    source = _path(config)
+    made_with = configs.load(source) if holds_run(source) else config
+    targets = replace(config.targets, discount=made_with.targets.discount)
+    return replace(config, targets=targets, replay=replace(config.replay, reanalyze_fraction=1.0))
+
+
+def settle(config: Config, num_devices: int) -> Config:
+    """The config with the ring's sizes, which are the source's, and with the source's absolute path.
+
+    Raises ValueError if the source holds no games, or games of another kind than the config names.
+    """
+    check_fields(config)
+    source = _path(config)
+    config = replace(config, offline=str(source))
+    return _as_run(config, source) if holds_run(source) else _as_games(config, source, num_devices)
+
+
+def check(config: Config, session: Session, run_dir: Path) -> None:
+    """Raises ValueError if a session cannot learn offline as its flags say."""
+    if session.autotune:
+        raise ValueError("--autotune finds sizes for self-play, and --offline plays none; leave it out")
+    if session.overwrite and _path(config).resolve().is_relative_to(run_dir.resolve()):
+        raise ValueError(f"--overwrite would delete {config.offline}, from which to learn; choose another --run-dir")
+
+
+def open_source(config: Config, environment: Environment, say: Callable[[str], None]) -> Fill:
+    """How to fill the ring; games from files have been played when it returns.
+
+    Raises ValueError, in one sentence, for an illegal move, a run without a checkpoint, or a run whose ring lacks the
+    rules' states where Reanalyze needs them.
+    """
+    source = _path(config)
+    return _open_run(config, source, say) if holds_run(source) else _open_games(config, source, environment, say)
+
+
+def _path(config: Config) -> Path:
+    assert config.offline is not None
+    return Path(config.offline).expanduser().absolute()
+
+
+def _needs_states(config: Config) -> bool:
+    """Whether Reanalyze searches with the true rules."""
+    return config.model == "rules" and config.replay.reanalyze_fraction > 0
+
+
+def _with_ring(config: Config, *, num_envs: int, replay_length: int, **self_play: Any) -> Config:
+    return replace(
+        config,
+        self_play=replace(config.self_play, num_envs=num_envs, **self_play),
+        replay=replace(config.replay, replay_length=replay_length, min_frames=0),
+    )
+
+
+# --- another run ------------------------------------------------------------------------------------------------------
+
+
+def _as_run(config: Config, source: Path) -> Config:
+    made_with = configs.load(source)
+    for flag, now, then in (
+        ("--env", config.env, made_with.env),
+        ("--board-size", config.board_size, made_with.board_size),
+        ("--targets.discount", config.targets.discount, made_with.targets.discount),
+    ):
+        if now != then:
+            raise ValueError(f"the games of {source} were played with {flag} {then}, not {now}; leave {flag} out")
+    return _with_ring(
+        config,
+        num_envs=made_with.self_play.num_envs,
+        replay_length=made_with.replay.replay_length,
+        rollout_length=made_with.self_play.rollout_length,
+        full_search_share=made_with.self_play.full_search_share,  # a ring tells cheap searches where there are any
+    )
+
+
+def _open_run(config: Config, source: Path, say: Callable[[str], None]) -> Fill:
+    directory = source / CHECKPOINTS
+    has_states = any(path.startswith(".transitions.state") for path in describe_replay(directory))
+    if _needs_states(config) and not has_states:
+        raise ValueError(
+            f"the replay of {source} keeps no states of the rules, with which --model rules searches again; add "
+            "--replay.reanalyze-fraction 0, or learn from a run of --model rules that used Reanalyze itself"
+        )
+
+    def fill(abstract: ReplayState) -> ReplayState:
+        iteration, ring = restore_replay(directory, abstract._replace(priority=None))
+        num_frames, num_games = int(ring.num_stored), ring.transitions.action.shape[1]
+        if num_frames < config.window_length:
+            raise ValueError(
+                f"{source} has stored {num_frames} frames of each game, fewer than a window of unroll_steps + td_steps "
+                f"+ 1 = {config.window_length} frames; lower --targets.td-steps, or train that run for longer"
+            )
+        say(f"learning from {num_frames * num_games:,} frames, which {source} held after iteration {iteration}")
+        return ring._replace(priority=_alike(abstract))
+
+    return fill
+
+
+def _alike(abstract: ReplayState) -> Any:
+    """Priorities of a ring from which nothing was learned yet, where it keeps any."""
+    if abstract.priority is None:
+        return None
+    return jax.device_put(np.ones(abstract.priority.shape, np.float32), abstract.priority.sharding)
+
+
+# --- games from files -------------------------------------------------------------------------------------------------
+
+
+def _as_games(config: Config, source: Path, num_devices: int) -> Config:
+    """A ring that holds all games: at most half of it are games that come again.
+
+    It has no more columns than games, and not more than the games of self-play would have.
+    """
+    lengths = [len(game.moves) for game in read_games(source)]
+    columns = min(config.self_play.num_envs, len(lengths), sum(lengths) // config.window_length)
+    columns = max(1, columns // num_devices) * num_devices
+    longest = max(sum(lengths[game] for game in column) for column in stored_games.share_out(lengths, columns))
+    replay_length = longest + config.window_length - 1
+    return _with_ring(config, num_envs=columns, replay_length=replay_length, rollout_length=1, full_search_share=1.0)
+
+
+def _open_games(config: Config, source: Path, environment: Environment, say: Callable[[str], None]) -> Fill:
+    games = read_games(source)
+    say(f"reading {len(games):,} games from {source}")
+    frames = stored_games.play(environment, games, keeps_state=_needs_states(config))
+    num_cut = int((frames.is_last & (frames.discount != 0)).sum())
+    cut = f"; the rules did not end {num_cut:,} of them, whose values stay open" if num_cut else ""
+    say(f"learning from {len(frames.action):,} moves of {len(games):,} games{cut}")
+    ring = stored_games.lay_out(
+        frames,
+        [len(game.moves) for game in games],
+        num_columns=config.self_play.num_envs,
+        replay_length=config.replay.replay_length,
+    )
+
+    def fill(abstract: ReplayState) -> ReplayState:
+        placed = jax.tree.map(
+            lambda x, like: jax.device_put(np.asarray(x, like.dtype), like.sharding),
+            ring,
+            abstract._replace(priority=None),
+        )
+        return placed._replace(priority=_alike(abstract))
+
+    return fill

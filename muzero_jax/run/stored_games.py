@@ -1,0 +1,155 @@
+"""Games from files as a replay ring: played through the rules, and packed into columns.
+
+A window never runs past the newest frame, so the last L - 1 frames of a column (L: a window's length) start none. The
+columns are longer by so much than their games, and the rest of each is filled with its own games again.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from muzero_jax.games.game_files import StoredGame
+from muzero_jax.games.notation import Notation, Read, numbers
+from muzero_jax.learning import replay
+from muzero_jax.types import Environment, EnvState, ReplayState, Transition
+
+BATCH = 256
+"""Games that are played at once."""
+COLOURS = "the first player", "the second player"
+
+
+def play(environment: Environment, games: list[StoredGame], *, keeps_state: bool) -> Transition:
+    """The frames of all games, one game after the other, as the ring stores them: NumPy leaves [F, ...].
+
+    The policy of a frame is the move that was played, its value the game's return for the mover. A game that the rules
+    did not end counts as cut off by a time limit, with a value of 0 everywhere.
+
+    Raises ValueError, with file, game and move, for a move that the rules do not allow.
+    """
+    from muzero_jax.games import catalogue  # here, because pgx starts JAX when it is imported
+
+    notation, size = catalogue.make_notation(environment), min(BATCH, len(games))
+    read = partial(_read, notation=notation, read_number=numbers(environment.num_actions)[1])
+    if other := next((game for game in games if game.size not in (None, len(notation.columns))), None):
+        raise ValueError(f"{other.name}: its board has size {other.size}, not {len(notation.columns)}")
+    init = jax.jit(lambda: jax.vmap(environment.init)(jax.random.split(jax.random.key(0), size)))
+    step = jax.jit(partial(_step, environment=environment, keeps_state=keeps_state))
+    batches = [games[start : start + size] for start in range(0, len(games), size)]
+    frames = [_play_batch(batch, jax.device_get(init()), step, read) for batch in batches]
+    return jax.tree.map(lambda *parts: np.concatenate(parts), *frames)
+
+
+def _step(
+    states: EnvState, actions: Int[jax.Array, "G"], *, environment: Environment, keeps_state: bool
+) -> tuple[EnvState, Transition, Bool[jax.Array, "G"]]:
+    """One move of each game: the states after it, its frame with the value still open, and whether it was legal."""
+    position = environment.look(states)
+    num_games, num_actions = position.legal_action_mask.shape
+    moved = jax.vmap(environment.move)(states, actions, jax.random.split(jax.random.key(0), num_games))
+    frame = Transition(
+        observation=position.observation,
+        legal_action_mask=position.legal_action_mask,
+        action=actions,
+        reward=moved.reward,
+        discount=moved.discount,
+        is_last=moved.is_last,
+        search_policy=jax.nn.one_hot(actions, num_actions),
+        search_value=jnp.zeros(num_games),
+        explored=jnp.zeros(num_games, bool),
+        state=states if keeps_state else None,
+    )
+    is_legal = jnp.take_along_axis(position.legal_action_mask, actions[:, None], axis=1)[:, 0]
+    return moved.state, replay.pack(frame), is_legal
+
+
+def _play_batch(games: list[StoredGame], states: EnvState, step: Callable, read: Callable) -> Transition:
+    """The frames of at most as many games as there are states; those left over are moved on and thrown away."""
+    frames, is_over, mover = [], np.zeros(len(games), bool), np.zeros(len(games), int)
+    lengths = np.array([len(game.moves) for game in games])
+    for ply in range(lengths.max()):
+        actions = np.zeros(len(jax.tree.leaves(states)[0]), np.int32)
+        playing = np.flatnonzero(lengths > ply)
+        for index in playing:
+            _check_turn(games[index], ply, mover=int(mover[index]), is_over=bool(is_over[index]))
+            actions[index] = read(games[index], ply, jax.tree.map(lambda x, i=index: x[i], states))
+        states, frame, is_legal = jax.device_get(step(states, actions))
+        if illegal := next((index for index in playing if not is_legal[index]), None):
+            raise _refusal(games[illegal], ply, "the rules do not allow it there")
+        is_over |= frame.is_last[: len(games)]
+        mover = np.where(frame.discount[: len(games)] < 0, 1 - mover, mover)
+        frames.append(jax.tree.map(lambda x: x[: len(games)], frame))
+    return _joined(jax.tree.map(lambda *plies: np.stack(plies), *frames), lengths)
+
+
+def _check_turn(game: StoredGame, ply: int, *, mover: int, is_over: bool) -> None:
+    if is_over:
+        raise _refusal(game, ply, "the game is over before it")
+    if game.colours is not None and game.colours[ply] != mover:
+        raise _refusal(game, ply, f"it is the turn of {COLOURS[mover]}")
+
+
+def _read(game: StoredGame, ply: int, state: EnvState, *, notation: Notation, read_number: Read) -> int:
+    """The action of a move: in SGF's notation, by the action's number, or in the game's notation."""
+    text = game.moves[ply]
+    try:
+        if game.is_sgf and notation.read_sgf:
+            return notation.read_sgf(text)
+        return (read_number if text.isdecimal() else notation.read)(state, text)
+    except ValueError as error:
+        raise _refusal(game, ply, str(error)) from None
+
+
+def _refusal(game: StoredGame, ply: int, reason: str) -> ValueError:
+    return ValueError(f"{game.name}, move {ply + 1} ({game.moves[ply]}): {reason}; mend the file or take the game away")
+
+
+def _joined(frames: Transition, lengths: Int[np.ndarray, "G"]) -> Transition:
+    """Frames [T, G, ...] as [F, ...], one game after the other, ended and with their values."""
+    playing = np.arange(len(frames.action))[:, None] < lengths
+    is_end = np.arange(len(frames.action))[:, None] == lengths - 1
+    values = returns(np.asarray(frames.reward), np.asarray(frames.discount), playing)
+    frames = frames._replace(is_last=frames.is_last | is_end, search_value=values)
+    game, ply = np.nonzero(playing.T)
+    return jax.tree.map(lambda x: x[ply, game], frames)
+
+
+def returns(
+    reward: Float[np.ndarray, "T G"], discount: Float[np.ndarray, "T G"], playing: Bool[np.ndarray, "T G"]
+) -> Float[np.ndarray, "T G"]:
+    """G_t = r_{t+1} + d_{t+1} G_{t+1} of games [T, G], which is 0 where they are not `playing` any more."""
+    values = np.zeros((len(reward) + 1, *reward.shape[1:]), np.float32)
+    for ply in reversed(range(len(reward))):
+        values[ply] = np.where(playing[ply], reward[ply] + discount[ply] * values[ply + 1], 0.0)
+    return values[:-1]
+
+
+def share_out(lengths: list[int], num_columns: int) -> list[list[int]]:
+    """The games of each column: each goes where the fewest frames lie so far. Where columns outnumber games, games
+    come again.
+    """
+    columns: list[list[int]] = [[] for _ in range(num_columns)]
+    filled = np.zeros(num_columns, int)
+    for turn in range(max(len(lengths), num_columns)):
+        column, game = int(filled.argmin()), turn % len(lengths)
+        columns[column].append(game)
+        filled[column] += lengths[game]
+    return columns
+
+
+def lay_out(frames: Transition, lengths: list[int], *, num_columns: int, replay_length: int) -> ReplayState:
+    """A full ring of the frames [F, ...], each column filled up with its own games again.
+
+    Where the last of them does not fit, it is cut off: no window runs past the newest frame.
+    """
+    first = np.cumsum(lengths) - lengths
+    columns = [
+        np.concatenate([np.arange(first[game], first[game] + lengths[game]) for game in column])
+        for column in share_out(lengths, num_columns)
+    ]
+    index = np.stack([np.resize(column, replay_length) for column in columns], axis=1)
+    transitions = jax.tree.map(lambda x: x[index], frames)
+    return ReplayState(transitions, insert_index=np.int32(0), num_stored=np.int32(replay_length))  # type: ignore

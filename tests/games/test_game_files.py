@@ -1,0 +1,63 @@
+"""Games from files: lines of moves, SGF, folders of both, and what is wrong with others."""
+
+import pytest
+
+from muzero_jax.games import sgf
+from muzero_jax.games.game_files import read_games
+
+
+def write(path, text):
+    path.write_text(text)
+    return path
+
+
+def test_a_line_is_a_game_and_its_result_is_left_out(tmp_path):
+    text = "# tic-tac-toe\n\na1 a2 b1 b2 c1 1-0\n[0, 3, 1, 4, 8, 5]\n  # none\n*\nb2, B+R\n0 1 resign"
+    games = read_games(write(tmp_path / "games.txt", text))
+    assert [game.moves for game in games] == [tuple("a1 a2 b1 b2 c1".split()), tuple("031485"), ("b2",), ("0", "1")]
+    assert [game.name[-6:] for game in games] == ["game 1", "game 2", "game 4", "game 5"]  # the third has no move
+    assert not any(game.is_sgf for game in games)
+
+
+def test_an_sgf_file_holds_one_game_or_more(tmp_path):
+    text = "(;GM[11]SZ[4]C[a (; b \\] c];B[b1];W[swap-pieces](;B[d4];W[resign])(;B[a1]))\n(;SZ[5:5];B[a1];W[c3])"
+    one, other = read_games(write(tmp_path / "two.sgf", text))
+    assert (one.moves, one.colours, one.size) == (("b1", "swap-pieces", "d4"), (0, 1, 0), 4)
+    assert (other.moves, other.colours, other.size) == (("a1", "c3"), (0, 1), 5)
+    assert other.name == f"{tmp_path / 'two.sgf'}, game 2"
+
+
+def test_a_bracket_in_a_comment_ends_no_game():
+    assert sgf.split("x (;C[)(;];B[a1](;W[b1])) (;B[c1])") == ["(;C[)(;];B[a1](;W[b1]))", "(;B[c1])"]
+
+
+def test_a_folder_is_searched_for_both_kinds_in_the_order_of_their_names(tmp_path):
+    (tmp_path / "more").mkdir()
+    write(tmp_path / "b.txt", "1")
+    write(tmp_path / "a.SGF", "(;B[2])")
+    write(tmp_path / "more" / "c.txt", "3")
+    write(tmp_path / "notes.md", "4")
+    assert [game.moves for game in read_games(tmp_path)] == [("2",), ("1",), ("3",)]
+
+
+def test_what_holds_no_games_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="there is no .*/nothing; name the folder of a run, or games in a file"):
+        read_games(tmp_path / "nothing")
+    with pytest.raises(ValueError, match=r"holds no games in files \*.sgf or \*.txt, nor is it a run"):
+        read_games(tmp_path)
+    with pytest.raises(ValueError, match="holds no moves of a game; docs/offline.md says how games are written"):
+        read_games(write(tmp_path / "empty.txt", "# nothing\n"))
+
+
+@pytest.mark.parametrize(
+    "text, problem",
+    [
+        ("nonsense", "game 1: it is not SGF"),
+        ("(;B[a1])(;B[a1]", "game 2: it is not SGF"),
+        ("(;AB[a1];W[b1])", "game 1: it begins with stones that were set up"),
+        ("(;AE[a1];W[b1])", "game 1: it takes stones off the board"),
+    ],
+)
+def test_an_sgf_file_that_is_no_whole_game_is_named(tmp_path, text, problem):
+    with pytest.raises(ValueError, match=f"bad.sgf, {problem}"):
+        read_games(write(tmp_path / "bad.sgf", text))

@@ -1,0 +1,294 @@
+"""Learning from stored games alone: where the ring comes from, what a chunk leaves alone, and how a run goes on.
+
+The source is the tiny run after three chunks, whose ring holds 24 of 32 frames of each game.
+"""
+
+import functools
+import json
+import shutil
+from dataclasses import replace
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from muzero_jax import building
+from muzero_jax.evaluation.arena import Arena
+from muzero_jax.run import assembly, metrics, offline, program, runner
+from muzero_jax.run.session import Session
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.checkpoint import Checkpointer, restore_replay
+from muzero_jax.storage.config import NetworkConfig, ReplayConfig, SelfPlayConfig, TargetConfig
+from muzero_jax.storage.validation import check_resumable, validate
+from tests.reference import tiny_run
+from tests.reference.tiny_run import CONFIG, assert_same, on_host
+from tests.run.conftest import DRAWN
+
+GAMES = "a1 a2 b1 b2 c1\na1 a2 b1 b2 c3 c2\n0 1 2 4 3 5 7 6 8 1/2-1/2\n"
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """The folder of the tiny run."""
+    run_dir = tmp_path_factory.mktemp("runs") / "source"
+    run_dir.mkdir()
+    configs.save(CONFIG, run_dir)
+    state = tiny_run.make_init()()
+    for _ in range(3):
+        state, _ = tiny_run.program()(state)
+    with Checkpointer(run_dir / "checkpoints") as checkpoints:
+        checkpoints.save(6, state)
+    return run_dir
+
+
+@pytest.fixture
+def games(tmp_path):
+    """A file of three games, with 20 moves in all."""
+    path = tmp_path / "games.txt"
+    path.write_text(GAMES)
+    return path
+
+
+def offline_config(source, **changes):
+    return offline.begin(replace(CONFIG, offline=str(source), **changes))
+
+
+@functools.cache
+def offline_program():
+    """The tiny run's program for stored games, whose batches are all searched again."""
+    parts = building.make_parts(offline_config("elsewhere"))
+    chunk = program.make_chunk(parts, tiny_run.mesh(), num_iterations=2, plays=False)
+    return chunk.lower(tiny_run.abstract_state()).compile()
+
+
+def frames_of(source):
+    """The ring of a run on the host."""
+    return on_host(restore_replay(source / "checkpoints", tiny_run.abstract_state().replay)[1])
+
+
+# --- a chunk ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def chunk(source):
+    """States on the host before and after a chunk, and its metrics."""
+    with Checkpointer(source / "checkpoints") as checkpoints:
+        _, state = checkpoints.restore_latest(tiny_run.abstract_state())
+    before = on_host(state)
+    after, numbers = offline_program()(state)
+    return SimpleNamespace(before=before, after=on_host(after), metrics=on_host(numbers))
+
+
+def test_a_chunk_plays_nothing_and_stores_nothing_but_fresh_targets(chunk):
+    assert_same(chunk.before.actor, chunk.after.actor)
+    before, after = chunk.before.replay, chunk.after.replay
+    found = {"search_policy", "search_value"}
+    for name in set(before.transitions._fields) - found:
+        np.testing.assert_array_equal(getattr(before.transitions, name), getattr(after.transitions, name))
+    assert (before.insert_index, before.num_stored) == (after.insert_index, after.num_stored) == (24, 24)
+    for name in found:
+        changed = getattr(before.transitions, name) != getattr(after.transitions, name)
+        assert changed[:24].any() and not changed[24:].any()
+    assert not any(name.startswith("selfplay/") for name in chunk.metrics)
+
+
+def test_every_iteration_of_a_chunk_learns(chunk):
+    np.testing.assert_array_equal(chunk.metrics["train/updates"], [2, 2])
+    assert chunk.after.learner.num_updates == chunk.before.learner.num_updates + 4
+    assert int(chunk.after.iteration) == int(chunk.before.iteration) + 2
+    assert (chunk.metrics["train/loss"] > 0).all() and np.isfinite(chunk.metrics["train/loss"]).all()
+    before, after = (jax.tree.leaves(state.learner.params) for state in (chunk.before, chunk.after))
+    assert any((x != y).any() for x, y in zip(before, after, strict=True))
+
+
+# --- what a run takes from its source ---------------------------------------------------------------------------------
+
+
+def test_a_runs_ring_decides_the_sizes(source):
+    other = replace(
+        CONFIG, self_play=SelfPlayConfig(), replay=ReplayConfig(min_frames=999), network=NetworkConfig(width=32)
+    )
+    config = offline.settle(offline.begin(replace(other, offline=str(source))), 2)
+    assert (config.self_play.num_envs, config.self_play.rollout_length, config.replay.replay_length) == (8, 4, 32)
+    assert config.replay.reanalyze_fraction == 1.0 and config.network.width == 32
+    assert config.iterations_to_learn == 1 and config.frames_to_learn == config.window_length
+    validate(config)
+
+
+def test_games_decide_the_sizes_of_a_ring_that_devices_can_share(games):
+    """20 moves and windows of 7: two columns of 14 and 6 moves, and 6 frames more that start no window."""
+    config = offline.settle(offline_config(games), 2)
+    assert (config.self_play.num_envs, config.self_play.rollout_length, config.replay.replay_length) == (2, 1, 20)
+    assert config.offline == str(games)
+    validate(config)
+    four = offline.settle(offline_config(games), 4)
+    assert (four.self_play.num_envs, four.replay.replay_length) == (4, 15)
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({"env": "connect_four"}, "were played with --env tic_tac_toe, not connect_four; leave --env out"),
+        ({"board_size": 3}, "were played with --board-size None, not 3; leave --board-size out"),
+        ({"targets": TargetConfig(discount=0.9)}, "with --targets.discount 1.0, not 0.9; leave --targets.discount out"),
+    ],
+)
+def test_games_of_another_kind_than_the_flags_say_are_refused(source, changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        offline.settle(replace(CONFIG, offline=str(source), **changes), 2)
+
+
+def test_a_run_takes_the_discount_of_its_games_unless_told_otherwise(tmp_path):
+    configs.save(replace(CONFIG, targets=replace(CONFIG.targets, discount=0.9)), tmp_path)
+    assert offline_config(tmp_path).targets.discount == 0.9
+
+
+def test_what_an_offline_run_cannot_do_is_refused(games, tmp_path):
+    config = offline_config(games)
+    with pytest.raises(ValueError, match="--frames counts moves of self-play, and --offline plays none; give --min"):
+        validate(replace(config, frames=1000))
+    with pytest.raises(ValueError, match="--autotune finds sizes for self-play"):
+        offline.check(config, Session(autotune=True), tmp_path / "run")
+    with pytest.raises(ValueError, match="--overwrite would delete .*games.txt, from which to learn; choose"):
+        offline.check(config, Session(overwrite=True), tmp_path)
+    offline.check(config, Session(overwrite=True), tmp_path / "run")
+
+
+def test_a_run_stays_offline_or_stays_online():
+    with pytest.raises(ValueError, match="made with --offline None, so it cannot go on with x; leave --offline out"):
+        check_resumable(replace(CONFIG, offline="x"), CONFIG)
+    with pytest.raises(ValueError, match="made with --offline x, so it cannot go on with None"):
+        check_resumable(CONFIG, replace(CONFIG, offline="x"))
+
+
+def open_source(config):
+    return offline.open_source(config, tiny_run.parts().environment, lambda text: None)
+
+
+def test_the_true_rules_search_again_only_where_the_ring_has_their_states(source, games):
+    with pytest.raises(ValueError, match="keeps no states of the rules.*--replay.reanalyze-fraction 0"):
+        open_source(offline_config(source, model="rules"))
+    open_source(replace(offline_config(source, model="rules"), replay=CONFIG.replay))
+    config = offline.settle(offline_config(games, model="rules"), 2)
+    abstract = program.make_init(building.make_parts(config), 0, tiny_run.mesh()).eval_shape().replay
+    ring = open_source(config)(abstract)
+    boards = on_host(ring.transitions.state.observation)
+    assert boards.shape == (*ring.transitions.action.shape, 3, 3, 2) and boards.any()
+
+
+def test_a_run_without_a_checkpoint_or_with_too_few_frames_teaches_nothing(source, tmp_path):
+    configs.save(CONFIG, tmp_path)
+    with pytest.raises(ValueError, match="no checkpoint in .*; give the folder of a run that has saved one"):
+        open_source(offline_config(tmp_path))
+    config = offline_config(source, targets=TargetConfig(unroll_steps=2, td_steps=25))
+    with pytest.raises(ValueError, match=r"stored 24 frames .* \+ 1 = 28 frames; lower --targets.td-steps"):
+        open_source(config)(tiny_run.abstract_state().replay)
+
+
+# --- the ring ---------------------------------------------------------------------------------------------------------
+
+
+def test_only_the_ring_is_read_whatever_network_the_run_had(source):
+    """The new run's network is wider, and lies on one device instead of two."""
+    config = replace(offline_config(source), network=NetworkConfig(width=24, num_bins=5))
+    abstract = tiny_run.abstract_state().replay
+    one = jax.sharding.SingleDeviceSharding(jax.devices()[1])
+    moved = jax.tree.map(lambda x: x.update(sharding=one), abstract)
+    ring = open_source(config)(moved)
+    assert_same(ring, frames_of(source))
+    assert all(leaf.sharding == one for leaf in jax.tree.leaves(ring))
+
+
+def test_a_ring_of_other_shapes_is_refused(source):
+    abstract = tiny_run.abstract_state().replay
+    other = abstract._replace(transitions=abstract.transitions._replace(reward=abstract.transitions.search_policy))
+    with pytest.raises(ValueError, match=r"is another: its transitions.reward is float32\[32,8\] \(this one needs"):
+        restore_replay(source / "checkpoints", other)
+
+
+def test_a_ring_with_priorities_begins_with_all_alike(source):
+    abstract = tiny_run.abstract_state().replay
+    ring = open_source(offline_config(source))(abstract._replace(priority=abstract.transitions.reward))
+    assert (on_host(ring.priority) == 1).all()
+    assert_same(ring._replace(priority=None), frames_of(source))
+
+
+def test_games_lie_in_the_ring_of_a_run_where_its_program_wants_them(games):
+    config = offline.settle(offline_config(games), 2)
+    abstract = program.make_init(building.make_parts(config), 0, tiny_run.mesh()).eval_shape().replay
+    ring = open_source(config)(abstract)
+    jax.tree.map(lambda x, like: x.sharding.is_equivalent_to(like.sharding, x.ndim) or 1 / 0, ring, abstract)
+    assert jax.tree.map(lambda x: (x.shape, x.dtype), ring) == jax.tree.map(lambda x: (x.shape, x.dtype), abstract)
+    first, other = on_host(ring.transitions.action).T
+    np.testing.assert_array_equal(first, [0, 3, 1, 4, 2, 0, 1, 2, 4, 3, 5, 7, 6, 8, 0, 3, 1, 4, 2, 0])
+    np.testing.assert_array_equal(other[:12], [0, 3, 1, 4, 8, 5] * 2)
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def train(monkeypatch, tmp_path, source):
+    """Runs `runner.train` in `tmp_path/name` from a copy of the source, with programs that are compiled already."""
+    monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
+    monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
+    monkeypatch.setattr(assembly, "make_init", lambda *arguments: tiny_run.make_init())
+
+    def make_chunk(parts, mesh, *, num_iterations, plays):
+        assert num_iterations == 2 and not plays
+        return SimpleNamespace(lower=lambda state: SimpleNamespace(compile=offline_program))
+
+    monkeypatch.setattr(assembly, "make_chunk", make_chunk)
+    copy = shutil.copytree(source, tmp_path / "source")
+
+    def run(name, max_iterations, resume=False):
+        config = replace(offline_config(copy), max_iterations=max_iterations)
+        session = replace(tiny_run.SESSION, resume=resume)
+        return runner.train(config, session, tmp_path / name, tiny_run.mesh(), lambda text: None)
+
+    run.source = copy
+    return run
+
+
+def saved_state(run_dir):
+    with Checkpointer(run_dir / "checkpoints") as checkpoints:
+        return on_host(checkpoints.restore_latest(tiny_run.abstract_state())[1])
+
+
+def test_a_run_that_learns_offline_goes_on_without_its_source(train, tmp_path):
+    train("unbroken", 4)
+    train("broken", 2)
+    stored = frames_of(train.source).transitions
+    shutil.rmtree(train.source)
+    train("broken", 4, resume=True)
+    state = saved_state(tmp_path / "broken")
+    assert_same(state, saved_state(tmp_path / "unbroken"))
+    assert int(state.iteration) == 4 and state.learner.num_updates == 8
+    np.testing.assert_array_equal(state.replay.transitions.action, stored.action)
+    assert configs.load(tmp_path / "broken").offline == str(train.source)
+
+
+def test_a_run_that_was_cut_off_before_its_first_checkpoint_reads_its_source_again(train, tmp_path):
+    (tmp_path / "new").mkdir()
+    configs.save(offline_config(train.source), tmp_path / "new")
+    assert train("new", 2, resume=True).summary["totals"] == {"updates": 4.0}
+
+
+def test_records_and_summary_tell_of_learning_alone(train, tmp_path):
+    summary = train("run", 4).summary
+    assert summary["totals"] == {"updates": 8.0} and set(summary["rates"]) == {"updates"}
+    assert set(summary["seconds"]) == {"learning", "evaluation", "compilation", "final matches"}
+    assert json.loads((tmp_path / "run" / "summary.json").read_text()) == summary
+    assert (tmp_path / "run" / metrics.CURVES).exists()
+    chunks = [record for record in metrics.read_records(tmp_path / "run") if "train/loss" in record]
+    assert [record["total/updates"] for record in chunks] == [4, 8]
+    assert all("train/stale_value" in record and "train/updates_per_second" in record for record in chunks)
+    assert not any(name.startswith("selfplay/") or name == "total/frames" for record in chunks for name in record)
+
+
+def test_a_source_is_opened_before_anything_is_compiled(train, monkeypatch):
+    monkeypatch.setattr(runner, "assemble", lambda *arguments, **options: pytest.fail("too late"))
+    shutil.rmtree(train.source / "checkpoints")
+    with pytest.raises(ValueError, match="no checkpoint in"):
+        train("run", 2)

@@ -1,0 +1,157 @@
+"""Games from files as a ring: worked by hand for two games of tic-tac-toe, and by its properties for any."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.games.environment import make_environment
+from muzero_jax.games.game_files import StoredGame
+from muzero_jax.learning import replay
+from muzero_jax.run import stored_games
+from muzero_jax.types import Transition
+from tests.reference import tic_tac_toe
+
+FIRST_WINS, SECOND_WINS, DRAW = (0, 3, 1, 4, 2), (0, 3, 1, 4, 8, 5), (0, 1, 2, 4, 3, 5, 7, 6, 8)
+
+
+@functools.cache
+def environment():
+    return make_environment("tic_tac_toe")
+
+
+def game(*moves, name="games.txt, game 1", **fields):
+    return StoredGame(name, tuple(map(str, moves)), **fields)
+
+
+def play(*games, keeps_state=False):
+    frames = stored_games.play(environment(), list(games), keeps_state=keeps_state)
+    unpacked = replay.unpack(jax.tree.map(jnp.asarray, frames), environment().observation_shape)
+    return jax.tree.map(np.asarray, unpacked)
+
+
+# --- frames -----------------------------------------------------------------------------------------------------------
+
+
+def test_two_games_become_the_frames_that_one_writes_by_hand():
+    frames = play(game(*FIRST_WINS), game(*SECOND_WINS))
+    np.testing.assert_array_equal(frames.action, FIRST_WINS + SECOND_WINS)
+    np.testing.assert_array_equal(frames.reward, [0, 0, 0, 0, 1] + [0, 0, 0, 0, 0, 1])
+    np.testing.assert_array_equal(frames.discount, [-1, -1, -1, -1, 0] + [-1, -1, -1, -1, -1, 0])
+    np.testing.assert_array_equal(frames.is_last, [0, 0, 0, 0, 1] + [0, 0, 0, 0, 0, 1])
+    np.testing.assert_array_equal(frames.search_value, [1, -1, 1, -1, 1] + [-1, 1, -1, 1, -1, 1])
+    np.testing.assert_array_equal(frames.search_policy, np.eye(9)[[*FIRST_WINS, *SECOND_WINS]])
+    assert not frames.explored.any() and frames.in_full is None and frames.state is None
+
+
+def test_a_frame_holds_what_its_mover_saw_before_the_move():
+    frames, boards = play(game(*SECOND_WINS), game(*DRAW)), []
+    for moves in (SECOND_WINS, DRAW):
+        board = tic_tac_toe.EMPTY
+        for action in moves:
+            boards.append(board)
+            board, *_ = tic_tac_toe.play(board, action)
+    assert [tic_tac_toe.board_of(observation) for observation in frames.observation] == boards
+    np.testing.assert_array_equal(frames.legal_action_mask, np.array(boards) == 0)
+    assert not frames.search_value[6:].any() and not frames.reward[6:].any() and frames.discount[-1] == 0
+
+
+def test_a_value_is_the_discounted_return():
+    reward, discount = np.array([[0.0], [0.0], [1.0], [7.0]]), np.array([[-0.5], [-0.5], [0.0], [-0.5]])
+    values = stored_games.returns(reward, discount, np.array([[True], [True], [True], [False]]))
+    np.testing.assert_array_equal(values, [[0.25], [-0.5], [1.0], [0.0]])
+
+
+def test_a_game_that_the_rules_did_not_end_is_cut_off_with_its_value_open():
+    frames = play(game(*FIRST_WINS), game(4, 0, 8))
+    np.testing.assert_array_equal(frames.is_last[5:], [0, 0, 1])
+    np.testing.assert_array_equal(frames.discount[5:], [-1, -1, -1])
+    np.testing.assert_array_equal(frames.search_value[5:], [0, 0, 0])
+
+
+def test_games_of_several_batches_stay_in_order(monkeypatch):
+    monkeypatch.setattr(stored_games, "BATCH", 2)
+    frames = play(game(*FIRST_WINS), game(*DRAW), game(*SECOND_WINS))
+    np.testing.assert_array_equal(frames.action, FIRST_WINS + DRAW + SECOND_WINS)
+
+
+def test_the_rules_own_states_are_kept_where_reanalyze_needs_them():
+    frames = play(game(*DRAW), keeps_state=True)
+    state = environment().init(jax.random.key(0))
+    for ply, action in enumerate(DRAW):
+        jax.tree.map(lambda x, y, t=ply: np.testing.assert_array_equal(x[t], y), frames.state, state)
+        state = environment().move(state, jnp.int32(action)).state
+
+
+def test_moves_are_read_in_the_games_notation_in_sgf_and_as_numbers():
+    named = play(game("a1", "A2", "1", "b2", "c1"))
+    np.testing.assert_array_equal(named.action, FIRST_WINS)
+    go = make_environment("go_9x9")
+    sgf = StoredGame("x.sgf, game 1", ("aa", "", "ba"), colours=(0, 1, 0), size=9)
+    frames = stored_games.play(go, [sgf, StoredGame("x.txt, game 1", ("A9", "pass", "B9"))], keeps_state=False)
+    np.testing.assert_array_equal(frames.action, [0, 81, 1] * 2)
+
+
+@pytest.mark.parametrize(
+    "wrong, problem",
+    [
+        (game(0, 0), r"games.txt, game 1, move 2 \(0\): the rules do not allow it there; mend the file"),
+        (game(0, 9), r"move 2 \(9\): invalid action: not a number from 0 to 8"),
+        (game("a1", "d4"), r"move 2 \(d4\): invalid coordinate"),
+        (game(*FIRST_WINS, 8), r"move 6 \(8\): the game is over before it"),
+        (game("a1", "a2", colours=(1, 0)), r"move 1 \(a1\): it is the turn of the first player"),
+        (game("a1", size=4), "game 1: its board has size 4, not 3"),
+    ],
+)
+def test_a_move_that_is_none_is_told_with_file_game_and_move(wrong, problem):
+    with pytest.raises(ValueError, match=problem):
+        play(game(*DRAW, name="games.txt, game 0"), wrong)
+
+
+# --- the ring ---------------------------------------------------------------------------------------------------------
+
+
+def test_games_lie_one_after_another_and_then_once_more():
+    frames = stored_games.play(environment(), [game(*FIRST_WINS), game(*SECOND_WINS)], keeps_state=False)
+    ring = stored_games.lay_out(frames, [5, 6], num_columns=1, replay_length=14)
+    np.testing.assert_array_equal(ring.transitions.action[:, 0], [*FIRST_WINS, *SECOND_WINS, *FIRST_WINS[:3]])
+    assert (ring.insert_index, ring.num_stored, ring.priority) == (0, 14, None)
+    like = replay.init(jax.tree.map(lambda x: jnp.asarray(x[0]), play(game(*DRAW))), num_envs=1, replay_length=14)
+    assert jax.tree.map(lambda x: (x.shape, x.dtype), ring) == jax.tree.map(lambda x: (x.shape, x.dtype), like)
+
+
+READ = "action", "reward", "is_last"
+
+
+def numbered(lengths):
+    """Frames whose action is their own number, and whose reward is their game's."""
+    total = sum(lengths)
+    is_last = np.isin(np.arange(total), np.cumsum(lengths) - 1)
+    empty = Transition(*[np.zeros(total, np.float32)] * 9)
+    return empty._replace(action=np.arange(total), reward=np.repeat(np.arange(len(lengths)), lengths), is_last=is_last)
+
+
+@pytest.mark.parametrize("lengths, columns", [([3, 5, 4, 2, 6], 2), ([4], 3), ([1, 1, 9], 3), ([2] * 20, 4)])
+def test_every_move_starts_a_window_and_no_window_runs_from_one_game_into_another(lengths, columns):
+    window = 4
+    shared = stored_games.share_out(lengths, columns)
+    longest = max(sum(lengths[game] for game in column) for column in shared)
+    length = longest + window - 1
+    ring = stored_games.lay_out(numbered(lengths), lengths, num_columns=columns, replay_length=length)
+    ring = ring._replace(transitions=ring.transitions._replace(discount=np.ones((length, columns))))
+    weights = replay.start_weights(ring, window_length=window, unroll_steps=1, end_weight=1)
+    slot, column = np.nonzero(weights)
+    assert set(ring.transitions.action[slot, column]) == set(range(sum(lengths)))
+    assert (slot + window - 1 < length).all()
+    for first, b in zip(slot, column, strict=True):
+        action, game, is_last = (getattr(ring.transitions, name)[first : first + window, b] for name in READ)
+        alive = 1 + (int(is_last.argmax()) if is_last.any() else window - 1)
+        np.testing.assert_array_equal(action[:alive], action[0] + np.arange(alive))
+        assert len(set(game[:alive])) == 1
+
+
+def test_columns_share_the_games_evenly():
+    shared = stored_games.share_out([5, 5, 2, 2, 2], 2)
+    assert sorted(map(sorted, shared)) == [[0, 2, 4], [1, 3]] and stored_games.share_out([3], 2) == [[0], [0]]
