@@ -116,7 +116,7 @@ def _open_run(config: Config, source: Path, say: Callable[[str], None]) -> Fill:
         )
 
     def fill(abstract: ReplayState) -> ReplayState:
-        iteration, ring = restore_replay(directory, abstract._replace(priority=None))
+        iteration, ring = restore_replay(directory, _told(abstract))
         num_frames, num_games = int(ring.num_stored), ring.transitions.action.shape[1]
         if num_frames < config.window_length:
             raise ValueError(
@@ -124,16 +124,24 @@ def _open_run(config: Config, source: Path, say: Callable[[str], None]) -> Fill:
                 f"+ 1 = {config.window_length} frames; lower --targets.td-steps, or train that run for longer"
             )
         say(f"learning from {num_frames * num_games:,} frames, which {source} held after iteration {iteration}")
-        return ring._replace(priority=_alike(abstract))
+        return _begun(ring, abstract)
 
     return fill
 
 
-def _alike(abstract: ReplayState) -> Any:
-    """Priorities of a ring from which nothing was learned yet, where it keeps any."""
-    if abstract.priority is None:
-        return None
-    return jax.device_put(np.ones(abstract.priority.shape, np.float32), abstract.priority.sharding)
+def _told(abstract: ReplayState) -> ReplayState:
+    """What a source tells of a ring: all but what learning finds out, priorities and the age of searches."""
+    return abstract._replace(priority=None, transitions=abstract.transitions._replace(search_age=None))
+
+
+def _begun(ring: ReplayState, abstract: ReplayState) -> ReplayState:
+    """The ring before anything is learned from it: where it keeps them, equal priorities and searches of age 0."""
+
+    def full(like: Any, value: float) -> Any:
+        return None if like is None else jax.device_put(np.full(like.shape, value, like.dtype), like.sharding)
+
+    transitions = ring.transitions._replace(search_age=full(abstract.transitions.search_age, 0))
+    return ring._replace(priority=full(abstract.priority, 1.0), transitions=transitions)
 
 
 # --- games from files -------------------------------------------------------------------------------------------------
@@ -170,8 +178,8 @@ def _open_games(config: Config, source: Path, environment: Environment, say: Cal
         placed = jax.tree.map(
             lambda x, like: jax.device_put(np.asarray(x, like.dtype), like.sharding),
             ring,
-            abstract._replace(priority=None),
+            _told(abstract),
         )
-        return placed._replace(priority=_alike(abstract))
+        return _begun(placed, abstract)
 
     return fill
