@@ -40,18 +40,7 @@ def make_parts(config: Config, *, environment: Environment | None = None, model:
             is_prioritised=config.replay.priority_exponent > 0,
             is_reanalyzed=reanalyzes,
         ),
-        rollout=partial(
-            self_play.rollout,
-            environment=environment,
-            search=searches.build_self_play_search(config, environment, model),
-            length=config.self_play.rollout_length,
-            choose=partial(
-                self_play.choose,
-                exploration=config.self_play.exploration,
-                sampled_moves=config.self_play.sampled_moves,
-            ),
-            keeps_state=config.model == "rules" and reanalyzes,
-        ),
+        rollout=build_rollout(config, environment, model),
         draw=learning.build_draw(config),
         gather=partial(
             replay.gather,
@@ -65,4 +54,17 @@ def make_parts(config: Config, *, environment: Environment | None = None, model:
         update=learning.build_update(config, environment, model, optimiser, follow),
         note=learning.build_note(config),
         frames_to_learn=config.frames_to_learn,
+    )
+
+
+def build_rollout(config: Config, environment: Environment, model: Model):
+    """Plays T moves of all games, with the search's noise and random moves."""
+    play = config.self_play
+    return partial(
+        self_play.rollout,
+        environment=environment,
+        search=searches.build_self_play_search(config, environment, model),
+        length=play.rollout_length,
+        choose=partial(self_play.choose, exploration=play.exploration, sampled_moves=play.sampled_moves),
+        keeps_state=config.model == "rules" and config.replay.reanalyze_fraction > 0,
     )
