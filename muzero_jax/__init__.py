@@ -1,21 +1,24 @@
 """MuZero as one accelerated JAX program: pgx games, mctx search, Flax networks, an Optax learner.
 
 `muzero_jax.load("runs/x")` gives a trained agent to ask for moves; see `play.trained_agent`.
+`muzero_jax.check_model(model, environment)` says what is wrong with a network of your own; see `networks.check`.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from muzero_jax.networks.check import check_model
     from muzero_jax.play.trained_agent import load
 
 __version__ = "0.1.0"
-__all__ = ["load"]
+__all__ = ["check_model", "load"]
+
+_HOMES = {"check_model": "muzero_jax.networks.check", "load": "muzero_jax.play.trained_agent"}
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what `load` needs when it is first asked for: importing the package alone starts no JAX."""
-    if name == "load":
-        from muzero_jax.play.trained_agent import load
-
-        return load
+    """Imports a function's module when it is first asked for: importing the package alone starts no JAX."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,10 +13,12 @@ from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import learner, losses, reanalyze, replay, self_play, symmetries, targets
 from muzero_jax.learning.losses import Term
+from muzero_jax.networks import contract
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.search import narrow, simulator
 from muzero_jax.search.engines import ENGINES
+from muzero_jax.storage import python_file
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import (
@@ -85,11 +87,15 @@ def build_environment(config: Config) -> Environment:
 
 
 def build_model(config: Config, environment: Environment) -> Model:
-    """The network that the config names, for a game with outcomes in [-1, 1]."""
-    network = config.network
+    """The network that the config names, or that the user's own file makes, for a game with outcomes in [-1, 1]."""
+    network, support = config.network, Support(-1.0, 1.0, config.network.num_bins)
+    if network.file:
+        make_own = python_file.load_function(network.file, "make_model")
+        model = make_own(environment, support, **python_file.read_options(network.options))
+        return contract.checked(model, environment, source=network.file)
     return make_model(
         environment,
-        Support(-1.0, 1.0, network.num_bins),
+        support,
         kind=network.kind,
         width=network.width,
         num_blocks=network.num_blocks,
@@ -99,9 +105,11 @@ def build_model(config: Config, environment: Environment) -> Model:
 
 
 def build_optimiser(config: Config):
-    """AdamW, whose learning rate is given with every update."""
+    """The optimiser that the config names; its learning rate is given with every update."""
     optimiser = config.optimiser
-    return learner.make_optimiser(weight_decay=optimiser.weight_decay, max_gradient_norm=optimiser.max_gradient_norm)
+    return learner.make_optimiser(
+        name=optimiser.name, weight_decay=optimiser.weight_decay, max_gradient_norm=optimiser.max_gradient_norm
+    )
 
 
 def build_schedule(config: Config) -> learner.Schedule:
