@@ -20,16 +20,15 @@ class Transformer(nn.Module):
 
     width: int
     depth: int
-    heads: int
 
     @nn.compact
     def __call__(self, cells, bias=0.0):
         position = self.param("position", nn.initializers.normal(0.02), (cells.shape[1], self.width))
         x = nn.Dense(self.width)(cells) + position + bias
         for _ in range(self.depth):
-            x += nn.MultiHeadDotProductAttention(self.heads)(nn.LayerNorm()(x))
+            x += nn.MultiHeadDotProductAttention(self.width // 16)(nn.LayerNorm()(x))
             x += nn.Dense(self.width)(nn.gelu(nn.Dense(4 * self.width)(nn.LayerNorm()(x))))
-        return nn.LayerNorm()(x)
+        return x
 
 
 class Network(nn.Module):
@@ -40,15 +39,16 @@ class Network(nn.Module):
     observation_shape: tuple[int, ...]
     width: int
     depth: int
-    heads: int
 
     def setup(self):
-        trunk = partial(Transformer, self.width, self.depth, self.heads)
+        def read_out(features):  # zero at the start, so that the first searches see a uniform prior
+            flatten = lambda x: x.reshape(len(x), -1)  # noqa: E731
+            return nn.Sequential([nn.LayerNorm(), flatten, nn.Dense(features, kernel_init=nn.initializers.zeros)])
+
+        trunk = partial(Transformer, self.width, self.depth)
         self.representation, self.dynamics, self.prediction = trunk(), trunk(), trunk()
         self.action = nn.Embed(self.num_actions, self.width)
-        read_out = partial(nn.Dense, kernel_init=nn.initializers.zeros)  # so the first searches see a uniform prior
-        self.policy = read_out(self.num_actions)
-        self.value, self.reward = read_out(self.num_bins), read_out(self.num_bins)
+        self.policy, self.value, self.reward = map(read_out, (self.num_actions, self.num_bins, self.num_bins))
         self.decoder = nn.Dense(self.observation_shape[-1])
 
     def initial_inference(self, observation):
@@ -58,13 +58,13 @@ class Network(nn.Module):
 
     def recurrent_inference(self, embedding, action):
         trunk = self.dynamics(embedding, self.action(action)[:, None])
-        return self._judge(min_max_scale(trunk), self.reward(trunk.reshape(len(trunk), -1)))
+        return self._judge(min_max_scale(trunk), self.reward(trunk))
 
     def reconstruct(self, embedding):
         return self.decoder(embedding).reshape(-1, *self.observation_shape)
 
     def _judge(self, embedding, reward_logits):
-        x = self.prediction(embedding).reshape(len(embedding), -1)
+        x = self.prediction(embedding)
         return NetworkOutput(embedding, reward_logits, self.value(x), self.policy(x))
 
     def __call__(self, observation, action):  # touches every parameter, for init
@@ -72,10 +72,10 @@ class Network(nn.Module):
         return self.recurrent_inference(embedding, action), self.reconstruct(embedding)
 
 
-def make_model(environment, support, width=32, depth=1, heads=2) -> Model:
-    """The functions that MuZero asks for; `support` says in which bins it reads values and rewards."""
+def make_model(environment, support, width=32, depth=1) -> Model:
+    """The functions that MuZero asks for; `width` must be a multiple of 16."""
     shape = environment.observation_shape
-    network = Network(environment.num_actions, support.num_bins, shape, width, depth, heads)
+    network = Network(environment.num_actions, support.num_bins, shape, width, depth)
 
     def init(key):
         return network.init(key, jnp.zeros((1, *shape)), jnp.zeros(1, jnp.int32))

@@ -75,10 +75,10 @@ def make_optimiser(
     that depends on the rate.
 
       adamw: Loshchilov & Hutter 2019. lion: Chen et al. 2023, one moment in place of two.
-      adafactor: Shazeer & Stern 2018, without momentum, and with steps of absolute size as Adam's (sections 4 and 8 are
-        left out). A matrix with two sides of at least 128 keeps one number a row and one a column.
+      adafactor: Shazeer & Stern 2018, without momentum, and with steps as long as Adam's in place of relative ones
+        (section 8). A matrix with two sides of at least 128 keeps one number a row and one a column.
       muon: Jordan et al. 2024, for matrices and convolution kernels, in steps as long as AdamW's (Liu et al. 2025,
-        section 2.2), so that one learning rate serves both; AdamW for the rest.
+        section 2.2), so that one learning rate serves both; Adam with Nesterov momentum for the rest.
     """
 
     def is_matrix(params):

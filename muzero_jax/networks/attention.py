@@ -5,8 +5,7 @@ no warm-up of their own. Cells far apart meet in one block, where a tower needs 
 """
 
 import flax.linen as nn
-import jax
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from muzero_jax.networks.layers import Sizes, dense
 
@@ -18,6 +17,17 @@ _POSITION_SCALE = 0.02
 def num_heads(width: int) -> int:
     """Heads of about 32 units each, as many as share `width` evenly; at least one."""
     return next(heads for heads in range(max(1, width // HEAD_WIDTH), 0, -1) if width % heads == 0)
+
+
+def attend(joint: Float[Array, "N T D3"], heads: int) -> Float[Array, "N T D"]:
+    """Each token's mean of all tokens' values, weighted by softmax(q k / sqrt(d)); heads stand side by side.
+
+    joint: queries, keys and values of each token, one after the other.
+    """
+    num_rows, num_tokens, _ = joint.shape
+    query, key, value = (joint.reshape(num_rows, num_tokens, 3, heads, -1)[:, :, i] for i in range(3))
+    means = nn.dot_product_attention(query, key, value, force_fp32_for_softmax=True)
+    return means.reshape(num_rows, num_tokens, -1)
 
 
 class Transformer(nn.Module):
@@ -34,16 +44,11 @@ class Transformer(nn.Module):
         x = self._layer(s.width, inputs.astype(s.dtype)) + position + bias
         x = x.reshape(num_rows, height * width, s.width)
         for _ in range(s.num_blocks):
-            x = x + self._layer(s.width, self._attend(nn.LayerNorm(dtype=s.dtype)(x)))
+            joint = self._layer(3 * s.width, nn.LayerNorm(dtype=s.dtype)(x))
+            x = x + self._layer(s.width, attend(joint, num_heads(s.width)))
             y = s.activation(self._layer(_MLP_RATIO * s.width, nn.LayerNorm(dtype=s.dtype)(x)))
             x = x + self._layer(s.width, y)
         return x.reshape(num_rows, *shape)
-
-    def _attend(self, tokens):
-        """Each token's mean of all tokens' values, by softmax(q k / sqrt(d)), heads side by side: [N, T, width]."""
-        heads = num_heads(self.sizes.width)
-        joint = self._layer(3 * self.sizes.width, tokens).reshape(*tokens.shape[:2], 3, heads, -1)
-        return jax.nn.dot_product_attention(*(joint[:, :, i] for i in range(3))).reshape(tokens.shape)
 
     def _layer(self, features, x):
         """A dense layer of each token."""

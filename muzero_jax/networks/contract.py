@@ -75,10 +75,17 @@ def _breaches(model: Model, environment: Environment, num_rows: int) -> Iterator
     yield from _of_output("initial_inference", root, environment.num_actions, num_rows)
     if not isinstance(root, NetworkOutput):
         return
+    if _shape(root.embedding)[:1] != (num_rows,):
+        wanted = f"one array whose first axis is the batch, here {num_rows}"
+        yield f"initial_inference's embedding must be {wanted}; it is {_shown(root.embedding)}"
+        return
     child = traced("recurrent_inference", model.recurrent_inference, params, root.embedding, action)
     yield from _of_output("recurrent_inference", child, environment.num_actions, num_rows)
-    if isinstance(child, NetworkOutput):
-        yield from _of_embeddings(root.embedding, child.embedding, num_rows)
+    if isinstance(child, NetworkOutput) and _shown(root.embedding) != _shown(child.embedding):
+        yield (
+            f"recurrent_inference takes an embedding {_shown(root.embedding)} and returns {_shown(child.embedding)}; "
+            "make them alike, because a search stores them together"
+        )
     seen = traced("reconstruct", model.reconstruct, params, root.embedding)
     yield from _of_array("reconstruct's result", seen, observation.shape, "a logit for each number of the observation")
     logits = jax.ShapeDtypeStruct((num_rows, 2, root.value_logits.shape[-1]), jnp.float32)
@@ -102,7 +109,7 @@ def _of_output(name: str, output: Any, num_actions: int, num_rows: int) -> Itera
     if not isinstance(output, NetworkOutput):
         yield f"{name} returns a {type(output).__name__}, but must return a muzero_jax.types.NetworkOutput"
         return
-    shape = getattr(output.value_logits, "shape", ())
+    shape = _shape(output.value_logits)
     num_bins = shape[-1] if len(shape) == 2 else "S"
     meanings = {
         "policy_logits": ((num_rows, num_actions), "a logit for each action"),
@@ -113,24 +120,15 @@ def _of_output(name: str, output: Any, num_actions: int, num_rows: int) -> Itera
         yield from _of_array(f"{name}'s {field}", getattr(output, field), wanted, meaning)
 
 
-def _of_embeddings(root: Any, child: Any, num_rows: int) -> Iterator[str]:
-    for name, embedding in (("initial_inference", root), ("recurrent_inference", child)):
-        shape = getattr(embedding, "shape", ())
-        if not shape or shape[0] != num_rows:
-            wanted = f"one array whose first axis is the batch, here {num_rows}"
-            yield f"{name}'s embedding must be {wanted}; it is {_shown(embedding)}"
-            return
-    if (root.shape, root.dtype) != (child.shape, child.dtype):
-        yield (
-            f"recurrent_inference takes an embedding {_shown(root)} and returns {_shown(child)}; make them alike, "
-            "because a search stores them together"
-        )
-
-
 def _of_array(name: str, array: Any, shape: tuple[Any, ...], meaning: str) -> Iterator[str]:
-    if getattr(array, "shape", None) != shape or array.dtype != jnp.float32:
+    if _shape(array) != shape or array.dtype != jnp.float32:
         wanted = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
         yield f"{name} must be float32 ({wanted}), {meaning}, but is {_shown(array)}"
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """The shape of an array; empty for anything else."""
+    return getattr(value, "shape", ())
 
 
 def _shown(value: Any) -> str:

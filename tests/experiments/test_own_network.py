@@ -28,7 +28,7 @@ TINY = (
     "--targets.unroll-steps 1 --targets.td-steps 2 --optimiser.batch-size 4 --optimiser.updates-per-iteration 1 "
     "--iterations-per-chunk 1 --evaluation.num-simulations 2 --no-tensorboard --max-iterations 2 --minutes None"
 ).split()
-OPTIONS = ["--network.options", "width=8", "depth=1"]
+OPTIONS = ["--network.options", "width=16", "depth=1"]
 
 
 def command(*arguments):
@@ -80,7 +80,7 @@ def test_the_example_is_short_and_nothing_is_wrong_with_it():
 
 def test_a_network_of_ones_own_trains_by_its_file_and_options(trained):
     config = configs.load(trained)
-    assert (config.network.file, config.network.options) == (str(EXAMPLE), ("width=8", "depth=1"))
+    assert (config.network.file, config.network.options) == (str(EXAMPLE), ("width=16", "depth=1"))
     assert json.loads((trained / "summary.json").read_text())["iteration"] == 2
     records = [record for record in read_records(trained) if "train/loss" in record]
     assert records and all(np.isfinite(record["train/loss"]) for record in records)
@@ -100,7 +100,7 @@ def test_its_run_is_resumed_from_anywhere_with_its_own_options(trained, tmp_path
     monkeypatch.setattr(runner, "train", lambda *arguments: seen.append(arguments[0]) or Result({}, interrupted=True))
     assert command("--resume", "--run-dir", trained, "--devices", 2, "--max-iterations", 3) == 130
     assert seen[0].network == configs.load(trained).network
-    assert command("--resume", "--run-dir", trained, "--network.options", "width=16") == EXIT_ERROR
+    assert command("--resume", "--run-dir", trained, "--network.options", "width=32") == EXIT_ERROR
     assert "made with --network.options" in capsys.readouterr().err
 
 
@@ -141,7 +141,11 @@ GOOD = EXAMPLE.read_text()
             [],
             "returns a int, but must return a muzero_jax.types.Model",
         ),
-        (GOOD.replace("read_out(self.num_actions)", "read_out(4)"), [], "policy_logits must be float32 (3, 9)"),
+        (
+            GOOD.replace("(self.num_actions, self.num_bins,", "(4, self.num_bins,"),
+            [],
+            "policy_logits must be float32 (3, 9)",
+        ),
         (GOOD, ["--network.options", "width=wide"], "init fails with "),
     ],
 )

@@ -170,7 +170,7 @@ def test_an_optimiser_whose_rate_is_given_with_each_update_steps_as_optaxs_with_
         def step(carry, _):
             (one, our_state), (other, their_state) = carry
             gradients = jax.tree.map(jnp.subtract, one, aim)
-            updates, our_state = ours.update(gradients, our_state, one, learning_rate=0.03)
+            updates, our_state = ours.update(gradients, our_state, one, learning_rate=jnp.float32(0.03))
             one = optax.apply_updates(one, updates)
             gradients = jax.tree.map(jnp.subtract, other, aim)
             updates, their_state = theirs.update(gradients, their_state, other)
