@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 from jaxtyping import Array
 
 from muzero_jax.networks import contract
@@ -113,7 +114,7 @@ def _program(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[
 
 def _comparable(array: Any) -> Any:
     """A constant's bytes; for what an earlier trace has left behind something that nothing is equal to."""
-    if isinstance(array, jax.core.Tracer):
+    if isinstance(array, Tracer):
         return object()
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         array = jax.random.key_data(array)

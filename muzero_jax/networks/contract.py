@@ -140,8 +140,6 @@ def _explain(error: Exception) -> str:
     if isinstance(error, _WANTS_A_VALUE):
         remedy = "use jnp.where, lax.cond or lax.scan in place of Python's if, loops and NumPy"
         return f"cannot be compiled, because it asks for the value of a traced array{_place(error)}; {remedy}"
-    if isinstance(error, jax.errors.UnexpectedTracerError):
-        return f"keeps a traced array from an earlier call{_place(error)}; return it in place of storing it"
     text = next(iter(str(error).strip().splitlines()), "")
     return f"fails with {type(error).__name__}{': ' if text else ''}{text}{_place(error)}; mend it"
 

@@ -1,7 +1,7 @@
 """A function out of a Python file of the user's: their own network, for example.
 
-The file runs as a script would, under a module name that no import can meet, and it may import `muzero_jax`. Whatever
-goes wrong in it is the user's to mend, so it comes back as one sentence that names the file and the line.
+The file runs as a script would, under a module name that no import can meet, and it may import `muzero_jax`. Every
+mistake in it is the user's to mend, so it comes back as one sentence with the file and the line.
 """
 
 import ast
