@@ -138,6 +138,7 @@ def share_out(config: Config, session: Session, num_devices: int) -> int:
 
 def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
     """The run's config, the session, what the flags overrode, and the devices at hand; None after printing help."""
+    arguments = train_flags.spelled_out(arguments)
     default, num_devices = choose_default([word for word in arguments if word not in train_flags.HELP])
     if not set(arguments).isdisjoint((*train_flags.HELP, train_flags.HELP_ALL)):
         print(f"{(__doc__ or '').splitlines()[0]}\n")
@@ -149,6 +150,8 @@ def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
     sets_span = any(word.replace("_", "-").startswith("--optimiser.decay-updates") for word in arguments)
     if session.resume and not sets_span:
         config = budget.spanning(config, default.config)
+    if config.network.file:  # so that the run finds it from anywhere
+        config = replace(config, network=replace(config.network, file=str(Path(config.network.file).absolute())))
     if config.offline and not session.resume:
         config = offline.settle(config, num_devices)
     return config, session, default.config, num_devices
@@ -172,6 +175,8 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
     mesh = devices.make_mesh(share_out(config, session, num_devices))
     if session.compilation_cache:
         compilation_cache.enable()
+    if config.network.file and not make_parts:
+        check_network(config)
     if session.autotune:
         config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=print)
     introduce(config, mesh.size, run_dir, verbose=session.verbose)
@@ -192,6 +197,15 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
         raise KeyboardInterrupt
     print_what_next(run_dir)
     return 0 if result is not None and not result.interrupted else EXIT_INTERRUPTED
+
+
+def check_network(config: Config) -> None:
+    """Prints what `check_model` finds in the user's own network; ValueError where it is no network at all."""
+    from muzero_jax import building, check_model
+
+    environment = building.build_environment(config)
+    for sentence in check_model(building.build_model(config, environment), environment):
+        print(f"warning     {config.network.file}: {sentence}")
 
 
 def introduce(config: Config, num_devices: int, run_dir: Path, *, verbose: bool) -> None:

@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import difflib
 import inspect
+import re
 import textwrap
 import typing
 from typing import Annotated, Any, NamedTuple
@@ -15,7 +16,7 @@ from muzero_jax.storage.config import Config
 
 MOST_NEEDED = (
     "--env --board-size --model --minutes --frames --updates --seed --run-dir --resume --overwrite --offline --device "
-    "--devices --autotune --search.num-simulations --network.width --optimiser.learning-rate --verbose"
+    "--devices --autotune --search.num-simulations --network.file --network.width --optimiser.learning-rate --verbose"
 ).split()
 """What `--help` shows."""
 NICKNAMES = {
@@ -32,6 +33,8 @@ NICKNAMES = {
     "--envs": "--self-play.num-envs",
     "--layers": "--network.num-blocks",
     "--channels": "--network.width",
+    "--optimiser": "--optimiser.name",
+    "--optimizer": "--optimiser.name",
     "--cpu": "--device cpu",
     "--gpu": "--device gpu",
 }
@@ -69,6 +72,11 @@ def help_text(default: Command, *, everything: bool) -> str:
     more = f"{HELP_ALL} shows the other {rest}. docs/commands.md explains them."
     off = "A switch is turned off by --no-FLAG, in a group by --GROUP.no-FLAG."
     return "\n".join([*lines, "", *([more] if rest else []), off])
+
+
+def spelled_out(arguments: list[str]) -> list[str]:
+    """The arguments with `--network FILE`, a short spelling, written as `--network.file FILE`."""
+    return [re.sub(r"^--network(?==|$)", "--network.file", word) for word in arguments]
 
 
 def check_names(arguments: list[str], default: Command) -> None:

@@ -2,6 +2,7 @@
 
 `muzero_jax.load("runs/x")` gives a trained agent to ask for moves; see `play.trained_agent`.
 `muzero_jax.check_environment(environment)` names what is wrong with a game of your own; see `games.check`.
+`muzero_jax.check_model(model, environment)` says what is wrong with a network of your own; see `networks.check`.
 """
 
 from importlib import import_module
@@ -9,12 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from muzero_jax.games.check import check_environment
+    from muzero_jax.networks.check import check_model
     from muzero_jax.play.trained_agent import load
 
 __version__ = "0.1.0"
-__all__ = ["check_environment", "load"]
+__all__ = ["check_environment", "check_model", "load"]
 
-_HOMES = {"check_environment": "muzero_jax.games.check", "load": "muzero_jax.play.trained_agent"}
+_HOMES = {
+    "check_environment": "muzero_jax.games.check",
+    "check_model": "muzero_jax.networks.check",
+    "load": "muzero_jax.play.trained_agent",
+}
 
 
 def __getattr__(name: str) -> Any:

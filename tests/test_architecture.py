@@ -34,7 +34,7 @@ EVERYWHERE = {"jax", "jaxtyping", "numpy"}
 LIBRARIES = {
     "chex": {"learning.learner", "learning.replay", "search.policies"},
     "pgx": {"games.catalogue", "games.chess_fen", "games.game", "games.hex_rules"},
-    "flax.linen": {"networks.layers", "networks.model"},
+    "flax.linen": {"networks.attention", "networks.layers", "networks.model"},
     "flax.training": {"learning.learner"},
     "mctx": {"search.mctx_reference"},
     "optax": {"learning.learner", "learning.losses", "networks.value_transform"},
@@ -193,7 +193,8 @@ def test_a_third_party_library_is_known_exactly_where_the_table_says():
 
 @each_module
 def test_optimisers_are_made_in_the_learner_alone(module):
-    names = {"adam", "adamw", "chain", "clip_by_global_norm", "sgd", "warmup_cosine_decay_schedule"}
+    names = {"adafactor", "adam", "adamw", "chain", "clip_by_global_norm", "contrib", "lion", "sgd"}
+    names |= {"warmup_cosine_decay_schedule"}
     attributes = (node for node in ast.walk(TREES[module]) if isinstance(node, ast.Attribute))
     made = {a.attr for a in attributes if isinstance(a.value, ast.Name) and a.value.id == "optax" and a.attr in names}
     assert module == OPTIMISER_MODULE or not made

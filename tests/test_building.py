@@ -330,8 +330,9 @@ def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():
     parts = building.make_parts(CONFIG, environment=gamble.GAMBLE)
     batch = Batch(*[None] * len(Batch._fields))  # type: ignore
     assert parts.turn(batch, jax.random.key(0)) is batch
-    with pytest.raises(ValueError, match="--network.kind tower needs a board, which gamble has not; choose mlp"):
-        building.make_parts(changed("network", kind="tower"), environment=gamble.GAMBLE)
+    for kind in ("tower", "attention"):
+        with pytest.raises(ValueError, match=f"--network.kind {kind} needs a board, which gamble has not; choose mlp"):
+            building.make_parts(changed("network", kind=kind), environment=gamble.GAMBLE)
 
 
 def test_hex_is_built_at_the_configs_size():

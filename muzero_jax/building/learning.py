@@ -29,9 +29,11 @@ from muzero_jax.types import (
 
 
 def build_optimiser(config: Config):
-    """AdamW, whose learning rate is given with every update."""
+    """The optimiser that the config names; its learning rate is given with every update."""
     optimiser = config.optimiser
-    return learner.make_optimiser(weight_decay=optimiser.weight_decay, max_gradient_norm=optimiser.max_gradient_norm)
+    return learner.make_optimiser(
+        name=optimiser.name, weight_decay=optimiser.weight_decay, max_gradient_norm=optimiser.max_gradient_norm
+    )
 
 
 def build_schedule(config: Config) -> learner.Schedule:

@@ -2,9 +2,11 @@
 
 from muzero_jax.arithmetic import precision
 from muzero_jax.games.own_game import load_environment
+from muzero_jax.networks import contract
 from muzero_jax.networks.layers import Abilities
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
+from muzero_jax.storage import python_file
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Model
 
@@ -15,11 +17,15 @@ def build_environment(config: Config) -> Environment:
 
 
 def build_model(config: Config, environment: Environment) -> Model:
-    """The network that the config names, for a game with outcomes in [-1, 1]."""
-    network = config.network
+    """The network that the config names, or that the user's own file makes, for a game with outcomes in [-1, 1]."""
+    network, support = config.network, Support(-1.0, 1.0, config.network.num_bins)
+    if network.file:
+        make_own = python_file.load_function(network.file, "make_model")
+        model = make_own(environment, support, **python_file.read_options(network.options))
+        return contract.checked(model, environment, source=network.file)
     return make_model(
         environment,
-        Support(-1.0, 1.0, network.num_bins),
+        support,
         kind=network.kind,
         width=network.width,
         num_blocks=network.num_blocks,

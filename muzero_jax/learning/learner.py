@@ -1,7 +1,8 @@
 """The learner: one gradient step on a batch of windows.
 
-AdamW after clipping by global norm, with a linear warm-up and then a constant or cosine learning rate. How many updates
-the cosine spans is part of the state, because a run with a budget in minutes learns it only once it has been timed.
+AdamW, or another optimiser by name, after clipping by global norm, with a linear warm-up and then a constant or cosine
+learning rate. How many updates the cosine spans is part of the state, because a run with a budget in minutes learns it
+only once it has been timed.
 Under data parallelism each device sees its share of the batch and a `pmean` over `axis_name` makes the gradients one.
 
 float16 loses small gradients and overflows with large ones, so its loss is multiplied by a scale that Flax adapts
@@ -18,8 +19,10 @@ import chex
 import jax
 import jax.numpy as jnp
 import optax
+import optax.contrib
 from flax.training.dynamic_scale import DynamicScale
 from jaxtyping import Array
+from optax.contrib import MuonDimensionNumbers
 
 from muzero_jax.arithmetic import micro_batches
 from muzero_jax.types import Batch, LearnerState, Metrics, Model, Params
@@ -35,6 +38,9 @@ Follow = Callable[[Params, Params, Array], Params]
 
 UNKNOWN_SPAN = 2**31 - 1
 """The span until it is known: a cosine over so many updates stays at its peak."""
+
+ADAMS_STEP = 0.2
+"""The root mean square of AdamW's steps, as a share of the learning rate (Liu et al. 2025, arXiv 2502.16982)."""
 
 MINIMUM_SCALE = 1.0
 """A gradient that overflows unscaled is no rounding matter: training has diverged."""
@@ -59,20 +65,51 @@ def make_schedule(*, learning_rate: float, schedule: Literal["constant", "cosine
     return rate
 
 
-def make_optimiser(*, weight_decay: float, max_gradient_norm: float) -> optax.GradientTransformationExtraArgs:
-    """AdamW with decay on matrices only: kernels and embedding tables, not biases and LayerNorm scales.
+def make_optimiser(
+    *,
+    weight_decay: float,
+    max_gradient_norm: float,
+    name: Literal["adamw", "adafactor", "lion", "muon"] = "adamw",
+) -> optax.GradientTransformationExtraArgs:
+    """Clipping by global norm, then an optimiser of Optax with decoupled decay on matrices only: kernels and embedding
+    tables, not biases and LayerNorm scales.
 
-    Its `update` takes `learning_rate`.
+    Its `update` takes `learning_rate`. All are built with rate 1 and their steps are scaled, so none may have a state
+    that depends on the rate.
+
+      adamw: Loshchilov & Hutter 2019. lion: Chen et al. 2023, one moment in place of two.
+      adafactor: Shazeer & Stern 2018, without momentum, and with steps as long as Adam's in place of relative ones
+        (section 8). A matrix with two sides of at least 128 keeps one number a row and one a column.
+      muon: Jordan et al. 2024, for matrices and convolution kernels, in steps as long as AdamW's (Liu et al. 2025,
+        section 2.2), so that one learning rate serves both; Adam with Nesterov momentum for the rest.
     """
 
     def is_matrix(params):
         return jax.tree.map(lambda x: x.ndim > 1, params)
 
+    decay = {"weight_decay": weight_decay, "mask": is_matrix}
+    makers: dict[str, Callable[[], optax.GradientTransformation]] = {
+        "adamw": lambda: optax.adamw(1.0, **decay),
+        "lion": lambda: optax.lion(1.0, **decay),
+        "adafactor": lambda: optax.adafactor(
+            1.0, multiply_by_parameter_scale=False, weight_decay_rate=weight_decay, weight_decay_mask=is_matrix
+        ),
+        "muon": lambda: optax.chain(
+            optax.contrib.muon(1.0, muon_weight_dimension_numbers=_muon_axes, consistent_rms=ADAMS_STEP),
+            optax.add_decayed_weights(-weight_decay, is_matrix),
+        ),
+    }
     return optax.chain(
         optax.clip_by_global_norm(max_gradient_norm),
-        optax.adamw(1.0, weight_decay=weight_decay, mask=is_matrix),
+        makers[name](),
         optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), _scale_by_rate),
     )
+
+
+def _muon_axes(params: Params) -> Any:
+    """The axes that each weight sums over and makes, None where Muon is not for it: [C, D] or a kernel [H, W, C, D]."""
+    axes = {2: MuonDimensionNumbers(0, 1), 4: MuonDimensionNumbers((0, 1, 2), 3)}
+    return jax.tree.map(lambda x: axes.get(x.ndim), params)
 
 
 def _scale_by_rate(updates: Any, state: Any, params: Params = None, *, learning_rate: Array, **_: Any):

@@ -1,6 +1,7 @@
-"""Representation, dynamics and prediction: a residual MLP, a convolution tower, MLPs that imagine observations.
+"""Representation, dynamics and prediction: a residual MLP, a convolution tower, a transformer over a board's cells, and
+MLPs that imagine observations.
 
-In the MLP and the tower every embedding is min-max scaled to [0, 1] per sample (MuZero, appendix G), which keeps an
+In all but the last every embedding is min-max scaled to [0, 1] per sample (MuZero, appendix G), which keeps an
 unroll of any depth in range. The network that imagines observations has no such scaling; it rounds them to bits.
 """
 
@@ -15,6 +16,7 @@ from jaxtyping import Array
 
 from muzero_jax.arithmetic import bfloat16_products
 from muzero_jax.networks import value_transform
+from muzero_jax.networks.attention import Transformer
 from muzero_jax.networks.layers import (
     ACTIVATIONS,
     MUZERO,
@@ -38,15 +40,19 @@ _CERTAIN = 20.0
 
 
 class MuZeroNetwork(nn.Module):
-    """h, g and f: with a `board` a convolution tower (embeddings [N, H, W, width]), else an MLP ([N, width])."""
+    """h, g and f: with a `board` a convolution tower, or if it `attends` a transformer (embeddings [N, H, W, width]);
+    else an MLP ([N, width]).
+    """
 
     sizes: Sizes
     board: Board | None = None
+    attends: bool = False
 
     def setup(self):
         s = self.sizes
-        residual = partial(Residual, s, dense if self.board is None else BoardConvolution)
-        self.representation, self.dynamics, self.prediction = residual(), residual(), residual()
+        layer = dense if self.board is None else BoardConvolution
+        trunk = partial(Transformer, s) if self.attends else partial(Residual, s, layer)
+        self.representation, self.dynamics, self.prediction = trunk(), trunk(), trunk()
         if self.board is None:
             self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
         else:
@@ -195,7 +201,7 @@ def make_model(
     environment: Environment,
     support: Support,
     *,
-    kind: Literal["mlp", "observation", "tower"],
+    kind: Literal["mlp", "observation", "tower", "attention"],
     width: int,
     num_blocks: int,
     activation: str,
@@ -207,19 +213,20 @@ def make_model(
     Args:
       support: the values that value and reward may take; one bin gives scalar heads.
       kind: the kind of network, as in `storage.config`.
-      width: units of the MLPs or channels of the tower. num_blocks: residual blocks of h, of g and of f each.
+      width: units of the MLPs, channels of the tower or of a token. num_blocks: those of h, of g and of f each.
       abilities: what it can do beyond judging a position.
 
     Raises:
-      ValueError: "observation" for a game whose observation is not planes of bits, "tower" for one without a board.
+      ValueError: "observation" for a game whose observation is not planes of bits, "tower" or "attention" for one
+        without a board.
     """
     shape, act = environment.observation_shape, ACTIVATIONS[activation]
     dtypes = bfloat16_products.dtypes(compute_dtype)
     sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, act, *dtypes, abilities)
     if kind == "mlp":
         network = MuZeroNetwork(sizes)
-    elif kind == "tower":
-        network = MuZeroNetwork(sizes, _board_of(environment))
+    elif kind in ("tower", "attention"):
+        network = MuZeroNetwork(sizes, _board_of(environment, kind), attends=kind == "attention")
     else:
         _check_bits(environment)
         network = ObservationNetwork(sizes)
@@ -244,9 +251,9 @@ def make_model(
     )
 
 
-def _board_of(environment: Environment) -> Board:
+def _board_of(environment: Environment, kind: str) -> Board:
     if environment.board is None:
-        raise ValueError(f"--network.kind tower needs a board, which {environment.name} has not; choose mlp")
+        raise ValueError(f"--network.kind {kind} needs a board, which {environment.name} has not; choose mlp")
     return Board(environment.board.shape, tuple(int(cell) for cell in environment.board.action_location))
 
 

@@ -26,16 +26,25 @@ Seed = Annotated[int, Constraint(lambda seed: 0 <= seed < 2**32, "must lie betwe
 Games = Annotated[
     PositiveInt, Constraint(lambda games: games % 2 == 0, "must be even: openings are played with both colours")
 ]
+Option = Annotated[
+    str, Constraint(lambda text: "=" in text and text.partition("=")[0].isidentifier(), "must be name=value")
+]
 
 
 @dataclass(frozen=True)
 class NetworkConfig:
     """The learned model."""
 
-    kind: Literal["mlp", "observation", "tower"] = "mlp"
-    """mlp: dense layers; observation: MLPs that imagine the next observation, for small boards; tower: convolutions"""
+    kind: Literal["mlp", "observation", "tower", "attention"] = "mlp"
+    """mlp: dense layers; observation: MLPs that imagine the next observation, for small boards; tower: convolutions;
+    attention: a transformer over the board's cells"""
+    file: str | None = None
+    """Python file with a network of your own, in place of `kind`: make_model(environment, support, **options) -> Model;
+    --network FILE for short"""
+    options: tuple[Option, ...] = ()
+    """options of that file's make_model, name=value each; values are Python literals, or else text"""
     width: PositiveInt = 128
-    """units of the MLPs or channels of the tower"""
+    """units of the MLPs, channels of the tower or of a cell's token; attention has a head for each 32 of them"""
     num_blocks: NotNegativeInt = 1
     """residual blocks of representation, of dynamics and of prediction, each"""
     activation: Literal["relu", "silu", "gelu"] = "relu"
@@ -152,6 +161,9 @@ class TargetConfig:
 class OptimiserConfig:
     """Gradient steps."""
 
+    name: Literal["adamw", "adafactor", "lion", "muon"] = "adamw"
+    """adafactor: the least memory; lion: half of AdamW's, and wants a learning rate some 5 times lower; muon:
+    orthogonal steps for matrices and kernels, AdamW for the rest"""
     batch_size: PositiveInt = 256
     """windows per update, over all devices"""
     micro_batch_size: PositiveInt | None = None
@@ -160,7 +172,7 @@ class OptimiserConfig:
     updates_per_iteration: PositiveInt = 16
     """with num_envs and rollout_length this fixes the replay ratio"""
     learning_rate: PositiveFloat = 1e-3
-    """AdamW's learning rate at its highest, after the warm-up"""
+    """learning rate at its highest, after the warm-up"""
     schedule: Literal["constant", "cosine"] = "constant"
     """cosine: falls to a tenth over the updates that the budget holds, or over decay_updates"""
     warmup_updates: NotNegativeInt = 100
@@ -169,7 +181,7 @@ class OptimiserConfig:
     """updates over which the cosine falls; default: as many as the budget holds. Where that is in minutes, it is timed
     over the first twentieth of them; the number is then kept in config.json, so that a resumed run goes on exactly"""
     weight_decay: NotNegativeFloat = 1e-4
-    """AdamW's weight decay, of matrices only, not of biases and norms"""
+    """decoupled weight decay, of matrices only, not of biases and norms"""
     max_gradient_norm: PositiveFloat = 5.0
     """gradients with a larger global norm are scaled down to it"""
     reward_weight: NotNegativeFloat = 1.0

@@ -19,7 +19,10 @@ def validate(config: Config) -> Config:
             "--optimiser.micro-batch-size does not go with --network.compute-dtype float16, whose loss is scaled for a "
             "whole batch; leave one of them out"
         )
-    if config.network.kind == "observation" and not config.optimiser.reconstruction_weight:
+    if config.network.options and not config.network.file:
+        raise ValueError("--network.options are those of a network of your own; name its file with --network FILE too")
+    imagines = config.network.kind == "observation" and not config.network.file
+    if imagines and not config.optimiser.reconstruction_weight:
         raise ValueError(
             "--network.kind observation learns what to imagine from --optimiser.reconstruction-weight alone; "
             "set that above 0 (the presets use 10)"
@@ -57,7 +60,7 @@ def _check_replay(config: Config) -> None:
 FIXED = (
     "env board_size offline model seed self_play.num_envs self_play.rollout_length replay.replay_length "
     "targets.discount network.kind network.width network.num_blocks network.activation network.num_bins "
-    "network.predict_discount"
+    "network.options network.predict_discount optimiser.name"
 ).split()
 """What games, ring and weights of a checkpoint were made with. A ring is written a whole rollout at a time, and holds
 discounts, so another rollout length or discount would mix games without a word."""

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import optax.contrib
 import pytest
 
 from muzero_jax.learning import learner, losses
@@ -128,6 +129,99 @@ def test_first_step_of_adamw_moves_every_weight_by_the_learning_rate():
     gradients = {"w": jnp.array([0.3, -1.0, 0.01])}
     updates, _ = jax.jit(OPTIMISER.update)(gradients, OPTIMISER.init(params), params, learning_rate=0.01)
     np.testing.assert_allclose(updates["w"], [-0.01, 0.01, -0.01], rtol=1e-4)
+
+
+NAMES = ("adamw", "adafactor", "lion", "muon")
+
+
+def is_matrix(params):
+    return jax.tree.map(lambda x: x.ndim > 1, params)
+
+
+def plain(name, rate, decay):
+    """The same optimiser as a user of Optax writes it, with a fixed rate."""
+    if name == "adafactor":  # its decay is not multiplied by the rate
+        return optax.adafactor(
+            rate, multiply_by_parameter_scale=False, weight_decay_rate=rate * decay, weight_decay_mask=is_matrix
+        )
+    if name == "muon":
+        axes = {2: optax.contrib.MuonDimensionNumbers(0, 1), 4: optax.contrib.MuonDimensionNumbers((0, 1, 2), 3)}
+        return optax.contrib.muon(
+            rate,
+            weight_decay=decay,
+            muon_weight_dimension_numbers=lambda params: jax.tree.map(lambda x: axes.get(x.ndim), params),
+            consistent_rms=0.2,
+        )
+    return {"adamw": optax.adamw, "lion": optax.lion}[name](rate, weight_decay=decay, mask=is_matrix)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_optimiser_whose_rate_is_given_with_each_update_steps_as_optaxs_with_that_rate(name):
+    """Twelve steps on a toy problem: least squares in a matrix, a convolution kernel and a bias."""
+    generator = np.random.default_rng(0)
+    shapes = {"kernel": (4, 3), "convolution": (3, 3, 2, 4), "bias": (3,)}
+    start = {key: jnp.asarray(generator.normal(size=shape), jnp.float32) for key, shape in shapes.items()}
+    aim = {key: generator.normal(size=shape).astype(np.float32) for key, shape in shapes.items()}
+    ours = learner.make_optimiser(name=name, weight_decay=0.1, max_gradient_norm=1e9)
+    theirs = plain(name, 0.03, 0.1)
+
+    @jax.jit
+    def run(params):
+        def step(carry, _):
+            (one, our_state), (other, their_state) = carry
+            gradients = jax.tree.map(jnp.subtract, one, aim)
+            updates, our_state = ours.update(gradients, our_state, one, learning_rate=jnp.float32(0.03))
+            one = optax.apply_updates(one, updates)
+            gradients = jax.tree.map(jnp.subtract, other, aim)
+            updates, their_state = theirs.update(gradients, their_state, other)
+            other = optax.apply_updates(other, updates)
+            return ((one, our_state), (other, their_state)), (one, other)
+
+        return jax.lax.scan(step, ((params, ours.init(params)), (params, theirs.init(params))), None, length=12)[1]
+
+    found, wanted = run(start)
+    assert_trees_close(found, wanted, rtol=1e-5, atol=1e-6)
+    assert all(np.abs(found[key][-1] - start[key]).max() > 0.05 for key in shapes)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_step_is_in_proportion_to_the_rate_and_the_state_does_not_know_it(name):
+    optimiser = learner.make_optimiser(name=name, weight_decay=0.1, max_gradient_norm=5.0)
+    params = {"kernel": jnp.arange(6.0).reshape(2, 3), "bias": jnp.ones(3)}
+    gradients = jax.tree.map(lambda x: jnp.cos(x), params)
+    step = jax.jit(optimiser.update)
+    one, state = step(gradients, optimiser.init(params), params, learning_rate=0.1)
+    other, same = step(gradients, optimiser.init(params), params, learning_rate=0.2)
+    assert_trees_close(jax.tree.map(lambda x: 2 * x, one), other, rtol=1e-6)
+    assert_trees_close(state, same, rtol=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_optimiser_clips_first_and_decays_matrices_alone(name):
+    optimiser = learner.make_optimiser(name=name, weight_decay=0.5, max_gradient_norm=1.0)
+    params = {"kernel": jnp.full((2, 3), 4.0), "bias": jnp.full(3, 4.0)}
+    step = jax.jit(optimiser.update)
+    updates, _ = step(jax.tree.map(jnp.zeros_like, params), optimiser.init(params), params, learning_rate=0.1)
+    np.testing.assert_allclose(updates["kernel"], -0.1 * 0.5 * 4.0, rtol=1e-6)
+    np.testing.assert_allclose(updates["bias"], 0, atol=1e-12)
+    gradients = [jax.tree.map(partial(jnp.multiply, size), params) for size in (1e3, 1e6)]
+    states = [step(gradient, optimiser.init(params), params, learning_rate=0.1)[1] for gradient in gradients]
+    assert_trees_close(*states, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_optimiser_learns_with_a_scaled_loss_and_skips_a_step_that_overflows(name):
+    optimiser = learner.make_optimiser(name=name, weight_decay=0.0, max_gradient_norm=5.0)
+    state, batch = learner.init(MODEL, optimiser, jax.random.key(0), scale_loss=True), make_batch(N)
+    step = jax.jit(partial(update, optimiser=optimiser))
+    after, metrics = step(state, batch)
+    assert metrics["train/gradient_norm"] > 0
+    for old, new in zip(jax.tree.leaves(state.params), jax.tree.leaves(after.params), strict=True):
+        assert (old != new).any()
+    skipped, metrics = step(after, batch._replace(observation=jnp.full_like(batch.observation, jnp.inf)))
+    assert metrics["train/gradient_norm"] == 0
+    assert_trees_close(skipped.params, after.params, rtol=0)
+    assert_trees_close(skipped.optimiser_state.optimiser_state, after.optimiser_state.optimiser_state, rtol=0)
 
 
 # --- updates ----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The memory plan against sums worked by hand and one compiled program; the meter against memory taken on purpose."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import jax
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax.run import assembly, memory
+from muzero_jax import building
+from muzero_jax.run import assembly, memory, program
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.memory import Meter, Plan
 from tests.reference import tiny_run
@@ -73,6 +75,22 @@ def test_a_run_on_a_cpu_plans_that_copy_if_it_saves_before_its_end(saves, monkey
 
 def test_a_backend_without_an_account_plans_the_state_alone():
     assert "program" not in make_plan(compiled(None)).parts
+
+
+def test_the_plan_says_what_an_optimiser_saves():
+    """AdamW keeps two numbers a weight, Lion one. Adafactor keeps a row and a column of a matrix this large."""
+
+    def planned(name):
+        network = replace(CONFIG.network, width=128)
+        config = replace(CONFIG, network=network, optimiser=replace(CONFIG.optimiser, name=name))
+        abstract = program.make_init(building.make_parts(config), 0, tiny_run.mesh()).eval_shape()
+        return memory.make_plan(abstract, compiled(None), copied_by_saves=False).parts
+
+    adamw, lion, adafactor, muon = map(planned, ("adamw", "lion", "adafactor", "muon"))
+    assert adamw["optimiser"] == pytest.approx(2 * adamw["parameters"], abs=64)
+    assert lion["optimiser"] == pytest.approx(adamw["optimiser"] / 2, abs=64)
+    assert adafactor["optimiser"] < 0.25 * adamw["optimiser"]
+    assert lion["optimiser"] < muon["optimiser"] < 0.6 * adamw["optimiser"]
 
 
 def test_of_arrays_that_devices_share_one_devices_part_counts():

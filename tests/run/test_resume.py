@@ -63,6 +63,21 @@ def test_a_checkpoint_restored_elsewhere_continues_bit_for_bit(unbroken, tmp_pat
     assert_same(state, unbroken[8])
 
 
+@pytest.mark.parametrize("name", ["adafactor", "lion", "muon"])
+def test_the_state_of_every_optimiser_survives_a_checkpoint(name, tmp_path):
+    """Each has a structure of its own, with places for weights that it leaves to another."""
+    config = replace(CONFIG, optimiser=replace(CONFIG.optimiser, name=name))
+    init = program.make_init(building.make_parts(config), CONFIG.seed, tiny_run.mesh())
+    state = init()
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save(2, state)
+    with Checkpointer(tmp_path) as elsewhere:
+        iteration, restored = elsewhere.restore_latest(init.eval_shape())
+    assert iteration == 2
+    assert jax.tree.structure(restored) == jax.tree.structure(state)
+    assert_same(restored, state)
+
+
 def test_a_resumed_run_ends_where_an_unbroken_one_does(session, unbroken):
     first = session(max_iterations=4)
     assert first.summary["iteration"] == 4

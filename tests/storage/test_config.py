@@ -31,7 +31,7 @@ def another_value_of_every_field(cls=Config, prefix=""):
             yield from another_value_of_every_field(kind, f"{prefix}{name}.")
         else:
             default = getattr(cls(), name)
-            candidates = [*typing.get_args(kind), 8, 6, 0.625, True, False, "another", (7, 8)]
+            candidates = [*typing.get_args(kind), 8, 6, 0.625, True, False, "another", (7, 8), ("a=1",)]
             yield prefix + name, next(x for x in candidates if is_bearable(x, kind) and x != default)
 
 
@@ -126,6 +126,8 @@ def test_the_default_config_is_valid_and_returned_as_it_is():
         ("evaluation.mcts_simulations", (100, 0)),
         ("evaluation.games", 33),
         ("evaluation.final_games", 33),
+        ("network.options", ("width",)),
+        ("network.options", ("a-b=1",)),
     ],
 )
 def test_a_field_out_of_range_is_refused_in_one_sentence_that_names_its_flag_and_value(path, value):
@@ -140,7 +142,10 @@ def test_a_field_out_of_range_is_refused_in_one_sentence_that_names_its_flag_and
     [
         ('{"network": {"width": 1.5}}', "--network.width is 1.5, but must be of type int"),
         ('{"network": {"width": true}}', "--network.width is True, but must be of type int"),
-        ('{"network": {"kind": "cnn"}}', "--network.kind is cnn, but must be one of mlp, observation, tower"),
+        (
+            '{"network": {"kind": "cnn"}}',
+            "kind is cnn, but must be one of mlp, observation, tower, attention",
+        ),
         ('{"evaluation": {"mcts_simulations": 8}}', "--evaluation.mcts-simulations is 8, but must be a list"),
         ('{"evaluation": {"mcts_simulations": [8, 0]}}', "is [8, 0], but each must be positive"),
         ('{"minutes": 0}', "--minutes is 0, but must be positive"),
@@ -213,6 +218,16 @@ def test_a_network_that_could_not_learn_to_imagine_is_refused():
     with pytest.raises(ValueError, match="--optimiser.reconstruction-weight"):
         validate(config)
     assert validate(with_field("optimiser.reconstruction_weight", 10.0, config))
+
+
+def test_a_network_of_ones_own_learns_as_its_file_says():
+    """It need not imagine, whatever kind the preset names; and its options are no one else's."""
+    observation = with_field("network.kind", "observation")
+    assert validate(with_field("network.file", "/net.py", observation))
+    own = with_field("network.options", ("width=8", "name=x=y"))
+    with pytest.raises(ValueError, match="name its file with --network FILE too"):
+        validate(own)
+    assert validate(with_field("network.file", "/net.py", own))
 
 
 def test_parts_of_a_batch_whose_loss_is_scaled_as_a_whole_are_refused():

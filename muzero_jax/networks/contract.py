@@ -1,0 +1,151 @@
+"""Whether a model keeps the contract of `types.Model`, as far as shapes and dtypes tell: it is traced, never run."""
+
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from muzero_jax.types import Environment, Model, NetworkOutput
+
+BATCH_SIZES = (3, 5)
+"""Two, so that a model for one batch size alone is found."""
+_OURS = (str(Path(__file__).parent.parent), sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["purelib"])
+_WANTS_A_VALUE = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+
+
+class Broken(ValueError):
+    """A function of the model that cannot even be traced; in one sentence."""
+
+
+def breaches(model: Model, environment: Environment) -> list[str]:
+    """What breaks the contract, in one sentence each; empty if nothing does."""
+    for num_rows in BATCH_SIZES:
+        try:
+            found = list(_breaches(model, environment, num_rows))
+        except Broken as error:
+            found = [str(error)]
+        if found:
+            return found
+    return []
+
+
+def checked(model: Any, environment: Environment, *, source: str) -> Model:
+    """The model that came from `source`, if it keeps the contract; else ValueError with the first breach."""
+    if not isinstance(model, Model):
+        what = f"make_model returns a {type(model).__name__}, but must return a muzero_jax.types.Model"
+        raise ValueError(f"{source}: {what}")
+    if found := breaches(model, environment):
+        raise ValueError(f"{source}: {found[0]}")
+    return model
+
+
+def observation_of(environment: Environment) -> jax.ShapeDtypeStruct:
+    """Shape and dtype of one observation."""
+    return jax.eval_shape(lambda key: environment.observe(environment.init(key)), jax.random.key(0))
+
+
+def traced(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The shapes of `function(*arguments)`; raises `Broken`, which calls it `name`, if it cannot be traced."""
+    try:
+        return jax.eval_shape(lambda *inputs: function(*inputs), *arguments)
+    except Exception as error:
+        raise Broken(f"{name} {_explain(error)}") from error
+
+
+def path_name(path: Any) -> str:
+    """A parameter's name: "Dense_0/kernel"."""
+    return jax.tree_util.keystr(path, simple=True, separator="/")
+
+
+def _breaches(model: Model, environment: Environment, num_rows: int) -> Iterator[str]:
+    one = observation_of(environment)
+    observation = jax.ShapeDtypeStruct((num_rows, *one.shape), one.dtype)
+    action = jax.ShapeDtypeStruct((num_rows,), jnp.int32)
+    params = traced("init", model.init, jax.random.key(0))
+    yield from _of_params(params)
+    root = traced("initial_inference", model.initial_inference, params, observation)
+    yield from _of_output("initial_inference", root, environment.num_actions, num_rows)
+    if not isinstance(root, NetworkOutput):
+        return
+    if _shape(root.embedding)[:1] != (num_rows,):
+        wanted = f"one array whose first axis is the batch, here {num_rows}"
+        yield f"initial_inference's embedding must be {wanted}; it is {_shown(root.embedding)}"
+        return
+    child = traced("recurrent_inference", model.recurrent_inference, params, root.embedding, action)
+    yield from _of_output("recurrent_inference", child, environment.num_actions, num_rows)
+    if isinstance(child, NetworkOutput) and _shown(root.embedding) != _shown(child.embedding):
+        yield (
+            f"recurrent_inference takes an embedding {_shown(root.embedding)} and returns {_shown(child.embedding)}; "
+            "make them alike, because a search stores them together"
+        )
+    seen = traced("reconstruct", model.reconstruct, params, root.embedding)
+    yield from _of_array("reconstruct's result", seen, observation.shape, "a logit for each number of the observation")
+    logits = jax.ShapeDtypeStruct((num_rows, 2, root.value_logits.shape[-1]), jnp.float32)
+    target = jax.ShapeDtypeStruct(logits.shape[:-1], jnp.float32)
+    scalar = traced("to_scalar", model.to_scalar, logits)
+    loss = traced("scalar_loss", model.scalar_loss, logits, target)
+    for name, result in (("to_scalar", scalar), ("scalar_loss", loss)):
+        yield from _of_array(f"{name}'s result of logits {logits.shape}", result, target.shape, "a number for each row")
+
+
+def _of_params(params: Any) -> Iterator[str]:
+    leaves = jax.tree_util.tree_leaves_with_path(params)
+    if not leaves:
+        yield "init returns no parameters; it must return a pytree of float32 arrays"
+    wrong = [f"{path_name(path)} ({leaf.dtype})" for path, leaf in leaves if leaf.dtype != jnp.float32]
+    if wrong:
+        yield f"every parameter must be float32, whatever the arithmetic, but these are not: {', '.join(wrong)}"
+
+
+def _of_output(name: str, output: Any, num_actions: int, num_rows: int) -> Iterator[str]:
+    if not isinstance(output, NetworkOutput):
+        yield f"{name} returns a {type(output).__name__}, but must return a muzero_jax.types.NetworkOutput"
+        return
+    shape = _shape(output.value_logits)
+    num_bins = shape[-1] if len(shape) == 2 else "S"
+    meanings = {
+        "policy_logits": ((num_rows, num_actions), "a logit for each action"),
+        "value_logits": ((num_rows, num_bins), "a logit for each bin of the support"),
+        "reward_logits": ((num_rows, num_bins), "a logit for each bin, as value_logits"),
+    }
+    for field, (wanted, meaning) in meanings.items():
+        yield from _of_array(f"{name}'s {field}", getattr(output, field), wanted, meaning)
+
+
+def _of_array(name: str, array: Any, shape: tuple[Any, ...], meaning: str) -> Iterator[str]:
+    if _shape(array) != shape or array.dtype != jnp.float32:
+        wanted = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
+        yield f"{name} must be float32 ({wanted}), {meaning}, but is {_shown(array)}"
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """The shape of an array; empty for anything else."""
+    return getattr(value, "shape", ())
+
+
+def _shown(value: Any) -> str:
+    return f"{value.dtype} {value.shape}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
+
+
+def _explain(error: Exception) -> str:
+    """The end of a sentence on why a function cannot be traced."""
+    if isinstance(error, _WANTS_A_VALUE):
+        remedy = "use jnp.where, lax.cond or lax.scan in place of Python's if, loops and NumPy"
+        return f"cannot be compiled, because it asks for the value of a traced array{_place(error)}; {remedy}"
+    text = next(iter(str(error).strip().splitlines()), "")
+    return f"fails with {type(error).__name__}{': ' if text else ''}{text}{_place(error)}; mend it"
+
+
+def _place(error: Exception) -> str:
+    """The innermost line that is neither ours nor a library's, in brackets; empty if there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if not frame.filename.startswith((*_OURS, "<frozen"))]
+    return f" ({Path(theirs[-1].filename).name}:{theirs[-1].lineno})" if theirs else ""

@@ -1,0 +1,208 @@
+"""`check_model` finds what it says that it finds: one broken model for each sentence, and none in models that work."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import muzero_jax
+from muzero_jax.networks import contract
+from muzero_jax.networks import model as networks
+from muzero_jax.networks.value_transform import Support
+from tests.reference.models import BOARD
+
+S = 5
+
+
+def make_model(kind="mlp"):
+    return networks.make_model(
+        BOARD, Support(-1.0, 1.0, S), kind=kind, width=8, num_blocks=1, activation="relu", compute_dtype="float32"
+    )
+
+
+MODEL = make_model()
+
+
+def with_root(change):
+    """The model with another `initial_inference`: `change` of what it returns."""
+    return MODEL._replace(initial_inference=lambda *inputs: change(MODEL.initial_inference(*inputs), *inputs))
+
+
+def with_child(change):
+    return MODEL._replace(recurrent_inference=lambda *inputs: change(MODEL.recurrent_inference(*inputs), *inputs))
+
+
+def with_params(**leaves):
+    return MODEL._replace(init=lambda key: MODEL.init(key) | leaves)
+
+
+def the_one_finding(model):
+    (sentence,) = muzero_jax.check_model(model, BOARD)
+    assert "\n" not in sentence and sentence[0].islower()
+    return sentence
+
+
+@pytest.mark.parametrize("kind", ["mlp", "observation", "tower", "attention"])
+def test_nothing_is_found_in_our_own_networks(kind):
+    assert muzero_jax.check_model(make_model(kind), BOARD) == []
+
+
+# --- what shapes tell -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model, sentence",
+    [
+        (
+            with_root(lambda out, *_: out._replace(policy_logits=out.policy_logits[:, 1:])),
+            "initial_inference's policy_logits must be float32 (3, 10), a logit for each action, but is float32 (3, 9)",
+        ),
+        (
+            with_child(lambda out, *_: out._replace(reward_logits=out.reward_logits[:, 0])),
+            "recurrent_inference's reward_logits must be float32 (3, 5), a logit for each bin, as value_logits, but is "
+            "float32 (3,)",
+        ),
+        (
+            with_root(lambda out, *_: out._replace(value_logits=out.value_logits.astype(jnp.bfloat16))),
+            "initial_inference's value_logits must be float32 (3, 5), a logit for each bin of the support, but is "
+            "bfloat16 (3, 5)",
+        ),
+        (with_root(lambda out, *_: tuple(out)), "initial_inference returns a tuple, but must return a muzero_jax"),
+        (
+            with_root(lambda out, *_: out._replace(embedding={"cells": out.embedding})),
+            "initial_inference's embedding must be one array whose first axis is the batch, here 3; it is a dict",
+        ),
+        (
+            with_child(lambda out, *_: out._replace(embedding=out.embedding.astype(jnp.float16))),
+            "recurrent_inference takes an embedding float32 (3, 8) and returns float16 (3, 8)",
+        ),
+        (with_params(count=jnp.int32(0)), "whatever the arithmetic, but these are not: count (int32)"),
+        (
+            MODEL._replace(reconstruct=lambda _, embedding: embedding),
+            "reconstruct's result must be float32 (3, 3, 3, 2)",
+        ),
+        (MODEL._replace(to_scalar=lambda logits: logits), "result of logits (3, 2, 5) must be float32 (3, 2)"),
+        (MODEL._replace(scalar_loss=lambda logits, target: jnp.sum(target)), "scalar_loss's result of logits"),
+    ],
+)
+def test_a_shape_that_breaks_the_contract_is_named_with_the_one_that_is_wanted(model, sentence):
+    found = contract.breaches(model, BOARD)
+    assert any(sentence in one for one in found), found
+
+
+def test_a_function_that_asks_for_a_traced_value_cannot_be_compiled_and_is_named_with_its_line():
+    def branch(output, params, observation):
+        return output if observation[0, 0, 0, 0] else output._replace(value_logits=-output.value_logits)
+
+    found = the_one_finding(with_root(branch))
+    line = branch.__code__.co_firstlineno + 1
+    assert found.startswith("initial_inference cannot be compiled, because it asks for the value of a traced array")
+    assert f"(test_check.py:{line}); use jnp.where" in found
+
+
+def test_an_exception_in_the_model_is_named_with_its_line():
+    def fail(output, *_):
+        raise KeyError("cells")
+
+    found = the_one_finding(with_child(fail))
+    line = fail.__code__.co_firstlineno + 1
+    assert found == f"recurrent_inference fails with KeyError: 'cells' (test_check.py:{line}); mend it"
+
+
+def test_a_model_for_one_batch_size_alone_is_found():
+    def fixed(output, *_):
+        return output._replace(policy_logits=output.policy_logits[:3] + jnp.zeros((3, 1)))
+
+    assert "policy_logits must be float32 (5, 10)" in the_one_finding(with_root(fixed))
+
+
+# --- what two traces tell ---------------------------------------------------------------------------------------------
+
+
+def test_a_random_number_from_outside_is_found():
+    generator = np.random.default_rng(0)
+    noisy = with_root(lambda out, *_: out._replace(value_logits=out.value_logits + generator.normal()))
+    assert the_one_finding(noisy).startswith("initial_inference is not a function of its arguments alone")
+
+
+def test_a_random_array_from_outside_is_found():
+    generator = np.random.default_rng(0)
+    noisy = with_child(
+        lambda out, *_: out._replace(policy_logits=out.policy_logits + generator.normal(size=10).astype(np.float32))
+    )
+    assert the_one_finding(noisy).startswith("recurrent_inference is not a function of its arguments alone")
+
+
+def test_a_model_that_keeps_what_it_computed_is_found():
+    kept = []
+
+    def remember(output, *_):
+        kept.append(output.value_logits)
+        return output._replace(value_logits=output.value_logits + kept[0].sum())
+
+    assert the_one_finding(with_root(remember)).startswith("initial_inference is not a function of its arguments alone")
+
+
+# --- what running it tells --------------------------------------------------------------------------------------------
+
+
+def test_a_batch_norm_in_training_mode_is_found():
+    norm = nn.BatchNorm(use_running_average=False, use_bias=False, use_scale=False)
+
+    def normalised(output, *_):
+        value_logits, _ = norm.apply({}, output.value_logits, mutable=["batch_stats"])
+        return output._replace(value_logits=value_logits)
+
+    found = the_one_finding(with_root(normalised))
+    assert found.startswith("initial_inference mixes the rows of a batch") and "LayerNorm" in found
+
+
+def test_a_mean_over_the_batch_of_the_dynamics_is_found():
+    mean = with_child(lambda out, *_: out._replace(reward_logits=out.reward_logits - out.reward_logits.mean(0)))
+    assert the_one_finding(mean).startswith("recurrent_inference mixes the rows of a batch")
+
+
+def test_a_nan_is_found_at_the_root_and_at_its_imagined_move():
+    infinite = with_root(lambda out, *_: out._replace(value_logits=jnp.log(out.value_logits)))
+    found = muzero_jax.check_model(infinite, BOARD)
+    assert any(one.startswith("initial_inference gives NaN or infinity with fresh parameters") for one in found)
+    deeper = with_child(lambda out, params, embedding, action: out._replace(embedding=1e10 * embedding))
+    found = muzero_jax.check_model(deeper, BOARD)  # 1e40 is no float32
+    assert any(one.startswith("recurrent_inference gives NaN or infinity at imagined move 4") for one in found)
+
+
+def test_embeddings_that_grow_are_found():
+    growing = with_child(lambda out, params, embedding, action: out._replace(embedding=1.2 * embedding))
+    found = [one for one in muzero_jax.check_model(growing, BOARD) if one.startswith("embeddings grow")]
+    assert found[0].startswith("embeddings grow 32-fold over 20 imagined moves")  # 1.2^19
+
+
+def test_parameters_that_no_gradient_reaches_are_named():
+    found = the_one_finding(with_params(spare={"kernel": jnp.ones((2, 2)), "bias": jnp.ones(2)}))
+    assert found.startswith("no gradient reaches spare/bias, spare/kernel, so they learn nothing")
+
+
+def test_a_gradient_that_is_nan_where_its_function_is_not_is_found():
+    rooted = with_root(lambda out, *_: out._replace(value_logits=out.value_logits + jnp.sqrt(0 * out.value_logits**2)))
+    assert the_one_finding(rooted).startswith("the gradient is NaN or infinity")
+
+
+def test_a_loss_of_another_support_is_found():
+    other = networks.value_transform.scalar_loss
+    wrong = MODEL._replace(scalar_loss=lambda logits, target: other(logits, target, Support(-2.0, 2.0, S)))
+    found = the_one_finding(wrong)
+    assert found.startswith("scalar_loss for the target -0.9 is smallest where to_scalar says -0.45")
+
+
+@pytest.mark.parametrize("num_bins", [1, 2, 3, 21])
+def test_every_support_of_ours_goes_with_its_loss(num_bins):
+    model = networks.make_model(
+        BOARD,
+        Support(-1.0, 1.0, num_bins),
+        kind="mlp",
+        width=4,
+        num_blocks=0,
+        activation="silu",
+        compute_dtype="float32",
+    )
+    assert muzero_jax.check_model(model, BOARD) == []
