@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from muzero_jax.storage.config import (
-    Config,
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import (
     EvaluationConfig,
     NetworkConfig,
     OptimiserConfig,

@@ -17,7 +17,8 @@ from muzero_jax.learning import self_play
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.run.program import make_chunk, make_init
-from muzero_jax.storage.config import Config, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig
 from tests.reference import probes
 from tests.reference.probes import PROBES
 

@@ -18,7 +18,8 @@ from muzero_jax.learning import priorities, replay
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.run import memory, program
-from muzero_jax.storage.config import Config, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig
 from muzero_jax.storage.validation import check_resumable
 from muzero_jax.types import Environment
 from tests.reference import tiny_run

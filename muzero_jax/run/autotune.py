@@ -16,7 +16,8 @@ from jax.sharding import Mesh
 
 from muzero_jax.arithmetic import devices
 from muzero_jax.run.assembly import assemble
-from muzero_jax.storage.config import Config, ReplayConfig
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import ReplayConfig
 from muzero_jax.storage.validation import validate
 
 TIMED_SECONDS = 3.0

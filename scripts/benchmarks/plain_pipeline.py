@@ -14,7 +14,8 @@ import numpy as np
 from muzero_jax.arithmetic import devices
 from muzero_jax.learning.self_play import with_reset
 from muzero_jax.run.program import make_init
-from muzero_jax.storage.config import Config, SearchConfig
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import SearchConfig
 from scripts.benchmarks import workloads
 from scripts.measuring.markdown import Table
 

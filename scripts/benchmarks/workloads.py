@@ -18,8 +18,9 @@ from jax import Array
 from muzero_jax import building
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.learning import self_play
-from muzero_jax.storage.config import Config, NetworkConfig, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig
+from muzero_jax.storage.config import Config
 from muzero_jax.storage.config import TargetConfig as Targets
+from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig
 from muzero_jax.training import Parts
 from muzero_jax.types import ActorState, Environment, Model, Params, Position, SearchFn, SearchOutput, Transition
 

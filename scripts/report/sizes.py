@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from experiments import presets
-from muzero_jax.storage.config import Config, EvaluationConfig
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import EvaluationConfig
 from scripts.measuring.timing import Limits
 
 

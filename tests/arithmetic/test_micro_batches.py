@@ -12,7 +12,8 @@ from muzero_jax.arithmetic import micro_batches
 from muzero_jax.games.environment import make_environment
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.storage.config import Config, NetworkConfig, OptimiserConfig, SearchConfig
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, SearchConfig
 
 
 @pytest.mark.parametrize(

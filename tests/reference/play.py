@@ -12,7 +12,8 @@ from muzero_jax.play.position import new_game
 from muzero_jax.play.thinking import Thinker
 from muzero_jax.storage import checkpoint
 from muzero_jax.storage import config as configs
-from muzero_jax.storage.config import Config, EvaluationConfig, NetworkConfig, SearchConfig
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import EvaluationConfig, NetworkConfig, SearchConfig
 from muzero_jax.types import SearchOutput
 
 

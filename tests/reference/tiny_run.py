@@ -12,8 +12,8 @@ from muzero_jax import building
 from muzero_jax.arithmetic import devices
 from muzero_jax.run import program as programs
 from muzero_jax.run.session import Session
-from muzero_jax.storage.config import (
-    Config,
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import (
     EvaluationConfig,
     NetworkConfig,
     OptimiserConfig,

@@ -19,7 +19,7 @@ from muzero_jax.run import assembly, metrics, offline, program, runner
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, restore_replay
-from muzero_jax.storage.config import NetworkConfig, ReplayConfig, SelfPlayConfig, TargetConfig
+from muzero_jax.storage.config_groups import NetworkConfig, ReplayConfig, SelfPlayConfig, TargetConfig
 from muzero_jax.storage.validation import check_resumable, validate
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same, on_host

@@ -9,7 +9,7 @@ import pytest
 from experiments.command_line import report_errors
 from muzero_jax import building
 from muzero_jax.arithmetic import precision
-from muzero_jax.storage.config import NetworkConfig
+from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import ablation
 from scripts.benchmarks import ours, plain_pipeline, workloads
 from scripts.measuring import timing

@@ -14,7 +14,7 @@ import pytest
 
 from experiments.command_line import report_errors
 from muzero_jax.run.memory import _CLEAR
-from muzero_jax.storage.config import NetworkConfig
+from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import benchmark
 from scripts.benchmarks import cases, memory, ours, straightforward, suites, workloads
 from scripts.measuring import machine, timing

@@ -1,0 +1,217 @@
+"""The groups of a config: what a network, a search, self-play, the replay, targets, the optimiser and evaluation are.
+
+Each field is a flag `--group.field` of `experiments/train.py`: its range is in the annotation, its help below.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from muzero_jax.storage.fields import (
+    Constraint,
+    NotNegativeFloat,
+    NotNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Simulations,
+    UnitInterval,
+)
+
+Games = Annotated[
+    PositiveInt, Constraint(lambda games: games % 2 == 0, "must be even: openings are played with both colours")
+]
+Option = Annotated[
+    str, Constraint(lambda text: "=" in text and text.partition("=")[0].isidentifier(), "must be name=value")
+]
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The learned model."""
+
+    kind: Literal["mlp", "observation", "tower", "attention"] = "mlp"
+    """mlp: dense layers; observation: MLPs that imagine the next observation, for small boards; tower: convolutions;
+    attention: a transformer over the board's cells"""
+    file: str | None = None
+    """Python file with a network of your own, in place of `kind`: make_model(environment, support, **options) -> Model;
+    --network FILE for short"""
+    options: tuple[Option, ...] = ()
+    """options of that file's make_model, name=value each; values are Python literals, or else text"""
+    width: PositiveInt = 128
+    """units of the MLPs, channels of the tower or of a cell's token; attention has a head for each 32 of them"""
+    num_blocks: NotNegativeInt = 1
+    """residual blocks of representation, of dynamics and of prediction, each"""
+    activation: Literal["relu", "silu", "gelu"] = "relu"
+    """nonlinearity after each layer"""
+    compute_dtype: Literal["auto", "float32", "bfloat16", "bfloat16_products", "float16"] = "auto"
+    """arithmetic of the networks; auto: bfloat16 on TPUs and on GPUs from compute capability 8 on, bfloat16_products
+    on CPUs with AMX, else float32. bfloat16_products: float32, but what the trunks multiply (of towers: convolutions of
+    32 channels and more) is rounded to bfloat16. float16: for a T4, with a scaled loss, never timed on an accelerator.
+    Parameters are float32 always"""
+    num_bins: PositiveInt = 21
+    """bins of the categorical value and reward over [-1, 1]; 1 makes the heads scalar"""
+    predict_discount: bool = False
+    """foretell each move's signed discount: whose turn it is next, and whether the game is over. Always so in games
+    whose turns do not alternate"""
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """Tree search in self-play. Evaluation uses the same without noise."""
+
+    policy: Literal["gumbel", "puct"] = "gumbel"
+    """gumbel: Gumbel MuZero, which improves with few simulations; puct: MuZero's own, with noise in the root's prior"""
+    engine: Literal["own", "loop_free", "mctx"] = "own"
+    """loop_free: the same trees, up to 16 moves deep, for accelerators, but never timed on one; slower on a CPU.
+    mctx: the reference"""
+    max_children: Annotated[int, Constraint(lambda number: number >= 2, "must be at least 2")] | None = None
+    """actions that a node has room for, at least 2, the likeliest; default: all. Less memory on large boards, but a
+    search of these alone, never timed on an accelerator"""
+    num_simulations: Simulations = 16
+    """simulations for each move of self-play"""
+    max_num_considered_actions: PositiveInt = 8
+    """Gumbel: actions considered at the root; in evaluation more, as the square root of its larger budget"""
+    gumbel_scale: NotNegativeFloat = 1.0
+    """Gumbel: noise at the root in self-play"""
+    value_scale: PositiveFloat = 0.1
+    """Gumbel: c_scale of sigma(q)"""
+    maxvisit_init: NotNegativeFloat = 50.0
+    """Gumbel: c_visit of sigma(q)"""
+    rescale_values: bool = False
+    """Gumbel: stretch each node's Q to [0, 1] first (mctx's default); noise then looks like knowledge early on"""
+    improved_value: bool = True
+    """Gumbel: search_value is the improved policy's; else the mean of all simulations, many of them of bad moves"""
+    dirichlet_fraction: UnitInterval = 0.25
+    """PUCT: share of noise in the root's prior in self-play; drawn over all actions and then masked, as mctx does"""
+    dirichlet_alpha: PositiveFloat = 0.3
+    """PUCT: concentration of that noise; the smaller, the fewer actions it falls on"""
+    pb_c_init: NotNegativeFloat = 1.25
+    """PUCT: weight of exploration by the prior, at few visits"""
+    pb_c_base: PositiveFloat = 19652.0
+    """PUCT: visits of a node at which that weight has grown by log 2"""
+    temperature: NotNegativeFloat = 1.0
+    """PUCT: temperature of the visit counts in self-play"""
+
+
+@dataclass(frozen=True)
+class SelfPlayConfig:
+    """Games at once and how far they go before learning."""
+
+    num_envs: PositiveInt = 512
+    """games played at once, over all devices"""
+    rollout_length: PositiveInt = 8
+    """moves of each game per iteration"""
+    exploration: UnitInterval = 0.05
+    """share of moves drawn uniformly from the legal ones; value targets stop at them (targets.stop-at-exploration)"""
+    full_search_share: UnitInterval = 1.0
+    """playout-cap randomisation: share of moves that are searched in full. The others get a cheap search without noise,
+    whose policy is not learned from"""
+    cheap_simulations: Simulations = 4
+    """simulations of a cheap search"""
+    sampled_moves: NotNegativeInt | None = None
+    """moves of each game that search draws with its noise; later ones are the likeliest that it found. None: all"""
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """The replay ring."""
+
+    replay_length: PositiveInt = 512
+    """frames kept of each game; a multiple of rollout_length"""
+    end_weight: PositiveInt = 1
+    """how much likelier a window that contains a game's end is drawn"""
+    min_frames: NotNegativeInt = 64
+    """frames of each game stored before the first update, and never fewer than one window"""
+    symmetries: bool = True
+    """turn each window by a random symmetry of the game"""
+    reanalyze_fraction: UnitInterval = 0.0
+    """share of each batch that is searched again with fresh weights before it is learned from; the ring keeps what that
+    found"""
+    priority_exponent: UnitInterval = 0.0
+    """alpha: windows are drawn in proportion to |search value - return| to this power; 0: all alike"""
+    importance_exponent: UnitInterval = 1.0
+    """beta: how far the losses' weights undo the bias of priorities; 1: wholly"""
+
+
+@dataclass(frozen=True)
+class TargetConfig:
+    """What is learned from a window."""
+
+    unroll_steps: PositiveInt = 5
+    """moves that the learned dynamics are unrolled along each window"""
+    td_steps: PositiveInt = 32
+    """moves before bootstrapping from search; at least the longest game's length is Monte-Carlo"""
+    td_lambda: UnitInterval = 1.0
+    """1: n-step return; below: TD(lambda) over td_steps moves"""
+    stop_at_exploration: bool = True
+    """value targets stop at random moves; if not, a position is worth what it is among players who err so often"""
+    search_value_weight: UnitInterval = 0.0
+    """share of the search's own value of a position in its value target; 1: that alone, and the return counts for 0"""
+    discount: UnitInterval = 1.0
+    """gamma per move"""
+
+
+@dataclass(frozen=True)
+class OptimiserConfig:
+    """Gradient steps."""
+
+    name: Literal["adamw", "adafactor", "lion", "muon"] = "adamw"
+    """adafactor: the least memory; lion: half of AdamW's, and wants a learning rate some 5 times lower; muon:
+    orthogonal steps for matrices and kernels, AdamW for the rest"""
+    batch_size: PositiveInt = 256
+    """windows per update, over all devices"""
+    micro_batch_size: PositiveInt | None = None
+    """most windows of each device whose gradient is computed at once; the largest divisor of its share is taken. Only
+    speed and memory change. None: all, but for a tower on a CPU what its cache holds"""
+    updates_per_iteration: PositiveInt = 16
+    """with num_envs and rollout_length this fixes the replay ratio"""
+    learning_rate: PositiveFloat = 1e-3
+    """learning rate at its highest, after the warm-up"""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """cosine: falls to a tenth over the updates that the budget holds, or over decay_updates"""
+    warmup_updates: NotNegativeInt = 100
+    """updates in which the learning rate rises from 0"""
+    decay_updates: PositiveInt | None = None
+    """updates over which the cosine falls; default: as many as the budget holds. Where that is in minutes, it is timed
+    over the first twentieth of them; the number is then kept in config.json, so that a resumed run goes on exactly"""
+    weight_decay: NotNegativeFloat = 1e-4
+    """decoupled weight decay, of matrices only, not of biases and norms"""
+    max_gradient_norm: PositiveFloat = 5.0
+    """gradients with a larger global norm are scaled down to it"""
+    reward_weight: NotNegativeFloat = 1.0
+    """weight of the reward's loss"""
+    value_weight: NotNegativeFloat = 1.0
+    """weight of the value's loss"""
+    policy_weight: NotNegativeFloat = 1.0
+    """weight of the policy's loss"""
+    reconstruction_weight: NotNegativeFloat = 0.0
+    """weight of an auxiliary loss: every unrolled embedding must predict its observation, to learn rules sooner"""
+    checkpoint_unroll: bool = False
+    """compute unrolled steps twice instead of keeping all of them for the gradient: less memory, more time"""
+    legality_weight: NotNegativeFloat = 1.0
+    """weight of the legal moves' loss, with --model learned_legality"""
+    discount_weight: NotNegativeFloat = 1.0
+    """weight of the discount's loss, where the network foretells it"""
+    consistency_weight: NotNegativeFloat = 0.0
+    """weight of EfficientZero's auxiliary loss: imagined embeddings must be like those of the observations that came"""
+    target_period: PositiveInt | None = None
+    """updates after which a target network becomes a copy of the other; Reanalyze then searches with it"""
+    target_decay: Annotated[float, Constraint(lambda x: 0.0 < x < 1.0, "must lie between 0 and 1")] | None = None
+    """the target network is instead a moving average that keeps this share of itself in every update, say 0.995"""
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Matches played while training, without noise and with varied openings."""
+
+    interval_minutes: NotNegativeFloat = 1.0
+    """minutes between evaluations; 0 evaluates at the end only"""
+    games: Games = 128
+    """games of each match, half of them with each colour"""
+    final_games: Games = 256
+    """games of each match at the end of the run"""
+    opening_plies: NotNegativeInt = 2
+    """uniformly random moves before each game; every opening is played with both colours"""
+    num_simulations: Simulations = 64
+    """search budget of the agent"""
+    mcts_simulations: tuple[Simulations, ...] = (100, 1000)
+    """budgets of the rollout MCTS opponents; those above 100 play at the end only"""
