@@ -76,12 +76,14 @@ def test_emphasis_is_priority_to_the_alpha_in_steps_of_one_part_in_millions():
 
 @pytest.mark.parametrize("most", [1, 1000, 2**24, 2**31 - 1])
 def test_the_sum_of_a_rings_weights_stays_below_2_to_the_31_and_none_is_0(most):
-    """From a tiny ring to one whose start weights alone fill an int32."""
+    """From a tiny ring to one whose start weights alone fill an int32; what may not start, 9, sets no scale."""
     start_weights = jnp.array([[most // 2, most - most // 2 - 1], [0, 1]], jnp.int32)
     priority = jnp.array([[1.0, 0.7], [9.0, 1e-12]])
     found = np.asarray(priorities.emphasis(priority, start_weights, exponent=1.0), np.int64)
     total = (found * np.asarray(start_weights, np.int64)).sum()
     assert found.min() >= 1 and 0 < total < 2**31
+    highest = np.where(start_weights > 0, priority, 0).argmax()
+    assert found.ravel()[highest] == min((2**31 - 1) // int(start_weights.sum()), 2**24)
 
 
 def test_after_100_000_updates_the_rings_sums_are_those_of_exact_arithmetic():
