@@ -159,7 +159,7 @@ def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_turned(
         make_batch=mark("make_batch", "batch"),
         turn=mark("turn", "turned"),
         update=mark("update", (LearnerState("new params", None, 1, 9), {"train/loss": jnp.zeros(())})),  # type: ignore
-        note=mark("note", ()),
+        note=mark("note", ((), {"train/priority": jnp.ones(())})),
     )
     learner, ring = LearnerState("params", None, 0, 9), ReplayState("ring", 0, 0)  # type: ignore
     draws = Draws("slots", "games", "weights")  # type: ignore
@@ -175,7 +175,7 @@ def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_turned(
     assert [(name, arguments[0]) for name, arguments in asked[2:4]] == [("make_batch", "fresh"), ("turn", "batch")]
     assert asked[2][1][1] == "weights"
     assert asked[4:] == [("update", (learner, "turned")), ("note", (draws, "fresh", "batch"))]
-    assert set(metrics) == {"train/stale_value", "train/loss"}
+    assert set(metrics) == {"train/stale_value", "train/priority", "train/loss"}
 
 
 # --- learning ---------------------------------------------------------------------------------------------------------

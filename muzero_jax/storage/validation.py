@@ -1,6 +1,7 @@
 """Whether a run can be made of a config, or resumed with it: each field by itself, then those that go together."""
 
 import functools
+from collections.abc import Callable
 
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import check_fields
@@ -64,15 +65,22 @@ FIXED = (
 ).split()
 """What games, ring and weights of a checkpoint were made with. A ring is written a whole rollout at a time, and holds
 discounts, so another rollout length or discount would mix games without a word."""
-SWITCHES = ("replay.priority_exponent", "replay.reanalyze_fraction")
-"""What a ring keeps depends on whether these are 0."""
+SWITCHES: dict[str, Callable[[Config], bool]] = {
+    "replay.priority_exponent": lambda config: config.replay.priority_exponent > 0,
+    "replay.reanalyze_fraction": lambda config: config.replay.reanalyze_fraction > 0,
+    "self_play.full_search_share": lambda config: config.self_play.full_search_share < 1,
+    "optimiser.consistency_weight": lambda config: config.optimiser.consistency_weight > 0,
+    "optimiser.target_period": lambda config: config.optimiser.target_period is not None,
+    "optimiser.target_decay": lambda config: config.optimiser.target_decay is not None,
+}
+"""What a checkpoint holds depends on whether these are on; how much may change."""
 
 
 def check_resumable(config: Config, made_with: Config) -> None:
     """Raises ValueError, in one sentence that names the flag, if a run cannot go on with what the flags now say."""
     for path in (*FIXED, *SWITCHES):
         now, then = (functools.reduce(getattr, path.split("."), each) for each in (config, made_with))
-        if bool(now) != bool(then) if path in SWITCHES else now != then:
+        if SWITCHES[path](config) != SWITCHES[path](made_with) if path in SWITCHES else now != then:
             flag = f"--{path}".replace("_", "-")
             raise ValueError(
                 f"the run to resume was made with {flag} {then}, so it cannot go on with {now}; leave {flag} out, or "

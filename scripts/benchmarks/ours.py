@@ -126,7 +126,8 @@ def learning(config: Config, num_devices: int) -> Variant:
 
     def learn(learner_state, ring, key):
         key = jax.random.fold_in(key, jax.lax.axis_index(AXIS))
-        return training.learn_from(learner_state, ring, key, parts=parts)
+        learner_state, _, metrics = training.learn_from(learner_state, ring, key, parts=parts)
+        return learner_state, metrics
 
     specs = state_specs()
     in_specs, out_specs = (specs.learner, specs.replay, EVERYWHERE), (specs.learner, EVERYWHERE)

@@ -260,6 +260,11 @@ def test_devices_that_cannot_share_the_games_are_not_left_out_in_silence(run, tm
         ("--network.width", 32, 16),
         ("--replay.replay-length", 64, 32),
         ("--self-play.num-envs", 16, 8),
+        ("--model", "rules", "learned"),
+        ("--self-play.full-search-share", 0.5, 1.0),
+        ("--optimiser.consistency-weight", 1.0, 0.0),
+        ("--optimiser.target-period", 3, None),
+        ("--optimiser.name", "lion", "adamw"),
     ],
 )
 def test_what_a_checkpoint_was_made_with_cannot_change_and_is_refused_at_once(

@@ -18,6 +18,7 @@ from muzero_jax.run import runner
 from muzero_jax.run.metrics import read_records
 from muzero_jax.run.runner import Result
 from muzero_jax.storage import config as configs
+from muzero_jax.storage.config_groups import NetworkConfig
 from tests.run.conftest import DRAWN
 
 ROOT = Path(__file__).parent.parent.parent
