@@ -162,11 +162,11 @@ def _as_games(config: Config, source: Path, num_devices: int) -> Config:
 
 def _open_games(config: Config, source: Path, environment: Environment, say: Callable[[str], None]) -> Fill:
     games = read_games(source)
-    say(f"reading {len(games):,} games from {source}")
+    say(f"reading {source}")
     frames = stored_games.play(environment, games, keeps_state=_needs_states(config))
     num_cut = int((frames.is_last & (frames.discount != 0)).sum())
     cut = f"; the rules did not end {num_cut:,} of them, whose values stay open" if num_cut else ""
-    say(f"learning from {len(frames.action):,} moves of {len(games):,} games{cut}")
+    say(f"learning from {len(games):,} game{'s' * (len(games) > 1)} with {len(frames.action):,} moves{cut}")
     ring = stored_games.lay_out(
         frames,
         [len(game.moves) for game in games],

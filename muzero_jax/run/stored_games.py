@@ -77,8 +77,8 @@ def _play_batch(games: list[StoredGame], states: EnvState, step: Callable, read:
             _check_turn(games[index], ply, mover=int(mover[index]), is_over=bool(is_over[index]))
             actions[index] = read(games[index], ply, jax.tree.map(lambda x, i=index: x[i], states))
         states, frame, is_legal = jax.device_get(step(states, actions))
-        if illegal := next((index for index in playing if not is_legal[index]), None):
-            raise _refusal(games[illegal], ply, "the rules do not allow it there")
+        for index in playing[~is_legal[playing]]:
+            raise _refusal(games[index], ply, "the rules do not allow it there")
         is_over |= frame.is_last[: len(games)]
         mover = np.where(frame.discount[: len(games)] < 0, 1 - mover, mover)
         frames.append(jax.tree.map(lambda x: x[: len(games)], frame))

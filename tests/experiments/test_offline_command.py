@@ -109,7 +109,7 @@ def test_a_tiny_run_learns_from_a_file_goes_on_and_plays(games, tmp_path):
 
     run_dir = tmp_path / "run"
     output = run("train", "--offline", games, "--env", "tic_tac_toe", "--run-dir", run_dir, *WINDOWS, *TINY)
-    assert "learning from 14 moves of 2 games" in output and "frames" not in output.split("Work")[1]
+    assert "learning from 2 games with 14 moves" in output and "frames" not in output.split("Work")[1]
     games.unlink()
     run("train", "--resume", "--run-dir", run_dir, "--max-iterations", 8, "--devices", 2)
     assert json.loads((run_dir / "summary.json").read_text())["totals"]["updates"] == 16

@@ -106,8 +106,10 @@ def test_moves_are_read_in_the_games_notation_in_sgf_and_as_numbers():
     ],
 )
 def test_a_move_that_is_none_is_told_with_file_game_and_move(wrong, problem):
-    with pytest.raises(ValueError, match=problem):
-        play(game(*DRAW, name="games.txt, game 0"), wrong)
+    right = game(*DRAW, name="games.txt, game 2")
+    for games in ([wrong], [wrong, right], [right, wrong]):
+        with pytest.raises(ValueError, match=problem):
+            play(*games)
 
 
 # --- the ring ---------------------------------------------------------------------------------------------------------
