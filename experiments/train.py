@@ -79,7 +79,7 @@ def read_ahead(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--minutes")
     parser.add_argument("--run-dir", "--run_dir", type=Path)
     parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--offline")
+    parser.add_argument("--offline", type=configs.absolute)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--profile", action="store_true")
     for name in ("devices", "seed", "frames", "updates", "board-size", "max-iterations"):
@@ -146,12 +146,10 @@ def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
         return None
     train_flags.check_names(arguments, default)
     config, session = tyro.cli(Command, default=default, args=arguments, add_help=False)
-    config = replace(config, env=configs.absolute_env(config.env))
     sets_span = any(word.replace("_", "-").startswith("--optimiser.decay-updates") for word in arguments)
     if session.resume and not sets_span:
         config = budget.spanning(config, default.config)
-    if config.network.file:  # so that the run finds it from anywhere
-        config = replace(config, network=replace(config.network, file=str(Path(config.network.file).absolute())))
+    config = configs.with_absolute_paths(config)
     if config.offline and not session.resume:
         config = offline.settle(config, num_devices)
     return config, session, default.config, num_devices
@@ -204,7 +202,10 @@ def check_network(config: Config) -> None:
     from muzero_jax import building, check_model
 
     environment = building.build_environment(config)
-    for sentence in check_model(building.build_model(config, environment), environment):
+    model = building.build_model(config, environment)
+    if config.model == "rules":
+        return  # `check_model` looks at the dynamics most of all, and there are none
+    for sentence in check_model(model, environment):
         print(f"warning     {config.network.file}: {sentence}")
 
 

@@ -68,7 +68,7 @@ def build_draw(config: Config) -> Callable[[Array, ReplayState], Draws]:
             replay.start_weights,
             window_length=config.window_length,
             unroll_steps=config.unroll_steps,
-            end_weight=ring.end_weight,
+            end_weight=ring.end_weight if config.unroll_steps else 1,  # it is for the rewards, which nobody learns then
         ),
     )
 
@@ -85,7 +85,7 @@ def reanalyzed_frames(config: Config) -> int:
 
     With long returns hardly any target bootstraps from the rest, and other windows refresh most of it anyway.
     """
-    is_short = config.targets.td_steps <= config.unroll_steps
+    is_short = config.targets.td_steps <= config.targets.unroll_steps
     return config.window_length if is_short else config.unroll_steps + 1
 
 

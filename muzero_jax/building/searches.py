@@ -58,9 +58,13 @@ def make_world(config: Config, environment: Environment, model: Model, *, true_r
     model = micro_batches.for_inference(model)
     if true_rules or config.model == "rules":
         return simulator.true_rules(environment, model)
-    if foretells_discount(config, environment):
-        return simulator.learned_model(model, config.targets.discount)
-    return simulator.learned_model(model, environment.constant_discount)
+    foretold = foretells_discount(config, environment)
+    return simulator.learned_model(
+        model,
+        config.targets.discount if foretold else environment.constant_discount,
+        believes_legality=config.model == "learned_legality",
+        believes_discount=foretold,
+    )
 
 
 def build_self_play_search(config: Config, environment: Environment, model: Model) -> SearchFn:

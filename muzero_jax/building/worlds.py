@@ -1,5 +1,7 @@
 """The game and the network that a config names."""
 
+import inspect
+
 from muzero_jax.arithmetic import precision
 from muzero_jax.games.own_game import load_environment
 from muzero_jax.networks import contract
@@ -19,10 +21,14 @@ def build_environment(config: Config) -> Environment:
 def build_model(config: Config, environment: Environment) -> Model:
     """The network that the config names, or that the user's own file makes, for a game with outcomes in [-1, 1]."""
     network, support = config.network, Support(-1.0, 1.0, config.network.num_bins)
+    abilities = wanted_abilities(config, environment)
     if network.file:
         make_own = python_file.load_function(network.file, "make_model")
-        model = make_own(environment, support, **python_file.read_options(network.options))
-        return contract.checked(model, environment, source=network.file)
+        options = python_file.read_options(network.options)
+        if "abilities" in inspect.signature(make_own).parameters:
+            options["abilities"] = abilities
+        model = make_own(environment, support, **options)
+        return contract.checked(model, environment, abilities, source=network.file)
     return make_model(
         environment,
         support,
@@ -31,12 +37,17 @@ def build_model(config: Config, environment: Environment) -> Model:
         num_blocks=network.num_blocks,
         activation=network.activation,
         compute_dtype=precision.resolve(network.compute_dtype).compute_dtype,
-        abilities=Abilities(
-            dynamics=config.model != "rules",
-            legality=config.model == "learned_legality",
-            discount=foretells_discount(config, environment),
-            projection=config.optimiser.consistency_weight > 0,
-        ),
+        abilities=abilities,
+    )
+
+
+def wanted_abilities(config: Config, environment: Environment) -> Abilities:
+    """What the network of a run must be able to do."""
+    return Abilities(
+        dynamics=config.model != "rules",
+        legality=config.model == "learned_legality",
+        discount=foretells_discount(config, environment),
+        projection=config.model != "rules" and config.optimiser.consistency_weight > 0,
     )
 
 

@@ -24,6 +24,7 @@ from muzero_jax.evaluation import positions
 from muzero_jax.evaluation.batches import in_keyed_batches
 from muzero_jax.evaluation.players import Agent
 from muzero_jax.evaluation.tables import align, percent
+from muzero_jax.search.simulator import believed_legal, policy
 from muzero_jax.training import Parts
 from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params
 
@@ -150,14 +151,16 @@ def compare(model: Model, legal: Array, output: NetworkOutput, true: NetworkOutp
     """What is said of the embedding against what is said of the true observation, [N] each.
 
     `value_drift`: |difference|. `policy_drift`: total variation over the legal moves, in [0, 1]. `illegal_prior`: what
-    the embedding's policy gives to illegal moves.
+    the embedding's policy gives to illegal moves, as a search sees it: of a model that foretells legal moves only those
+    that it thinks legal count.
     """
+    believed = None if output.legal_logits is None else believed_legal(output)
     logits, true_logits = (x.policy_logits.astype(jnp.float32) for x in (output, true))
     difference = jax.nn.softmax(logits, where=legal) - jax.nn.softmax(true_logits, where=legal)
     return {
         "value_drift": jnp.abs(model.to_scalar(output.value_logits) - model.to_scalar(true.value_logits)),
         "policy_drift": jnp.abs(difference).sum(-1) / 2,
-        "illegal_prior": jnp.where(legal, 0, jax.nn.softmax(logits)).sum(-1),
+        "illegal_prior": jnp.where(legal, 0, policy(output, believed)).sum(-1),
     }
 
 

@@ -181,7 +181,8 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
             name, player = f"{agent.name}:rules@{budget}", agent.player(budget, true_rules=True)
         case _:
             name, player = f"{agent.name}@{budget}", agent.player(budget)
-    return Entrant(name, player, agent.params, (spec.kind, budget, config.network, config.search, config.targets))
+    plays_alike = spec.kind, budget, config.model, config.network, config.search, config.targets
+    return Entrant(name, player, agent.params, plays_alike)
 
 
 def is_run(text: str) -> bool:

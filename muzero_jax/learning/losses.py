@@ -172,7 +172,7 @@ def consistency_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 def asked(output: Array | None, name: str) -> Array:
     """What a loss reads; ValueError if the model does not say it."""
     if output is None:
-        raise ValueError(f"a loss needs a network with `{name}`, which this one has not; leave out the flag that asks")
+        raise ValueError(f"a loss needs a network with `{name}`, which this one has not (docs/your-own-network.md)")
     return output
 
 

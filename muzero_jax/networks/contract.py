@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from muzero_jax.networks.layers import MUZERO, Abilities
 from muzero_jax.types import Environment, Model, NetworkOutput
 
 BATCH_SIZES = (3, 5)
@@ -25,11 +26,11 @@ class Broken(ValueError):
     """A function of the model that cannot even be traced; in one sentence."""
 
 
-def breaches(model: Model, environment: Environment) -> list[str]:
-    """What breaks the contract, in one sentence each; empty if nothing does."""
+def breaches(model: Model, environment: Environment, abilities: Abilities = MUZERO) -> list[str]:
+    """What breaks the contract, in one sentence each; empty if nothing does. The model needs these `abilities`."""
     for num_rows in BATCH_SIZES:
         try:
-            found = list(_breaches(model, environment, num_rows))
+            found = list(_breaches(model, environment, abilities, num_rows))
         except Broken as error:
             found = [str(error)]
         if found:
@@ -37,12 +38,12 @@ def breaches(model: Model, environment: Environment) -> list[str]:
     return []
 
 
-def checked(model: Any, environment: Environment, *, source: str) -> Model:
+def checked(model: Any, environment: Environment, abilities: Abilities, *, source: str) -> Model:
     """The model that came from `source`, if it keeps the contract; else ValueError with the first breach."""
     if not isinstance(model, Model):
         what = f"make_model returns a {type(model).__name__}, but must return a muzero_jax.types.Model"
         raise ValueError(f"{source}: {what}")
-    if found := breaches(model, environment):
+    if found := breaches(model, environment, abilities):
         raise ValueError(f"{source}: {found[0]}")
     return model
 
@@ -65,7 +66,7 @@ def path_name(path: Any) -> str:
     return jax.tree_util.keystr(path, simple=True, separator="/")
 
 
-def _breaches(model: Model, environment: Environment, num_rows: int) -> Iterator[str]:
+def _breaches(model: Model, environment: Environment, abilities: Abilities, num_rows: int) -> Iterator[str]:
     one = observation_of(environment)
     observation = jax.ShapeDtypeStruct((num_rows, *one.shape), one.dtype)
     action = jax.ShapeDtypeStruct((num_rows,), jnp.int32)
@@ -79,21 +80,40 @@ def _breaches(model: Model, environment: Environment, num_rows: int) -> Iterator
         wanted = f"one array whose first axis is the batch, here {num_rows}"
         yield f"initial_inference's embedding must be {wanted}; it is {_shown(root.embedding)}"
         return
-    child = traced("recurrent_inference", model.recurrent_inference, params, root.embedding, action)
-    yield from _of_output("recurrent_inference", child, environment.num_actions, num_rows)
-    if isinstance(child, NetworkOutput) and _shown(root.embedding) != _shown(child.embedding):
-        yield (
-            f"recurrent_inference takes an embedding {_shown(root.embedding)} and returns {_shown(child.embedding)}; "
-            "make them alike, because a search stores them together"
-        )
-    seen = traced("reconstruct", model.reconstruct, params, root.embedding)
-    yield from _of_array("reconstruct's result", seen, observation.shape, "a logit for each number of the observation")
+    if abilities.dynamics:
+        child = traced("recurrent_inference", model.recurrent_inference, params, root.embedding, action)
+        yield from _of_output("recurrent_inference", child, environment.num_actions, num_rows)
+        yield from _of_child(root, child, environment.num_actions, abilities)
+        seen = traced("reconstruct", model.reconstruct, params, root.embedding)
+        meaning = "a logit for each number of the observation"
+        yield from _of_array("reconstruct's result", seen, observation.shape, meaning)
+    if abilities.projection and (model.project is None or model.predict_projection is None):
+        yield "--optimiser.consistency-weight needs a model with `project` and `predict_projection`; add them"
     logits = jax.ShapeDtypeStruct((num_rows, 2, root.value_logits.shape[-1]), jnp.float32)
     target = jax.ShapeDtypeStruct(logits.shape[:-1], jnp.float32)
     scalar = traced("to_scalar", model.to_scalar, logits)
     loss = traced("scalar_loss", model.scalar_loss, logits, target)
     for name, result in (("to_scalar", scalar), ("scalar_loss", loss)):
         yield from _of_array(f"{name}'s result of logits {logits.shape}", result, target.shape, "a number for each row")
+
+
+def _of_child(root: NetworkOutput, child: Any, num_actions: int, abilities: Abilities) -> Iterator[str]:
+    """What is wrong with the output of an imagined move, beyond what every output must be."""
+    if not isinstance(child, NetworkOutput):
+        return
+    if _shown(root.embedding) != _shown(child.embedding):
+        yield (
+            f"recurrent_inference takes an embedding {_shown(root.embedding)} and returns {_shown(child.embedding)}; "
+            "make them alike, because a search stores them together"
+        )
+    num_rows = _shape(child.policy_logits)[0]
+    wanted = {
+        "legal_logits": (abilities.legality, num_actions, "above 0 for a legal move (--model learned_legality)"),
+        "discount_logits": (abilities.discount, 3, "for -gamma, 0 and +gamma (turns do not always alternate)"),
+    }
+    for field, (is_wanted, size, meaning) in wanted.items():
+        if is_wanted:
+            yield from _of_array(f"recurrent_inference's {field}", getattr(child, field), (num_rows, size), meaning)
 
 
 def _of_params(params: Any) -> Iterator[str]:

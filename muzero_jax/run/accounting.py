@@ -78,7 +78,7 @@ class Totals:
 
     def __init__(self, config: Config, record: Record):
         self.plays = config.offline is None
-        self._simulations = config.search.num_simulations  # of each move
+        self._simulations = config.simulations_per_move
         self._counted = self.NAMES if self.plays else {"train/updates": "total/updates"}
         totals = (*self._counted.values(), *(["total/simulations"] if self.plays else []))
         self.counts = {name: record.get(name, 0.0) for name in totals}

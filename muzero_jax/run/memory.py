@@ -71,7 +71,8 @@ def make_plan(state: TrainState, program: Any, *, copied_by_saves: bool, held: i
       held: a device's share of what the process holds already (`held_by_process`).
     """
     learner = state.learner
-    pieces = state.replay, state.actor, learner.params, learner.optimiser_state
+    weights = learner.params, learner.target_params
+    pieces = state.replay, state.actor, weights, learner.optimiser_state
     names = "replay", "games", "parameters", "optimiser"
     parts = {name: bytes_per_device(piece) for name, piece in zip(names, pieces, strict=True)}
     if copied_by_saves:

@@ -148,9 +148,10 @@ def _begun(ring: ReplayState, abstract: ReplayState) -> ReplayState:
 
 
 def _as_games(config: Config, source: Path, num_devices: int) -> Config:
-    """A ring that holds all games: at most half of it are games that come again.
+    """A ring that holds all games, with no more columns than games, and not more than self-play would have.
 
-    It has no more columns than games, and not more than the games of self-play would have.
+    Columns are as long as the longest, so the games of short ones come again. If one game is far longer than the
+    others, they are then drawn more often than it.
     """
     lengths = [len(game.moves) for game in read_games(source)]
     columns = min(config.self_play.num_envs, len(lengths), sum(lengths) // config.window_length)

@@ -32,14 +32,16 @@ class Simulator(NamedTuple):
     """(params, key, action [B], embedding) -> the nodes that the actions lead to; the key is what chance draws from"""
 
 
-def learned_model(model: Model, discount: float) -> Simulator:
+def learned_model(
+    model: Model, discount: float, *, believes_legality: bool = False, believes_discount: bool = False
+) -> Simulator:
     """MuZero: a step of dynamics a node.
 
-    A model that foretells legal moves and discounts is believed: a move has prior 0 below the root where it is thought
-    illegal, unless all are, and the discount is what is expected. Otherwise every move is possible.
-
     Args:
-      discount: the constant signed discount between two moves; with a model that foretells its sign, gamma.
+      discount: the constant signed discount between two moves; with `believes_discount` gamma.
+      believes_legality: below the root a move has prior 0 where the model thinks it illegal, unless it thinks that all
+        are. Otherwise every move is possible.
+      believes_discount: the discount is gamma times the sign that the model expects.
     """
 
     def root(params, position):
@@ -52,24 +54,23 @@ def learned_model(model: Model, discount: float) -> Simulator:
         output = model.recurrent_inference(params, embedding, action)
         reward = model.to_scalar(output.reward_logits)
         value = model.to_scalar(output.value_logits)
-        legal = believed_legal(output)
-        return Node(policy(output, legal), value, output.embedding, reward, discount * expected_sign(output, reward))
+        prior = policy(output, believed_legal(output)) if believes_legality else policy(output)
+        sign = expected_sign(output) if believes_discount else jnp.ones_like(reward)
+        return Node(prior, value, output.embedding, reward, discount * sign)
 
     return Simulator(root, expand)
 
 
-def believed_legal(output: NetworkOutput) -> Bool[Array, "B A"] | None:
-    """The moves that the model thinks legal, or all where it thinks that none is; None if it does not say."""
-    if output.legal_logits is None:
-        return None
+def believed_legal(output: NetworkOutput) -> Bool[Array, "B A"]:
+    """The moves that the model thinks legal, or all where it thinks that none is."""
+    assert output.legal_logits is not None, "a model that foretells legal moves"
     legal = output.legal_logits > 0
     return legal | ~legal.any(-1, keepdims=True)
 
 
-def expected_sign(output: NetworkOutput, reward: Float[Array, "B"]) -> Float[Array, "B"]:
-    """The sign of a move's discount as the model expects it, in [-1, 1]; 1 if it does not say."""
-    if output.discount_logits is None:
-        return jnp.ones_like(reward)
+def expected_sign(output: NetworkOutput) -> Float[Array, "B"]:
+    """The sign of a move's discount as the model expects it, in [-1, 1]."""
+    assert output.discount_logits is not None, "a model that foretells discounts"
     return jax.nn.softmax(output.discount_logits) @ jnp.array([-1.0, 0.0, 1.0])
 
 

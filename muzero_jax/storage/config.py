@@ -81,6 +81,12 @@ class Config:
         return 0 if self.model == "rules" else self.targets.unroll_steps
 
     @property
+    def simulations_per_move(self) -> float:
+        """Simulations that a move of self-play gets, in the mean."""
+        full, share = self.search.num_simulations, self.self_play.full_search_share
+        return share * full + (1.0 - share) * self.self_play.cheap_simulations
+
+    @property
     def frames_to_learn(self) -> int:
         """Frames of each game that the ring holds before the first update."""
         return max(self.replay.min_frames, self.window_length)
@@ -104,7 +110,23 @@ GAME_FILE = ".py"
 
 def absolute_env(env: str) -> str:
     """`Config.env` as a run keeps it: the path of a file from the root, so that the run works from any folder."""
-    return str(Path(env).expanduser().resolve()) if env.endswith(GAME_FILE) else env
+    return absolute(env) if env.endswith(GAME_FILE) else env
+
+
+def absolute(path: str) -> str:
+    """A path from the root; ~ is the user's home."""
+    return str(Path(path).expanduser().resolve())
+
+
+def with_absolute_paths(config: Config) -> Config:
+    """The config with every path from the root, so that the run finds its files from any folder."""
+    file = config.network.file and absolute(config.network.file)
+    return dataclasses.replace(
+        config,
+        env=absolute_env(config.env),
+        offline=config.offline and absolute(config.offline),
+        network=dataclasses.replace(config.network, file=file),
+    )
 
 
 def describe(config: Config) -> str:

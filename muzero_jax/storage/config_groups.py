@@ -19,6 +19,7 @@ from muzero_jax.storage.fields import (
 Games = Annotated[
     PositiveInt, Constraint(lambda games: games % 2 == 0, "must be even: openings are played with both colours")
 ]
+PositiveShare = Annotated[float, Constraint(lambda number: 0 < number <= 1, "must lie above 0 and be at most 1")]
 Option = Annotated[
     str, Constraint(lambda text: "=" in text and text.partition("=")[0].isidentifier(), "must be name=value")
 ]
@@ -102,7 +103,7 @@ class SelfPlayConfig:
     """moves of each game per iteration"""
     exploration: UnitInterval = 0.05
     """share of moves drawn uniformly from the legal ones; value targets stop at them (targets.stop-at-exploration)"""
-    full_search_share: UnitInterval = 1.0
+    full_search_share: PositiveShare = 1.0
     """playout-cap randomisation: share of moves that are searched in full. The others get a cheap search without noise,
     whose policy is not learned from"""
     cheap_simulations: Simulations = 4
@@ -187,9 +188,9 @@ class OptimiserConfig:
     """weight of an auxiliary loss: every unrolled embedding must predict its observation, to learn rules sooner"""
     checkpoint_unroll: bool = False
     """compute unrolled steps twice instead of keeping all of them for the gradient: less memory, more time"""
-    legality_weight: NotNegativeFloat = 1.0
+    legality_weight: PositiveFloat = 1.0
     """weight of the legal moves' loss, with --model learned_legality"""
-    discount_weight: NotNegativeFloat = 1.0
+    discount_weight: PositiveFloat = 1.0
     """weight of the discount's loss, where the network foretells it"""
     consistency_weight: NotNegativeFloat = 0.0
     """weight of EfficientZero's auxiliary loss: imagined embeddings must be like those of the observations that came"""

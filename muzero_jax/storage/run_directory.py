@@ -68,10 +68,11 @@ def holds_run(path: Path) -> bool:
 
 
 def default(config: Config) -> Path:
-    """Where a run goes by default: runs/<game>[-<size>][-offline]-seed<seed>."""
+    """Where a run goes by default: runs/<game>[-<size>][-<model>][-offline]-seed<seed>; no model for the default."""
     size = f"-{config.board_size}" if config.board_size else ""
+    model = "" if config.model == Config.model else f"-{config.model}"
     offline = "-offline" if config.offline else ""
-    return Path("runs") / f"{config.env_name}{size}{offline}-seed{config.seed}"
+    return Path("runs") / f"{config.env_name}{size}{model}{offline}-seed{config.seed}"
 
 
 def newest(env: str | None, board_size: int | None, seed: int | None) -> Path:

@@ -33,6 +33,11 @@ def validate(config: Config) -> Config:
             "--optimiser.target-period and --optimiser.target-decay are two ways for one target network to follow; "
             "leave one of them out"
         )
+    if (config.optimiser.target_period or config.optimiser.target_decay) and not config.replay.reanalyze_fraction:
+        raise ValueError(
+            "a target network is what Reanalyze searches with; add --replay.reanalyze-fraction, say 0.5, or leave "
+            "--optimiser.target-period and --optimiser.target-decay out"
+        )
     return config
 
 

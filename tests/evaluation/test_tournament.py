@@ -2,12 +2,14 @@
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from muzero_jax.evaluation import arena, charts, matches, players, tournament
 from muzero_jax.evaluation.matches import MatchResult
+from muzero_jax.evaluation.players import PlayerSpec
 from tests.reference import tiny_run
 
 
@@ -36,6 +38,9 @@ def test_players_that_differ_in_their_weights_alone_share_a_program(runs):
     one, other, deeper, rules, random = tournament.enter((a, b, f"{b}@3", f"{b}:rules", "random")).entrants
     assert one.program == other.program
     assert len({entrant.program for entrant in (one, deeper, rules, random)}) == 4
+    agent = players.load_agent(Path(a), 2)
+    planner = agent._replace(config=replace(agent.config, model="rules"))
+    assert players.enter(PlayerSpec("agent"), planner).program != one.program
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,8 @@ def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_th
         improved_value=True,
     )
     start = self_play.init(environment, jax.random.key(1), num_envs=4)
-    play = partial(self_play.rollout, environment=environment, length=12, exploration=1.0, keeps_state=True)
+    explore = partial(self_play.choose, exploration=1.0)
+    play = partial(self_play.rollout, environment=environment, length=12, choose=explore, keeps_state=True)
     _, trajectory = jax.jit(partial(play, search=idle_search))(params, start, jax.random.key(2))
     assert np.asarray(trajectory.is_last).any()  # 12 moves: every game has ended once and begun anew
     ring = replay.add(replay.init(frame_of(trajectory), num_envs=4, replay_length=12), trajectory)

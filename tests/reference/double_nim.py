@@ -75,10 +75,12 @@ def exact_model(*, foretells_legality: bool) -> Model:
         return judge(stones, jnp.zeros(len(stones)), jnp.zeros_like(stones))
 
     def recurrent_inference(params, stones, action):
-        # Where nothing foretells what is legal, taking more than there is must not pay: the heap stays as it is.
+        # Taking more than there is must not pay where nothing foretells what is legal. Where something does, it would
+        # pay more than anything, so that a search which does not listen goes wrong.
         is_legal = action < stones
         moved = move(State(stones, jnp.int32(0)), action)
-        reward, sign = jnp.where(is_legal, moved.reward, -1.0), jnp.where(is_legal, moved.discount, 0.0)
+        of_illegal = 1.0 if foretells_legality else -1.0
+        reward, sign = jnp.where(is_legal, moved.reward, of_illegal), jnp.where(is_legal, moved.discount, 0.0)
         return judge(jnp.where(is_legal, moved.state.stones, 0), reward, sign.astype(jnp.int32))
 
     return Model(

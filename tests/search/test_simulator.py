@@ -127,7 +127,8 @@ def foretelling(legal_logits, discount_logits):
     given = [None if logits is None else jnp.array([logits]) for logits in (legal_logits, discount_logits)]
     output = output._replace(legal_logits=given[0], discount_logits=given[1])
     model = MODEL._replace(recurrent_inference=lambda *_: output, to_scalar=lambda logits: logits[..., 0])
-    return learned_model(model, 0.5).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
+    beliefs = {"believes_legality": legal_logits is not None, "believes_discount": discount_logits is not None}
+    return learned_model(model, 0.5, **beliefs).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
 
 
 def test_a_move_that_the_model_thinks_illegal_has_no_prior_unless_all_are():
@@ -140,3 +141,12 @@ def test_a_foretold_discount_is_what_is_expected_times_gamma():
     for logits, wanted in (([50.0, 0, 0], -0.5), ([0, 50.0, 0], 0.0), ([0, 0, 50.0], 0.5), ([1.0, 0, 1.0], 0.0)):
         np.testing.assert_allclose(foretelling(None, logits).discount, [wanted], atol=1e-6)
     np.testing.assert_allclose(foretelling(None, None).discount, [0.5])
+
+
+def test_heads_that_nobody_asked_for_are_not_believed():
+    output = NetworkOutput(*(jnp.zeros((1, 3)) for _ in range(4)))
+    output = output._replace(legal_logits=jnp.array([[1.0, -1.0, -1.0]]), discount_logits=jnp.array([[9.0, 0.0, 0.0]]))
+    model = MODEL._replace(recurrent_inference=lambda *_: output, to_scalar=lambda logits: logits[..., 0])
+    node = learned_model(model, -1.0).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
+    np.testing.assert_allclose(node.prior, [[1 / 3] * 3], rtol=1e-6)
+    assert node.discount == -1
