@@ -41,17 +41,21 @@ MEMBERS = {
 }
 
 
-@pytest.mark.parametrize("name", MEMBERS)
-def test_every_member_trains_for_two_iterations(name):
-    """Losses are finite, every parameter that is learned has moved, and games were played."""
-    config = MEMBERS[name]
-    parts, mesh = building.make_parts(config), devices.make_mesh(1)
+@pytest.fixture(scope="module", params=MEMBERS.values(), ids=MEMBERS)
+def trained(request):
+    """A member's config, its first state, and the state and the metrics after two iterations."""
+    parts, mesh = building.make_parts(request.param), devices.make_mesh(1)
     init = make_init(parts, 0, mesh)
     program = make_chunk(parts, mesh, num_iterations=2).lower(init.eval_shape()).compile(QUICKLY)
     state = init.lower().compile(QUICKLY)()  # type: ignore
     first = on_host(state)
     state, metrics = program(state)
-    state, metrics = on_host(state), jax.device_get(metrics)
+    return request.param, first, on_host(state), jax.device_get(metrics)
+
+
+def test_every_member_trains_for_two_iterations(trained):
+    """Losses are finite, every parameter that is learned has moved, and games were played."""
+    config, first, state, metrics = trained
     assert all(np.isfinite(values).all() for values in metrics.values())
     assert metrics["train/loss"][1] > 0 and state.learner.num_updates == 2 * config.optimiser.updates_per_iteration
     moved = jax.tree.map(lambda old, new: (old != new).any(), first.learner.params, state.learner.params)
