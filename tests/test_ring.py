@@ -149,6 +149,17 @@ def test_a_resumed_run_may_change_these_options_but_not_switch_them_on_or_off(fi
             check_resumable(config(now), config(then))
 
 
+def test_a_target_network_cannot_come_or_go_with_a_resume():
+    def config(**fields):
+        return Config(replay=ReplayConfig(reanalyze_fraction=0.5), optimiser=OptimiserConfig(**fields))
+
+    check_resumable(config(target_period=3), config(target_period=9))
+    period, decay = {"target_period": 3}, {"target_decay": 0.9}
+    for now, then in ((period, {}), ({}, decay), (period, decay)):
+        with pytest.raises(ValueError, match="so it cannot go on with .*; leave --optimiser.target-"):
+            check_resumable(config(**now), config(**then))
+
+
 # --- learning from games that are over --------------------------------------------------------------------------------
 
 CORRIDOR_LENGTH, GAMMA = 5, 0.7

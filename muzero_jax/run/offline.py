@@ -140,7 +140,7 @@ def _begun(ring: ReplayState, abstract: ReplayState) -> ReplayState:
     def full(like: Any, value: float) -> Any:
         return None if like is None else jax.device_put(np.full(like.shape, value, like.dtype), like.sharding)
 
-    transitions = ring.transitions._replace(search_age=full(abstract.transitions.search_age, 0))
+    transitions = ring.transitions._replace(search_age=full(abstract.transitions.search_age, 0.0))
     return ring._replace(priority=full(abstract.priority, 1.0), transitions=transitions)
 
 

@@ -263,7 +263,6 @@ def test_devices_that_cannot_share_the_games_are_not_left_out_in_silence(run, tm
         ("--model", "rules", "learned"),
         ("--self-play.full-search-share", 0.5, 1.0),
         ("--optimiser.consistency-weight", 1.0, 0.0),
-        ("--optimiser.target-period", 3, None),
         ("--optimiser.name", "lion", "adamw"),
     ],
 )

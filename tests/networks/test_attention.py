@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
-from muzero_jax.learning import learner, targets
+from muzero_jax.learning import learner
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.attention import Transformer, attend, num_heads
 from muzero_jax.networks.value_transform import Support
 from tests.reference import tiny_run
 from tests.reference.models import BOARD
-from tests.reference.windows import random_window
+from tests.reference.windows import make_batch, random_window
 
 SIZES = layers.Sizes(
     num_actions=10,
@@ -106,10 +106,9 @@ def test_a_transformer_learns_four_windows_by_heart():
     )
     window = random_window(0, 4, 4, BOARD.num_actions, BOARD.observation_shape)
     window = window._replace(observation=window.observation > 0.5)
-    hyperparameters = {"unroll_steps": 1, "td_steps": 2, "td_lambda": 1.0, "stop_at_exploration": True}
-    batch = targets.make_batch(window, key(0), **hyperparameters)
+    batch = make_batch(window, key(0), unroll_steps=1)
     optimiser = learner.make_optimiser(weight_decay=0.0, max_gradient_norm=5.0)
-    loss = building.build_loss(config, model)
+    loss = building.build_loss(config, BOARD, model)
 
     @jax.jit
     def run(key):
