@@ -260,7 +260,7 @@ def test_the_readme_sets_up_a_fresh_machine_with_exactly_two_commands():
     assert len(set_up) == 2
     train, tests = set_up
     assert re.search(r"&& \.venv/bin/python experiments/train\.py --env hex\b[^&]*$", train)
-    assert tests.endswith("&& .venv/bin/pytest")
+    assert tests.endswith("&& .venv/bin/pytest -n 2 --dist loadfile")
     assert all("-c constraints.txt" in command for command in set_up)
 
 
