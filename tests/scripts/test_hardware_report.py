@@ -315,7 +315,8 @@ def test_search_and_learner_are_measured_on_one_device_and_on_all(measured_once)
 def test_a_short_run_tells_where_its_time_went():
     said = []
     run = short_run.short_run(replace(CONFIG, max_iterations=8), said.append)
-    assert set(run.seconds) == {"self-play", "learning", "evaluation", "compilation", "final matches"}
+    apart, together = {"self-play", "learning"}, {"self-play and learning"}  # as far as so few chunks can tell
+    assert set(run.seconds) - {"evaluation", "compilation", "final matches"} in (apart, together)
     phases = {text for text in said if text.startswith(short_run.ANNOUNCE)}
     assert len(phases) == 3 and set(run.cpu_busy) == phases  # to compile, to train, and the final matches
     assert all(0 < share < 2 for share in run.cpu_busy.values())
