@@ -6,8 +6,6 @@ from pathlib import Path
 from time import perf_counter  # by name: tests replace `time.perf_counter`
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# Programs here run a few times, so compiling is most of the work: a fifth less of it, in child processes too.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 
 import jax
 import pytest
@@ -29,6 +27,15 @@ def _checked_modules() -> list[str]:
 
 
 install_import_hook(_checked_modules(), "beartype.beartype")
+
+
+def pytest_configure(config):
+    """The short tests run their programs a few times, so compiling is most of the work: a fifth less of it, in child
+    processes too. The slow ones measure speed and learn against the clock, so they compile as users do.
+    """
+    if "not slow" in config.option.markexpr:
+        flags = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+        os.environ.setdefault("XLA_FLAGS", flags)  # read when the first program compiles
 
 
 IS_SHARED = "CI" in os.environ or "PYTEST_XDIST_WORKER" in os.environ
