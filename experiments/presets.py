@@ -151,6 +151,7 @@ def own_game(env: str, environment: Environment) -> Config:
     """
     from muzero_jax.games.own_game import random_games
     from muzero_jax.games.random_play import longest_game
+    from muzero_jax.networks.model import shows_planes_of_bits
 
     if environment.board is not None and math.prod(environment.observation_shape) > LARGEST_SMALL_OBSERVATION:
         return tower(env, num_bins=3)
@@ -166,14 +167,6 @@ def own_game(env: str, environment: Environment) -> Config:
     budgets = (100,) if longest <= LONGEST_MONTE_CARLO else ()
     evaluation = EvaluationConfig(mcts_simulations=budgets, opening_plies=min(2, seen // 4))
     return replace(config, evaluation=evaluation)
-
-
-def shows_planes_of_bits(environment: Environment) -> bool:
-    """Whether an observation is a board of bools, which a network can imagine as such."""
-    import jax
-
-    seen = jax.eval_shape(lambda key: environment.observe(environment.init(key)), jax.random.key(0))
-    return seen.dtype == bool and seen.ndim == 3
 
 
 def chunk_of_tower() -> int:

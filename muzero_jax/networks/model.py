@@ -17,6 +17,7 @@ from jaxtyping import Array
 from muzero_jax.arithmetic import bfloat16_products
 from muzero_jax.networks import value_transform
 from muzero_jax.networks.attention import Transformer
+from muzero_jax.networks.contract import observation_of
 from muzero_jax.networks.layers import (
     ACTIVATIONS,
     MUZERO,
@@ -39,12 +40,32 @@ _CERTAIN = 20.0
 """The logit of a bit that was seen, not imagined."""
 
 
-class MuZeroNetwork(nn.Module):
+class Network(nn.Module):
+    """What both kinds share: projections of embeddings, and the parameters that `init` makes."""
+
+    sizes: Sizes
+
+    def project(self, embedding):
+        return self.projector.project(embedding)
+
+    def predict_projection(self, projection):
+        return self.projector.predict(projection)
+
+    def __call__(self, observation, action):
+        """Calls all that a network of these abilities will ever be asked, so that `init` makes the parameters of it."""
+        output = self.initial_inference(observation)
+        if self.sizes.abilities.dynamics:
+            output = self.recurrent_inference(output.embedding, action)
+            self.reconstruct(output.embedding)
+        if self.sizes.abilities.projection:
+            self.predict_projection(self.project(output.embedding))
+
+
+class MuZeroNetwork(Network):
     """h, g and f: with a `board` a convolution tower, or if it `attends` a transformer (embeddings [N, H, W, width]);
     else an MLP ([N, width]).
     """
 
-    sizes: Sizes
     board: Board | None = None
     attends: bool = False
 
@@ -86,18 +107,8 @@ class MuZeroNetwork(nn.Module):
     def _predict(self, embedding, of_move):
         return join_heads(embedding, self.prediction_heads(self.prediction(embedding)), of_move)
 
-    def project(self, embedding):
-        return self.projector.project(embedding)
 
-    def predict_projection(self, projection):
-        return self.projector.predict(projection)
-
-    def __call__(self, observation, action):
-        """Touches every parameter, for `init`."""
-        return touch_all(self, observation, action)
-
-
-class ObservationNetwork(nn.Module):
+class ObservationNetwork(Network):
     """h, g and f of an agent that imagines observations: its embedding is the next observation, as logits of bits.
 
     Every step starts from the rounded bits, so a small error is mended instead of handed down. And the network that
@@ -105,8 +116,6 @@ class ObservationNetwork(nn.Module):
     the observation that came, and from the reward, which the network that sees the new position helps to predict. The
     convolution before the prediction sees every cell alike; an MLP would learn each line of each game anew.
     """
-
-    sizes: Sizes
 
     def setup(self):
         s = self.sizes
@@ -143,16 +152,6 @@ class ObservationNetwork(nn.Module):
             return join_heads(embedding, heads[:num_position], jax.tree.map(jnp.zeros_like, of_arrival))
         return join_heads(embedding, heads[:num_position], jax.tree.map(jnp.add, of_move, of_arrival))
 
-    def project(self, embedding):
-        return self.projector.project(embedding)
-
-    def predict_projection(self, projection):
-        return self.projector.predict(projection)
-
-    def __call__(self, observation, action):
-        """Touches every parameter, for `init`."""
-        return touch_all(self, observation, action)
-
 
 def position_outputs(sizes: Sizes) -> tuple[int, ...]:
     """How many numbers a position's heads give: of policy, value and, where they are foretold, legal moves."""
@@ -176,17 +175,6 @@ def join_heads(embedding: Array, of_position: tuple[Array, ...], of_move: tuple[
         legal_logits=legal[0] if legal else None,
         discount_logits=discount[0] if discount else None,
     )
-
-
-def touch_all(network: MuZeroNetwork | ObservationNetwork, observation: Array, action: Array) -> NetworkOutput:
-    """Calls all that a network of these abilities will ever be asked, so that `init` makes the parameters of it."""
-    output = network.initial_inference(observation)
-    if network.sizes.abilities.dynamics:
-        output = network.recurrent_inference(output.embedding, action)
-        network.reconstruct(output.embedding)
-    if network.sizes.abilities.projection:
-        network.predict_projection(network.project(output.embedding))
-    return output
 
 
 def _bits(logits):
@@ -258,7 +246,12 @@ def _board_of(environment: Environment, kind: str) -> Board:
 
 
 def _check_bits(environment: Environment) -> None:
-    observation = jax.eval_shape(lambda key: environment.observe(environment.init(key)), jax.random.key(0))
-    if observation.dtype != bool or observation.ndim != 3:
+    if not shows_planes_of_bits(environment):
         sentence = f"--network.kind observation predicts planes of bits, but {environment.name} observes something else"
         raise ValueError(f"{sentence}; choose --network.kind mlp or tower")
+
+
+def shows_planes_of_bits(environment: Environment) -> bool:
+    """Whether an observation is a board of bools, which a network can imagine as such."""
+    seen = observation_of(environment)
+    return seen.dtype == bool and seen.ndim == 3
