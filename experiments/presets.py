@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from muzero_jax.storage import python_file
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import (
     EvaluationConfig,
@@ -218,7 +219,7 @@ GAMES: dict[str, Callable[[], Config]] = {
 
 def preset(env: str, board_size: int | None) -> Config:
     """The preset of a game; ValueError in one sentence for a game or a size that there is none of."""
-    from muzero_jax.games.own_game import is_file, load_environment
+    from muzero_jax.games.own_game import load_environment
 
     if env == "hex" and board_size is None:
         board_size, why = default_hex_size()
@@ -226,6 +227,6 @@ def preset(env: str, board_size: int | None) -> Config:
     environment = load_environment(env, board_size=board_size)
     if env == "hex":
         return hex_any(board_size)  # type: ignore[arg-type]
-    if is_file(env):
+    if python_file.is_path(env):
         return replace(own_game(env, environment), board_size=board_size)
     return GAMES[env]() if env in GAMES else tower(env, num_bins=3)

@@ -28,7 +28,7 @@ from muzero_jax.run import budget, display, metrics, offline, profiling
 from muzero_jax.run import session as sessions
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
-from muzero_jax.storage import run_directory
+from muzero_jax.storage import python_file, run_directory
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import check_resumable, validate
 
@@ -167,7 +167,6 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
     run_dir = check(config, session, default)
     if make_parts and session.autotune:
         raise ValueError("--autotune measures the configured game and network; leave it out with parts of your own")
-    from muzero_jax.games import own_game
     from muzero_jax.run import autotune, runner
 
     mesh = devices.make_mesh(share_out(config, session, num_devices))
@@ -178,7 +177,7 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
     if session.autotune:
         config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=print)
     introduce(config, mesh.size, run_dir, verbose=session.verbose)
-    if own_game.is_file(config.env) and not (session.resume or make_parts):
+    if python_file.is_path(config.env) and not (session.resume or make_parts):
         examine(config)
     run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
     parts = make_parts(config) if make_parts else None

@@ -17,10 +17,10 @@ PACKAGE = ROOT / "muzero_jax"
 KNOWS = {
     "types": set(),
     "storage": {"types"},
-    "games": {"types"},
+    "games": {"types", "storage"},
     "arithmetic": {"types"},
     "search": {"types"},
-    "networks": {"types", "arithmetic"},
+    "networks": {"types", "arithmetic", "storage"},
     "learning": {"types", "arithmetic"},
     "training": {"types", "arithmetic", "learning"},
     "building": {"types", "arithmetic", "games", "learning", "networks", "search", "storage", "training"},

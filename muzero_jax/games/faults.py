@@ -7,22 +7,14 @@ their own code where it left it.
 import functools
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
 
-LONGEST_MESSAGE = 200
-"""Characters of an exception's message; JAX's run over a page."""
-OURS = str(Path(__file__).parent.parent)
-INSTALLED = "site-packages"
+from muzero_jax.storage import python_file
 
-TRACING = (
-    jax.errors.ConcretizationTypeError,  # also what `if` and `while` raise
-    jax.errors.NonConcreteBooleanIndexError,
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerIntegerConversionError,
-)
+LONGEST_MESSAGE = 200
+"""Characters of an exception's message; a line of JAX's may be longer."""
 LEAKING = (jax.errors.UnexpectedTracerError,)
 
 
@@ -49,23 +41,21 @@ def describe(error: BaseException, what: str) -> str:
     """The sentence for an exception that `what` raised; a Fault has its own."""
     if isinstance(error, Fault):
         return str(error)
-    message = (str(error).strip().splitlines() or [""])[0][:LONGEST_MESSAGE].rstrip(".")
+    message = python_file.first_line(error)[:LONGEST_MESSAGE].rstrip(".")
     kind = type(error).__name__ + (f": {message}" if message else "")
     return f"{what} raised {kind} ({_place(error)}); {_remedy(error)}"
 
 
 def _place(error: BaseException) -> str:
-    """The file and the line of the last call that is neither a library's nor ours."""
-    if isinstance(error, SyntaxError):
-        return f"{error.filename}:{error.lineno}"
-    frames = traceback.extract_tb(error.__traceback__)
-    theirs = [f for f in frames if not f.filename.startswith(OURS) and INSTALLED not in f.filename]
-    frame = (theirs or frames)[-1]
-    return f"{frame.filename}:{frame.lineno}"
+    """The file and the line in their own code, or if the exception never passed there, where it was raised."""
+    if place := python_file.own_line(error):
+        return f"{place[0]}:{place[1]}"
+    raised = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{raised.filename}:{raised.lineno}"
 
 
 def _remedy(error: BaseException) -> str:
-    if isinstance(error, TRACING):
+    if isinstance(error, python_file.ASKS_FOR_A_VALUE):
         return "rules are compiled, so write jnp.where or jax.lax in place of Python's if, for and while on arrays"
     if isinstance(error, LEAKING):
         return "rules are compiled, so keep no array outside of the state"

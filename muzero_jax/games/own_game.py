@@ -6,10 +6,8 @@ remembers, so a file that has not changed gives the same functions again, and no
 """
 
 import functools
-import linecache
-import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -19,10 +17,9 @@ from muzero_jax.games import random_play, shapes, states
 from muzero_jax.games.environment import environment_of, make_environment
 from muzero_jax.games.faults import Fault, guarded
 from muzero_jax.games.game import Game, make_rules
+from muzero_jax.storage import python_file
 from muzero_jax.types import Environment
 
-SUFFIX = ".py"
-"""What a path ends in; any other name is one of the catalogue."""
 NUM_GAMES, MOST_MOVES = 16, 512
 """Random games that tell whether turns alternate, and how long games last."""
 KINDS = "an Environment, a Game, or an object with init(key) and step(state, action, key)"
@@ -30,17 +27,12 @@ FUNCTIONS = ("init", "move", "observe", "legal")
 HELP = "docs/your-own-game.md shows an example"
 
 
-def is_file(env: str) -> bool:
-    """Whether a game's name is the path of a file."""
-    return env.endswith(SUFFIX)
-
-
 def load_environment(env: str, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
     """The game that `--env` names: one of the catalogue, or that of a file.
 
     Raises ValueError, in one sentence that names the file, if it holds no game that can be compiled.
     """
-    if not is_file(env):
+    if not python_file.is_path(env):
         return make_environment(env, board_size=board_size, gamma=gamma)
     path = Path(env)
     try:
@@ -90,15 +82,7 @@ def _load(path: Path, text: str, board_size: int | None, gamma: float) -> Enviro
 @functools.lru_cache(maxsize=8)
 def _made(path: Path, text: str) -> Any:
     """What `make` returns."""
-    module = ModuleType(f"own_game:{path}")
-    module.__file__ = str(path)
-    sys.modules[module.__name__] = module  # dataclasses look for the module of their class
-    linecache.checkcache(str(path))
-
-    def run() -> None:
-        exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
-
-    guarded(run, f"importing {path}")()
+    module = guarded(python_file.run, f"importing {path}")(path, text)
     make = getattr(module, "make", None)
     if not callable(make):
         raise Fault(f"{path} defines no function make(); add one that returns {KINDS} ({HELP})")

@@ -1,25 +1,17 @@
 """Whether a model keeps the contract of `types.Model`, as far as shapes and dtypes tell: it is traced, never run."""
 
-import sysconfig
-import traceback
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from muzero_jax.networks.layers import MUZERO, Abilities
+from muzero_jax.storage import python_file
 from muzero_jax.types import Environment, Model, NetworkOutput
 
 BATCH_SIZES = (3, 5)
 """Two, so that a model for one batch size alone is found."""
-_OURS = (str(Path(__file__).parent.parent), sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["purelib"])
-_WANTS_A_VALUE = (
-    jax.errors.ConcretizationTypeError,
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerIntegerConversionError,
-)
 
 
 class Broken(ValueError):
@@ -157,15 +149,9 @@ def _shown(value: Any) -> str:
 
 def _explain(error: Exception) -> str:
     """The end of a sentence on why a function cannot be traced."""
-    if isinstance(error, _WANTS_A_VALUE):
+    if isinstance(error, python_file.ASKS_FOR_A_VALUE):
+        place = python_file.own_line(error)
+        where = f" ({place[0].name}:{place[1]})" if place else ""
         remedy = "use jnp.where, lax.cond or lax.scan in place of Python's if, loops and NumPy"
-        return f"cannot be compiled, because it asks for the value of a traced array{_place(error)}; {remedy}"
-    text = next(iter(str(error).strip().splitlines()), "")
-    return f"fails with {type(error).__name__}{': ' if text else ''}{text}{_place(error)}; mend it"
-
-
-def _place(error: Exception) -> str:
-    """The innermost line that is neither ours nor a library's, in brackets; empty if there is none."""
-    frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if not frame.filename.startswith((*_OURS, "<frozen"))]
-    return f" ({Path(theirs[-1].filename).name}:{theirs[-1].lineno})" if theirs else ""
+        return f"cannot be compiled, because it asks for the value of a traced array{where}; {remedy}"
+    return f"fails with {python_file.describe(error)}; mend it"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
+from muzero_jax.storage import python_file
 from muzero_jax.storage.config_groups import (
     EvaluationConfig,
     NetworkConfig,
@@ -68,7 +69,7 @@ class Config:
     @property
     def env_name(self) -> str:
         """The game's name, for people and folders; of a file the stem."""
-        return Path(self.env).stem if self.env.endswith(GAME_FILE) else self.env
+        return Path(self.env).stem if python_file.is_path(self.env) else self.env
 
     @property
     def window_length(self) -> int:
@@ -104,13 +105,11 @@ class Config:
 
 FILE = "config.json"
 """In a run's folder; its presence says that the folder holds a run."""
-GAME_FILE = ".py"
-"""What the path of somebody's own game ends in; other games have names."""
 
 
 def absolute_env(env: str) -> str:
     """`Config.env` as a run keeps it: the path of a file from the root, so that the run works from any folder."""
-    return absolute(env) if env.endswith(GAME_FILE) else env
+    return absolute(env) if python_file.is_path(env) else env
 
 
 def absolute(path: str) -> str:

@@ -1,4 +1,4 @@
-"""A function out of a Python file of the user's: their own network, for example.
+"""A Python file of the user's: their own game or network.
 
 The file runs as a script would, under a module name that no import can meet, and it may import `muzero_jax`. Every
 mistake in it is the user's to mend, so it comes back as one sentence with the file and the line.
@@ -7,13 +7,32 @@ mistake in it is the user's to mend, so it comes back as one sentence with the f
 import ast
 import functools
 import inspect
+import linecache
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Sequence
-from importlib import machinery, util
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import jax
+
+SUFFIX = ".py"
+ASKS_FOR_A_VALUE = (
+    jax.errors.ConcretizationTypeError,  # also what `if` and `while` raise
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+"""What JAX raises where code that it compiles asks what an array holds."""
+_INSTALLED = "site-packages"
+_NOT_THEIRS = (str(Path(__file__).parent.parent), sysconfig.get_paths()["stdlib"], "<frozen")
+
+
+def is_path(name: str) -> bool:
+    """Whether a name is a Python file's path."""
+    return name.endswith(SUFFIX)
 
 
 def load_function(path: str | Path, name: str) -> Callable[..., Any]:
@@ -37,21 +56,30 @@ def load_function(path: str | Path, name: str) -> Callable[..., Any]:
         try:
             return function(*arguments, **options)
         except Exception as error:
-            raise ValueError(f"{name} in {path} failed with {describe(error, path)}; mend it there") from error
+            raise ValueError(f"{name} in {path} failed with {describe(error)}; mend it there") from error
 
     return call
 
 
-def describe(error: BaseException, path: Path) -> str:
-    """The exception in a line: its type, the first line of its message, and the innermost line of `path` it passed."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if Path(frame.filename) == path]
+def describe(error: BaseException) -> str:
+    """The exception in a line: its type, the first line of its message, and the line of the user's that it passed."""
+    text = error.msg if isinstance(error, SyntaxError) else first_line(error)
+    place = own_line(error)
+    return f"{type(error).__name__}{': ' if text else ''}{text}" + (f" ({place[0].name}:{place[1]})" if place else "")
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message; JAX's run over a page."""
+    return next(iter(str(error).strip().splitlines()), "")
+
+
+def own_line(error: BaseException) -> tuple[Path, int] | None:
+    """The file and the line of the innermost call that is neither ours nor a library's; None if there is none."""
     if isinstance(error, SyntaxError):
-        text, lines = error.msg, [error.lineno]
-    else:
-        text = next(iter(str(error).strip().splitlines()), "")
-    place = f" ({path.name}:{lines[-1]})" if lines else ""
-    return f"{type(error).__name__}{': ' if text else ''}{text}{place}"
+        return Path(str(error.filename)), error.lineno or 0
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [f for f in frames if not f.filename.startswith(_NOT_THEIRS) and _INSTALLED not in f.filename]
+    return (Path(theirs[-1].filename), theirs[-1].lineno or 0) if theirs else None
 
 
 def read_options(texts: Sequence[str]) -> dict[str, Any]:
@@ -76,12 +104,21 @@ def _run(path: Path, name: str) -> ModuleType:
     """The file as a module, run anew at each call."""
     if not path.is_file():
         raise ValueError(f"there is no file {path}; name a Python file that defines {name}")
-    loader = machinery.SourceFileLoader(f"file:{path}", str(path))  # whatever its name ends in
-    module = util.module_from_spec(util.spec_from_loader(loader.name, loader))  # type: ignore
-    sys.modules[loader.name] = module  # where dataclasses look their own module up
     try:
-        loader.exec_module(module)
+        return run(path, path.read_bytes())
     except (Exception, SystemExit) as error:
-        del sys.modules[loader.name]
-        raise ValueError(f"{path} does not import: {describe(error, path)}; mend it there") from error
+        raise ValueError(f"{path} does not import: {describe(error)}; mend it there") from error
+
+
+def run(path: Path, source: str | bytes) -> ModuleType:
+    """The module that the `source` of the file `path` makes; whatever it raises comes through."""
+    module = ModuleType(f"file:{path}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # where dataclasses look their own module up
+    linecache.checkcache(str(path))
+    try:
+        exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
+    except BaseException:
+        del sys.modules[module.__name__]
+        raise
     return module
