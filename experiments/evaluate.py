@@ -29,6 +29,10 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
       make_parts: config -> `Parts`, for a game or a network that is not the configured one.
     """
     command, by_old_flags = flags.parse(arguments, __doc__ or "")
+    if isinstance(command, flags.Compare):
+        result, text = compare_runs(command)
+        print(json.dumps(result) if command.json else text)
+        return 0
     num_devices = devices.configure_devices(command.devices, command.device)
     check(command)
     if command.compilation_cache:
@@ -52,6 +56,21 @@ def check(command: flags.Command) -> None:
         from muzero_jax.evaluation import charts
 
         charts.check_path(command.plot)
+
+
+def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
+    """Final scores of groups of runs, and with `--plot` their learning curves; nothing is played."""
+    from muzero_jax.evaluation import charts
+    from muzero_jax.run import comparison
+
+    if a.plot is not None:
+        charts.check_path(a.plot)
+    elif a.opponent or a.axis != comparison.AXES:
+        raise ValueError("--opponent and --axis are for the picture; add --plot FILE")
+    points = comparison.read_runs(a.runs)
+    if a.plot is not None:
+        comparison.plot(points, a.plot, opponents=a.opponent, axes=a.axis)
+    return comparison.result(points), comparison.format_table(points)
 
 
 def play_match(a: flags.Match, mesh, make_parts) -> Answer:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from muzero_jax.run.comparison import AXES, Axis
 from muzero_jax.storage.config import Seed
 from muzero_jax.storage.fields import NOT_NEGATIVE, POSITIVE, Constraint, Simulations
 
@@ -107,6 +108,22 @@ class Exhaustive(OfRun):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Compare:
+    """Final scores and learning curves of several runs; those that differ in their seed alone are a group."""
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")]
+    """run directories"""
+    opponent: tuple[str, ...] = ()
+    """whose scores are drawn, of those met while training; default: the strongest rollout MCTS"""
+    axis: tuple[Axis, ...] = AXES
+    """what lies along the curves"""
+    plot: Path | None = None
+    """draw the learning curves into this file (.png, .svg, .pdf)"""
+    json: Switch = False
+    """print one JSON object"""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Flags(Match, Oracle, Fidelity):
     """The flags of the time before there were commands, which go on working."""
 
@@ -120,11 +137,13 @@ class Flags(Match, Oracle, Fidelity):
     fidelity: Switch = False
 
 
-def parse(arguments: list[str], description: str) -> tuple[Command, bool]:
+def parse(arguments: list[str], description: str) -> tuple[Command | Compare, bool]:
     """The command that the arguments mean, and whether they say so by the old flags."""
+    if arguments[:1] == ["--compare"]:
+        arguments = ["compare", *arguments[1:]]
     if arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"):
         return translate(tyro.cli(Flags, args=arguments)), True
-    commands = Match | Tournament | Oracle | Fidelity | Exhaustive
+    commands = Match | Tournament | Oracle | Fidelity | Exhaustive | Compare
     return tyro.cli(commands, args=arguments, description=description), False
 
 

@@ -19,7 +19,7 @@ import experiments.requirements  # noqa: F401  # first: it says what to do where
 # isort: split
 import tyro
 
-from experiments import presets, train_flags
+from experiments import presets, seeds, train_flags
 from experiments.command_line import EXIT_INTERRUPTED, report_errors
 from experiments.train_flags import Command
 from muzero_jax.arithmetic import compilation_cache, devices, precision
@@ -160,10 +160,14 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
 
     `make_parts` builds a game, a network or an algorithm of one's own, as `building.make_parts` builds the configured.
     """
-    parsed = parse(arguments)
+    asked, shared = seeds.read(arguments)
+    parsed = parse(arguments if asked.count < 2 else shared)
     if parsed is None:
         return 0
     config, session, default, num_devices = parsed
+    if asked.count > 1:
+        check_many(config, session, make_parts)
+        return seeds.train(asked, shared, config)
     run_dir = check(config, session, default)
     if make_parts and session.autotune:
         raise ValueError("--autotune measures the configured game and network; leave it out with parts of your own")
@@ -194,6 +198,18 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
         raise KeyboardInterrupt
     print_what_next(run_dir)
     return 0 if result is not None and not result.interrupted else EXIT_INTERRUPTED
+
+
+def check_many(config: Config, session: Session, make_parts: Any) -> None:
+    """Raises ValueError in one sentence for what runs of several seeds cannot be."""
+    validate(config)
+    sessions.validate(session)
+    if session.autotune:
+        raise ValueError(
+            "--autotune may find other sizes for each seed; run it with one, and give the flags that it prints"
+        )
+    if make_parts:
+        raise ValueError("--seeds starts processes that know no parts of your own; train one seed after another")
 
 
 def check_network(config: Config) -> None:

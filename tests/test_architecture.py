@@ -38,7 +38,7 @@ LIBRARIES = {
     "flax.training": {"learning.learner"},
     "mctx": {"search.mctx_reference"},
     "optax": {"learning.learner", "learning.losses", "networks.value_transform"},
-    "scipy": {"evaluation.elo", "games.go"},
+    "scipy": {"evaluation.elo", "games.go", "run.comparison"},
     "orbax": {"storage.checkpoint"},
     "tensorboardX": {"run.metrics"},
     "matplotlib": {"run.metrics", "evaluation.charts"},

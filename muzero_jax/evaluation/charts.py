@@ -36,7 +36,7 @@ def plot_tournament(result: dict[str, Any], path: str | Path) -> None:
     players = sorted(result["players"], key=lambda player: -player["elo"])
     names = [player["name"] for player in players]
     size = 0.5 * len(players)
-    figure = _make_figure((8 + size, 2.2 + size))
+    figure = make_figure((8 + size, 2.2 + size))
     rating, table = figure.subplots(1, 2, width_ratios=(1.3, 1))
     elo = [player["elo"] for player in players]
     ends = [[abs(player["elo_ci95"][end] - player["elo"]) for player in players] for end in (0, 1)]
@@ -58,7 +58,7 @@ def plot_fidelity(result: dict[str, Any], path: str | Path) -> None:
     check_path(Path(path))
     lines = result["lines"]
     keys = [key for key in PANELS if any(row[key] is not None for rows in lines.values() for row in rows)]
-    figure = _make_figure((11.0, 3.1 * -(-len(keys) // 3)))
+    figure = make_figure((11.0, 3.1 * -(-len(keys) // 3)))
     axes = figure.subplots(-(-len(keys) // 3), 3, squeeze=False).ravel()
     for panel, key in zip(axes, keys, strict=False):
         for (kind, rows), colour in zip(lines.items(), (BLUE, RED), strict=True):
@@ -92,7 +92,8 @@ def _draw_cross_table(axes: Any, result: dict[str, Any], names: list[str]) -> No
     axes.spines[:].set_visible(False)
 
 
-def _make_figure(size: tuple[float, float]) -> Any:
+def make_figure(size: tuple[float, float]) -> Any:
+    """An empty figure of so many inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=size, layout="constrained")

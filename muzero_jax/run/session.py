@@ -17,6 +17,8 @@ class Session:
 
     run_dir: str | None = None
     """default: runs/<env>-<size>-seed<seed>"""
+    seeds: PositiveInt = 1
+    """train as many runs, with this seed and the following ones, one after another, and compare them"""
     resume: bool = False
     """go on from the newest checkpoint of run_dir; bit for bit on the same kind and number of devices (tested on CPUs;
     on a GPU the last bits of sums may differ)"""

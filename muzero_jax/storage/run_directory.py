@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import filelock
 
@@ -106,11 +106,23 @@ def _written_at(run_dir: Path) -> float:
 
 def is_finished(run_dir: Path, iteration: int) -> bool:
     """Whether a run's summary says that it played its last matches at `iteration`."""
+    summary = _read_summary(run_dir)
+    return bool(summary.get("finished")) and summary.get("iteration") == iteration
+
+
+def strength(run_dir: Path) -> dict[str, Any]:
+    """The matches of a run's end by opponent, as its summary has them; none before it has ended."""
+    found = _read_summary(run_dir).get("strength")
+    return found if isinstance(found, dict) else {}
+
+
+def _read_summary(run_dir: Path) -> dict[str, Any]:
+    """What a run's summary holds; nothing where there is none or it is damaged."""
     try:
         summary = json.loads((run_dir / SUMMARY).read_text(encoding="utf-8"))
-        return bool(summary["finished"]) and summary["iteration"] == iteration
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return False
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return summary if isinstance(summary, dict) else {}
 
 
 @contextmanager

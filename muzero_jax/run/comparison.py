@@ -1,0 +1,225 @@
+"""Several runs of each of several groups: their scores with intervals, as a table and as learning curves.
+
+Runs that differ in their seed alone are a group. A group is judged by the interquartile mean of its runs, with
+percentile intervals of the bootstrap over runs (Agarwal et al. 2021, "Deep RL at the edge of the statistical
+precipice", section 4). There is one game, so theirs is the stratified bootstrap with one stratum.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from muzero_jax.evaluation import charts, tables
+from muzero_jax.run import metrics
+from muzero_jax.storage import config as configs
+from muzero_jax.storage import run_directory
+
+Axis = Literal["frames", "updates", "minutes"]
+AXES: tuple[Axis, ...] = get_args(Axis)
+COLUMNS: dict[Axis, str] = {"frames": "total/frames", "updates": "total/updates", "minutes": "time/minutes"}
+OF_A_RUN_ALONE = ("seed", "optimiser.decay_updates")
+"""Fields of the config that runs of one group differ in; where the budget is in minutes, speed settles the second."""
+RESAMPLES, CURVE_POINTS = 2000, 40
+
+
+class Point(NamedTuple):
+    """One score of one run."""
+
+    group: str
+    seed: int
+    frames: int
+    updates: int
+    minutes: float
+    opponent: str
+    score: float  # in [0, 1]
+    is_final: bool  # of the longer matches at the run's end
+
+
+class Estimate(NamedTuple):
+    """An interquartile mean over runs and the ends of its 95% interval, which are NaN for one run."""
+
+    mean: Any
+    low: Any
+    high: Any
+    count: int
+
+
+def estimate(scores: Sequence[Any]) -> Estimate:
+    """The interquartile mean over the first axis, one entry a run; with fewer than four runs it is their mean."""
+    from scipy import stats  # here, because it takes half a second to import
+
+    values = np.asarray(scores, np.float64)
+    mean = stats.trim_mean(values, 0.25, axis=0)
+    if len(values) < 2:
+        return Estimate(mean, np.nan * mean, np.nan * mean, len(values))
+    chosen = np.random.default_rng(0).integers(len(values), size=(RESAMPLES, len(values)))
+    resampled = stats.trim_mean(values[chosen], 0.25, axis=1)
+    low, high = np.percentile(resampled, [2.5, 97.5], axis=0)
+    return Estimate(mean, low, high, len(values))
+
+
+def read_runs(run_dirs: Sequence[Path]) -> list[Point]:
+    """The scores of all runs. Raises ValueError in one sentence for a folder that holds no run, or none with scores."""
+    points = [point for run_dir, group in group_names(run_dirs).items() for point in read_run(run_dir, group)]
+    if not points:
+        raise ValueError(f"no run here was evaluated yet: {', '.join(map(str, run_dirs))}; wait for its first scores")
+    return points
+
+
+def read_run(run_dir: Path, group: str) -> list[Point]:
+    """The scores of one run: those of `metrics.jsonl`, of whose last record the final matches take the place."""
+    seed = configs.load(run_dir).seed
+    records = [record for record in metrics.read_records(run_dir) if metrics.scores(record)]
+    final = {name: match["score"] for name, match in run_directory.strength(run_dir).items()}
+    found: list[Point] = []
+    for record in records:
+        is_final = bool(final) and record is records[-1]
+        frames, updates, minutes = (record.get(COLUMNS[axis]) or 0 for axis in AXES)
+        scores = final if is_final else metrics.scores(record)
+        found += [Point(group, seed, frames, updates, minutes, name, score, is_final) for name, score in scores.items()]
+    return found
+
+
+def group_names(run_dirs: Sequence[Path]) -> dict[Path, str]:
+    """A name for the group of each run: what its runs' folders have in common, else the flags that are its own."""
+    flags = {run_dir: _flags(run_dir) for run_dir in run_dirs}
+    keys = {run_dir: json.dumps(flags[run_dir], sort_keys=True) for run_dir in run_dirs}
+    groups = {key: [run_dir for run_dir in run_dirs if keys[run_dir] == key] for key in keys.values()}
+    common = {key: os.path.commonprefix([_stem(run_dir) for run_dir in runs]) for key, runs in groups.items()}
+    shared = set.intersection(*(set(values.items()) for values in flags.values())) if flags else set()
+
+    def name(key: str) -> str:
+        own = dict(set(flags[groups[key][0]].items()) - shared)
+        shown = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in sorted(own.items()))
+        is_clear = common[key] and list(common.values()).count(common[key]) == 1
+        return common[key] if is_clear else f"{common[key]} {shown}".strip()
+
+    return {run_dir: name(keys[run_dir]) for run_dir in run_dirs}
+
+
+def _stem(run_dir: Path) -> str:
+    """A run's folder without its seed: "hex-5" of runs/hex-5-seed0, "rules" of study/rules/seed0."""
+    name = re.sub(r"[-_]?(seed)?\d*$", "", run_dir.resolve().name)
+    return name or run_dir.resolve().parent.name
+
+
+def _flags(run_dir: Path) -> dict[str, str]:
+    """The run's config as texts by dotted name, without what a run has for itself."""
+    flat: dict[str, str] = {}
+    for name, value in asdict(configs.load(run_dir)).items():
+        inner = {f"{name}.{key}": item for key, item in value.items()} if isinstance(value, dict) else {name: value}
+        flat |= {key: str(item) for key, item in inner.items()}
+    return {name: value for name, value in flat.items() if name not in OF_A_RUN_ALONE}
+
+
+def groups_of(points: Iterable[Point]) -> dict[str, list[Point]]:
+    """The points by group, in the order in which groups come first."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        groups.setdefault(point.group, []).append(point)
+    return groups
+
+
+def final_scores(points: Iterable[Point]) -> dict[str, Estimate]:
+    """Of one group: the score against each opponent at the end of its runs."""
+    by_opponent: dict[str, list[float]] = {}
+    for point in points:
+        if point.is_final:
+            by_opponent.setdefault(point.opponent, []).append(point.score)
+    return {opponent: estimate(scores) for opponent, scores in by_opponent.items()}
+
+
+def curve(points: Iterable[Point], opponent: str, axis: Axis) -> tuple[np.ndarray, Estimate] | None:
+    """Of one group: the score against an opponent at places that all its runs reached; None if they share none.
+
+    A run's score between two evaluations is interpolated.
+    """
+    runs: dict[int, list[tuple[float, float]]] = {}
+    for point in points:
+        if point.opponent == opponent:
+            runs.setdefault(point.seed, []).append((getattr(point, axis), point.score))
+    first = max((min(run)[0] for run in runs.values()), default=np.inf)
+    last = min((max(run)[0] for run in runs.values()), default=-np.inf)
+    if last < first:
+        return None
+    places = np.linspace(first, last, CURVE_POINTS)
+    known = (np.asarray(sorted(run)).T for run in runs.values())
+    return places, estimate([np.interp(places, spent, scores) for spent, scores in known])
+
+
+def result(points: Sequence[Point]) -> dict[str, Any]:
+    """The final scores as plain numbers, by group and opponent."""
+    return {
+        group: {name: dict(zip(Estimate._fields, map(_plain, found), strict=True)) for name, found in scores.items()}
+        for group, scores in ((group, final_scores(of)) for group, of in groups_of(points).items())
+    }
+
+
+def _plain(value: Any) -> float | int | None:
+    return None if np.isnan(value) else value if isinstance(value, int) else float(value)
+
+
+def format_table(points: Sequence[Point]) -> str:
+    """One line a group: its runs, what they spent on the way, and its final scores."""
+    opponents = list(dict.fromkeys(point.opponent for point in points if point.is_final))
+    rows = [["group", "runs", "frames", "updates", "minutes", *opponents]]
+    for group, found in groups_of(points).items():
+        runs = {point.seed: point for point in found if point.is_final}
+        spent = [float(np.mean([getattr(point, axis) for point in runs.values()])) if runs else 0.0 for axis in AXES]
+        scores = final_scores(found)
+        shown = [_show(scores[opponent]) if opponent in scores else "-" for opponent in opponents]
+        rows.append([group, str(len(runs)), f"{spent[0]:,.0f}", f"{spent[1]:,.0f}", f"{spent[2]:.1f}", *shown])
+    heading = "Final scores: interquartile means over runs, 95% intervals of the bootstrap over runs"
+    return "\n".join([heading, *tables.align(rows, "<>>>>>")])
+
+
+def _show(found: Estimate) -> str:
+    interval = "" if np.isnan(found.low) else f" {tables.percent_interval((found.low, found.high))}"
+    return tables.percent(found.mean) + interval
+
+
+def plot(points: Sequence[Point], path: Path, *, opponents: Sequence[str] = (), axes: Sequence[Axis] = AXES) -> None:
+    """Draws learning curves with their intervals: a row an opponent, a column an axis.
+
+    By default the strongest rollout MCTS that all groups met while they trained. Raises ValueError as
+    `charts.check_path`, and if the opponents were not met by all.
+    """
+    charts.check_path(path)
+    groups = groups_of(points)
+    met = set.intersection(*({point.opponent for point in of if not point.is_final} for of in groups.values()))
+    if unknown := [name for name in opponents if name not in met]:
+        raise ValueError(f"not all runs met {unknown[0]} while they trained; choose of {', '.join(sorted(met))}")
+    if not met:
+        raise ValueError("these runs met no opponent of all while they trained; their final scores are all there is")
+    shown = list(opponents) or sorted(met, key=_budget)[-1:]
+    figure = charts.make_figure((4.6 * len(axes), 3.6 * len(shown)))
+    grid = figure.subplots(len(shown), len(axes), squeeze=False)
+    for row, opponent in zip(grid, shown, strict=False):
+        for panel, axis in zip(row, axes, strict=True):
+            _panel(panel, groups, opponent, axis)
+    grid[0][0].legend(frameon=False, fontsize="small")
+    figure.savefig(path, dpi=120)
+
+
+def _budget(opponent: str) -> int:
+    """Orders opponents by strength, as far as names tell."""
+    digits = re.search(r":(\d+)$", opponent)
+    return int(digits[1]) if digits else 0
+
+
+def _panel(panel: Any, groups: Mapping[str, list[Point]], opponent: str, axis: Axis) -> None:
+    for (name, points), colour in zip(groups.items(), np.resize(metrics.COLOURS, len(groups)), strict=True):
+        if found := curve(points, opponent, axis):
+            places, score = found
+            panel.plot(places, score.mean, color=colour, label=f"{name} ({score.count})")
+            panel.fill_between(places, score.low, score.high, color=colour, alpha=0.18, linewidth=0)
+    panel.set(xlabel=axis, ylabel=f"score against {opponent}", ylim=(-0.03, 1.03))
+    panel.set_xlim(left=0)
+    panel.grid(True, color="0.9")
+    panel.spines[["top", "right"]].set_visible(False)

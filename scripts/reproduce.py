@@ -1,0 +1,185 @@
+"""Trains a published result again: python scripts/reproduce.py family --groups learned rules --seeds 1
+
+A result is a folder in docs/results with a `study.json`: the flags of every group of runs, their seeds, and what they
+were trained on. Beside it lie every score (`scores.csv`), the table and the curves drawn from them, and their hashes.
+`--verify` draws the table anew from the scores and compares the hashes; it trains nothing. `--record` writes all of it
+from runs that have ended.
+"""
+
+import csv
+import hashlib
+import json
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import tyro
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from experiments.command_line import report_errors
+from muzero_jax.run import comparison
+from muzero_jax.run.comparison import Point
+from muzero_jax.storage import run_directory
+from muzero_jax.storage.fields import POSITIVE
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "docs" / "results"
+STUDY, SCORES, TABLE, CURVES, HASHES = "study.json", "scores.csv", "table.txt", "curves.png", "SHA256SUMS"
+LIBRARIES = ("jax", "jaxlib", "flax", "optax", "pgx", "numpy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """What to do with a result."""
+
+    name: Annotated[str, tyro.conf.Positional]
+    """folder in docs/results"""
+    groups: tuple[str, ...] = ()
+    """train these alone; default: all"""
+    seeds: Annotated[int, POSITIVE] | None = None
+    """train only so many of the seeds; default: all"""
+    runs: Path | None = None
+    """where the runs lie and are trained, as GROUP/seedN; default: runs/NAME. Those that have ended are not repeated"""
+    verify: bool = False
+    """train nothing: compare the hashes, and draw the table from the scores"""
+    record: bool = False
+    """write the result from the runs, in place of comparing them with it"""
+
+
+class Study(NamedTuple):
+    """What a result is made of."""
+
+    flags: list[str]  # of every run
+    groups: dict[str, list[str]]  # and of each group
+    seeds: list[int]
+    made: dict[str, Any]  # when, by which commit, with which versions and on what
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the command; 0 if what was found agrees with the result, else 1."""
+    command = tyro.cli(Command, args=arguments, description=__doc__)
+    folder = RESULTS / command.name
+    study = read_study(folder)
+    if not command.record and not (folder / SCORES).exists():
+        raise ValueError(f"{command.name} was not recorded yet; train its runs with --record")
+    if command.verify:
+        return verify(folder)
+    wanted, seeds = choose(study, command)
+    runs = {
+        (group, seed): (command.runs or ROOT / "runs" / command.name) / group / f"seed{seed}"
+        for seed in seeds
+        for group in wanted
+    }
+    for (group, seed), run_dir in runs.items():
+        if not run_directory.strength(run_dir):
+            train([*study.flags, *study.groups[group]], seed, run_dir)
+    points = [point for (group, _), run_dir in runs.items() for point in comparison.read_run(run_dir, group)]
+    points.sort(key=lambda point: wanted.index(point.group))
+    if command.record:
+        record(folder, study, points)
+        return 0
+    return compare(points, read_scores(folder / SCORES))
+
+
+def read_study(folder: Path) -> Study:
+    """The study of a result; ValueError, with those that there are, if there is none."""
+    try:
+        return Study(**{"made": {}} | json.loads((folder / STUDY).read_text(encoding="utf-8")))
+    except OSError as error:
+        known = ", ".join(sorted(path.parent.name for path in RESULTS.glob(f"*/{STUDY}")))
+        raise ValueError(f"there is no result {folder.name}; choose of {known or 'none that there are'}") from error
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{folder / STUDY} is no study ({error}); take it from the repository again") from error
+
+
+def choose(study: Study, command: Command) -> tuple[list[str], list[int]]:
+    """The groups and seeds to train."""
+    if unknown := [name for name in command.groups if name not in study.groups]:
+        raise ValueError(f"{command.name} has no group {unknown[0]}; choose of {', '.join(study.groups)}")
+    if command.record and (command.groups or command.seeds):
+        raise ValueError("--record writes a whole result; leave out --groups and --seeds")
+    return list(command.groups or study.groups), study.seeds[: command.seeds]
+
+
+def train(flags: list[str], seed: int, run_dir: Path) -> None:
+    """Trains one run, or goes on with it; ValueError if it does not end well."""
+    own = ["--resume"] if run_directory.holds_run(run_dir) else [*flags, "--seed", str(seed)]
+    words = [sys.executable, str(ROOT / "experiments" / "train.py"), *own, "--run-dir", str(run_dir)]
+    if subprocess.run(words, cwd=ROOT).returncode:
+        raise ValueError(f"the run in {run_dir} did not end; the same command goes on with it")
+
+
+def read_scores(path: Path) -> list[Point]:
+    """The scores of a result."""
+    kinds = Point.__annotations__ | {"is_final": lambda text: text == "True"}
+    with path.open(newline="", encoding="utf-8") as file:
+        return [Point(**{name: kinds[name](text) for name, text in row.items()}) for row in csv.DictReader(file)]
+
+
+def write_scores(path: Path, points: list[Point]) -> None:
+    """Writes scores, one a line."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(Point._fields)
+        writer.writerows(points)
+
+
+def record(folder: Path, study: Study, points: list[Point]) -> None:
+    """Writes a result: scores, table, curves, what it was made with, and the hashes of all of these."""
+    write_scores(folder / SCORES, points)
+    (folder / TABLE).write_text(comparison.format_table(points) + "\n", encoding="utf-8")
+    comparison.plot(points, folder / CURVES)
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    made = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": commit,
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES},
+    }
+    whole = study._replace(made=made | study.made)._asdict()
+    (folder / STUDY).write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
+    (folder / HASHES).write_text("".join(f"{digest}  {name}\n" for name, digest in hashes(folder).items()))
+    print(f"{comparison.format_table(points)}\nwritten to {folder}")
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """SHA-256 of a result's files by name."""
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (STUDY, SCORES, TABLE, CURVES)}
+
+
+def verify(folder: Path) -> int:
+    """0 if the files are those that were recorded, and the table is what the scores say."""
+    lines = (folder / HASHES).read_text(encoding="utf-8").splitlines()
+    recorded = {name: digest for digest, name in map(str.split, lines)}
+    changed = [name for name, digest in hashes(folder).items() if recorded.get(name) != digest]
+    points = read_scores(folder / SCORES)
+    table = comparison.format_table(points) + "\n"
+    if table != (folder / TABLE).read_text(encoding="utf-8"):
+        changed.append(f"the table that {SCORES} gives")
+    comparison.plot(points, folder / CURVES)
+    print(table + (f"changed since they were recorded: {', '.join(changed)}" if changed else "as recorded"))
+    return 1 if changed else 0
+
+
+def compare(new: list[Point], old: list[Point]) -> int:
+    """Prints for each final score whether it lies in the result's interval; 0 if all do."""
+    known = comparison.groups_of(old)
+    outside = 0
+    for group, points in comparison.groups_of(new).items():
+        before = comparison.final_scores(known[group])
+        for opponent, found in comparison.final_scores(points).items():
+            low, high = before[opponent].low, before[opponent].high
+            is_inside = low <= found.mean <= high
+            outside += not is_inside
+            where = "inside" if is_inside else "OUTSIDE"
+            print(f"{group}, {opponent}: {found.mean:.1%} lies {where} [{low:.1%}, {high:.1%}]")
+    return 1 if outside else 0
+
+
+if __name__ == "__main__":
+    sys.exit(report_errors(main, sys.argv[1:]))

@@ -1,0 +1,105 @@
+"""`train.py --seeds`: the runs that it starts, and `evaluate.py compare`, which it ends with."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments import evaluate, seeds, train
+from experiments.command_line import report_errors
+from tests.reference import told_runs
+
+TINY = ["--env", "hex", "--board-size", "5", "--frames", "8192"]
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The commands that are started; each tells of scores at once."""
+    commands = []
+
+    def wait(arguments):
+        commands.append(arguments)
+        run_dir = Path(arguments[arguments.index("--run-dir") + 1])
+        seed = int(arguments[arguments.index("--seed") + 1]) if "--seed" in arguments else 0
+        if not run_dir.exists():
+            told_runs.tell(run_dir, [0.2, 0.4], seed=seed, final=0.5)
+        return 0
+
+    monkeypatch.setattr(seeds, "_wait", wait)
+    return commands
+
+
+def test_each_seed_is_a_run_with_the_same_flags_and_a_folder_of_its_own(started, tmp_path, capsys):
+    assert train.main([*TINY, "--seeds", "3", "--seed", "4", "--run-dir", str(tmp_path / "study")]) == 0
+    folders = [str(tmp_path / "study" / f"seed{seed}") for seed in (4, 5, 6)]
+    assert started == [[*TINY, "--run-dir", folder, "--seed", folder[-1]] for folder in folders]
+    assert "study" in capsys.readouterr().out
+    assert (tmp_path / "study" / "compare.png").exists()
+
+
+def test_without_a_folder_each_lies_where_it_would_alone(started, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert train.main([*TINY, "--seeds=2", "--model", "rules"]) == 0
+    assert [words[words.index("--run-dir") + 1] for words in started] == [f"runs/hex-5-rules-seed{k}" for k in (0, 1)]
+
+
+def test_resume_leaves_what_has_ended_goes_on_with_the_rest_and_begins_what_is_missing(started, tmp_path):
+    told_runs.tell(tmp_path / "seed0", [0.3], final=0.5)
+    told_runs.tell(tmp_path / "seed1", [0.3], seed=1)
+    assert train.main([*TINY, "--seeds", "3", "--run-dir", str(tmp_path), "--resume"]) == 0
+    assert [words[-1] for words in started] == ["--resume", "2"]
+
+
+def test_a_run_that_fails_ends_them_all(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(seeds, "_wait", lambda arguments: 130)
+    assert train.main([*TINY, "--seeds", "3", "--run-dir", str(tmp_path)]) == 130
+    assert "stopped at seed 0; go on with the same command and --resume" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--seeds", "2", "--autotune"], "--autotune may find other sizes for each seed"),
+        (["--seeds", "2", "--search.num-simulations", "0"], "search.num-simulations"),
+        (["--seeds", "0"], "seeds"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence_before_anything_is_trained(started, flags, sentence, capsys):
+    assert report_errors(train.main, [*TINY, *flags]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error and error.count("\n") == 1 and not started
+
+
+def test_a_folder_that_holds_a_run_is_refused_before_the_first_is_trained(started, tmp_path, capsys):
+    told_runs.tell(tmp_path / "seed1", [0.3], seed=1)
+    assert report_errors(train.main, [*TINY, "--seeds", "2", "--run-dir", str(tmp_path)]) == 2
+    assert "seed1" in capsys.readouterr().err and not started
+
+
+def test_the_real_command_ends_with_the_process_that_it_waits_for(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert seeds._wait([]) == 1
+
+
+def test_compare_prints_a_table_or_json_and_draws(tmp_path, capsys):
+    runs = [str(told_runs.tell(tmp_path / f"a-seed{k}", [0.1, 0.2], seed=k, final=0.5)) for k in range(2)]
+    assert evaluate.main(["compare", *runs, "--plot", str(tmp_path / "a.png")]) == 0
+    assert "50.0%" in capsys.readouterr().out and (tmp_path / "a.png").stat().st_size > 5000
+    assert evaluate.main(["--compare", *runs, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["a"]["mcts:1000"]["mean"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["no/run"], "no/run"),
+        (["{run}", "--axis", "frames"], "add --plot FILE"),
+        (["{run}", "--plot", "a.txt"], "must end in .png"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_sentence(tmp_path, flags, sentence, capsys):
+    run_dir = told_runs.tell(tmp_path / "a-seed0", [0.1])
+    assert report_errors(evaluate.main, ["compare", *(flag.format(run=run_dir) for flag in flags)]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error and error.count("\n") == 1

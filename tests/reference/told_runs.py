@@ -1,0 +1,39 @@
+"""Folders of runs that tell of scores which nobody played: what reads runs can be tested without training."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.config import Config
+
+HEX = Config(env="hex", board_size=5)
+FRAMES_A_MINUTE = 1000
+
+
+def tell(
+    run_dir: Path, scores: list[float], *, seed: int = 0, final: float | None = None, config: Config = HEX
+) -> Path:
+    """A run that scored so against rollout MCTS 100 after 1, 2, ... minutes, and at last `final` against 1,000."""
+    run_dir.mkdir(parents=True)
+    configs.save(replace(config, seed=seed), run_dir)
+    lines = [
+        {
+            "iteration": minute,
+            "total/frames": minute * FRAMES_A_MINUTE,
+            "total/updates": 10 * minute,
+            "time/minutes": float(minute),
+            "eval/elo": 100.0 * minute,
+            "eval/mcts:100": score,
+        }
+        for minute, score in enumerate(scores, 1)
+    ]
+    lines.insert(1, {"iteration": 1, "train/loss": 1.0})
+    if final is not None:
+        lines.append(lines[-1] | {"eval/mcts:1000": final})
+        strength = {"mcts:1000": {"score": final}}
+        (run_dir / "summary.json").write_text(
+            json.dumps({"finished": True, "iteration": len(scores), "strength": strength})
+        )
+    (run_dir / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return run_dir

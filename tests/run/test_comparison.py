@@ -1,0 +1,100 @@
+"""Groups of runs: which runs belong together, what their scores are together, and between which evaluations."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from muzero_jax.run import comparison
+from tests.reference import told_runs
+from tests.reference.told_runs import HEX, tell
+
+RULES = replace(HEX, model="rules")
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Three seeds of one group, and two of another that differs in its model."""
+    first = [tell(tmp_path / f"hex-5-seed{k}", [0.2, 0.4 + k / 10], seed=k, final=0.6 + k / 10) for k in range(3)]
+    second = [tell(tmp_path / f"rules/seed{k}", [0.5, 0.9], seed=k, final=0.8, config=RULES) for k in range(2)]
+    return first + second
+
+
+def test_runs_that_differ_in_their_seed_alone_are_a_group_called_as_their_folders(runs):
+    assert list(comparison.group_names(runs).values()) == ["hex-5"] * 3 + ["rules"] * 2
+
+
+def test_groups_whose_folders_say_nothing_are_told_apart_by_their_flags(tmp_path):
+    runs = [tell(tmp_path / "1", [0.5]), tell(tmp_path / "2", [0.5], config=RULES)]
+    first, second = comparison.group_names(runs).values()
+    assert first.endswith("--model learned") and second.endswith("--model rules")
+
+
+def test_with_four_runs_the_outer_half_does_not_count():
+    assert comparison.estimate([0.0, 0.4, 0.6, 1.0]).mean == pytest.approx(0.5)
+    assert comparison.estimate([0.0, 0.4, 0.6, 100.0]).mean == pytest.approx(0.5)
+
+
+def test_an_interval_holds_the_mean_and_lies_within_the_runs():
+    found = comparison.estimate([0.1, 0.2, 0.6])
+    assert 0.1 <= found.low < found.mean < found.high <= 0.6 and found.count == 3
+
+
+def test_one_run_has_no_interval():
+    found = comparison.estimate([0.3])
+    assert found.mean == 0.3 and np.isnan([found.low, found.high]).all()
+
+
+def test_intervals_cover_as_often_as_they_say_where_runs_are_many():
+    """Of 200 experiments with 20 normal runs each, about 95% of the intervals hold the true mean."""
+    random = np.random.default_rng(1)
+    found = [comparison.estimate(list(random.normal(0.5, 0.1, size=20))) for _ in range(200)]
+    assert 0.88 < np.mean([interval.low <= 0.5 <= interval.high for interval in found]) < 0.99
+
+
+def test_final_scores_are_those_of_the_final_matches(runs):
+    points = comparison.read_runs(runs)
+    first, second = (comparison.final_scores(of) for of in comparison.groups_of(points).values())
+    assert first["mcts:1000"].mean == pytest.approx(0.7) and first["mcts:1000"].count == 3
+    assert second["mcts:1000"].mean == pytest.approx(0.8)
+
+
+def test_between_two_evaluations_a_runs_score_is_interpolated(runs):
+    points = comparison.groups_of(comparison.read_runs(runs))["hex-5"]
+    places, score = comparison.curve(points, "mcts:100", "frames")
+    assert (places[0], places[-1]) == (told_runs.FRAMES_A_MINUTE, 2 * told_runs.FRAMES_A_MINUTE)
+    middle = np.interp(1.5 * told_runs.FRAMES_A_MINUTE, places, score.mean)
+    assert score.mean[0] == pytest.approx(0.2) and middle == pytest.approx((0.2 + 0.5) / 2, abs=0.01)
+
+
+def test_a_curve_goes_as_far_as_the_shortest_of_its_runs(tmp_path):
+    runs = [tell(tmp_path / "r-seed0", [0.1, 0.2, 0.3]), tell(tmp_path / "r-seed1", [0.1, 0.2], seed=1)]
+    places, _ = comparison.curve(comparison.read_runs(runs), "mcts:100", "minutes")
+    assert places[-1] == 2.0
+    assert comparison.curve(comparison.read_runs(runs), "random", "minutes") is None
+
+
+def test_the_table_has_a_line_a_group_with_what_was_spent(runs):
+    table = comparison.format_table(comparison.read_runs(runs))
+    _, heading, first, second = table.splitlines()
+    assert "mcts:1000" in heading and "mcts:100 " not in heading
+    assert first.split()[:5] == ["hex-5", "3", "2,000", "20", "2.0"] and "70.0%" in first and "80.0%" in second
+
+
+def test_curves_are_drawn_over_the_axes_that_were_asked_for(runs, tmp_path):
+    comparison.plot(comparison.read_runs(runs), tmp_path / "all.svg")
+    comparison.plot(comparison.read_runs(runs), tmp_path / "one.svg", axes=("minutes",))
+    every, one = ((tmp_path / f"{name}.svg").read_text() for name in ("all", "one"))
+    assert "<!-- frames -->" in every and "<!-- minutes -->" in one and "<!-- frames -->" not in one
+    assert "<!-- rules (2) -->" in every
+
+
+def test_an_opponent_that_not_all_met_cannot_be_drawn(runs, tmp_path):
+    with pytest.raises(ValueError, match=r"not all runs met mcts:7 .* choose of mcts:100"):
+        comparison.plot(comparison.read_runs(runs), tmp_path / "all.svg", opponents=["mcts:7"])
+
+
+def test_runs_without_scores_are_refused_in_a_sentence(tmp_path):
+    run_dir = tell(tmp_path / "new", [])
+    with pytest.raises(ValueError, match=r"was evaluated yet: .*new; wait"):
+        comparison.read_runs([run_dir])
