@@ -1,0 +1,52 @@
+"""Presets can do what they are for: every one is traced at its full size, and one of each kind plays and learns."""
+
+import math
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from experiments import presets
+from muzero_jax import building
+from muzero_jax.arithmetic import devices
+from muzero_jax.run.program import make_chunk, make_init
+from tests.reference.programs import QUICKLY
+
+PRESETS = [*((env, None) for env in presets.GAMES), ("hex", 7)]
+"""`.ci/run` trains Hex 5x5 as it is."""
+KINDS = {"a small board": ("hex", 5), "a tower": ("hex", 7)}
+
+
+@pytest.mark.parametrize(("env", "board_size"), PRESETS)
+def test_a_preset_is_traced_at_its_full_size(env, board_size):
+    """Whatever its sizes contradict is found here, without a compilation; a chunk gives back what it was given."""
+    config = replace(presets.preset(env, board_size), iterations_per_chunk=2)
+    parts, mesh = building.make_parts(config), devices.make_mesh(1)
+    first = make_init(parts, 0, mesh).eval_shape()
+    state, metrics = jax.eval_shape(make_chunk(parts, mesh, num_iterations=2), first)
+    assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), state) == jax.tree.map(
+        lambda leaf: (leaf.shape, leaf.dtype), first
+    )
+    assert metrics["train/loss"].shape == (2,)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("env", "board_size"), KINDS.values(), ids=KINDS)
+def test_a_preset_plays_and_learns_for_two_iterations(env, board_size):
+    """With few games and a narrow network: all else is the preset's own."""
+    whole = presets.preset(env, board_size)
+    length = whole.self_play.rollout_length
+    config = replace(
+        whole,
+        network=replace(whole.network, width=16),
+        self_play=replace(whole.self_play, num_envs=4),
+        replay=replace(whole.replay, replay_length=length * math.ceil(whole.window_length / length), min_frames=0),
+        optimiser=replace(whole.optimiser, batch_size=4, updates_per_iteration=1),
+    )
+    parts, mesh = building.make_parts(config), devices.make_mesh(1)
+    init = make_init(parts, 0, mesh)
+    program = make_chunk(parts, mesh, num_iterations=2).lower(init.eval_shape()).compile(QUICKLY)
+    state, metrics = program(init.lower().compile(QUICKLY)())  # type: ignore
+    assert np.isfinite(jax.device_get(metrics["train/loss"])).all()
+    assert int(state.replay.num_stored) == 2 * length
