@@ -64,12 +64,12 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob(f"*{SUFFIX}"))
 
 
-def save(file: Path, config: Config, params: Params, *, iteration: int, card: str = "") -> None:
+def save(file: str | Path, config: Config, params: Params, *, iteration: int, card: str = "") -> None:
     """Writes an agent; `card` is the name of the text beside the file that says how strong it is.
 
     Raises ValueError if the file cannot be written.
     """
-    leaves = jax.tree_util.tree_leaves_with_path(params)
+    file, leaves = Path(file), jax.tree_util.tree_leaves_with_path(params)
     arrays = {jax.tree_util.keystr(path): np.asarray(leaf, order="C") for path, leaf in leaves}
     metadata = {
         "format": FORMAT,
