@@ -36,7 +36,7 @@ class OfRun(Command):
     """What the commands take that measure one run."""
 
     run: Path
-    """run directory of the agent, or RUN/versions/N for what it was after iteration N"""
+    """run directory of the agent, RUN/versions/N for what it was after iteration N, or agent:NAME"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class Match(Games, OfRun):
 
     opponent: str = "random"
     """random, greedy (the run's policy head), rules:N (its network searching with the true rules), mcts:N (rollout MCTS
-    with N simulations), or another run of the same game: RUN, RUN@N, RUN:rules@N, RUN:greedy"""
+    with N simulations), or another agent of the same game: RUN, RUN@N, RUN:rules@N, RUN:greedy, agent:NAME"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +66,8 @@ class Tournament(Games):
 
     players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER ...")]
     """RUN, RUN@N (N simulations), RUN:rules@N (true rules), RUN:greedy (policy head), rules:N, greedy (both of the
-    first run), mcts:N, random. RUN is a directory, RUN/versions/N what that run was after iteration N, or RUN/versions
-    all of its versions"""
+    first run), mcts:N, random. RUN is a directory, RUN/versions/N what that run was after iteration N, RUN/versions all
+    of its versions, or agent:NAME a trained agent"""
     anchor: str | None = None
     """the player whose Elo is 0, named as the table does; default: random if it plays, else the first"""
     plot: Path | None = None

@@ -1,4 +1,4 @@
-"""Plays against a trained agent: python experiments/play.py --run runs/hex-5-seed0
+"""Plays against a trained agent: python experiments/play.py --agent hex_5x5 --web
 
 In the terminal by default. `--engine` speaks the Go Text Protocol on stdin and stdout, with HexGui's dialect for Hex,
 or UCI if the game is chess and the first line is `uci`; then stdout carries nothing else. `--web` serves a board on
@@ -21,6 +21,7 @@ import tyro
 
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import compilation_cache, devices
+from muzero_jax.storage import agent_file
 
 LARGEST_SEED = 2**32 - 1
 
@@ -29,14 +30,16 @@ LARGEST_SEED = 2**32 - 1
 class Arguments:
     """How to play."""
 
-    run: Path
+    run: Path | None = None
     """run directory of the agent, or RUN/versions/N for what it was after iteration N"""
+    agent: str | None = None
+    """in place of run: the name of a trained agent that comes with the package, or a .safetensors file"""
     engine: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """speak GTP (or UCI) on stdin and stdout, for other programs"""
     notation: Literal["standard", "action"] = "standard"
     """moves as the game's players write them, or as plain action numbers; shogi has the latter only"""
     num_simulations: int | None = None
-    """simulations a move; default: the run's evaluation.num_simulations. With --time-per-move, the most"""
+    """simulations a move; default: the agent's own, evaluation.num_simulations. With --time-per-move, the most"""
     time_per_move: float | None = None
     """seconds a move: as many simulations (a power of two) as they allow on this machine"""
     temperature: float = 0.0
@@ -95,6 +98,9 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
 
 def check(a: Arguments) -> None:
     """Raises ValueError for flags that make no sense."""
+    if (a.run is None) == (a.agent is None):
+        known = ", ".join(agent_file.shipped())
+        raise ValueError(f"name one to play against: --agent NAME ({known}) or --run DIRECTORY")
     if a.time_per_move is not None and not 0 < a.time_per_move < float("inf"):
         raise ValueError(f"--time-per-move is {a.time_per_move}, but must be positive")
     if not 0 <= a.temperature < float("inf"):
@@ -130,7 +136,8 @@ def load(a: Arguments, make_parts: Callable | None = None):
     if a.num_simulations is not None and not 1 <= a.num_simulations <= MOST_SIMULATIONS:
         raise ValueError(f"--num-simulations is {a.num_simulations}, but must be from 1 to {MOST_SIMULATIONS}")
     make_parts = make_parts or building.make_parts
-    agent = players.load_agent(a.run, a.num_simulations, make_parts)
+    path = a.run or Path(f"{agent_file.PREFIX}{(a.agent or '').removeprefix(agent_file.PREFIX)}")
+    agent = players.load_agent(path, a.num_simulations, make_parts)
     game, thinker = seat(a, agent, make_parts)
     return game, thinker, make_notation(agent.parts.environment, a.notation)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 PACKAGES = (
     "jax jaxlib flax optax mctx chex orbax pgx numpy scipy jaxtyping tyro tensorboardX rich matplotlib filelock "
-    "platformdirs starlette uvicorn"
+    "platformdirs safetensors starlette uvicorn"
 ).split()
 """What `dependencies` in pyproject.toml installs, as it is imported."""
 

@@ -46,6 +46,7 @@ LIBRARIES = {
     "wandb": {"run.metrics"},
     "filelock": {"storage.run_directory"},
     "platformdirs": {"arithmetic.compilation_cache"},
+    "safetensors": {"storage.agent_file"},
     "starlette": {"play.web_server"},
     "uvicorn": {"play.web_server"},
 }

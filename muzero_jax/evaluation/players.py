@@ -1,4 +1,4 @@
-"""Players by name: what a name means, the run that it loads, and the search without noise that plays for it.
+"""Players by name: what a name means, what it loads, and the search without noise that plays for it.
 
     RUN[@N]          a run's agent, searching with N simulations
     RUN:rules[@N]    the same network and search, planning with the true rules
@@ -7,10 +7,12 @@
     mcts:N, random   rollout MCTS; uniformly random legal moves
 
 RUN is a run's directory (its newest checkpoint), RUN/versions/N what it was after iteration N, or RUN/versions all of
-its versions, each a player. A name that gives no N takes the command's budget, or else the run's own for evaluation.
+its versions, each a player; or agent:NAME, a trained agent in a file (`storage.agent_file`). A name that gives no N
+takes the command's budget, or else the run's own for evaluation.
 """
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +21,8 @@ import jax
 from muzero_jax import building
 from muzero_jax.evaluation import opponents
 from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
+from muzero_jax.storage import agent_file, run_directory
 from muzero_jax.storage import config as configs
-from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import restore_params
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import Simulations, check_value
@@ -29,8 +31,8 @@ from muzero_jax.types import Params, Player, SearchFn
 
 SPECS = (
     "random, greedy (the policy head), mcts:N (rollout MCTS, N simulations), rules:N (search with the true rules), "
-    "RUN, RUN@N, RUN:rules@N or RUN:greedy, where RUN is a run directory, a version of one (RUN/versions/1200) or all "
-    "of them (RUN/versions)"
+    "RUN, RUN@N, RUN:rules@N or RUN:greedy, where RUN is a run directory, a version of one (RUN/versions/1200), all "
+    "of them (RUN/versions), or a trained agent (agent:NAME)"
 )
 MOST_DIGITS = 4000
 """Python reads no longer numbers."""
@@ -57,7 +59,7 @@ class Entrant(NamedTuple):
 
 
 class Agent(NamedTuple):
-    """A run's network and search. Without noise, what it plays depends on the position alone."""
+    """A trained network and its search. Without noise, what it plays depends on the position alone."""
 
     config: Config
     parts: Parts
@@ -89,14 +91,12 @@ class Agent(NamedTuple):
 
 
 def load_agent(path: Path, num_simulations: int | None = None, make_parts: MakeParts = building.make_parts) -> Agent:
-    """A run's newest intact checkpoint, or the version that `path` names (RUN/versions/N), on the first device.
+    """The agent that `path` names: a run (its newest intact checkpoint), a version of one, or a file (agent:NAME).
 
-    It searches with its evaluation budget unless one is given. Raises ValueError in one sentence if `path` names no
-    run, no intact checkpoint or no version that there is.
+    Its weights are on the first device. It searches with its evaluation budget unless one is given. Raises ValueError
+    in one sentence if `path` names no run, no intact checkpoint, no version that there is, or no agent.
     """
-    saved = run_directory.find_saved(path) or run_directory.Saved(path)
-    config, file = configs.load(saved.run_dir), saved.run_dir / configs.FILE
-    step = run_directory.version_of(saved)
+    config, file, restore = _open(path)
     budget = config.evaluation.num_simulations
     if num_simulations is not None:
         budget = check_budget(num_simulations, "--num-simulations")
@@ -104,10 +104,19 @@ def load_agent(path: Path, num_simulations: int | None = None, make_parts: MakeP
         parts = make_parts(config)
     except ValueError as error:
         raise ValueError(f"{file} describes no run that can be loaded: {error}") from error
-    abstract = jax.eval_shape(parts.model.init, jax.random.key(0))
-    folder = saved.folder or saved.run_dir / run_directory.CHECKPOINTS
-    iteration, params = restore_params(folder, abstract, step=step)
+    iteration, params = restore(jax.eval_shape(parts.model.init, jax.random.key(0)))
     return Agent(config, parts, budget, params, iteration, str(path))
+
+
+def _open(path: Path) -> tuple[Config, Path, Callable[[Params], tuple[int, Params]]]:
+    """A config, the file that holds it, and what reads (iteration, weights) once the weights' shapes are known."""
+    if (file := agent_file.find(str(path))) is not None:
+        stored = agent_file.read(file)
+        return stored.config, file, lambda abstract: (stored.iteration, stored.params(abstract))
+    saved = run_directory.find_saved(path) or run_directory.Saved(path)
+    config, step = configs.load(saved.run_dir), run_directory.version_of(saved)
+    folder = saved.folder or saved.run_dir / run_directory.CHECKPOINTS
+    return config, saved.run_dir / configs.FILE, partial(restore_params, folder, step=step)
 
 
 def check_budget(number: int, name: str) -> int:
@@ -140,6 +149,9 @@ def _parse(text: str, others: str) -> PlayerSpec:
     kind, budget = _split_budget(text, ":")
     if (kind in ("mcts", "rules") and budget) or text in ("random", "greedy"):
         return PlayerSpec(kind, None, budget)
+    if text.startswith(agent_file.PREFIX):  # the same sentence as where an agent alone can stand
+        name = text.removeprefix(agent_file.PREFIX).partition("@")[0].partition(":")[0]
+        agent_file.check_exists(agent_file.SHIPPED / f"{name}{agent_file.SUFFIX}")
     raise ValueError(f"there is no player {text!r}: choose {others}{SPECS}")
 
 
@@ -186,8 +198,9 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
 
 
 def is_run(text: str) -> bool:
-    """Whether `text` is a run's directory, or lies in one."""
-    return run_directory.find_saved(Path(text)) is not None
+    """Whether `text` is a run's directory, or lies in one, or is a trained agent."""
+    file = agent_file.find(text)
+    return run_directory.find_saved(Path(text)) is not None if file is None else file.is_file()
 
 
 def check_same_game(one: Config, other: Config, other_run: str) -> None:

@@ -1,6 +1,6 @@
-"""A trained agent as a Python object: `muzero_jax.load("runs/x")`.
+"""A trained agent as a Python object: `muzero_jax.load("runs/x")`, or `muzero_jax.load("agent:hex_5x5")`.
 
-    agent = muzero_jax.load("runs/hex-5-seed0")
+    agent = muzero_jax.load("agent:hex_5x5")
     state = agent.environment.init(jax.random.key(0))
     analysis = agent.analyse(state)
     print(analysis.value, analysis.lines[0].moves)
@@ -52,7 +52,7 @@ class StateAnalysis(NamedTuple):
 
 
 class TrainedAgent:
-    """A run's agent, which judges states of its game.
+    """A trained agent, which judges states of its game.
 
     Attributes:
       environment: the game, compiled. `environment.init(key)` begins one, `environment.move(state, action)` goes on.
@@ -126,12 +126,14 @@ class TrainedAgent:
 
 
 def load(run: str | Path, num_simulations: int | None = None) -> TrainedAgent:
-    """The agent of a run directory (its newest intact checkpoint), or of a version in it: RUN/versions/N.
+    """The agent of a run directory (its newest intact checkpoint), of a version in it (RUN/versions/N), or of a file.
+
+    `agent:hex_5x5` is a trained agent that comes with the package, `agent:PATH.safetensors` one in a file of yours.
 
     Args:
       num_simulations: its usual search budget; by default the run's evaluation.num_simulations.
 
-    Raises ValueError in one sentence if there is no such run, or its game is not for two players.
+    Raises ValueError in one sentence if there is no such run or agent, or its game is not for two players.
     """
     if num_simulations is not None:
         players.check_budget(num_simulations, "num_simulations")

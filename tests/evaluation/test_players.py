@@ -1,6 +1,7 @@
 """Players by name, runs loaded to play: mistakes are sentences that say what to do."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from muzero_jax.evaluation import players, tournament
 from muzero_jax.evaluation.players import Agent, PlayerSpec
+from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.fields import LARGEST_BUDGET
 from tests.reference import tiny_run
@@ -32,6 +34,10 @@ HOST = Agent(tiny_run.CONFIG, tiny_run.parts(), 2)
         ("RUN:rules@8", PlayerSpec("rules", "RUN", 8)),
         ("RUN:greedy", PlayerSpec("greedy", "RUN")),
         ("RUN/versions/2@8", PlayerSpec("agent", "RUN/versions/2", 8)),
+        ("agent:hex_5x5", PlayerSpec("agent", "agent:hex_5x5")),
+        ("agent:hex_5x5@256", PlayerSpec("agent", "agent:hex_5x5", 256)),
+        ("agent:hex_5x5:rules@8", PlayerSpec("rules", "agent:hex_5x5", 8)),
+        ("agent:hex_5x5:greedy", PlayerSpec("greedy", "agent:hex_5x5")),
     ],
 )
 def test_a_name_says_who_plays_with_which_budget(saved_run, text, spec):
@@ -49,6 +55,12 @@ def test_an_unknown_name_is_refused_with_the_names_there_are(saved_run, text):
         ValueError, match=r"no player .*: choose agent, random, greedy .*mcts:N .*RUN:rules@N .*directory"
     ):
         players.parse(text.replace("RUN", str(saved_run)), others="agent, ")
+
+
+@pytest.mark.parametrize("text", ["agent:hex_4x4", "agent:hex_4x4@16", "agent:hex_4x4:rules@16"])
+def test_an_unknown_agent_is_answered_with_those_that_there_are(text):
+    with pytest.raises(ValueError, match="^there is no agent 'hex_4x4'; the agents are .*hex_5x5.*agent:PATH"):
+        players.parse(text)
 
 
 @pytest.mark.parametrize("text", ["mcts:1000000000000", "rules:100001", "RUN@" + "9" * 13, "RUN:rules@" + "9" * 200])
@@ -130,6 +142,18 @@ def test_a_loaded_agent_has_the_saved_weights_and_the_budget_asked_for(saved_run
     assert (agent.iteration, agent.config, agent.num_simulations) == (6, tiny_run.CONFIG, 2)
     assert agent.name == str(saved_run) and agent.player().name == "agent (2 simulations)"
     assert players.load_agent(saved_run, 9).player().name == "agent (9 simulations)"
+
+
+def test_an_agent_in_a_file_is_the_run_that_it_was_made_of(saved_run, tmp_path):
+    """Its weights, config and budget, as the host and as an opponent."""
+    made_of = players.load_agent(saved_run)
+    name = f"agent:{tmp_path / 'mine.safetensors'}"
+    agent_file.save(tmp_path / "mine.safetensors", made_of.config, made_of.params, iteration=made_of.iteration)
+    agent = players.load_agent(Path(name))
+    tiny_run.assert_same(agent.params, made_of.params)
+    assert (agent.iteration, agent.config, agent.num_simulations, agent.name) == (6, tiny_run.CONFIG, 2, name)
+    entrant = players.load(players.parse(f"{name}@9"), HOST)
+    assert (entrant.name, entrant.player.name) == (f"{name}@9", "agent (9 simulations)")
 
 
 def test_ones_own_parts_take_the_place_of_the_configured_ones(saved_run):

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import tyro
 
-from experiments import evaluate, presets, requirements, train, train_flags
+from experiments import evaluate, play, presets, requirements, train, train_flags
 from experiments import evaluate_flags as flags
 from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from experiments.train_flags import Command
@@ -488,6 +488,18 @@ def test_a_folder_without_a_run_cannot_be_evaluated(run, tmp_path):
     assert_one_sentence(run(evaluate, "--run", tmp_path), "holds no run", "experiments/train.py")
 
 
+def test_a_trained_agent_is_played_against_and_measured_by_its_name(run, fake_match):
+    """Without a run, at once; and whoever names none, or one that there is not, hears which there are."""
+    (position, thinker, _) = play.load(play.Arguments(agent="tic_tac_toe", device="cpu"))
+    assert position.game.title == "Tic-tac-toe" and thinker.num_simulations == 64
+    assert run(evaluate, "match", "--run", "agent:hex_5x5")[0] == 0 and fake_match[0].run == Path("agent:hex_5x5")
+    for arguments in ((), ("--agent", "hex_5x5", "--run", "x")):
+        assert_one_sentence(run(play, *arguments), "--agent NAME (connect_four, hex_5x5", "--run DIRECTORY")
+    assert_one_sentence(run(play, "--agent", "chess"), "no agent 'chess'; the agents are connect_four, hex_5x5")
+    assert_one_sentence(run(evaluate, "oracle", "--run", "agent:chess"), "no agent 'chess'")
+    assert_one_sentence(run(play, "--agent", "x.safetensors"), "there is no file x.safetensors")
+
+
 def test_damaged_checkpoints_are_a_sentence_and_stay_on_the_disk(run, saved_run, tmp_path):
     copy = shutil.copytree(saved_run, tmp_path / "copy")
     files = [path for path in (copy / "checkpoints" / "6" / "params").rglob("*") if path.is_file()]
@@ -675,7 +687,10 @@ def test_a_full_memory_is_answered_with_flags_that_the_command_has(command, monk
 # --- a Python without the packages ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("script", dict.fromkeys(command.split()[0] for command in COMMANDS))
+SCRIPTS = [*dict.fromkeys(command.split()[0] for command in COMMANDS), "scripts/export_agent.py"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_a_python_without_the_packages_is_told_how_to_install_them(script):
     command = [sys.executable, "-I", "-S", str(ROOT / script), "--help"]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/")

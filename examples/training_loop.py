@@ -1,0 +1,39 @@
+"""A training loop of your own around the one compiled program: python examples/training_loop.py
+
+Nothing is saved, evaluated or shown but what you write here. The state is a pytree: parameters, optimiser, games and
+replay ring. The agent ends in a file that `muzero_jax.load` and `play.py --agent` take.
+"""
+
+from muzero_jax.arithmetic import devices
+
+mesh = devices.make_mesh(devices.configure_devices())  # before anything else touches JAX: a device for each CPU core
+
+from muzero_jax import building  # noqa: E402
+from muzero_jax.run import program  # noqa: E402
+from muzero_jax.storage import agent_file  # noqa: E402
+from muzero_jax.storage.config import Config  # noqa: E402
+from muzero_jax.storage.config_groups import NetworkConfig, ReplayConfig, TargetConfig  # noqa: E402
+
+CONFIG = Config(
+    env="tic_tac_toe",
+    network=NetworkConfig(width=64, num_bins=3),
+    replay=ReplayConfig(replay_length=64, min_frames=16),
+    targets=TargetConfig(unroll_steps=3, td_steps=9),
+)
+
+
+def main(config=CONFIG, num_chunks=20, file="my_agent.safetensors"):
+    """Trains for some chunks of iterations and exports the agent."""
+    parts = building.make_parts(config)  # environment, network, search, replay and learner, as functions
+    state = program.make_init(parts, config.seed, mesh)()
+    chunk = program.make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk)
+    for _ in range(num_chunks):
+        state, metrics = chunk(state)  # metrics are stacked by iteration; a loss is 0 until learning begins
+        games, loss = metrics["selfplay/games"].sum(), metrics["train/loss"][-1]
+        print(f"iteration {int(state.iteration):4}  games {int(games):5}  loss {float(loss):.3f}")
+    agent_file.save(file, config, state.learner.params, iteration=int(state.iteration))
+    print(f"python experiments/play.py --agent {file}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""A trained agent as one file: the weights as safetensors, its config and the version of this format in the metadata.
+
+    agent:hex_5x5             one of those that come with the package, in muzero_jax/agents
+    agent:some/x.safetensors  a file of the user's
+
+Reading runs no code, as a pickle's would. A checksum over config and weights tells a damaged file, because safetensors
+itself looks at its header alone. A game or a network of the user's own is kept by its file's name, and looked for
+beside the agent's file.
+"""
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from muzero_jax.storage import config as configs
+from muzero_jax.storage import python_file
+from muzero_jax.storage.config import Config
+from muzero_jax.types import Params
+
+PREFIX, SUFFIX = "agent:", ".safetensors"
+SHIPPED = Path(__file__).parent.parent / "agents"
+"""Where the agents lie that come with the package."""
+FORMAT, FORMAT_VERSION = "muzero_jax agent", 1
+
+
+class Stored(NamedTuple):
+    """What a file holds."""
+
+    file: Path
+    config: Config
+    iteration: int  # of training, after which it was saved
+    arrays: dict[str, np.ndarray]  # by their place among the params
+
+    def params(self, abstract: Params) -> Params:
+        """The weights, as the network's `abstract` params name them; ValueError if it needs others."""
+        leaves, structure = jax.tree_util.tree_flatten_with_path(abstract)
+        wanted = {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
+        for name in [*wanted, *self.arrays]:
+            if _shape_of(wanted.get(name)) != _shape_of(self.arrays.get(name)):
+                raise ValueError(
+                    f"the network of {self.file} is another than this version of muzero_jax builds (in {name}); use "
+                    "the version that made it, or train the agent again and export it"
+                )
+        return jax.tree.unflatten(structure, [jax.device_put(self.arrays[name], jax.devices()[0]) for name in wanted])
+
+
+def find(name: str) -> Path | None:
+    """The file that a player's name means, whether or not there is one; None if it means no file of an agent."""
+    rest = name.removeprefix(PREFIX)
+    if rest.endswith(SUFFIX):
+        return Path(rest).expanduser()
+    return SHIPPED / f"{rest}{SUFFIX}" if name.startswith(PREFIX) else None
+
+
+def shipped() -> list[str]:
+    """The names of the agents that come with the package."""
+    return sorted(path.stem for path in SHIPPED.glob(f"*{SUFFIX}"))
+
+
+def save(file: str | Path, config: Config, params: Params, *, iteration: int, card: str = "") -> None:
+    """Writes an agent; `card` is the name of the text beside the file that says how strong it is.
+
+    Raises ValueError if the file cannot be written.
+    """
+    file, leaves = Path(file), jax.tree_util.tree_leaves_with_path(params)
+    arrays = {jax.tree_util.keystr(path): np.asarray(leaf, order="C") for path, leaf in leaves}
+    metadata = {
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
+        "name": file.stem,
+        "card": card,
+        "iteration": str(iteration),
+        "config": configs.to_json(_without_folders(config)),
+    }
+    metadata["sha256"] = _checksum(metadata, arrays)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        safetensors.numpy.save_file(arrays, file, metadata)
+    except (OSError, safetensors.SafetensorError) as error:
+        raise ValueError(f"cannot write {file}: {error}; choose another file") from error
+
+
+def read(file: Path) -> Stored:
+    """Reads an agent; ValueError, in one sentence, if there is none, or if the file is damaged or of another format."""
+    check_exists(file)
+    try:
+        with safetensors.safe_open(file, framework="numpy") as opened:
+            metadata = opened.metadata() or {}
+            arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # it is no dict
+    except (OSError, ValueError, safetensors.SafetensorError) as error:
+        raise ValueError(f"{file} is damaged, or no safetensors file ({error}); fetch it again") from error
+    _check(file, metadata, arrays)
+    try:
+        config = configs.from_json(metadata["config"])
+    except ValueError as error:
+        raise ValueError(f"{file} cannot be loaded: {error}; update muzero_jax, or export the agent again") from error
+    return Stored(file, _within(config, file.parent), int(metadata["iteration"]), arrays)
+
+
+def check_exists(file: Path) -> None:
+    """Raises ValueError, which lists the agents that there are, unless there is such a file."""
+    if not file.is_file():
+        what = f"agent {file.stem!r}" if file.parent == SHIPPED else f"file {file}"
+        known = ", ".join(shipped()) or "none"
+        raise ValueError(f"there is no {what}; the agents are {known}, and {PREFIX}PATH{SUFFIX} names a file of yours")
+
+
+def _check(file: Path, metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> None:
+    """Refuses what is no agent, a newer format, and damage."""
+    if metadata.get("format") != FORMAT:
+        raise ValueError(f"{file} holds no agent of muzero_jax; scripts/export_agent.py makes one from a run")
+    version = metadata.get("format_version", "")
+    if version != str(FORMAT_VERSION):
+        raise ValueError(f"{file} has format {version}, but this muzero_jax reads format {FORMAT_VERSION}; update it")
+    if metadata.get("sha256") != _checksum(metadata, arrays):
+        raise ValueError(f"{file} is damaged: its checksum is another than when it was saved; fetch it again")
+
+
+def _checksum(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
+    """SHA-256 of the rest of the metadata, and of every array's name, dtype, shape and bytes."""
+    rest = {name: text for name, text in metadata.items() if name != "sha256"}
+    checksum = hashlib.sha256(json.dumps(rest, sort_keys=True).encode())
+    for name in sorted(arrays):
+        checksum.update(f"{name} {_shape_of(arrays[name])}".encode())
+        checksum.update(arrays[name].tobytes())
+    return checksum.hexdigest()
+
+
+def _shape_of(array: Any) -> str | None:
+    return None if array is None else f"{array.dtype}{list(array.shape)}"
+
+
+def _without_folders(config: Config) -> Config:
+    """The config with the user's files by their names alone: their folders are of this machine."""
+    return _with_files(config, lambda path: Path(path).name, offline=None)
+
+
+def _within(config: Config, folder: Path) -> Config:
+    """The config with the user's files looked for in a folder."""
+    return _with_files(config, lambda name: str((folder / Path(name).name).absolute()))
+
+
+def _with_files(config: Config, place: Any, **changes: Any) -> Config:
+    env = place(config.env) if python_file.is_path(config.env) else config.env
+    network = replace(config.network, file=config.network.file and place(config.network.file))
+    return replace(config, env=env, network=network, **changes)

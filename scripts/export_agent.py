@@ -1,0 +1,178 @@
+"""Makes one file of a run's agent: python scripts/export_agent.py runs/hex-5-seed0 --out agents/hex_5x5.safetensors
+
+The file has the weights and the config (docs: `muzero_jax.load`). Beside it a card in markdown says how the agent was
+trained and how strong it is, from the run's own summary.
+"""
+
+import dataclasses
+import json
+import shlex
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
+
+# isort: split
+import tyro
+
+from experiments.command_line import report_errors
+from muzero_jax.arithmetic import devices
+from muzero_jax.storage import agent_file, files, run_directory
+from muzero_jax.storage.config import Config
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_SHIPPED_BYTES = 5_000_000
+"""What a file in this repository may take."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Which run, and what it becomes."""
+
+    run: Annotated[Path, tyro.conf.Positional]
+    """run directory of the agent, or RUN/versions/N for what it was after iteration N"""
+    out: Path
+    """the .safetensors file; its name is the agent's. Those in muzero_jax/agents come with the package"""
+    commit: str | None = None
+    """commit of muzero_jax that trained the run, which does not say so itself"""
+    note: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
+    """a sentence for the card, for example another measurement with its command; may be given more than once"""
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the command; returns its exit status."""
+    a = tyro.cli(Arguments, args=arguments, description=__doc__)
+    if a.out.suffix != agent_file.SUFFIX:
+        raise ValueError(f"--out {a.out} must end in {agent_file.SUFFIX}")
+    devices.configure_devices(1, "cpu")
+    from muzero_jax.evaluation import players
+
+    agent = players.load_agent(a.run)
+    card = a.out.with_suffix(".md")
+    agent_file.save(a.out, agent.config, agent.params, iteration=agent.iteration, card=card.name)
+    files.write_whole(card, make_card(a, agent, read_summary(a.run, agent.iteration)))
+    size = a.out.stat().st_size
+    print(f"wrote {a.out} ({size / 1e6:.1f} MB) and {card}")
+    if size > MOST_SHIPPED_BYTES:
+        print(f"note: too large for muzero_jax/agents, where a file takes {MOST_SHIPPED_BYTES / 1e6:.0f} MB at most")
+    return 0
+
+
+def read_summary(run: Path, iteration: int) -> dict[str, Any]:
+    """The run's summary if it is of the agent's own iteration, else nothing."""
+    saved = run_directory.find_saved(run)
+    try:
+        summary = json.loads(((saved.run_dir if saved else run) / run_directory.SUMMARY).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return summary if summary.get("iteration") == iteration else {}
+
+
+def make_card(a: Arguments, agent, summary: dict[str, Any]) -> str:
+    """What there is to know of the agent, in markdown."""
+    from muzero_jax.games.catalogue import game_of
+
+    config, name = agent.config, a.out.stem
+    size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
+    notes = "".join(f"{wrapped(note)}\n\n" for note in a.note)
+    return f"""# {name}
+
+{game_of(agent.parts.environment).title}{size}; {MODELS[config.model]}. To play against it:
+
+    python experiments/play.py --agent {name} --web
+
+## Training
+
+    {command(config)}
+
+{trained(a, agent, summary)}
+
+## Strength
+
+{strength(config, summary)}
+
+{notes}## Licence
+
+Apache-2.0, as muzero_jax itself.
+"""
+
+
+MODELS = {
+    "learned": "search plans with a learned model (MuZero)",
+    "learned_legality": "search plans with a learned model that foretells the legal moves too",
+    "rules": "search plans with the true rules (AlphaZero), and no model was learned",
+}
+
+
+def command(config: Config) -> str:
+    """The command that trains such an agent, with every flag that differs from the game's preset."""
+    from experiments import presets
+
+    preset = presets.preset(config.env, config.board_size)
+    chosen = ["--env", config.env_name] + (["--board-size", str(config.board_size)] if config.board_size else [])
+    words = ["python experiments/train.py", shlex.join(chosen), *differing(preset, config)]
+    return " \\\n        ".join(textwrap.wrap(" ".join(words), 110, break_long_words=False, break_on_hyphens=False))
+
+
+def differing(preset: Any, config: Any, prefix: str = "--") -> list[str]:
+    """Flags for the fields of `config` that differ from `preset`, groups of fields included."""
+    found = []
+    for field in dataclasses.fields(config):
+        old, new = getattr(preset, field.name), getattr(config, field.name)
+        name = field.name.replace("_", "-")
+        if dataclasses.is_dataclass(new):
+            found += differing(old, new, f"{prefix}{name}.")
+        elif old != new and name not in ("env", "board-size", "decay-updates"):  # the run itself sets the last
+            is_off = new is False
+            values = [] if isinstance(new, bool) else map(str, new if isinstance(new, tuple) else [new])
+            found.append(" ".join([f"{prefix}{'no-' * is_off}{name}", *map(shlex.quote, values)]))
+    return found
+
+
+def trained(a: Arguments, agent, summary: dict[str, Any]) -> str:
+    """Seed, hardware, time and work, as far as the summary knows them."""
+    lines = [f"seed {agent.config.seed}, iteration {agent.iteration:,}"]
+    if summary:
+        lines.append(f"{summary['device']}, {summary['precision']}")
+        minutes = {purpose: seconds / 60 for purpose, seconds in summary["seconds"].items()}
+        training = sum(spent for purpose, spent in minutes.items() if "self-play" in purpose or "learning" in purpose)
+        evaluation = minutes.get("evaluation", 0.0)
+        lines.append(f"{training:.1f} minutes of self-play and learning, {evaluation:.1f} of evaluation")
+        lines.append(", ".join(f"{total:,.0f} {name}" for name, total in summary["totals"].items()))
+    lines.append(f"muzero_jax at commit {a.commit}" if a.commit else f"exported at commit {head()}")
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def head() -> str:
+    """The commit of this folder, if git knows one."""
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+def strength(config: Config, summary: dict[str, Any]) -> str:
+    """The run's final matches as a table."""
+    if not summary.get("strength"):
+        return "The run has no final matches of this version."
+    rows = ["| opponent | score | 95% interval | won / drawn / lost |", "|---|---|---|---|"]
+    for opponent, match in summary["strength"].items():
+        low, high = (f"{100 * end:.1f}" for end in match["ci95"])
+        games = f"{match['wins']} / {match['draws']} / {match['losses']}"
+        rows.append(f"| {opponent} | {100 * match['score']:.1f}% | {low} to {high} | {games} |")
+    e = config.evaluation
+    how = f"It searched {e.num_simulations} simulations a move without noise, after {e.opening_plies} random moves."
+    return "\n".join([*rows, "", wrapped(f"{how} Every opening was played from both sides; mcts:N is rollout MCTS.")])
+
+
+def wrapped(text: str) -> str:
+    """A paragraph in lines of 120 columns."""
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+if __name__ == "__main__":
+    sys.exit(report_errors(main, sys.argv[1:], "close other programs"))

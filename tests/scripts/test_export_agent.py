@@ -1,0 +1,80 @@
+"""A run becomes a file that plays as the run does, with a card that says what the run's summary says."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from experiments import presets
+from experiments.command_line import EXIT_ERROR, report_errors
+from muzero_jax.evaluation import players
+from scripts import export_agent
+from tests.reference import tiny_run
+
+MATCH = {"wins": 6, "draws": 1, "losses": 1, "games": 8, "score": 0.8125, "ci95": [0.471, 0.951]}
+SUMMARY = {
+    "iteration": 6,
+    "strength": {"mcts:100": MATCH},
+    "totals": {"games": 1234.0, "updates": 56.0},
+    "seconds": {"self-play": 60.0, "learning": 30.0, "evaluation": 6.0, "compilation": 9.0},
+    "device": "2 CPU devices (X)",
+    "precision": "float32",
+}
+
+
+@pytest.fixture
+def exported(saved_run, tmp_path, capsys):
+    """Exports the tiny run; returns the new file and its card's text."""
+
+    def export(summary, *arguments):
+        run = shutil.copytree(saved_run, tmp_path / "run")
+        (run / "summary.json").write_text(json.dumps(summary))
+        file = tmp_path / "new folder" / "tiny.safetensors"
+        assert report_errors(export_agent.main, [str(run), "--out", str(file), *arguments]) == 0
+        assert f"wrote {file} (0.0 MB) and" in capsys.readouterr().out
+        return file, file.with_suffix(".md").read_text()
+
+    return export
+
+
+def test_the_file_plays_as_the_run_and_the_card_repeats_its_summary(saved_run, exported):
+    file, card = exported(SUMMARY, "--commit", "abc1234", "--note", "Once more.", "--note", "And more.")
+    tiny_run.assert_same(players.load_agent(file).params, players.load_agent(saved_run).params)
+    assert "# tiny\n\nTic-tac-toe; search plans with a learned model (MuZero)." in card
+    assert "- seed 0, iteration 6\n- 2 CPU devices (X), float32\n- 1.5 minutes of self-play and learning" in card
+    assert "- 1,234 games, 56 updates\n- muzero_jax at commit abc1234\n" in card
+    assert "| mcts:100 | 81.2% | 47.1 to 95.1 | 6 / 1 / 1 |" in card and "2 simulations a move" in card
+    assert "Once more.\n\nAnd more.\n\n## Licence\n\nApache-2.0" in card
+
+
+def test_a_summary_of_another_version_says_nothing_of_this_one(exported):
+    _, card = exported(SUMMARY | {"iteration": 8})
+    assert "81.2%" not in card and "The run has no final matches of this version." in card
+    assert "exported at commit" in card
+
+
+def test_the_command_has_the_flags_that_differ_from_the_preset(capsys):
+    preset = presets.preset("hex", 5)
+    assert export_agent.command(preset) == "python experiments/train.py --env hex --board-size 5"
+    other = replace(
+        preset,
+        minutes=None,
+        updates=500,
+        seed=3,
+        model="rules",
+        search=replace(preset.search, improved_value=False),
+        optimiser=replace(preset.optimiser, decay_updates=9, learning_rate=0.01),
+        evaluation=replace(preset.evaluation, mcts_simulations=(5, 6)),
+    )
+    assert export_agent.command(other).replace(" \\\n        ", " ") == (
+        "python experiments/train.py --env hex --board-size 5 --minutes None --updates 500 --model rules --seed 3 "
+        "--search.no-improved-value --optimiser.learning-rate 0.01 --evaluation.mcts-simulations 5 6"
+    )
+
+
+def test_a_file_of_another_kind_and_a_folder_without_a_run_are_refused(saved_run, tmp_path, capsys):
+    assert report_errors(export_agent.main, [str(saved_run), "--out", "x.pkl"]) == EXIT_ERROR
+    assert report_errors(export_agent.main, [str(tmp_path), "--out", str(tmp_path / "x.safetensors")]) == EXIT_ERROR
+    first, second = capsys.readouterr().err.splitlines()
+    assert "must end in .safetensors" in first and "holds no run" in second
