@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 
 import chex
 import jax
@@ -19,7 +18,7 @@ from muzero_jax.run.program import init, make_chunk, make_init
 from muzero_jax.run.session import Session
 from muzero_jax.types import Batch, Draws, LearnerState, ReplayState
 from tests.reference import gamble, tiny_run
-from tests.reference.programs import primitives
+from tests.reference.programs import compiled_before, primitives
 from tests.reference.tiny_run import CONFIG, on_host
 from tests.reference.windows import random_window
 
@@ -315,7 +314,7 @@ def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, mo
         memory_analysis = staticmethod(lambda: None)
         __call__ = staticmethod(lambda state: (state, metrics))
 
-    compiled = SimpleNamespace(lower=lambda state: SimpleNamespace(compile=Chunk))
+    compiled = compiled_before(Chunk)
     given = []
     monkeypatch.setattr(assembly, "make_init", lambda parts, seed, mesh: given.append(parts) or Init())
     monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: compiled)

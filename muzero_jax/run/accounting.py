@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muzero_jax.arithmetic.computation import Flops
 from muzero_jax.run.metrics import Record
 from muzero_jax.storage.config import Config
 
@@ -63,10 +64,14 @@ class Interrupt:
 
 
 COMPARED_CHUNKS = 3
+FLOPS, NOT_COUNTED = "total/flops", Flops()
 
 
 class Totals:
-    """What a run has done so far, as metrics `total/...`; a resumed run goes on from the last line written."""
+    """What a run has done so far, as metrics `total/...`; a resumed run goes on from the last line written.
+
+    `flops` are the operations of one iteration.
+    """
 
     NAMES = {
         "selfplay/games": "total/games",
@@ -76,12 +81,13 @@ class Totals:
     }
     """What an iteration counts, and the name of its total."""
 
-    def __init__(self, config: Config, record: Record):
+    def __init__(self, config: Config, record: Record, flops: Flops = NOT_COUNTED):
+        self._flops = flops
         self.plays = config.offline is None
         self._simulations = config.simulations_per_move
         self._counted = self.NAMES if self.plays else {"train/updates": "total/updates"}
         totals = (*self._counted.values(), *(["total/simulations"] if self.plays else []))
-        self.counts = {name: record.get(name, 0.0) for name in totals}
+        self.counts = {name: record.get(name, 0.0) for name in (*totals, FLOPS)}
         self.self_play_share: float | None = record.get("time/self_play_share")
         self.pace = Pace()
         self._filling: list[float] = []  # seconds an iteration
@@ -97,6 +103,7 @@ class Totals:
             self.counts[total] += chunk[name]
         rates = self._play_rates(metrics, seconds) if self.plays else {}
         learned = metrics["train/updates"] > 0
+        self.counts[FLOPS] += float(len(learned) * self._flops.always + learned.sum() * self._flops.at_times)
         self._estimate_share(learned, seconds / len(learned))
         if is_typical and learned.all():
             self.pace = self.pace.after(chunk["train/updates"], seconds)
@@ -148,7 +155,7 @@ class Totals:
 
     def summary(self, seconds: float) -> dict[str, Record]:
         """Totals and mean rates over the run's `seconds` of self-play and learning."""
-        names = ("games", "frames", "simulations", "updates") if self.plays else ("updates",)
+        names = ("games", "frames", "simulations", "updates", "flops") if self.plays else ("updates", "flops")
         totals = {name: self.counts[f"total/{name}"] for name in names}
         return {"totals": totals, "rates": {name: total / max(seconds, 1e-9) for name, total in totals.items()}}
 

@@ -11,8 +11,9 @@ import jax
 from jax.sharding import Mesh
 
 from muzero_jax import building
-from muzero_jax.arithmetic import devices
+from muzero_jax.arithmetic import computation, devices
 from muzero_jax.arithmetic.compilation_cache import HOW_LONG
+from muzero_jax.arithmetic.computation import Flops
 from muzero_jax.run import memory
 from muzero_jax.run.memory import Plan
 from muzero_jax.run.program import make_chunk, make_init
@@ -29,6 +30,7 @@ class Assembly(NamedTuple):
     abstract: TrainState  # its shapes, which are also those of a checkpoint
     program: jax.stages.Compiled  # `program.make_chunk`
     plan: Plan
+    flops: Flops  # of one iteration; playing alone, and what learning adds
 
 
 def assemble(
@@ -51,7 +53,9 @@ def assemble(
     say(f"compiling ({HOW_LONG})")
     start = time.perf_counter()
     chunk = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk, plays=config.offline is None)
-    program = chunk.lower(abstract).compile()
+    traced = chunk.trace(abstract)
+    flops = computation.count(traced.jaxpr, config.self_play.full_search_share)
+    program = traced.lower().compile()
     held = memory.held_by_process(list(mesh.devices.flat))
     is_cpu = mesh.devices.flat[0].platform == "cpu"
     plan = memory.make_plan(abstract, program, copied_by_saves=is_cpu and saves, held=held)
@@ -61,4 +65,4 @@ def assemble(
         say(plan.table(available))
     say(f"memory      {plan.line(available)} (compiled in {time.perf_counter() - start:.0f} s)")
     plan.check(available)
-    return Assembly(parts, init, abstract, program, plan)
+    return Assembly(parts, init, abstract, program, plan, flops.times(1 / config.iterations_per_chunk))

@@ -20,9 +20,14 @@ from muzero_jax.run import metrics
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 
-Axis = Literal["frames", "updates", "minutes"]
+Axis = Literal["frames", "updates", "minutes", "flops"]
 AXES: tuple[Axis, ...] = get_args(Axis)
-COLUMNS: dict[Axis, str] = {"frames": "total/frames", "updates": "total/updates", "minutes": "time/minutes"}
+COLUMNS: dict[Axis, str] = {
+    "frames": "total/frames",
+    "updates": "total/updates",
+    "minutes": "time/minutes",
+    "flops": "total/flops",
+}
 OF_A_RUN_ALONE = ("seed", "optimiser.decay_updates")
 """Fields of the config that runs of one group differ in; where the budget is in minutes, speed settles the second."""
 RESAMPLES, CURVE_POINTS = 2000, 40
@@ -36,6 +41,7 @@ class Point(NamedTuple):
     frames: int
     updates: int
     minutes: float
+    flops: float  # of the network's products, in self-play and learning
     opponent: str
     score: float  # in [0, 1]
     is_final: bool  # of the longer matches at the run's end
@@ -80,9 +86,11 @@ def read_run(run_dir: Path, group: str) -> list[Point]:
     found: list[Point] = []
     for record in records:
         is_final = bool(final) and record is records[-1]
-        frames, updates, minutes = (record.get(COLUMNS[axis]) or 0 for axis in AXES)
+        spent = {axis: record.get(column) or 0 for axis, column in COLUMNS.items()}
         scores = final if is_final else metrics.scores(record)
-        found += [Point(group, seed, frames, updates, minutes, name, score, is_final) for name, score in scores.items()]
+        found += [
+            Point(group, seed, opponent=name, score=score, is_final=is_final, **spent) for name, score in scores.items()
+        ]
     return found
 
 
@@ -168,15 +176,20 @@ def _plain(value: Any) -> float | int | None:
 def format_table(points: Sequence[Point]) -> str:
     """One line a group: its runs, what they spent on the way, and its final scores."""
     opponents = list(dict.fromkeys(point.opponent for point in points if point.is_final))
-    rows = [["group", "runs", "frames", "updates", "minutes", *opponents]]
+    rows = [["group", "runs", *AXES, *opponents]]
     for group, found in groups_of(points).items():
         runs = {point.seed: point for point in found if point.is_final}
-        spent = [float(np.mean([getattr(point, axis) for point in runs.values()])) if runs else 0.0 for axis in AXES]
+        frames, updates, minutes, flops = (_mean([getattr(point, axis) for point in runs.values()]) for axis in AXES)
         scores = final_scores(found)
         shown = [_show(scores[opponent]) if opponent in scores else "-" for opponent in opponents]
-        rows.append([group, str(len(runs)), f"{spent[0]:,.0f}", f"{spent[1]:,.0f}", f"{spent[2]:.1f}", *shown])
+        spent = f"{frames:,.0f}", f"{updates:,.0f}", f"{minutes:.1f}", f"{flops:.1e}"
+        rows.append([group, str(len(runs)), *spent, *shown])
     heading = "Final scores: interquartile means over runs, 95% intervals of the bootstrap over runs"
-    return "\n".join([heading, *tables.align(rows, "<>>>>>")])
+    return "\n".join([heading, *tables.align(rows, "<>>>>>>")])
+
+
+def _mean(numbers: Sequence[float | int]) -> float:
+    return float(np.mean(numbers)) if numbers else 0.0
 
 
 def _show(found: Estimate) -> str:

@@ -21,6 +21,8 @@ Record = dict[str, Any]
 
 FILE, CURVES = "metrics.jsonl", "curves.png"
 ELO = "eval/elo"
+MINUTES, FLOPS = "time/minutes", "total/flops"
+LABELS = {MINUTES: "training time (minutes)", FLOPS: "floating point operations of the network"}
 LOSSES = {"train/loss": "total"} | {f"train/{name}_loss": name for name in ("policy", "value", "reward")}
 RATES = {
     "selfplay/frames_per_second": "frames/s",
@@ -160,16 +162,20 @@ def plot_curves(run_dir: str | Path) -> Path:
     records = read_records(run_dir)
     if not records:
         raise ValueError(f"there is nothing to draw in {Path(run_dir) / FILE}; train a run first")
-    figure = Figure(figsize=(11, 7.2), layout="constrained")
-    (strength, rating), (loss, speed) = figure.subplots(2, 2)
+    figure = Figure(figsize=(15.5, 7.2), layout="constrained")
+    panels = figure.subplots(2, 3)
     opponents = {f"eval/{name}": name for record in records for name in scores(record)}
-    _panel(strength, records, opponents, "Score", "won, draws counting half", marker="o")
-    strength.axhline(0.5, color="0.6", linewidth=0.8, linestyle="--")
-    strength.set_ylim(-0.03, 1.03)
-    strength.yaxis.set_major_formatter(PercentFormatter(1.0))
-    _panel(rating, records, {ELO: "Elo"}, "Rating among the run's own versions", "Elo (first version = 0)", marker="o")
-    _panel(loss, records, LOSSES, "Losses", "loss")
-    _panel(speed, records, RATES, "Throughput", "per second")
+    for (strength, rating), axis in zip(panels.T, (MINUTES, FLOPS), strict=False):
+        _panel(strength, records, opponents, "Score", "won, draws counting half", axis, marker="o")
+        strength.axhline(0.5, color="0.6", linewidth=0.8, linestyle="--")
+        strength.set_ylim(-0.03, 1.03)
+        strength.yaxis.set_major_formatter(PercentFormatter(1.0))
+        _panel(
+            rating, records, {ELO: "Elo"}, "Rating among the run's own versions", "Elo (first = 0)", axis, marker="o"
+        )
+    loss, speed = panels[:, 2]
+    _panel(loss, records, LOSSES, "Losses", "loss", MINUTES)
+    _panel(speed, records, RATES, "Throughput", "per second", MINUTES)
     loss.set_yscale("log", nonpositive="mask")
     speed.set_yscale("log", nonpositive="mask")
     path = Path(run_dir) / CURVES
@@ -177,15 +183,19 @@ def plot_curves(run_dir: str | Path) -> Path:
     return path
 
 
-def _panel(axes: Any, records: list[Record], names: Mapping[str, str], title: str, unit: str, **style: Any) -> None:
-    """One panel: the named metrics over minutes, each labelled; says so where there is nothing to show."""
+def _panel(
+    axes: Any, records: list[Record], names: Mapping[str, str], title: str, unit: str, along: str, **style: Any
+) -> None:
+    """One panel: the named metrics along another, each labelled; says so where there is nothing to show."""
     axes.set_prop_cycle(color=COLOURS)
     for key, label in names.items():
-        points = [(record["time/minutes"], record[key]) for record in records if record.get(key) is not None]
+        points = [
+            (record[along], record[key]) for record in records if None not in (record.get(along), record.get(key))
+        ]
         if points:
             axes.plot(*zip(*points, strict=True), label=label, markersize=4, **style)
     axes.set_title(title, loc="left", fontweight="bold")
-    axes.set(xlabel="training time (minutes)", ylabel=unit)
+    axes.set(xlabel=LABELS[along], ylabel=unit)
     axes.set_xlim(left=0)
     axes.grid(True, color="0.9")
     axes.spines[["top", "right"]].set_visible(False)

@@ -81,7 +81,7 @@ def train(
         goes_on = session.resume and bool(checkpoint_steps(checkpoints.directory))
         fill = offline.open_source(config, parts.environment, say) if config.offline and not goes_on else None
         run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
-        parts, init, abstract, program, plan = run
+        parts, init, abstract, program, plan, flops = run
         del run  # which would keep `init` in memory
         if session.overwrite and not session.resume:
             run_directory.make_room(run_dir)
@@ -90,7 +90,7 @@ def train(
         configs.save(config, run_dir)
         versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
         versions.ladder.load(iteration)
-        clock, totals, meter = Clock(record), Totals(config, record), Meter(list(mesh.devices.flat))
+        clock, totals, meter = Clock(record), Totals(config, record, flops), Meter(list(mesh.devices.flat))
         callbacks = Callbacks(on_metrics, on_evaluation)
         others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
         others.append(callbacks)

@@ -21,6 +21,7 @@ from muzero_jax.run import assembly, metrics, program
 from muzero_jax.storage import agent_file
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from tests.reference import tiny_run
+from tests.reference.programs import compiled_before
 from tests.run.conftest import DRAWN, Replaced
 
 EXAMPLES = Path(training_loop.__file__).parent
@@ -37,9 +38,9 @@ def tiny_program(monkeypatch):
         signature(program.make_chunk).bind(*arguments, **options)
         return tiny_run.program()
 
-    compiled = SimpleNamespace(compile=lambda: Replaced(tiny_run.program()))
+    ready = compiled_before(lambda: Replaced(tiny_run.program()))
     monkeypatch.setattr(assembly, "make_init", make_init)
-    monkeypatch.setattr(assembly, "make_chunk", lambda *_, **options: SimpleNamespace(lower=lambda state: compiled))
+    monkeypatch.setattr(assembly, "make_chunk", lambda *_, **options: ready)
     monkeypatch.setattr(training_loop, "program", SimpleNamespace(make_init=make_init, make_chunk=make_chunk))
     monkeypatch.setattr(Arena, "play", lambda *_, **options: DRAWN)
     monkeypatch.setattr(Arena, "compile", lambda *_, **options: None)

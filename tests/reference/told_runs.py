@@ -23,6 +23,7 @@ def tell(
             "total/frames": minute * FRAMES_A_MINUTE,
             "total/updates": 10 * minute,
             "time/minutes": float(minute),
+            "total/flops": 1e9 * minute,
             "eval/elo": 100.0 * minute,
             "eval/mcts:100": score,
         }

@@ -1,7 +1,6 @@
 """Runs of the tiny program through `runner.train`, without compiling anything and without playing a match."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +10,7 @@ from muzero_jax.evaluation.arena import Arena
 from muzero_jax.run import assembly, program, runner
 from muzero_jax.storage import run_directory
 from tests.reference import tiny_run
+from tests.reference.programs import compiled_before
 from tests.reference.tiny_run import CONFIG
 
 DRAWN = {"wins": 1, "draws": 2, "losses": 1, "games": 4, "score": 0.5, "ci95": [0.2, 0.8]}
@@ -44,9 +44,8 @@ def session(monkeypatch, tmp_path):
     monkeypatch.setattr(assembly, "make_init", init_of)
 
     def run(compiled_program=None, **changes):
-        compiled = SimpleNamespace(compile=lambda: Replaced(compiled_program or whole_program))
-        lowered = SimpleNamespace(lower=lambda state: compiled)
-        monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: lowered)
+        ready = compiled_before(lambda: Replaced(compiled_program or whole_program))
+        monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: ready)
         wanted = {name: changes.pop(name) for name in ("resume", "overwrite") if name in changes}
         callbacks = {name: changes.pop(name) for name in ("on_metrics", "on_evaluation") if name in changes}
         config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)

@@ -15,6 +15,7 @@ from muzero_jax.run import assembly, memory, program
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.memory import Meter, Plan
 from tests.reference import tiny_run
+from tests.reference.programs import compiled_before
 from tests.reference.tiny_run import CONFIG
 
 FRAME = 3 + 2 + 4 * 4 + 9 * 4 + 2
@@ -63,7 +64,7 @@ def test_what_the_process_holds_already_is_part_of_the_plan_on_a_cpu_alone():
 
 @pytest.mark.parametrize("saves", [False, True])
 def test_a_run_on_a_cpu_plans_that_copy_if_it_saves_before_its_end(saves, monkeypatch):
-    ready = SimpleNamespace(lower=lambda state: SimpleNamespace(compile=tiny_run.program))
+    ready = compiled_before(tiny_run.program)
     monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: ready)
     said = []
     run = assemble(CONFIG, tiny_run.mesh(), said.append, saves=saves)

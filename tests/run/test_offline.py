@@ -22,6 +22,7 @@ from muzero_jax.storage.checkpoint import Checkpointer, restore_replay
 from muzero_jax.storage.config_groups import NetworkConfig, ReplayConfig, SelfPlayConfig, TargetConfig
 from muzero_jax.storage.validation import check_resumable, validate
 from tests.reference import tiny_run
+from tests.reference.programs import compiled_before
 from tests.reference.tiny_run import CONFIG, assert_same, on_host
 from tests.run.conftest import DRAWN
 
@@ -237,7 +238,7 @@ def train(monkeypatch, tmp_path, source):
 
     def make_chunk(parts, mesh, *, num_iterations, plays):
         assert num_iterations == 2 and not plays
-        return SimpleNamespace(lower=lambda state: SimpleNamespace(compile=offline_program))
+        return compiled_before(offline_program)
 
     monkeypatch.setattr(assembly, "make_chunk", make_chunk)
     copy = shutil.copytree(source, tmp_path / "source")
