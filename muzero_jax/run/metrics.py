@@ -150,29 +150,49 @@ def plot_curves(run_dir: str | Path) -> Path:
     Raises `ValueError` if there is nothing to draw.
     """
     from matplotlib.figure import Figure  # not pyplot, which would change global state
-    from matplotlib.ticker import PercentFormatter
 
     records = read_records(run_dir)
     if not records:
         raise ValueError(f"there is nothing to draw in {Path(run_dir) / FILE}; train a run first")
     figure = Figure(figsize=(11, 7.2), layout="constrained")
     (strength, rating), (loss, speed) = figure.subplots(2, 2)
-    opponents = {f"eval/{name}": name for record in records for name in scores(record)}
-    _panel(strength, records, opponents, "Score", "won, draws counting half", marker="o")
-    strength.axhline(0.5, color="0.6", linewidth=0.8, linestyle="--")
-    strength.set_ylim(-0.03, 1.03)
-    strength.yaxis.set_major_formatter(PercentFormatter(1.0))
+    _draw_scores(strength, records)
     _panel(rating, records, {ELO: "Elo"}, "Rating among the run's own versions", "Elo (first version = 0)", marker="o")
-    _panel(loss, records, LOSSES, "Losses", "loss")
+    _draw_losses(loss, records)
     _panel(speed, records, RATES, "Throughput", "per second")
-    loss.set_yscale("log", nonpositive="mask")
     speed.set_yscale("log", nonpositive="mask")
     path = Path(run_dir) / CURVES
     figure.savefig(path, dpi=120)
     return path
 
 
-def _panel(axes: Any, records: list[Record], names: Mapping[str, str], title: str, unit: str, **style: Any) -> None:
+def draw_progress(records: Sequence[Record]) -> Any:
+    """Scores and losses so far, as a figure of matplotlib's."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 3.4), layout="constrained")
+    strength, loss = figure.subplots(1, 2)
+    _draw_scores(strength, records)
+    _draw_losses(loss, records)
+    return figure
+
+
+def _draw_scores(axes: Any, records: Sequence[Record]) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    opponents = {f"eval/{name}": name for record in records for name in scores(record)}
+    _panel(axes, records, opponents, "Score", "won, draws counting half", marker="o")
+    axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle="--")
+    axes.set_ylim(-0.03, 1.03)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+
+
+def _draw_losses(axes: Any, records: Sequence[Record]) -> None:
+    _panel(axes, records, LOSSES, "Losses", "loss")
+    axes.set_yscale("log", nonpositive="mask")
+
+
+def _panel(axes: Any, records: Sequence[Record], names: Mapping[str, str], title: str, unit: str, **style: Any) -> None:
     """One panel: the named metrics over minutes, each labelled; says so where there is nothing to show."""
     axes.set_prop_cycle(color=COLOURS)
     for key, label in names.items():
