@@ -1,5 +1,6 @@
 """MuZero as one accelerated JAX program: pgx games, mctx search, Flax networks, an Optax learner.
 
+`muzero_jax.train(config, "runs/x")` trains an agent from Python; see `run.start`.
 `muzero_jax.load("runs/x")` gives a trained agent to ask for moves; see `play.trained_agent`.
 `muzero_jax.check_environment(environment)` names what is wrong with a game of your own; see `games.check`.
 `muzero_jax.check_model(model, environment)` says what is wrong with a network of your own; see `networks.check`.
@@ -12,14 +13,16 @@ if TYPE_CHECKING:
     from muzero_jax.games.check import check_environment
     from muzero_jax.networks.check import check_model
     from muzero_jax.play.trained_agent import load
+    from muzero_jax.run.start import train
 
 __version__ = "0.1.0"
-__all__ = ["check_environment", "check_model", "load"]
+__all__ = ["check_environment", "check_model", "load", "train"]
 
 _HOMES = {
     "check_environment": "muzero_jax.games.check",
     "check_model": "muzero_jax.networks.check",
     "load": "muzero_jax.play.trained_agent",
+    "train": "muzero_jax.run.start",
 }
 
 

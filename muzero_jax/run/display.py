@@ -6,7 +6,7 @@ rich is imported where it is used, on a terminal alone: importing it takes a whi
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from muzero_jax.evaluation.tables import align
@@ -21,25 +21,26 @@ _JUMP = "display/jump"
 
 
 class ProgressDisplay:
-    """Where a run stands: a live table on a terminal, otherwise a line every few seconds; opened by `with`.
+    """Where a run stands: a line every few seconds, or a live table on a terminal; opened by `with`.
 
     minutes, last_iteration: where the run stops, whichever comes first, for the time left.
+    say: takes a line; where it is `print` and prints to a terminal, there is a table.
     """
 
-    def __init__(self, minutes: float | None, last_iteration: int | None = None, *, stream: Any = None):
+    def __init__(self, minutes: float | None, last_iteration: int | None = None, *, say: Callable[[str], None] = print):
         self._minutes, self._last_iteration = minutes, last_iteration
-        self._stream = stream
+        self._say = say
         self._live: Any = None
         self._record: metrics.Record = {}
         self._usual_loss: float | None = None
         self._is_shown, self._shown_at = True, -math.inf
 
     def __enter__(self) -> "ProgressDisplay":
-        if (self._stream or sys.stdout).isatty():
+        if self._say is print and sys.stdout.isatty():
             from rich.console import Console
             from rich.live import Live
 
-            self._live = Live(console=Console(file=self._stream), auto_refresh=False)
+            self._live = Live(console=Console(), auto_refresh=False)
             self._live.start()
         return self
 
@@ -76,7 +77,8 @@ class ProgressDisplay:
                 grid.add_row(f"[dim]{name}[/dim]", text)
             self._live.update(grid, refresh=True)
         else:
-            print(" | ".join(" ".join(field) for field in fields), file=self._stream, flush=True)
+            self._say(" | ".join(" ".join(field) for field in fields))
+            sys.stdout.flush()  # where it is a file, whoever follows that waits for the line
         self._is_shown, self._shown_at = True, time.monotonic()
 
     def _time(self, record: Mapping[str, Any]) -> str:

@@ -70,11 +70,12 @@ class Loop(NamedTuple):
         # A new run is evaluated as soon as the matches are compiled: early on, and then at every interval.
         evaluations = Timer(self.config.evaluation.interval_minutes, clock.minutes if iteration else -math.inf)
         saves = Timer(self.session.checkpoint_minutes, clock.minutes)
+        callbacks = self.reporter.callbacks
         with self.reporter.display, Interrupt() as interrupt, self.profiler:
             if iteration == 0 and evaluates:
                 self.reporter.report({"iteration": 0} | self.versions.begin(state.learner.params))
             state, saved = self._start_schedule(state), False
-            while not (interrupt.requested or self._is_over(iteration)):
+            while not (interrupt.requested or callbacks.error or self._is_over(iteration)):
                 state, record = self._chunk(state)
                 iteration += self.config.iterations_per_chunk
                 check_finite(record, iteration)

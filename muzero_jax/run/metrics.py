@@ -144,6 +144,11 @@ def scores(record: Mapping[str, Any]) -> dict[str, float]:
     return {key.removeprefix("eval/"): record[key] for key in record if key.startswith("eval/") and key != ELO}
 
 
+def brings_evaluation(record: Mapping[str, Any]) -> bool:
+    """Whether a record says how strong the agent is: by scores, or by an Elo among the run's versions."""
+    return any(key.startswith("eval/") for key in record)
+
+
 def plot_curves(run_dir: str | Path) -> Path:
     """Draws scores, Elo, losses and throughput into `run_dir/curves.png` and returns its path.
 

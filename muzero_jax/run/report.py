@@ -9,6 +9,7 @@ from muzero_jax.evaluation.arena import Summary
 from muzero_jax.evaluation.progress import Ladder
 from muzero_jax.run import metrics
 from muzero_jax.run.accounting import Clock, Totals
+from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.memory import Meter
 from muzero_jax.run.metrics import Record
@@ -23,6 +24,7 @@ class Reporter(NamedTuple):
     write: Callable[[Record], None]
     say: Callable[[str], None]
     display: ProgressDisplay
+    callbacks: Callbacks  # which `write` calls
     clock: Clock
     totals: Totals
     ladder: Ladder

@@ -21,6 +21,7 @@ from muzero_jax.run import budget, offline, profiling
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.background import Background
+from muzero_jax.run.callbacks import Callback, Callbacks
 from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.loop import Loop
 from muzero_jax.run.memory import Meter
@@ -55,10 +56,17 @@ def train(
     mesh: Mesh,
     say: Callable[[str], None],
     parts: Parts | None = None,
+    on_metrics: Callback | None = None,
+    on_evaluation: Callback | None = None,
 ) -> Result:
     """Trains until the budget is spent or Ctrl-C is pressed, then measures how strong the agent has become.
 
-    `parts` are a game, a network or an algorithm of one's own, in place of what the config says.
+    Args:
+      say: called with each line that is meant for a person; if it is `print`, a terminal gets a live table.
+      parts: a game, a network or an algorithm of one's own, in place of what the config says.
+      on_metrics: called with every record (`metrics.Record`) once it is written. What it raises ends the run like
+        Ctrl-C, and comes through when the run is saved.
+      on_evaluation: the same, but only with records that bring an evaluation; the last has the final matches.
 
     Raises ValueError, in one sentence, for a folder in which another process trains, a budget that ended before the
     first update, a loss that is no longer finite, a full disk, or a checkpoint of another configuration. The last good
@@ -83,16 +91,18 @@ def train(
         versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
         versions.ladder.load(iteration)
         clock, totals, meter = Clock(record), Totals(config, record), Meter(list(mesh.devices.flat))
+        callbacks = Callbacks(on_metrics, on_evaluation)
         others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
+        others.append(callbacks)
         with open_metrics(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others) as write:
             begins = state is None
             state = make_state(init, abstract, fill) if state is None else state
             del init, fill  # and with it the program, if there was need of one: 20 MiB and more
             say(f"{'training' if begins else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
             clock.seconds["compile"] += time.perf_counter() - start
-            display = ProgressDisplay(config.minutes, budget.last_iteration(config))
+            display = ProgressDisplay(config.minutes, budget.last_iteration(config), say=say)
             machine = describe_machine(config, mesh) | {"planned": plan.total}
-            reporter = Reporter(run_dir, write, say, display, clock, totals, versions.ladder, meter, machine)
+            reporter = Reporter(run_dir, write, say, display, callbacks, clock, totals, versions.ladder, meter, machine)
             profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if session.profile else None)
             with Background(versions.compilations()) as compiling:
                 loop = Loop(config, session, run_dir, program, versions, compiling, checkpoints, reporter, profiler)
@@ -116,11 +126,14 @@ def hold(loop: Loop, state: TrainState, iteration: int) -> Result:
     if loop.session.profile:
         reporter.say(loop.profiler.report(loop.program.as_text()))
     summary = reporter.conclude(iteration)
+    reporter.callbacks.raise_error(loop.run_dir)
     if interrupted:
         return Result(summary, interrupted=True)
     budget.check_learned(config, reporter.spent(iteration))
     reporter.say("training is over and saved" + ("; now the final matches" if loop.versions.has_matches else ""))
-    return Result(loop.finish(state, iteration), interrupted=False)
+    summary = loop.finish(state, iteration)
+    reporter.callbacks.raise_error(loop.run_dir)
+    return Result(summary, interrupted=False)
 
 
 def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -> Start:

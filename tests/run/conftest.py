@@ -48,9 +48,10 @@ def session(monkeypatch, tmp_path):
         lowered = SimpleNamespace(lower=lambda state: compiled)
         monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: lowered)
         wanted = {name: changes.pop(name) for name in ("resume", "overwrite") if name in changes}
+        callbacks = {name: changes.pop(name) for name in ("on_metrics", "on_evaluation") if name in changes}
         config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)
         run_dir = run_directory.prepare(tmp_path / "run", **wanted)
-        return runner.train(config, session, run_dir, tiny_run.mesh(), lambda text: None)
+        return runner.train(config, session, run_dir, tiny_run.mesh(), lambda text: None, **callbacks)
 
     run.directory = tmp_path / "run"
     return run

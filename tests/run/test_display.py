@@ -1,6 +1,7 @@
 """What a person sees of a run: lines in a file, a table that remembers on a terminal."""
 
 import io
+import sys
 
 import pytest
 
@@ -33,11 +34,11 @@ def every_record(monkeypatch):
 
 
 def test_away_from_a_terminal_progress_is_one_line_per_record(every_record):
-    stream = io.StringIO()
-    with ProgressDisplay(5.0, stream=stream) as shown:
+    lines = []
+    with ProgressDisplay(5.0, say=lines.append) as shown:
         shown.update(RECORD)
         shown.update({"iteration": 1608, "time/minutes": 61.0})
-    first, second = stream.getvalue().splitlines()
+    first, second = lines
     assert first == (
         "iteration 1,600 | games 12,288 | frames/s 8,912 | simulations/s 2.14M | updates/s 35.2 | "
         "loss total 1.500, policy 1.250 | score against random 98%, mcts:100 50% | Elo +312 | time 1:30, 3:30 left"
@@ -48,8 +49,8 @@ def test_away_from_a_terminal_progress_is_one_line_per_record(every_record):
 def test_away_from_a_terminal_lines_are_seconds_apart_unless_one_tells_an_evaluation(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
-    stream = io.StringIO()
-    with ProgressDisplay(5.0, stream=stream) as shown:
+    lines = []
+    with ProgressDisplay(5.0, say=lines.append) as shown:
         for seconds in range(8):
             now[0] = seconds
             score = {"eval/random": 0.5} if seconds == 3 else {}
@@ -59,18 +60,18 @@ def test_away_from_a_terminal_lines_are_seconds_apart_unless_one_tells_an_evalua
         now[0] = 8.1
         shown.update({"iteration": 20, "time/minutes": 0.0})
         shown.update({"iteration": 21, "time/minutes": 0.0})
-    told = [line.split(" | ")[0] for line in stream.getvalue().splitlines()]
+    told = [line.split(" | ")[0] for line in lines]
     assert told == ["iteration 0", "iteration 3", "iteration 20", "iteration 21"]  # the last one always
 
 
 def test_the_time_left_is_that_of_whichever_limit_comes_first(every_record):
-    stream = io.StringIO()
-    with ProgressDisplay(5.0, 2400, stream=stream) as shown:
+    lines = []
+    with ProgressDisplay(5.0, 2400, say=lines.append) as shown:
         shown.update({"iteration": 0, "time/minutes": 0.5})  # no pace yet
         shown.update({"iteration": 1600, "time/minutes": 2.0})  # 800 iterations at 800 a minute
         shown.update({"iteration": 2408, "time/minutes": 3.0})  # whole chunks may go past the limit
         shown.update({"iteration": 1600, "time/minutes": 4.5})
-    assert [line.split(", ")[1] for line in stream.getvalue().splitlines()] == [
+    assert [line.split(", ")[1] for line in lines] == [
         "4:30 left",
         "1:00 left",
         "0:00 left",
@@ -79,30 +80,39 @@ def test_the_time_left_is_that_of_whichever_limit_comes_first(every_record):
 
 
 def test_a_loss_that_jumps_is_marked_and_the_usual_noise_is_not(every_record):
-    stream = io.StringIO()
-    with ProgressDisplay(None, stream=stream) as shown:
+    lines = []
+    with ProgressDisplay(None, say=lines.append) as shown:
         for loss in (0.90, 1.0, 0.91, 1.33, 0.92):
             shown.update({"iteration": 740, "time/minutes": 1.0, "train/loss": loss})
-    marks = ["JUMPED" in line for line in stream.getvalue().splitlines()]
+    marks = ["JUMPED" in line for line in lines]
     assert marks == [False, False, False, True, False]
-    assert "total 1.330  JUMPED by 46%" in stream.getvalue()
-    assert stream.getvalue().splitlines()[0].endswith("time 1:00")  # nobody knows how much is left
+    assert "total 1.330  JUMPED by 46%" in lines[3]
+    assert lines[0].endswith("time 1:00")  # nobody knows how much is left
 
 
-def test_on_a_terminal_progress_is_a_table_that_remembers_rare_evaluations():
-    terminal = Terminal()
-    with ProgressDisplay(5.0, stream=terminal) as shown:
+def test_on_a_terminal_progress_is_a_table_that_remembers_rare_evaluations(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    with ProgressDisplay(5.0) as shown:
         shown.update(RECORD)
         terminal.truncate(0)
         shown.update({"iteration": 1608, "time/minutes": 2.0})
     assert "1,608" in terminal.getvalue() and "random 98%" in terminal.getvalue()
 
 
+def test_who_takes_the_lines_himself_gets_no_table_on_a_terminal(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    lines = []
+    with ProgressDisplay(5.0, say=lines.append) as shown:
+        shown.update(RECORD)
+    assert len(lines) == 1 and terminal.getvalue() == ""
+
+
 def test_the_table_is_drawn_seldom_but_at_the_end_always(monkeypatch):
     seconds = iter([10.0, 10.0, 10.1, 10.4, 10.6, 10.6, 10.7, 10.7])  # asked at each record, and after each drawing
     monkeypatch.setattr(display.time, "monotonic", lambda: next(seconds))
     drawn = []
-    with display.ProgressDisplay(5.0, stream=Terminal()) as table:
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    with display.ProgressDisplay(5.0) as table:
         monkeypatch.setattr(table._live, "update", lambda grid, refresh: drawn.append(list(grid.columns[1].cells)[0]))
         for iteration in (1, 2, 3, 4, 5):
             table.update({"iteration": iteration, "time/minutes": 1.0})

@@ -1,0 +1,99 @@
+"""A user's functions hear what is written, and when one of them fails nothing is lost."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import muzero_jax
+from muzero_jax.arithmetic import compilation_cache
+from muzero_jax.run import metrics, runner
+from muzero_jax.run.callbacks import Callbacks
+from muzero_jax.storage.checkpoint import checkpoint_steps
+from tests.reference import tiny_run
+
+
+class TrialPruned(Exception):
+    """What a library for sweeps raises to end a trial."""
+
+
+def test_on_metrics_gets_every_record_and_on_evaluation_those_that_evaluate(session):
+    records, evaluations = [], []
+    session(max_iterations=4, on_metrics=records.append, on_evaluation=evaluations.append)
+    assert records == metrics.read_records(session.directory)
+    assert [record["iteration"] for record in records] == [2, 4, 4]
+    assert evaluations == records[2:] and evaluations[0]["eval/random"] == 0.5, "the final matches"
+
+
+def test_an_elo_alone_is_an_evaluation_and_a_copy_belongs_to_its_function():
+    heard = []
+
+    def spoil(record):
+        record["iteration"] = "spoilt"
+
+    callbacks = Callbacks(spoil, heard.append)
+    for record in ({"iteration": 0, "eval/elo": 0.0}, {"iteration": 2, "train/loss": 1.0}):
+        callbacks.write(record)
+    assert heard == [{"iteration": 0, "eval/elo": 0.0}]
+
+
+@pytest.mark.parametrize("error", [TrialPruned("no hope"), OSError("no network")])
+def test_what_a_function_raises_comes_through_once_the_run_is_saved(session, error):
+    heard = []
+
+    def fail(record):
+        heard.append(record["iteration"])
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        session(max_iterations=8, on_metrics=fail, on_evaluation=lambda record: heard.append("evaluation"))
+    assert raised.value is error and heard == [2], "nothing is called once one has failed"
+    assert error.__notes__ == [
+        "(on_metrics raised this at iteration 2, and the run ended)",
+        f"(the run is saved in {session.directory}; train.py --resume --run-dir {session.directory} goes on with it)",
+    ]
+    assert checkpoint_steps(session.directory / "checkpoints") == [2]
+    assert json.loads((session.directory / "summary.json").read_text())["finished"] is False
+    assert session(max_iterations=8, resume=True).summary["iteration"] == 8
+    iterations = [record["iteration"] for record in metrics.read_records(session.directory)]
+    assert iterations == [2, 4, 6, 8, 8], "no record is lost or comes twice"
+
+
+def test_a_function_that_fails_in_the_final_matches_leaves_a_finished_run(session):
+    def fail(record):
+        raise TrialPruned
+
+    with pytest.raises(TrialPruned):
+        session(max_iterations=4, on_evaluation=fail)
+    assert json.loads((session.directory / "summary.json").read_text())["finished"] is True
+
+
+# --- muzero_jax.train -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trained(monkeypatch, tmp_path):
+    """What `muzero_jax.train` hands to the runner."""
+    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
+    monkeypatch.setattr(runner, "train", lambda *arguments, **options: (arguments, options))
+    return lambda config, **options: muzero_jax.train(config, tmp_path / "run", **options)
+
+
+def test_train_takes_a_budget_and_all_devices_that_share_the_work(trained):
+    (config, session, run_dir, mesh, _), options = trained(tiny_run.CONFIG, minutes=3.0, on_metrics=print)
+    assert (config.minutes, config.max_iterations, session.overwrite, run_dir.name) == (3, None, False, "run")
+    assert mesh.size == 2 and options == {"on_metrics": print, "on_evaluation": None}
+
+
+def test_train_refuses_what_train_py_refuses(trained, saved_run):
+    with pytest.raises(ValueError, match="--minutes is -1.0, but must be positive"):
+        trained(tiny_run.CONFIG, minutes=-1.0)
+    with pytest.raises(ValueError, match="holds a run already"):
+        muzero_jax.train(tiny_run.CONFIG, saved_run)
+
+
+def test_importing_train_starts_no_backend():
+    code = "import muzero_jax; muzero_jax.train; from jax._src import xla_bridge; "
+    code += "print(xla_bridge.backends_are_initialized())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
