@@ -15,7 +15,7 @@ from muzero_jax.games import view
 from muzero_jax.games.notation import Notation
 from muzero_jax.play.position import Position
 
-CELL, MARGIN, HEADER, FOOTER, GAP = 46, 30, 28, 24, 24
+CELL, MARGIN, HEADER, FOOTER, GAP, LETTER = 46, 30, 28, 24, 24, 7.2
 INKS = {"black": "#27313b", "white": "#ffffff", "red": "#d1495b", "yellow": "#edae49", "blue": "#2e6fab"}
 """The colours of `View.inks`."""
 SHADE, WON, LOST, EMPTY, LINE = (240, 140, 40), (46, 111, 171), (200, 60, 60), "#f6f1e7", "#b9ad98"
@@ -62,7 +62,7 @@ def draw(
     beside = [f"{notation.write(position.state, a)} {n.text}" for a, n in notes.items() if location[a] < 0 and n.text]
     leans = position.game.view.leans
     rows, columns = len(position.squares), len(position.squares[0])
-    width = 2 * MARGIN + CELL * (columns + (rows - 1) / 2 * leans)
+    width = 2 * MARGIN + max(CELL * (columns + (rows - 1) / 2 * leans), LETTER * len(title) - MARGIN)
     height = HEADER * bool(title) + 2 * MARGIN + CELL * rows * (0.87 if leans else 1.0) + FOOTER * bool(beside)
     parts = [
         f'<text x="{MARGIN / 2:g}" y="18" font-weight="700" fill="#27313b">{escape(title)}</text>' if title else "",
@@ -139,9 +139,11 @@ def _cells(position: Position, notes: dict[int, Note]) -> Iterator[str]:
             fill = note.fill or EMPTY
             yield f'<polygon points="{_outline(x, y, look.leans)}" fill="{fill}" stroke="{LINE}"/>'
             is_marked = row * columns + column == last or (row, column) in won
-            yield from _content(cell, x, y, look.inks, is_marked)
+            is_piece = cell not in (view.EMPTY, view.FIRST, view.SECOND)  # a letter, which makes room for the note
+            shift = CELL / 5 if is_piece and note.text else 0.0
+            yield from _content(cell, x, y - shift, look.inks, is_marked)
             if note.text:
-                yield _text(note.text, x, y, "#27313b" if cell == view.EMPTY else "#d1495b")
+                yield _text(note.text, x, y + shift, "#27313b" if cell == view.EMPTY or is_piece else "#d1495b")
 
 
 def _content(cell: str, x: float, y: float, inks: tuple[str, str], is_marked: bool) -> Iterator[str]:

@@ -13,17 +13,19 @@ from muzero_jax.evaluation.players import Agent
 from muzero_jax.games import view
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.play import board_picture, drawing
-from muzero_jax.play.board_picture import EMPTY, INKS
+from muzero_jax.play.board_picture import INKS
 from muzero_jax.play.position import BLACK, WHITE, IllegalMove, Position, new_game
 from muzero_jax.play.thinking import Analysis, Thinker, make_thinker
 
-SIDE = 44
-"""Pixels of a cell."""
+SIDE, EMPTY = 44, "#d8c8a4"
+"""Pixels of a cell, and the colour of a free one."""
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STYLE = f"""<style>
+.mz-board {{ width: fit-content; padding: 6px; background: #b9a67d; box-shadow: 0 0 0 1px #8f8061; overflow: visible; }}
+.mz-edges {{ border: 7px solid {INKS["white"]}; border-block-color: {INKS["black"]}; }}
 .mz-cell button, button.mz-cell {{ padding: 0; margin: 1px; width: {SIDE}px; height: {SIDE}px; min-width: 0;
   font-size: 16px; color: #f08c28; border: 0; }}
-.mz-cell button:disabled, button.mz-cell:disabled {{ opacity: 1; }}
+.mz-cell button:disabled, button.mz-cell:disabled {{ opacity: 1 !important; color: #f08c28 !important; }}
 .mz-hex button, button.mz-hex {{ clip-path: polygon(50% 0, 100% 25%, 100% 75%, 50% 100%, 0 75%, 0 25%); }}
 </style>"""
 
@@ -148,7 +150,10 @@ class Panel:
         goal = widgets.HTML(f"{STYLE}<b>{position.game.title}</b>: {position.game.goal}")
         cells = list(self.cells.values())
         lines = [self._row(cells[row * columns : (row + 1) * columns], row * look.leans) for row in range(rows)]
-        self.box = widgets.VBox([goal, *lines, self.line, widgets.HBox([*self.others.values(), undo, new])])
+        board = widgets.VBox(lines)
+        for name in ("mz-board", "mz-edges")[: 1 + look.has_edges]:
+            board.add_class(name)
+        self.box = widgets.VBox([goal, board, self.line, widgets.HBox([*self.others.values(), undo, new])])
 
     def bundle(self) -> dict[str, Any]:
         """What a notebook needs to show them."""
@@ -179,6 +184,8 @@ class Panel:
     def _cell(self, number: int, is_hexagon: bool) -> Any:
         side = f"{SIDE}px"
         button = self._widgets.Button(layout=self._widgets.Layout(width=side, height=side, padding="0", margin="1px"))
+        if number < self._game.position.environment.num_actions:
+            button.tooltip = self._game.notation.write(self._game.position.state, number)
         for name in ("mz-cell", "mz-hex")[: 1 + is_hexagon]:
             button.add_class(name)
         button.on_click(lambda pressed: self._game.click(number))

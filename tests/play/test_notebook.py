@@ -33,6 +33,7 @@ def test_the_colours_of_the_buttons_are_those_of_the_stones():
     cells = game.panel.cells
     assert len({cells[0].style.button_color, cells[4].style.button_color, before}) == 3
     assert cells[4].description == "●" and cells[8].style.button_color == before
+    assert [cells[cell].tooltip for cell in (0, 1, 3)] == ["a1", "b1", "a2"]
 
 
 def test_the_agent_begins_where_you_are_second():
