@@ -42,6 +42,8 @@ LIBRARIES = {
     "orbax": {"storage.checkpoint"},
     "tensorboardX": {"run.metrics"},
     "matplotlib": {"run.metrics", "evaluation.charts"},
+    "IPython": {"run.live_plot"},
+    "ipywidgets": {"play.notebook"},
     "rich": {"run.display", "play.terminal"},
     "wandb": {"run.metrics"},
     "filelock": {"storage.run_directory"},
@@ -50,7 +52,7 @@ LIBRARIES = {
     "starlette": {"play.web_server"},
     "uvicorn": {"play.web_server"},
 }
-OPTIONAL = {"wandb"}  # in an extra; everything else comes with the normal install
+OPTIONAL = {"wandb", "IPython", "ipywidgets"}  # in extras, or in a notebook; all else comes with the normal install
 OPTIMISER_MODULE = "learning.learner"
 
 # The host's side of the program: nobody else sees a config, whose fields reach the algorithm as keyword arguments.

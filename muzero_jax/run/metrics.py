@@ -157,41 +157,64 @@ def plot_curves(run_dir: str | Path) -> Path:
     Raises `ValueError` if there is nothing to draw.
     """
     from matplotlib.figure import Figure  # not pyplot, which would change global state
-    from matplotlib.ticker import PercentFormatter
 
     records = read_records(run_dir)
     if not records:
         raise ValueError(f"there is nothing to draw in {Path(run_dir) / FILE}; train a run first")
     figure = Figure(figsize=(15.5, 7.2), layout="constrained")
     panels = figure.subplots(2, 3)
-    opponents = {f"eval/{name}": name for record in records for name in scores(record)}
-    for (strength, rating), axis in zip(panels.T, (MINUTES, FLOPS), strict=False):
-        _panel(strength, records, opponents, "Score", "won, draws counting half", axis, marker="o")
-        strength.axhline(0.5, color="0.6", linewidth=0.8, linestyle="--")
-        strength.set_ylim(-0.03, 1.03)
-        strength.yaxis.set_major_formatter(PercentFormatter(1.0))
-        _panel(
-            rating, records, {ELO: "Elo"}, "Rating among the run's own versions", "Elo (first = 0)", axis, marker="o"
-        )
+    for (strength, rating), along in zip(panels.T, (MINUTES, FLOPS), strict=False):
+        _draw_scores(strength, records, along)
+        _panel(rating, records, {ELO: "Elo"}, "Rating among its own versions", "Elo (first = 0)", along, marker="o")
     loss, speed = panels[:, 2]
-    _panel(loss, records, LOSSES, "Losses", "loss", MINUTES)
-    _panel(speed, records, RATES, "Throughput", "per second", MINUTES)
-    loss.set_yscale("log", nonpositive="mask")
+    _draw_losses(loss, records)
+    _panel(speed, records, RATES, "Throughput", "per second")
     speed.set_yscale("log", nonpositive="mask")
     path = Path(run_dir) / CURVES
     figure.savefig(path, dpi=120)
     return path
 
 
+def draw_progress(records: Sequence[Record]) -> Any:
+    """Scores and losses so far, as a figure of matplotlib's."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 3.4), layout="constrained")
+    strength, loss = figure.subplots(1, 2)
+    _draw_scores(strength, records)
+    _draw_losses(loss, records)
+    return figure
+
+
+def _draw_scores(axes: Any, records: Sequence[Record], along: str = MINUTES) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    opponents = {f"eval/{name}": name for record in records for name in scores(record)}
+    _panel(axes, records, opponents, "Score", "won, draws counting half", along, marker="o")
+    axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle="--")
+    axes.set_ylim(-0.03, 1.03)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+
+
+def _draw_losses(axes: Any, records: Sequence[Record]) -> None:
+    _panel(axes, records, LOSSES, "Losses", "loss")
+    axes.set_yscale("log", nonpositive="mask")
+
+
 def _panel(
-    axes: Any, records: list[Record], names: Mapping[str, str], title: str, unit: str, along: str, **style: Any
+    axes: Any,
+    records: Sequence[Record],
+    names: Mapping[str, str],
+    title: str,
+    unit: str,
+    along: str = MINUTES,
+    **style: Any,
 ) -> None:
     """One panel: the named metrics along another, each labelled; says so where there is nothing to show."""
     axes.set_prop_cycle(color=COLOURS)
     for key, label in names.items():
-        points = [
-            (record[along], record[key]) for record in records if None not in (record.get(along), record.get(key))
-        ]
+        pairs = ((record.get(along), record.get(key)) for record in records)
+        points = [pair for pair in pairs if None not in pair]
         if points:
             axes.plot(*zip(*points, strict=True), label=label, markersize=4, **style)
     axes.set_title(title, loc="left", fontweight="bold")

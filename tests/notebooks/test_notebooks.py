@@ -1,0 +1,114 @@
+"""The notebooks as files, and the first cell, which all share; `.ci/run` executes them in their fast mode."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from muzero_jax.arithmetic import compilation_cache
+from tests.test_words import MAX_WORDS, sentences
+
+FOLDER = Path(__file__).parent.parent.parent / "notebooks"
+PATHS = sorted(FOLDER.glob("*.ipynb"))
+each = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def cells(path, kind):
+    return [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == kind]
+
+
+def sources(path, kind):
+    return ["".join(cell["source"]) for cell in cells(path, kind)]
+
+
+def outputs(path):
+    return [output for cell in cells(path, "code") for output in cell["outputs"]]
+
+
+def test_there_are_seven_in_order():
+    assert [path.stem[:2] for path in PATHS] == [f"{number:02}" for number in range(1, 8)]
+
+
+@each
+def test_it_begins_with_its_runtime_and_says_what_is_an_estimate(path):
+    first = sources(path, "markdown")[0]
+    assert re.search(r"\*Runtime: about .+ on two CPU cores\. Estimated for a Colab T4, not measured: .+\.\*", first)
+
+
+@each
+def test_a_sentence_is_read_once(path):
+    text = "\n\n".join(re.sub(r"\$\$.*?\$\$|<[^>]*>", "", source) for source in sources(path, "markdown"))
+    assert [" ".join(s.split()) for s in sentences(text) if len(s.split()) >= MAX_WORDS] == []
+
+
+@each
+def test_links_lead_to_files(path):
+    links = re.findall(r"\]\((?!https?:)([^)\s]+)\)", "\n".join(sources(path, "markdown")))
+    assert [link for link in links if not (FOLDER / link).exists()] == []
+
+
+@each
+def test_it_was_executed_from_top_to_bottom_and_kept_its_pictures(path):
+    code = cells(path, "code")
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert {"image/png", "image/svg+xml"} & {kind for output in outputs(path) for kind in output.get("data", {})}
+    assert path.stat().st_size < 1_000_000
+
+
+@each
+def test_no_output_is_a_dead_button_an_error_or_a_warning(path):
+    assert [output for output in outputs(path) if WIDGET in output.get("data", {})] == []
+    assert [
+        output for output in outputs(path) if output["output_type"] == "error" or output.get("name") == "stderr"
+    ] == []
+
+
+def test_all_share_the_first_cell_which_has_no_address_yet():
+    (first,) = {sources(path, "code")[0] for path in PATHS}
+    assert 'REPOSITORY = ""' in first and first.count("MUZERO_JAX_FAST") == 1
+
+
+@pytest.fixture
+def run_first_cell(monkeypatch, capsys):
+    """Runs the cell with commands listed and not executed; returns its variables, the commands, and what it printed."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
+    commands = []
+    monkeypatch.setattr(subprocess, "run", lambda command, check: commands.append(command))
+
+    def run(**changes):
+        source = sources(PATHS[0], "code")[0]
+        for old, new in changes.items():
+            source = source.replace(f'{old} = ""', f"{old} = {new!r}")
+        variables = {}
+        exec(source, variables)
+        return variables, commands, capsys.readouterr().out
+
+    return run
+
+
+def test_in_the_repository_it_installs_nothing_and_shows_the_device(run_first_cell, monkeypatch):
+    monkeypatch.chdir(FOLDER)
+    variables, commands, said = run_first_cell()
+    assert variables["root"] == FOLDER.parent and commands == []
+    assert re.search(r"^device: 2 CPU devices", said) and "Change runtime type" in said
+
+
+def test_without_the_package_and_an_address_it_says_what_to_do(run_first_cell, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="open this notebook inside its repository, or set REPOSITORY"):
+        run_first_cell()
+
+
+def test_in_colab_it_clones_and_installs_around_the_jax_that_is_there(run_first_cell, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "google.colab", sys)
+    _, (clone, install), _ = run_first_cell(REPOSITORY="somewhere")
+    assert clone == ["git", "clone", "--quiet", "--depth", "1", "somewhere", str(tmp_path / "muzero_jax")]
+    assert install[1:] == ["-m", "pip", "install", "--quiet", "-e", str(tmp_path / "muzero_jax"), "-c", "kept.txt"]
+    kept = dict(line.split("==") for line in (tmp_path / "kept.txt").read_text().splitlines())
+    assert {"jax", "jaxlib", "numpy"} <= set(kept) and not {"jaxtyping", "flax"} & set(kept)
