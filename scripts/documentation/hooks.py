@@ -12,11 +12,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scripts.documentation import api, reference
 
+ROOT = Path(__file__).resolve().parents[2]
 MADE = {"help": reference.help_text, "config": reference.config, "presets": reference.presets, "api": api.members}
 """What can be asked for, and what makes it from the words that follow."""
 _ASKS = re.compile(r"<!-- made: (\w+) ?(.*?) ?-->")

@@ -14,7 +14,7 @@ from experiments import presets as presets_module
 from experiments.train_flags import Command, Flag, all_flags
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import Constraint
+from muzero_jax.storage.fields import COUNTED, Constraint
 
 COLUMNS = "100"
 SHOWN_PRESETS = {
@@ -59,7 +59,7 @@ def presets(_: str = "") -> str:
     for title, make in SHOWN_PRESETS.items():
         flags = all_flags(Command(make(), Session()))
         changed = [f"{flag.name} {shown(flag.default)}" for flag in flags if flag.default != plain[flag.name]]
-        lines += [f"## {title}", "", fenced("\n".join(changed)), ""]
+        lines += [f"### {title}", "", fenced("\n".join(changed)), ""]
     return "\n".join(lines)
 
 
@@ -70,7 +70,7 @@ def fields(record: Any, prefix: str, flags: dict[str, Flag]) -> list[str]:
         if is_group(getattr(record, field.name)):
             continue
         flag = flags[prefix + dashed(field.name)]
-        demands = [demand.sentence for demand in constraints(hints[field.name])]
+        demands = [demand.sentence for demand in constraints(hints[field.name]) if demand != COUNTED]
         takes = [f"`{flag.value}`" if flag.value else "a switch", *demands, f"default `{shown(flag.default)}`"]
         lines += [f"`{flag.name}`", f":   {'; '.join(takes)}.", f"    {sentence(flag.sentence)}", ""]
     return lines
