@@ -87,6 +87,13 @@ def test_links_of_pages_lead_to_files_and_headings():
     assert broken == []
 
 
+@pytest.mark.parametrize("package", (*PACKAGES, "examples"))
+def test_a_page_that_code_names_exists(package):
+    texts = (file.read_text(encoding="utf-8") for file in (ROOT / package).rglob("*.py"))
+    named = {page for text in texts for page in re.findall(r"(?<![\w/])docs/[\w/-]+\.md", text)}
+    assert {page for page in named if not (ROOT / page).exists()} == set()
+
+
 def anchors(file: Path) -> set[str]:
     """The names that GitHub gives to a page's headings."""
     headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -96,7 +103,7 @@ def anchors(file: Path) -> set[str]:
 def test_no_page_names_a_public_home_unless_the_project_has_one():
     """The one setting is `project.urls.Repository` in pyproject.toml, absent by default."""
     home = tomllib.loads(read("pyproject.toml"))["project"].get("urls", {}).get("Repository", "")
-    texts = [read("README.md"), read("CONTRIBUTING.md")]
+    texts = [read(path) for path in (*GUIDES, "CONTRIBUTING.md", "mkdocs.yml")]
     for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
         texts += ["".join(cell["source"]) for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]]
     found = {name for text in texts for name in re.findall(r"github(?:\.com)?/([\w.-]+/muzero[\w.-]*)", text)}

@@ -26,10 +26,15 @@ def member(node: ast.FunctionDef | ast.ClassDef, module: str, source: str) -> st
     if isinstance(node, ast.FunctionDef):
         return f"### {node.name}\n\n`{module}`\n\n{signature(node)}\n\n{prose(node)}"
     if any(isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases):
-        return f"### {node.name}\n\n`{module}`\n\n{python(str(ast.get_source_segment(source, node)))}"
+        return f"### {node.name}\n\n`{module}`\n\n{python(whole_lines(node, source))}"
     methods = [part for part in node.body if isinstance(part, ast.FunctionDef) and not part.name.startswith("_")]
     shown = [f"{signature(method)}\n\n{prose(method)}" for method in methods]
     return "\n\n".join([f"### {node.name}\n\n`{module}`\n\n{prose(node)}", *shown])
+
+
+def whole_lines(node: ast.ClassDef, source: str) -> str:
+    """A class as it is written, with the comment behind its last field."""
+    return "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
 
 
 def signature(node: ast.FunctionDef) -> str:

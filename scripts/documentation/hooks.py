@@ -61,4 +61,4 @@ def leave(link: re.Match[str], folder: Path, address: str) -> str:
     name = str(path.relative_to(ROOT))
     if address:
         return f"[{text}]({address}/blob/HEAD/{name}{heading})"
-    return f"`{name}`" if text.strip("`") in (name, path.name) else f"{text} (`{name}`)"
+    return f"`{name}`" if text.strip("`/") in (name, path.name) else f"{text} (`{name}`)"

@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import io
 import os
+import re
 import runpy
 import sys
 import typing
@@ -100,7 +101,8 @@ def shown(value: Any) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a capital and a full stop."""
+    """The text with a capital and a full stop; a page that it names becomes a link."""
+    text = re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", text)
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 

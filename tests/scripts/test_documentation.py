@@ -75,6 +75,7 @@ def test_a_link_to_code_is_a_name_until_the_project_has_an_address():
 
     link, other = "[how](../CONTRIBUTING.md#add-a-game)", "[training.py](../muzero_jax/training.py)"
     assert mended(link, "") == "how (`CONTRIBUTING.md`)" and mended(other, "") == "`muzero_jax/training.py`"
+    assert mended("[building/](../muzero_jax/building)", "") == "`muzero_jax/building`"
     address = "https://example.org/someone/project"
     assert mended(link, address) == f"[how]({address}/blob/HEAD/CONTRIBUTING.md#add-a-game)"
     for stays in ("[Resume](resume.md#a-finished-run)", "[here](#there)", "![picture](pictures/search.svg)"):
@@ -92,6 +93,7 @@ def test_the_sites_address_is_the_projects_one_setting(monkeypatch):
 def test_a_docstring_becomes_a_list_of_arguments_and_a_record_keeps_its_comments():
     page = api.members("muzero_jax/types.py Step QTransform")
     assert "# [] float32, signed; 0 where the rules ended the game" in page and "### QTransform" in page
+    assert "# [] bool, the episode is over: by the rules" in page  # behind the last field
     shown = api.members("muzero_jax/play/trained_agent.py load")
     assert "**Args**" in shown and "- `num_simulations`: its usual search budget" in shown
 
