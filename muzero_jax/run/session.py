@@ -39,7 +39,7 @@ class Session:
     wandb: bool = False
     """log to Weights & Biases too, under the name of run_dir"""
     profile: bool = False
-    """trace a few chunks, once learning has begun, into run_dir/profile; docs/performance.md says how to read it"""
+    """trace a few chunks, once learning has begun, into run_dir/profile; docs/benchmark.md says how to read it"""
     compilation_cache: bool = True
     """keep compiled programs in the user's cache folder, so that the next start takes seconds"""
     verbose: bool = False

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Builds the documentation into site/, or serves it while you write: scripts/docs.sh serve
+# Uses the active virtual environment, else .venv, else what is on PATH.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+if [ -z "${VIRTUAL_ENV:-}" ] && [ -x .venv/bin/mkdocs ]; then PATH=$PWD/.venv/bin:$PATH; fi
+command -v mkdocs >/dev/null || { echo "error: mkdocs is missing; pip install -e '.[docs]' -c constraints.txt" >&2; exit 2; }
+export NO_MKDOCS_2_WARNING=1
+
+case "${1:-build}" in
+  build) mkdocs --quiet build --clean && echo "built: open $PWD/site/index.html" ;;
+  serve) exec mkdocs serve ;;
+  *) echo "error: there is no '$1'; use scripts/docs.sh, or scripts/docs.sh serve" >&2 && exit 2 ;;
+esac

@@ -1,0 +1,57 @@
+"""The Python interface as the sources describe it: signatures, docstrings, records with their comments.
+
+The sources are read and not imported, so nothing is compiled, and a record's fields keep the comments that explain
+them.
+"""
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def members(words: str) -> str:
+    """A module's named functions, classes and records: `muzero_jax/types.py Transition Model`."""
+    path, *names = words.split()
+    source = (ROOT / path).read_text(encoding="utf-8")
+    found = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    module = path.removesuffix(".py").replace("/", ".")
+    return "\n\n".join(member(found[name], module, source) for name in names)
+
+
+def member(node: ast.FunctionDef | ast.ClassDef, module: str, source: str) -> str:
+    """One name under a heading; a record is shown as it is written."""
+    if isinstance(node, ast.FunctionDef):
+        return f"### {node.name}\n\n`{module}`\n\n{signature(node)}\n\n{prose(node)}"
+    if any(isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases):
+        return f"### {node.name}\n\n`{module}`\n\n{python(whole_lines(node, source))}"
+    methods = [part for part in node.body if isinstance(part, ast.FunctionDef) and not part.name.startswith("_")]
+    shown = [f"{signature(method)}\n\n{prose(method)}" for method in methods]
+    return "\n\n".join([f"### {node.name}\n\n`{module}`\n\n{prose(node)}", *shown])
+
+
+def whole_lines(node: ast.ClassDef, source: str) -> str:
+    """A class as it is written, with the comment behind its last field."""
+    return "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
+
+
+def signature(node: ast.FunctionDef) -> str:
+    """The first line of a function, without its module's private names for types."""
+    node.args.args = [argument for argument in node.args.args if argument.arg != "self"]
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return python(f"{node.name}({ast.unparse(node.args)}){returns}")
+
+
+def prose(node: ast.FunctionDef | ast.ClassDef) -> str:
+    """A docstring as Markdown; arguments and attributes become lists."""
+    text = inspect.cleandoc(ast.get_docstring(node) or "")
+    text = re.sub(r"^(Args|Attributes):$", r"\n**\1**\n", text, flags=re.MULTILINE)
+    text = re.sub(r"^  (\w[\w, ]*): ", r"- `\1`: ", text, flags=re.MULTILINE)
+    return re.sub(r"(?<!\*)\*(?!\*)", r"\\*", text)
+
+
+def python(code: str) -> str:
+    """A block of Python."""
+    return f"```python\n{code}\n```"

@@ -1,0 +1,64 @@
+"""What mkdocs calls while it builds the site.
+
+A page may ask for what the code says itself, by a comment: `<!-- made: help experiments/play.py --help -->`. GitHub
+shows the page without it. Links that leave docs/ lead to the repository, if pyproject.toml names one; else they are
+text, because the site is no copy of the code.
+"""
+
+import logging
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scripts.documentation import api, reference
+
+ROOT = Path(__file__).resolve().parents[2]
+MADE = {"help": reference.help_text, "config": reference.config, "presets": reference.presets, "api": api.members}
+"""What can be asked for, and what makes it from the words that follow."""
+_ASKS = re.compile(r"<!-- made: (\w+) ?(.*?) ?-->")
+_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)\s#]+)(#[^)\s]*)?\)")
+_log = logging.getLogger("mkdocs.hooks.documentation")
+
+
+def repository() -> str:
+    """The project's public address; empty as long as pyproject.toml names none."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return project.get("urls", {}).get("Repository", "").rstrip("/")
+
+
+def anchor(heading: str, separator: str = "-") -> str:
+    """The name that GitHub gives to a heading, so that a link works there and on the site."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", separator)
+
+
+def on_config(config: Any) -> Any:
+    """Sets what the configuration file cannot: the repository's address, and how headings are named."""
+    if address := repository():
+        config.repo_url, config.edit_uri = address, ""
+    config.mdx_configs.setdefault("toc", {})["slugify"] = anchor
+    return config
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """The page with what it asks for, and with its links out of docs/ mended."""
+    markdown = _ASKS.sub(lambda asked: MADE[asked[1]](asked[2]), markdown)
+    folder = (ROOT / "docs" / page.file.src_uri).parent
+    return _LINK.sub(lambda link: leave(link, folder, repository()), markdown)
+
+
+def leave(link: re.Match[str], folder: Path, address: str) -> str:
+    """A link as it is, or, if it leaves docs/, to the repository; without one the text and the file's name."""
+    text, target, heading = link[1], link[2], link[3] or ""
+    path = (folder / target).resolve()
+    if path.is_relative_to(ROOT / "docs"):
+        return link[0]
+    if not path.exists():
+        _log.warning("%s links to %s, which does not exist", folder, target)
+    name = str(path.relative_to(ROOT))
+    if address:
+        return f"[{text}]({address}/blob/HEAD/{name}{heading})"
+    return f"`{name}`" if text.strip("`/") in (name, path.name) else f"{text} (`{name}`)"

@@ -1,0 +1,111 @@
+"""Pages of reference that come from the code: what commands print as help, fields of the config, presets."""
+
+import contextlib
+import dataclasses
+import inspect
+import io
+import os
+import re
+import runpy
+import sys
+import typing
+from typing import Any
+
+from experiments import presets as presets_module
+from experiments.train_flags import Command, Flag, all_flags
+from muzero_jax.run.session import Session
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import COUNTED, Constraint
+
+COLUMNS = "100"
+SHOWN_PRESETS = {
+    "Tic-tac-toe": presets_module.tic_tac_toe,
+    "Hex 5x5": lambda: presets_module.hex_any(5),
+    "Connect Four": presets_module.connect_four,
+    "Othello": presets_module.othello,
+    "Go 9x9": presets_module.go_9x9,
+}
+
+
+def help_text(words: str) -> str:
+    """What a script of ours prints for its flags of help, as a block of text."""
+    script, *arguments = words.split()
+    printed, argv = io.StringIO(), sys.argv
+    sys.argv, os.environ["COLUMNS"] = [script, *arguments], COLUMNS
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+            runpy.run_path(script, run_name="__main__")
+    finally:
+        sys.argv = argv
+    return fenced("\n".join(line.rstrip() for line in printed.getvalue().splitlines()))
+
+
+def config(_: str = "") -> str:
+    """Every field of the config: its flag, what it takes, its default, its help."""
+    defaults = Config()
+    flags = {flag.name: flag for flag in all_flags(Command(defaults, Session()))}
+    groups = [field.name for field in dataclasses.fields(defaults) if is_group(getattr(defaults, field.name))]
+    lines = ["## The run", "", *fields(defaults, "--", flags)]
+    for group in groups:
+        record = getattr(defaults, group)
+        title = group.replace("_", " ").capitalize()
+        lines += [f"## {title}", "", str(type(record).__doc__), "", *fields(record, f"--{dashed(group)}.", flags)]
+    return "\n".join(lines)
+
+
+def presets(_: str = "") -> str:
+    """What each preset sets that is not the config's default, with what was measured of it."""
+    lines: list[str] = []
+    plain = {flag.name: flag.default for flag in all_flags(Command(Config(), Session()))}
+    for title, make in SHOWN_PRESETS.items():
+        flags = all_flags(Command(make(), Session()))
+        changed = [f"{flag.name} {shown(flag.default)}" for flag in flags if flag.default != plain[flag.name]]
+        lines += [f"### {title}", "", fenced("\n".join(changed)), ""]
+    return "\n".join(lines)
+
+
+def fields(record: Any, prefix: str, flags: dict[str, Flag]) -> list[str]:
+    """The fields of one group as a list of definitions; each heading can be linked to."""
+    hints, lines = typing.get_type_hints(type(record), include_extras=True), []
+    for field in dataclasses.fields(record):
+        if is_group(getattr(record, field.name)):
+            continue
+        flag = flags[prefix + dashed(field.name)]
+        demands = [demand.sentence for demand in constraints(hints[field.name]) if demand != COUNTED]
+        takes = [f"`{flag.value}`" if flag.value else "a switch", *demands, f"default `{shown(flag.default)}`"]
+        lines += [f"`{flag.name}`", f":   {'; '.join(takes)}.", f"    {sentence(flag.sentence)}", ""]
+    return lines
+
+
+def constraints(hint: Any) -> list[Constraint]:
+    """What a field's annotation demands, at any depth."""
+    inner = [demand for part in typing.get_args(hint) for demand in constraints(part)]
+    return [*inner, *(part for part in typing.get_args(hint) if isinstance(part, Constraint))]
+
+
+def is_group(value: Any) -> bool:
+    """Whether a field of the config is a group of fields."""
+    return dataclasses.is_dataclass(value)
+
+
+def dashed(name: str) -> str:
+    """A field's name as a flag writes it."""
+    return name.replace("_", "-")
+
+
+def shown(value: Any) -> str:
+    """A default as one would type it; a switch is on or off."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def sentence(text: str) -> str:
+    """The text with a capital and a full stop; a page that it names becomes a link."""
+    text = re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", text)
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
+
+
+def fenced(text: str) -> str:
+    """A block of plain text."""
+    return f"```text\n{inspect.cleandoc(text)}\n```"
