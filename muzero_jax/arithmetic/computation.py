@@ -19,7 +19,7 @@ class Flops(NamedTuple):
     """What `lax.cond` may leave out: branches beside one that multiplies nothing"""
 
     def times(self, count: float | int) -> "Flops":
-        """Of so many runs."""
+        """What so many runs take."""
         return Flops(count * self.always, count * self.at_times)
 
 

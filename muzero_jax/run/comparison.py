@@ -135,7 +135,7 @@ def groups_of(points: Iterable[Point]) -> dict[str, list[Point]]:
 
 
 def final_scores(points: Iterable[Point]) -> dict[str, Estimate]:
-    """Of one group: the score against each opponent at the end of its runs."""
+    """One group's score against each opponent at the end of its runs."""
     by_opponent: dict[str, list[float]] = {}
     for point in points:
         if point.is_final:
@@ -144,7 +144,7 @@ def final_scores(points: Iterable[Point]) -> dict[str, Estimate]:
 
 
 def curve(points: Iterable[Point], opponent: str, axis: Axis) -> tuple[np.ndarray, Estimate] | None:
-    """Of one group: the score against an opponent at places that all its runs reached; None if they share none.
+    """One group's score against an opponent, at places that all its runs reached; None if they share none.
 
     A run's score between two evaluations is interpolated.
     """

@@ -46,7 +46,7 @@ def test_one_run_has_no_interval():
 
 
 def test_intervals_cover_as_often_as_they_say_where_runs_are_many():
-    """Of 200 experiments with 20 normal runs each, about 95% of the intervals hold the true mean."""
+    """200 experiments with 20 normal runs each: about 95% of the intervals hold the true mean."""
     random = np.random.default_rng(1)
     found = [comparison.estimate(list(random.normal(0.5, 0.1, size=20))) for _ in range(200)]
     assert 0.88 < np.mean([interval.low <= 0.5 <= interval.high for interval in found]) < 0.99
