@@ -2,7 +2,8 @@
 
 In the terminal by default. `--engine` speaks the Go Text Protocol on stdin and stdout, with HexGui's dialect for Hex,
 or UCI if the game is chess and the first line is `uci`; then stdout carries nothing else. `--web` serves a board on
-127.0.0.1 for a browser, and `--tree out.svg` draws the search tree of a position (the opening, or after `--moves`).
+127.0.0.1 for a browser. `--tree out.svg` draws the search tree of a position (the opening, or after `--moves`), and
+`--film out.svg` a game that the agent plays against itself.
 """
 
 import itertools
@@ -54,8 +55,10 @@ class Arguments:
     """port for --web; 0 takes any that is free"""
     tree: Path | None = None
     """SVG file to draw a search tree into"""
+    film: Path | None = None
+    """SVG file to draw a game into that the agent plays against itself"""
     moves: str = ""
-    """moves from the opening to the position that --tree draws: "a1 b2", in the game's notation"""
+    """moves from the opening to where --tree or --film begins: "a1 b2", in the game's notation"""
     depth: int = 4
     """moves that --tree looks ahead"""
     width: int = 4
@@ -89,8 +92,8 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
         serve(a, position, thinker, moves, out)
     elif a.web:
         serve_page(a, position, thinker, moves)
-    elif a.tree:
-        draw_tree(a, a.tree, position, thinker, moves)
+    elif a.tree or a.film:
+        draw(a, position, thinker, moves)
     else:
         play_in_terminal(a, position, thinker, moves)
     return 0
@@ -107,23 +110,24 @@ def check(a: Arguments) -> None:
         raise ValueError(f"--temperature is {a.temperature}, but must not be negative")
     if not 0 <= a.seed <= LARGEST_SEED:
         raise ValueError(f"--seed is {a.seed}, but must be from 0 to {LARGEST_SEED}")
-    if a.engine + a.web + (a.tree is not None) > 1:
-        raise ValueError("choose one of --engine, --web and --tree")
+    if a.engine + a.web + (a.tree is not None) + (a.film is not None) > 1:
+        raise ValueError("choose one of --engine, --web, --tree and --film")
     if a.engine and a.colour:
         raise ValueError("--colour is for the terminal; an engine plays the colour that it is asked for")
     if a.web and (a.colour or a.time_per_move or a.notation != "standard"):
         raise ValueError(
             "--web takes neither --colour, --time-per-move nor --notation; the page asks for what it needs"
         )
-    if a.tree and a.tree.suffix.lower() != ".svg":
-        raise ValueError(f"--tree draws SVG: name a file that ends in .svg, not {a.tree.name}")
-    if a.tree and a.time_per_move:
-        raise ValueError("--tree takes --num-simulations, not --time-per-move")
+    for flag, path in (("--tree", a.tree), ("--film", a.film)):
+        if path and path.suffix.lower() != ".svg":
+            raise ValueError(f"{flag} draws SVG: name a file that ends in .svg, not {path.name}")
+        if path and a.time_per_move:
+            raise ValueError(f"{flag} takes --num-simulations, not --time-per-move")
     for limit in ("depth", "width"):
         if getattr(a, limit) < 1:
             raise ValueError(f"--{limit} is {getattr(a, limit)}, but must be positive")
-    if a.moves and not a.tree:
-        raise ValueError("--moves is for --tree")
+    if a.moves and not (a.tree or a.film):
+        raise ValueError("--moves is for --tree and --film")
 
 
 def load(a: Arguments, make_parts: Callable | None = None):
@@ -165,7 +169,7 @@ def seat(a: Arguments, agent, make_parts: Callable):
         thinker.search(game, min(thinking.FIRST_BUDGET, budget) if a.time_per_move else budget)
 
     # The picture of a tree takes one search: to find out where would take several.
-    is_measured = a.device == "auto" and not a.tree
+    is_measured = a.device == "auto" and not (a.tree or a.film)
     choice = placement.candidates() if is_measured else jax.devices()[:1]
     return placement.place(on, search, choice, lambda line: print(line, file=sys.stderr, flush=True))
 
@@ -199,17 +203,20 @@ def serve_page(a: Arguments, position, thinker, moves) -> None:
         print()
 
 
-def draw_tree(a: Arguments, path: Path, position, thinker, moves) -> None:
-    """Draws the search tree after --moves into a file."""
-    from muzero_jax.play import tree_picture
+def draw(a: Arguments, position, thinker, moves) -> None:
+    """Draws the search tree after --moves, or the game that follows, into a file."""
+    from muzero_jax.play import film, tree_picture
 
     for text in a.moves.split():
         try:
             position = position.play(moves.read(position.state, text))
         except ValueError as error:
             raise ValueError(f"--moves: {text} is move {len(position.plies) + 1}, but an {error}") from None
-    tree_picture.picture(thinker, position, moves, depth=a.depth, width=a.width).save(path)
-    print(f"drew {path}")
+    if a.tree:
+        tree_picture.picture(thinker, position, moves, depth=a.depth, width=a.width).save(a.tree)
+    if a.film:
+        a.film.write_text(film.film(thinker.analyse, position, moves).svg, encoding="utf-8")
+    print(f"drew {a.tree or a.film}")
 
 
 def play_in_terminal(a: Arguments, position, thinker, moves) -> None:

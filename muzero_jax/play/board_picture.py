@@ -73,7 +73,7 @@ def draw(
         "</g>",
         f'<text x="{MARGIN / 2:g}" y="{height - 10:g}" fill="#27313b">{escape(", ".join(beside))}</text>',
     ]
-    return _svg("\n".join(parts), width, height)
+    return framed("\n".join(parts), width, height)
 
 
 def side_by_side(*pictures: BoardPicture) -> BoardPicture:
@@ -82,10 +82,11 @@ def side_by_side(*pictures: BoardPicture) -> BoardPicture:
     for picture in pictures:
         parts.append(f'<svg x="{left:g}" width="{picture.width:g}" height="{picture.height:g}">{picture.svg}</svg>')
         left += picture.width + GAP
-    return _svg("\n".join(parts), left - GAP, max(picture.height for picture in pictures))
+    return framed("\n".join(parts), left - GAP, max(picture.height for picture in pictures))
 
 
-def _svg(body: str, width: float, height: float) -> BoardPicture:
+def framed(body: str, width: float, height: float) -> BoardPicture:
+    """A picture of this size, on white, of what `body` draws in SVG."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
         f'viewBox="0 0 {width:g} {height:g}" font-family="system-ui, sans-serif" font-size="13">'
