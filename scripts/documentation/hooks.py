@@ -51,11 +51,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def leave(link: re.Match[str], folder: Path, address: str) -> str:
-    """A link as it is, or, if it leaves docs/, to the repository; without one the text and the file's name."""
+    """A link as it is, to a folder's README.md, or, if it leaves docs/, to the repository; else text and file name."""
     text, target, heading = link[1], link[2], link[3] or ""
     path = (folder / target).resolve()
     if path.is_relative_to(ROOT / "docs"):
-        return link[0]
+        return f"[{text}]({target.rstrip('/')}/README.md{heading})" if (path / "README.md").exists() else link[0]
     if not path.exists():
         _log.warning("%s links to %s, which does not exist", folder, target)
     name = str(path.relative_to(ROOT))

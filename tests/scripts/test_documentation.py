@@ -78,6 +78,8 @@ def test_a_link_to_code_is_a_name_until_the_project_has_an_address():
     assert mended("[building/](../muzero_jax/building)", "") == "`muzero_jax/building`"
     address = "https://example.org/someone/project"
     assert mended(link, address) == f"[how]({address}/blob/HEAD/CONTRIBUTING.md#add-a-game)"
+    folder = "results/hardware-two-intel-cores"
+    assert mended(f"[Intel]({folder})", "") == f"[Intel]({folder}/README.md)"
     for stays in ("[Resume](resume.md#a-finished-run)", "[here](#there)", "![picture](pictures/search.svg)"):
         assert mended(stays, address) == stays
 
