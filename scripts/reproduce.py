@@ -35,7 +35,7 @@ LIBRARIES = ("jax", "jaxlib", "flax", "optax", "pgx", "numpy")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class Arguments:
     """What to do with a result."""
 
     name: Annotated[str, tyro.conf.Positional]
@@ -63,7 +63,7 @@ class Study(NamedTuple):
 
 def main(arguments: list[str]) -> int:
     """Runs the command; 0 if what was found agrees with the result, else 1."""
-    command = tyro.cli(Command, args=arguments, description=__doc__)
+    command = tyro.cli(Arguments, args=arguments, description=__doc__)
     folder = RESULTS / command.name
     study = read_study(folder)
     if not command.record and not (folder / SCORES).exists():
@@ -98,7 +98,7 @@ def read_study(folder: Path) -> Study:
         raise ValueError(f"{folder / STUDY} is no study ({error}); take it from the repository again") from error
 
 
-def choose(study: Study, command: Command) -> tuple[list[str], list[int]]:
+def choose(study: Study, command: Arguments) -> tuple[list[str], list[int]]:
     """The groups and seeds to train."""
     if unknown := [name for name in command.groups if name not in study.groups]:
         raise ValueError(f"{command.name} has no group {unknown[0]}; choose of {', '.join(study.groups)}")
