@@ -81,8 +81,8 @@ MEMBERS = {
 
 @pytest.mark.parametrize("flags", MEMBERS.values(), ids=MEMBERS)
 def test_every_member_learns_tic_tac_toe(tmp_path, flags):
-    """In 90 seconds; random moves keep 42% of the wins, and a learner that learns the wrong thing not many more."""
-    train(tmp_path / "run", "tic_tac_toe", "--minutes", 1.5, *flags)
+    """In a minute or two; random moves keep 42% of the wins, and a learner that learns the wrong thing not many more."""
+    train(tmp_path / "run", "tic_tac_toe", "--updates", 2000, *flags)
     examined = json.loads(run("evaluate", "--run", tmp_path / "run", "--oracle", "--num-simulations", 16, "--json"))
     (searched,) = (score for score in examined["scores"] if score["player"] == "16 simulations")
     assert searched["optimal_move_rate"] > 0.9, searched
@@ -91,7 +91,7 @@ def test_every_member_learns_tic_tac_toe(tmp_path, flags):
 def test_a_model_learns_what_is_legal_and_whose_turn_is_next(tmp_path):
     """One imagined move from positions of random games, among them moves that end the game."""
     flags = ["--model", "learned_legality", "--network.predict-discount"]
-    train(tmp_path / "run", "tic_tac_toe", "--minutes", 1.5, *flags)
+    train(tmp_path / "run", "tic_tac_toe", "--updates", 2000, *flags)
     agent = load_agent(tmp_path / "run")
     environment, model = agent.parts.environment, agent.parts.model
 
