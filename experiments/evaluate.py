@@ -130,6 +130,16 @@ def play_tournament(a: flags.Tournament, mesh, make_parts) -> Answer:
     return result, tournament.format_table(result)
 
 
+def judge_openings(a: flags.Openings, mesh, make_parts) -> Answer:
+    """Judges the agent's values of Hex's first stones."""
+    from muzero_jax.evaluation import openings, players
+
+    agent = players.load_agent(a.run, a.num_simulations, make_parts)
+    say("compiling, then searching ...")
+    result = openings.examine(agent)
+    return about(a, agent) | result, openings.format_table(result)
+
+
 def measure_fidelity(a: flags.Fidelity, mesh, make_parts) -> Answer:
     """Compares the run's model with the rules."""
     from muzero_jax.evaluation import charts, fidelity, players
@@ -169,6 +179,7 @@ COMMANDS: dict[type, Callable[..., Answer]] = {
     flags.Oracle: ask_oracle,
     flags.Fidelity: measure_fidelity,
     flags.Exhaustive: try_every_reply,
+    flags.Openings: judge_openings,
 }
 
 

@@ -108,6 +108,11 @@ class Exhaustive(OfRun):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Openings(OfRun):
+    """The value of every first stone of Hex, and whether it is right (solved from 3x3 to 7x7)."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Compare:
     """Final scores and learning curves of several runs; those that differ in their seed alone are a group."""
 
@@ -143,7 +148,7 @@ def parse(arguments: list[str], description: str) -> tuple[Command | Compare, bo
         arguments = ["compare", *arguments[1:]]
     if arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"):
         return translate(tyro.cli(Flags, args=arguments)), True
-    commands = Match | Tournament | Oracle | Fidelity | Exhaustive | Compare
+    commands = Match | Tournament | Oracle | Fidelity | Exhaustive | Openings | Compare
     return tyro.cli(commands, args=arguments, description=description), False
 
 
@@ -173,6 +178,7 @@ OLD: dict[str, type[Command]] = {"tournament": Tournament, "fidelity": Fidelity,
 def remedy(arguments: list[str]) -> str:
     """What to do when the memory is full, by flags that the command has."""
     words = {word for argument in arguments for word in argument.split("=")}
-    no_games = arguments[:1] in (["oracle"], ["fidelity"]) or words & {"exhaustive", "--oracle", "--fidelity"}
+    of_positions = {"oracle", "fidelity", "openings", "exhaustive"}
+    no_games = words & {"--oracle", "--fidelity", "exhaustive"} or set(arguments[:1]) & of_positions
     budget = "--budgets" if "--budgets" in words else "--num-simulations"
     return f"lower {'' if no_games else '--games or '}{budget}, or use --device cpu"

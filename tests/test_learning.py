@@ -81,7 +81,7 @@ MEMBERS = {
 
 @pytest.mark.parametrize("flags", MEMBERS.values(), ids=MEMBERS)
 def test_every_member_learns_tic_tac_toe(tmp_path, flags):
-    """In a minute or two; random moves keep 42% of the wins, and a learner that learns the wrong thing not many more."""
+    """In a minute or two; random moves keep 42% of the wins, and a learner of the wrong thing not many more."""
     train(tmp_path / "run", "tic_tac_toe", "--updates", 2000, *flags)
     examined = json.loads(run("evaluate", "--run", tmp_path / "run", "--oracle", "--num-simulations", 16, "--json"))
     (searched,) = (score for score in examined["scores"] if score["player"] == "16 simulations")

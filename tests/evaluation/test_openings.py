@@ -1,0 +1,57 @@
+"""Hex's first stones: the values are the mover's own, the swap is gone, and verdicts are counted right."""
+
+import numpy as np
+import pytest
+
+from muzero_jax.evaluation import openings
+from muzero_jax.games import hex_openings
+from muzero_jax.games.environment import make_environment
+from muzero_jax.games.hex_solver import make_oracle
+
+
+@pytest.mark.parametrize("size", hex_openings.WINS)
+def test_the_tables_are_whole_and_look_the_same_after_a_half_turn(size):
+    wins = hex_openings.WINS[size]
+    assert wins.shape == (size, size)
+    np.testing.assert_array_equal(wins, wins[::-1, ::-1])
+    assert {3: 5, 4: 4, 5: 13, 6: 24, 7: 27}[size] == wins.sum()
+
+
+@pytest.fixture(scope="module")
+def stones():
+    """The positions after each first stone of 3x3."""
+    return openings.first_stones(make_environment("hex", board_size=3))
+
+
+def test_one_stone_lies_there_and_the_swap_is_gone(stones):
+    mask = np.asarray(stones.legal_action_mask)
+    assert mask.shape == (9, 10) and not mask[:, -1].any()
+    assert (mask[:, :9].sum(axis=1) == 8).all() and not mask[np.arange(9), np.arange(9)].any()
+
+
+def test_perfect_play_agrees_with_the_table(stones):
+    """Our own solver on 3x3: after a winning first stone the other player, who cannot swap, loses."""
+    environment = make_environment("hex", board_size=3)
+    observations = environment.look(stones).observation
+    best = [max(make_oracle(3).action_values(np.asarray(seen)).values()) for seen in observations]
+    np.testing.assert_array_equal(np.reshape(best, (3, 3)) < 0, hex_openings.WINS[3])
+
+
+def test_a_verdict_is_right_if_its_sign_is():
+    values = np.where(hex_openings.WINS[3], 0.1, -0.9)
+    assert openings.judge(values, hex_openings.WINS[3]) == {"right": 9, "solved": 9, "wrong": []}
+    values[0, 0], values[1, 1] = 0.2, 0.0
+    found = openings.judge(values, hex_openings.WINS[3])
+    assert found["right"] == 7 and found["wrong"] == [[0, 0], [1, 1]]
+
+
+def test_the_board_leans_and_marks_what_is_wrong():
+    values = np.where(hex_openings.WINS[3], 0.1, -0.9)
+    values[0, 0] = 0.2
+    result = {"size": 3, "values": values.tolist()} | openings.judge(values, hex_openings.WINS[3])
+    text = openings.format_table(result)
+    assert "[+0.20]" in text and text.count("[") == 1 and "8 of 9 verdicts are right" in text
+    columns, first, second, third = text.splitlines()[2:6]
+    assert columns.split() == ["a", "b", "c"] and first.startswith(" 1  [+0.20]")
+    assert second.startswith(" 2 " + " " * openings.SHIFT) and third.startswith(" 3 " + " " * 2 * openings.SHIFT)
+    assert "no verdicts of 9x9" in openings.format_table({"size": 9, "values": [[0.0]]})
