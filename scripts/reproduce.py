@@ -10,6 +10,7 @@ import csv
 import hashlib
 import json
 import platform
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -55,8 +56,8 @@ class Arguments:
 class Study(NamedTuple):
     """What a result is made of."""
 
-    flags: list[str]  # of every run
-    groups: dict[str, list[str]]  # and of each group
+    flags: str  # of every run
+    groups: dict[str, str]  # and of each group
     seeds: list[int]
     made: dict[str, Any]  # when, by which commit, with which versions and on what
 
@@ -78,7 +79,7 @@ def main(arguments: list[str]) -> int:
     }
     for (group, seed), run_dir in runs.items():
         if not run_directory.strength(run_dir):
-            train([*study.flags, *study.groups[group]], seed, run_dir)
+            train(shlex.split(f"{study.flags} {study.groups[group]}"), seed, run_dir)
     points = [point for (group, _), run_dir in runs.items() for point in comparison.read_run(run_dir, group)]
     points.sort(key=lambda point: wanted.index(point.group))
     if command.record:

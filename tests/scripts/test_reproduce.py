@@ -8,7 +8,7 @@ from experiments.command_line import report_errors
 from scripts import reproduce
 from tests.reference import told_runs
 
-STUDY = {"flags": ["--env", "hex"], "groups": {"learned": [], "rules": ["--model", "rules"]}, "seeds": [0, 1]}
+STUDY = {"flags": "--env hex", "groups": {"learned": "", "rules": "--model rules"}, "seeds": [0, 1]}
 
 
 @pytest.fixture
