@@ -161,6 +161,8 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
     `make_parts` builds a game, a network or an algorithm of one's own, as `building.make_parts` builds the configured.
     """
     asked, shared = seeds.read(arguments)
+    if asked.count > 1:
+        seeds.spare_accelerator()
     parsed = parse(arguments if asked.count < 2 else shared)
     if parsed is None:
         return 0

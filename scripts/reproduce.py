@@ -2,7 +2,8 @@
 
 A result is a folder in docs/results with a `study.json`: the flags of every group of runs, their seeds, and what they
 were trained on. Beside it lie every score (`scores.csv`), the table and the curves drawn from them, and their hashes.
-`--verify` draws the table anew from the scores and compares the hashes; it trains nothing. `--record` writes all of it
+New runs agree with a result if their mean final score lies where its runs let one expect it, in 95 of 100 cases.
+`--verify` makes the table anew from the scores and compares the hashes; it trains nothing. `--record` writes all of it
 from runs that have ended.
 """
 
@@ -13,6 +14,7 @@ import platform
 import shlex
 import subprocess
 import sys
+import typing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -23,6 +25,7 @@ import tyro
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from experiments import seeds
 from experiments.command_line import report_errors
 from muzero_jax.run import comparison
 from muzero_jax.run.comparison import Point
@@ -71,17 +74,21 @@ def main(arguments: list[str]) -> int:
         raise ValueError(f"{command.name} was not recorded yet; train its runs with --record")
     if command.verify:
         return verify(folder)
-    wanted, seeds = choose(study, command)
+    wanted, chosen = choose(study, command)
     runs = {
         (group, seed): (command.runs or ROOT / "runs" / command.name) / group / f"seed{seed}"
-        for seed in seeds
         for group in wanted
+        for seed in chosen
     }
-    for (group, seed), run_dir in runs.items():
-        if not run_directory.strength(run_dir):
-            train(shlex.split(f"{study.flags} {study.groups[group]}"), seed, run_dir)
-    points = [point for (group, _), run_dir in runs.items() for point in comparison.read_run(run_dir, group)]
-    points.sort(key=lambda point: wanted.index(point.group))
+    missing = [key for key, run_dir in runs.items() if not run_directory.has_ended(run_dir)]
+    for number, (group, seed) in enumerate(missing, 1):
+        print(f"{group}, seed {seed}: run {number} of {len(missing)}", flush=True)
+        train(shlex.split(f"{study.flags} {study.groups[group]}"), seed, runs[group, seed])
+    points = [
+        point._replace(run=f"{group}/seed{seed}")
+        for (group, seed), run_dir in runs.items()
+        for point in comparison.read_run(run_dir, group)
+    ]
     if command.record:
         record(folder, study, points)
         return 0
@@ -110,15 +117,14 @@ def choose(study: Study, command: Arguments) -> tuple[list[str], list[int]]:
 
 def train(flags: list[str], seed: int, run_dir: Path) -> None:
     """Trains one run, or goes on with it; ValueError if it does not end well."""
-    own = ["--resume"] if run_directory.holds_run(run_dir) else [*flags, "--seed", str(seed)]
-    words = [sys.executable, str(ROOT / "experiments" / "train.py"), *own, "--run-dir", str(run_dir)]
-    if subprocess.run(words, cwd=ROOT).returncode:
+    own = ["--resume"] if run_directory.holds_run(run_dir) else ["--seed", str(seed)]
+    if seeds.wait([*flags, *own, "--run-dir", str(run_dir)]):
         raise ValueError(f"the run in {run_dir} did not end; the same command goes on with it")
 
 
 def read_scores(path: Path) -> list[Point]:
     """The scores of a result."""
-    kinds = Point.__annotations__ | {"is_final": lambda text: text == "True"}
+    kinds = typing.get_type_hints(Point) | {"is_final": lambda text: text == "True"}
     with path.open(newline="", encoding="utf-8") as file:
         return [Point(**{name: kinds[name](text) for name, text in row.items()}) for row in csv.DictReader(file)]
 
@@ -142,7 +148,7 @@ def record(folder: Path, study: Study, points: list[Point]) -> None:
         "commit": commit,
         "versions": {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES},
     }
-    whole = study._replace(made=made | study.made)._asdict()
+    whole = study._replace(made={**study.made, **made})._asdict()
     (folder / STUDY).write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
     (folder / HASHES).write_text("".join(f"{digest}  {name}\n" for name, digest in hashes(folder).items()))
     print(f"{comparison.format_table(points)}\nwritten to {folder}")
@@ -162,19 +168,17 @@ def verify(folder: Path) -> int:
     table = comparison.format_table(points) + "\n"
     if table != (folder / TABLE).read_text(encoding="utf-8"):
         changed.append(f"the table that {SCORES} gives")
-    comparison.plot(points, folder / CURVES)
     print(table + (f"changed since they were recorded: {', '.join(changed)}" if changed else "as recorded"))
     return 1 if changed else 0
 
 
 def compare(new: list[Point], old: list[Point]) -> int:
-    """Prints for each final score whether it lies in the result's interval; 0 if all do."""
+    """Prints for each final score whether it lies where the result's runs let one expect it; 0 if all do."""
     known = comparison.groups_of(old)
     outside = 0
     for group, points in comparison.groups_of(new).items():
-        before = comparison.final_scores(known[group])
         for opponent, found in comparison.final_scores(points).items():
-            low, high = before[opponent].low, before[opponent].high
+            low, high = comparison.expected(known[group], opponent, found.count)
             is_inside = low <= found.mean <= high
             outside += not is_inside
             where = "inside" if is_inside else "OUTSIDE"

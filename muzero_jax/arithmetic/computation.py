@@ -1,7 +1,8 @@
 """How many floating point operations a program's matrix products and convolutions take, counted in what JAX traced.
 
-That is what a run costs wherever it runs, so runs of a CPU and a GPU compare. Everything else (norms, nonlinearities,
-games, trees) counts for nothing: it is small, and its cost is not in arithmetic.
+That is what a run costs on its kind of hardware. Dense layers cost the same everywhere; a board's convolutions are
+computed in one of several ways (`convolution`), with up to five times the operations. Everything else (norms,
+nonlinearities, games, trees) counts for nothing: it is small, and its cost is not in arithmetic.
 """
 
 import math

@@ -1,7 +1,8 @@
 """What an agent thinks of every first stone of Hex, and whether it is right where that is solved.
 
-The other player answers without the swap, so a stone is worth what it is worth on the board. No opponent is needed, and
-the share that is right rises with training.
+The other player answers without the swap, so a stone is worth what it is worth on the board. In its own games an agent
+never met one stone without the swap, so it generalises here. No opponent is needed, and the share that is right rises
+with training.
 """
 
 from typing import Any

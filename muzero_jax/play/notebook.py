@@ -16,6 +16,7 @@ from muzero_jax.play import board_picture, drawing
 from muzero_jax.play.board_picture import INKS
 from muzero_jax.play.position import BLACK, WHITE, IllegalMove, Position, new_game
 from muzero_jax.play.thinking import Analysis, Thinker, make_thinker
+from muzero_jax.play.trained_agent import TrainedAgent
 
 SIDE, EMPTY = 44, "#d8c8a4"
 """Pixels of a cell, and the colour of a free one."""
@@ -30,15 +31,17 @@ STYLE = f"""<style>
 </style>"""
 
 
-def play_against(agent: Agent, *, you: str = "", num_simulations: int | None = None) -> "NotebookGame":
+def play_against(agent: Agent | TrainedAgent, *, you: str = "", num_simulations: int | None = None) -> "NotebookGame":
     """A game against `agent`, to be shown as the last line of a cell.
 
     Args:
+      agent: of `muzero_jax.load`, or of `players.load_agent`.
       you: your colour, as the game calls it ("black", "X"); by default the one that moves first.
       num_simulations: the agent's budget a move; by default its own.
 
     Raises ValueError for a colour that the game has not.
     """
+    agent = agent.agent if isinstance(agent, TrainedAgent) else agent
     position = new_game(agent.parts.environment)
     colours = position.game.view.colours
     if you and you not in colours:

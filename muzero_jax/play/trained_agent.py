@@ -58,11 +58,12 @@ class TrainedAgent:
       environment: the game, compiled. `environment.init(key)` begins one, `environment.move(state, action)` goes on.
       notation: `notation.write(state, action)` is a move as text, and `notation.read(state, text)` its action.
       num_simulations: the search budget where a call gives none.
+      agent: the network, its config and its weights (`evaluation.players.Agent`).
       name, iteration: the path that it was loaded from, and how many iterations of training it has seen.
     """
 
     def __init__(self, agent: Agent):
-        environment = agent.parts.environment
+        self.agent, environment = agent, agent.parts.environment
         self._game = new_game(environment)
         self._thinker = make_thinker(agent, num_simulations=agent.num_simulations)
         self._shapes = jax.eval_shape(environment.init, jax.random.key(0))

@@ -17,7 +17,7 @@ class Callbacks:
 
     def __init__(self, on_metrics: Callback | None = None, on_evaluation: Callback | None = None):
         self._on_metrics, self._on_evaluation = on_metrics, on_evaluation
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
 
     def write(self, record: Record) -> None:
         """Calls `on_metrics`, and `on_evaluation` if the record brings an evaluation; each may change its own copy."""
@@ -30,7 +30,7 @@ class Callbacks:
             return
         try:
             function(dict(record))
-        except Exception as error:
+        except BaseException as error:  # also `sys.exit()`: the run is saved first
             error.add_note(f"({name} raised this at iteration {record['iteration']}, and the run ended)")
             self.error = error
 

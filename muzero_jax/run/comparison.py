@@ -8,17 +8,19 @@ precipice", section 4). There is one game, so theirs is the stratified bootstrap
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from muzero_jax.evaluation import charts, tables
-from muzero_jax.run import metrics
+from muzero_jax.run import budget, metrics
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
+from muzero_jax.storage.config import Config
 
 Axis = Literal["frames", "updates", "minutes", "flops"]
 AXES: tuple[Axis, ...] = get_args(Axis)
@@ -28,6 +30,7 @@ COLUMNS: dict[Axis, str] = {
     "minutes": "time/minutes",
     "flops": "total/flops",
 }
+KINDS: dict[Axis, Callable[[float], float]] = {"frames": int, "updates": int, "minutes": float, "flops": float}
 OF_A_RUN_ALONE = ("seed", "optimiser.decay_updates")
 """Fields of the config that runs of one group differ in; where the budget is in minutes, speed settles the second."""
 RESAMPLES, CURVE_POINTS = 2000, 40
@@ -37,6 +40,7 @@ class Point(NamedTuple):
     """One score of one run."""
 
     group: str
+    run: str  # tells the runs of a group apart
     seed: int
     frames: int
     updates: int
@@ -45,6 +49,7 @@ class Point(NamedTuple):
     opponent: str
     score: float  # in [0, 1]
     is_final: bool  # of the longer matches at the run's end
+    games: int  # of the match
 
 
 class Estimate(NamedTuple):
@@ -80,17 +85,19 @@ def read_runs(run_dirs: Sequence[Path]) -> list[Point]:
 
 def read_run(run_dir: Path, group: str) -> list[Point]:
     """The scores of one run: those of `metrics.jsonl`, of whose last record the final matches take the place."""
-    seed = configs.load(run_dir).seed
+    config = configs.load(run_dir)
     records = [record for record in metrics.read_records(run_dir) if metrics.scores(record)]
-    final = {name: match["score"] for name, match in run_directory.strength(run_dir).items()}
+    matches = run_directory.strength(run_dir)
+    final = {name: match["score"] for name, match in matches.items()}
     found: list[Point] = []
     for record in records:
         is_final = bool(final) and record is records[-1]
-        spent = {axis: record.get(column) or 0 for axis, column in COLUMNS.items()}
+        spent = {axis: KINDS[axis](record.get(column) or 0) for axis, column in COLUMNS.items()}
         scores = final if is_final else metrics.scores(record)
-        found += [
-            Point(group, seed, opponent=name, score=score, is_final=is_final, **spent) for name, score in scores.items()
-        ]
+        point = partial(Point, group, str(run_dir), config.seed, is_final=is_final, **spent)
+        for name, score in scores.items():
+            games = matches[name]["games"] if is_final else config.evaluation.games
+            found.append(point(opponent=name, score=score, games=games))
     return found
 
 
@@ -99,7 +106,8 @@ def group_names(run_dirs: Sequence[Path]) -> dict[Path, str]:
     flags = {run_dir: _flags(run_dir) for run_dir in run_dirs}
     keys = {run_dir: json.dumps(flags[run_dir], sort_keys=True) for run_dir in run_dirs}
     groups = {key: [run_dir for run_dir in run_dirs if keys[run_dir] == key] for key in keys.values()}
-    common = {key: os.path.commonprefix([_stem(run_dir) for run_dir in runs]) for key, runs in groups.items()}
+    stems = {key: [_stem(run_dir) for run_dir in runs] for key, runs in groups.items()}
+    common = {key: os.path.commonprefix(names).rstrip("-_") or names[0] for key, names in stems.items()}
     shared = set.intersection(*(set(values.items()) for values in flags.values())) if flags else set()
 
     def name(key: str) -> str:
@@ -113,17 +121,28 @@ def group_names(run_dirs: Sequence[Path]) -> dict[Path, str]:
 
 def _stem(run_dir: Path) -> str:
     """A run's folder without its seed: "hex-5" of runs/hex-5-seed0, "rules" of study/rules/seed0."""
-    name = re.sub(r"[-_]?(seed)?\d*$", "", run_dir.resolve().name)
+    name = re.sub(r"[-_]?seed\d+$", "", run_dir.resolve().name)
     return name or run_dir.resolve().parent.name
 
 
 def _flags(run_dir: Path) -> dict[str, str]:
     """The run's config as texts by dotted name, without what a run has for itself."""
+    return {name: value for name, value in _flat(configs.load(run_dir)).items() if name not in OF_A_RUN_ALONE}
+
+
+def are_alike(one: Config, other: Config, *, budgets: bool = True) -> bool:
+    """Whether two runs differ in nothing but what a run has for itself; with `budgets` False, in their budgets too."""
+    ignored = (*OF_A_RUN_ALONE, *(() if budgets else budget.FIELDS))
+    first, second = (_flat(config) for config in (one, other))
+    return all(first[name] == second[name] for name in first if name not in ignored)
+
+
+def _flat(config: Config) -> dict[str, str]:
     flat: dict[str, str] = {}
-    for name, value in asdict(configs.load(run_dir)).items():
+    for name, value in asdict(config).items():
         inner = {f"{name}.{key}": item for key, item in value.items()} if isinstance(value, dict) else {name: value}
         flat |= {key: str(item) for key, item in inner.items()}
-    return {name: value for name, value in flat.items() if name not in OF_A_RUN_ALONE}
+    return flat
 
 
 def groups_of(points: Iterable[Point]) -> dict[str, list[Point]]:
@@ -143,15 +162,34 @@ def final_scores(points: Iterable[Point]) -> dict[str, Estimate]:
     return {opponent: estimate(scores) for opponent, scores in by_opponent.items()}
 
 
+def expected(points: Sequence[Point], opponent: str, num_runs: int) -> tuple[float, float]:
+    """Where the mean final score of `num_runs` new runs lies in 95 of 100 cases, by what a group's runs scored.
+
+    The prediction interval of a normal mean. Runs that scored alike still played finite matches, so the spread is at
+    least that of their games (with one win and one loss added, which no perfect score does away with).
+    """
+    from scipy import stats
+
+    finals = [point for point in points if point.is_final and point.opponent == opponent]
+    scores, games = np.array([point.score for point in finals]), float(np.mean([point.games for point in finals]))
+    smoothed = (scores.mean() * games + 1) / (games + 2)
+    variance = smoothed * (1 - smoothed) / games
+    if len(scores) > 1:
+        variance = max(variance, scores.var(ddof=1))
+    quantile = stats.t.ppf(0.975, len(scores) - 1) if len(scores) > 1 else stats.norm.ppf(0.975)
+    half = float(quantile * np.sqrt(variance * (1 / len(scores) + 1 / num_runs)))
+    return max(0.0, float(scores.mean()) - half), min(1.0, float(scores.mean()) + half)
+
+
 def curve(points: Iterable[Point], opponent: str, axis: Axis) -> tuple[np.ndarray, Estimate] | None:
     """One group's score against an opponent, at places that all its runs reached; None if they share none.
 
     A run's score between two evaluations is interpolated.
     """
-    runs: dict[int, list[tuple[float, float]]] = {}
+    runs: dict[str, list[tuple[float, float]]] = {}
     for point in points:
         if point.opponent == opponent:
-            runs.setdefault(point.seed, []).append((getattr(point, axis), point.score))
+            runs.setdefault(point.run, []).append((getattr(point, axis), point.score))
     first = max((min(run)[0] for run in runs.values()), default=np.inf)
     last = min((max(run)[0] for run in runs.values()), default=-np.inf)
     if last < first:
@@ -178,14 +216,14 @@ def format_table(points: Sequence[Point]) -> str:
     opponents = list(dict.fromkeys(point.opponent for point in points if point.is_final))
     rows = [["group", "runs", *AXES, *opponents]]
     for group, found in groups_of(points).items():
-        runs = {point.seed: point for point in found if point.is_final}
+        runs = {point.run: point for point in found}  # the last of each
         frames, updates, minutes, flops = (_mean([getattr(point, axis) for point in runs.values()]) for axis in AXES)
         scores = final_scores(found)
         shown = [_show(scores[opponent]) if opponent in scores else "-" for opponent in opponents]
         spent = f"{frames:,.0f}", f"{updates:,.0f}", f"{minutes:.1f}", f"{flops:.1e}"
         rows.append([group, str(len(runs)), *spent, *shown])
     heading = "Final scores: interquartile means over runs, 95% intervals of the bootstrap over runs"
-    return "\n".join([heading, *tables.align(rows, "<>>>>>>")])
+    return "\n".join([heading, *tables.align(rows, "<>")])
 
 
 def _mean(numbers: Sequence[float | int]) -> float:

@@ -28,10 +28,10 @@ def shown_in_notebook() -> Show:
     handle: list[Any] = []
 
     def show(figure: Any) -> None:
-        if handle:
-            handle[0].update(figure)
-        else:
+        if not handle:
             handle.append(display(figure, display_id=True))
+        elif handle[0] is not None:  # there is none outside of a notebook
+            handle[0].update(figure)
 
     return show
 

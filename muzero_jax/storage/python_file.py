@@ -8,6 +8,7 @@ import ast
 import functools
 import inspect
 import linecache
+import os
 import sys
 import sysconfig
 import traceback
@@ -27,7 +28,7 @@ ASKS_FOR_A_VALUE = (
 )
 """What JAX raises where code that it compiles asks what an array holds."""
 _INSTALLED = "site-packages"
-_NOT_THEIRS = (str(Path(__file__).parent.parent), sysconfig.get_paths()["stdlib"], "<frozen")
+_NOT_THEIRS = (str(Path(__file__).parent.parent) + os.sep, sysconfig.get_paths()["stdlib"] + os.sep, "<frozen")
 
 
 def is_path(name: str) -> bool:

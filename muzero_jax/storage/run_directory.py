@@ -110,6 +110,11 @@ def is_finished(run_dir: Path, iteration: int) -> bool:
     return bool(summary.get("finished")) and summary.get("iteration") == iteration
 
 
+def has_ended(run_dir: Path) -> bool:
+    """Whether a run's summary says that it has spent its budget."""
+    return bool(_read_summary(run_dir).get("finished"))
+
+
 def strength(run_dir: Path) -> dict[str, Any]:
     """The matches of a run's end by opponent, as its summary has them; none before it has ended."""
     found = _read_summary(run_dir).get("strength")

@@ -1,6 +1,9 @@
 """`train.py --seeds`: the runs that it starts, and `evaluate.py compare`, which it ends with."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,9 +11,19 @@ import pytest
 
 from experiments import evaluate, seeds, train
 from experiments.command_line import report_errors
+from muzero_jax.run import comparison
+from muzero_jax.storage import run_directory
 from tests.reference import told_runs
 
+ROOT = Path(seeds.__file__).parent.parent
 TINY = ["--env", "hex", "--board-size", "5", "--frames", "8192"]
+
+
+def asked():
+    """The config that these flags mean."""
+    parsed = train.parse(TINY)
+    assert parsed is not None
+    return parsed[0]
 
 
 @pytest.fixture
@@ -23,10 +36,10 @@ def started(monkeypatch):
         run_dir = Path(arguments[arguments.index("--run-dir") + 1])
         seed = int(arguments[arguments.index("--seed") + 1]) if "--seed" in arguments else 0
         if not run_dir.exists():
-            told_runs.tell(run_dir, [0.2, 0.4], seed=seed, final=0.5)
+            told_runs.tell(run_dir, [0.2, 0.4], seed=seed, final=0.5, config=asked())
         return 0
 
-    monkeypatch.setattr(seeds, "_wait", wait)
+    monkeypatch.setattr(seeds, "wait", wait)
     return commands
 
 
@@ -35,7 +48,7 @@ def test_each_seed_is_a_run_with_the_same_flags_and_a_folder_of_its_own(started,
     folders = [str(tmp_path / "study" / f"seed{seed}") for seed in (4, 5, 6)]
     assert started == [[*TINY, "--run-dir", folder, "--seed", folder[-1]] for folder in folders]
     assert "study" in capsys.readouterr().out
-    assert (tmp_path / "study" / "compare.png").exists()
+    assert (tmp_path / "study-compare.png").exists()
 
 
 def test_without_a_folder_each_lies_where_it_would_alone(started, tmp_path, monkeypatch):
@@ -45,14 +58,57 @@ def test_without_a_folder_each_lies_where_it_would_alone(started, tmp_path, monk
 
 
 def test_resume_leaves_what_has_ended_goes_on_with_the_rest_and_begins_what_is_missing(started, tmp_path):
-    told_runs.tell(tmp_path / "seed0", [0.3], final=0.5)
-    told_runs.tell(tmp_path / "seed1", [0.3], seed=1)
-    assert train.main([*TINY, "--seeds", "3", "--run-dir", str(tmp_path), "--resume"]) == 0
+    told_runs.tell(tmp_path / "seed0", [0.3], final=0.5, config=asked())
+    told_runs.tell(tmp_path / "seed1", [0.3], seed=1, config=asked())
+    command = [*TINY, "--seeds", "3", "--run-dir", str(tmp_path), "--resume"]
+    assert train.main(command) == 0
     assert [words[-1] for words in started] == ["--resume", "2"]
 
 
+def test_resume_with_a_larger_budget_goes_on_with_runs_that_have_ended(started, tmp_path):
+    told_runs.tell(tmp_path / "seed0", [0.3], final=0.5, config=asked())
+    told_runs.tell(tmp_path / "seed1", [0.3], seed=1, final=0.5, config=asked())
+    train.main([*TINY[:-1], "16384", "--seeds", "2", "--run-dir", str(tmp_path), "--resume"])
+    assert [words[-1] for words in started] == ["--resume", "--resume"]
+
+
+def test_overwrite_deletes_all_old_runs_first(started, tmp_path, monkeypatch):
+    """So what an interrupted study left of an older one is not taken for its own."""
+    for seed in (0, 1):
+        told_runs.tell(tmp_path / f"seed{seed}", [0.3], seed=seed, final=0.5, config=asked())
+    monkeypatch.setattr(seeds, "wait", lambda arguments: 130)
+    train.main([*TINY, "--seeds", "2", "--run-dir", str(tmp_path), "--overwrite"])
+    assert not run_directory.holds_run(tmp_path / "seed0") and not run_directory.holds_run(tmp_path / "seed1")
+
+
+def test_games_without_opponents_are_trained_and_not_compared(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(comparison, "read_run", lambda run_dir, group: [])
+    monkeypatch.setattr(seeds, "wait", lambda words: told_runs.tell(Path(words[-3]), [], config=asked()) and 0)
+    assert train.main([*TINY, "--seeds", "2", "--run-dir", str(tmp_path)]) == 0
+    assert "Final scores" not in capsys.readouterr().out
+
+
+def test_ctrl_c_is_left_to_the_run_which_is_waited_for(tmp_path):
+    """A real child that takes its time to end when Ctrl-C reaches both."""
+    child = tmp_path / "train.py"
+    child.write_text(
+        "import signal, sys, time\n"
+        "def stop(*_):\n    time.sleep(0.5); sys.exit(130)\n"
+        "signal.signal(signal.SIGINT, stop)\nprint('ready', flush=True)\ntime.sleep(30)\n"
+    )
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\nfrom pathlib import Path\nfrom experiments import seeds\n"
+        "seeds.__file__ = sys.argv[2]\nsys.exit(seeds.wait([]))"
+    )
+    words = [sys.executable, "-c", program, str(ROOT), str(tmp_path / "seeds.py")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True, text=True) as parent:
+        assert parent.stdout.readline() == "ready\n"
+        os.killpg(parent.pid, signal.SIGINT)
+        assert parent.wait(timeout=20) == 130
+
+
 def test_a_run_that_fails_ends_them_all(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(seeds, "_wait", lambda arguments: 130)
+    monkeypatch.setattr(seeds, "wait", lambda arguments: 130)
     assert train.main([*TINY, "--seeds", "3", "--run-dir", str(tmp_path)]) == 130
     assert "stopped at seed 0; go on with the same command and --resume" in capsys.readouterr().out
 
@@ -63,12 +119,21 @@ def test_a_run_that_fails_ends_them_all(monkeypatch, tmp_path, capsys):
         (["--seeds", "2", "--autotune"], "--autotune may find other sizes for each seed"),
         (["--seeds", "2", "--search.num-simulations", "0"], "search.num-simulations"),
         (["--seeds", "0"], "seeds"),
+        (["--seeds", "2", "--resume", "--overwrite"], "give one of them"),
+        (["--seeds", "2", "--resume", "--run-dir", "/no/such/runs"], "there is no run to resume"),
     ],
 )
 def test_what_cannot_be_is_one_sentence_before_anything_is_trained(started, flags, sentence, capsys):
     assert report_errors(train.main, [*TINY, *flags]) == 2
     error = capsys.readouterr().err
     assert sentence in error and error.count("\n") == 1 and not started
+
+
+def test_resume_with_other_flags_is_refused(started, tmp_path, capsys):
+    told_runs.tell(tmp_path / "seed0", [0.3], final=0.5, config=asked())
+    words = [*TINY, "--seeds", "2", "--run-dir", str(tmp_path), "--resume", "--search.policy", "puct"]
+    assert report_errors(train.main, words) == 2
+    assert "was trained with other flags" in capsys.readouterr().err and not started
 
 
 def test_a_folder_that_holds_a_run_is_refused_before_the_first_is_trained(started, tmp_path, capsys):
@@ -79,7 +144,7 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_first_is_trained(starte
 
 def test_the_real_command_ends_with_the_process_that_it_waits_for(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert seeds._wait([]) == 1
+    assert seeds.wait([]) == 1
 
 
 def test_compare_prints_a_table_or_json_and_draws(tmp_path, capsys):

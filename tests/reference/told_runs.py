@@ -20,8 +20,8 @@ def tell(
     lines = [
         {
             "iteration": minute,
-            "total/frames": minute * FRAMES_A_MINUTE,
-            "total/updates": 10 * minute,
+            "total/frames": float(minute * FRAMES_A_MINUTE),
+            "total/updates": 10.0 * minute,
             "time/minutes": float(minute),
             "total/flops": 1e9 * minute,
             "eval/elo": 100.0 * minute,
@@ -32,7 +32,7 @@ def tell(
     lines.insert(1, {"iteration": 1, "train/loss": 1.0})
     if final is not None:
         lines.append(lines[-1] | {"eval/mcts:1000": final})
-        strength = {"mcts:1000": {"score": final}}
+        strength = {"mcts:1000": {"score": final, "games": 512}}
         (run_dir / "summary.json").write_text(
             json.dumps({"finished": True, "iteration": len(scores), "strength": strength})
         )

@@ -25,7 +25,7 @@ def test_runs_that_differ_in_their_seed_alone_are_a_group_called_as_their_folder
 
 
 def test_groups_whose_folders_say_nothing_are_told_apart_by_their_flags(tmp_path):
-    runs = [tell(tmp_path / "1", [0.5]), tell(tmp_path / "2", [0.5], config=RULES)]
+    runs = [tell(tmp_path / name / "seed0", [0.5], config=config) for name, config in (("r", HEX), ("s/r", RULES))]
     first, second = comparison.group_names(runs).values()
     assert first.endswith("--model learned") and second.endswith("--model rules")
 
@@ -92,6 +92,43 @@ def test_curves_are_drawn_over_the_axes_that_were_asked_for(runs, tmp_path):
 def test_an_opponent_that_not_all_met_cannot_be_drawn(runs, tmp_path):
     with pytest.raises(ValueError, match=r"not all runs met mcts:7 .* choose of mcts:100"):
         comparison.plot(comparison.read_runs(runs), tmp_path / "all.svg", opponents=["mcts:7"])
+
+
+def test_two_runs_with_the_same_seed_are_two_runs(tmp_path):
+    """Of two commits, say; their points are not one run's."""
+    runs = [tell(tmp_path / name, [score, score], final=score) for name, score in (("before", 0.2), ("after", 0.8))]
+    points = comparison.read_runs(runs)
+    assert set(comparison.group_names(runs).values()) == {"before"}
+    _, score = comparison.curve(points, "mcts:100", "frames")
+    assert score.count == 2 and score.mean == pytest.approx(0.5)
+    assert "before     2" in comparison.format_table(points)
+
+
+def test_runs_that_have_not_ended_have_a_line_without_final_scores(tmp_path):
+    runs = [tell(tmp_path / f"r-seed{k}", [0.1, 0.2], seed=k) for k in range(2)]
+    table = comparison.format_table(comparison.read_runs(runs))
+    assert table.splitlines()[-1].split() == ["r", "2", "2,000", "20", "2.0", "2.0e+09"]
+
+
+def test_digits_at_a_names_end_belong_to_it(tmp_path):
+    configs = [replace(HEX, minutes=minutes) for minutes in (1.0, 2.0)]
+    runs = [tell(tmp_path / f"lr-0.00{k}", [0.1], config=config) for k, config in enumerate(configs)]
+    assert list(comparison.group_names(runs).values()) == ["lr-0.000", "lr-0.001"]
+
+
+def test_new_runs_are_expected_where_a_normal_mean_would_be():
+    """Three runs of 0.4, 0.5 and 0.6: mean 0.5, deviation 0.1; t of 2 degrees of freedom is 4.303."""
+    point = comparison.Point("g", "r", 0, 1, 1, 1.0, 1.0, "mcts:1000", 0.5, True, 512)
+    points = [point._replace(run=str(k), score=0.4 + k / 10) for k in range(3)]
+    low, high = comparison.expected(points, "mcts:1000", 3)
+    assert (low, high) == pytest.approx(
+        (0.5 - 4.303 * 0.1 * (2 / 3) ** 0.5, 0.5 + 4.303 * 0.1 * (2 / 3) ** 0.5), abs=1e-3
+    )
+    perfect = [point._replace(run=str(k), score=1.0) for k in range(3)]
+    low, high = comparison.expected(perfect, "mcts:1000", 1)
+    assert 0.97 < low < 1.0 and high == 1.0  # a lost game or two are no surprise
+    low, high = comparison.expected(points[:1], "mcts:1000", 1)
+    assert low == pytest.approx(0.4 - 1.96 * (0.4 * 0.6 / 512 * 2) ** 0.5, abs=2e-3)
 
 
 def test_runs_without_scores_are_refused_in_a_sentence(tmp_path):
