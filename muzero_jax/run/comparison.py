@@ -34,6 +34,7 @@ KINDS: dict[Axis, Callable[[float], float]] = {"frames": int, "updates": int, "m
 OF_A_RUN_ALONE = ("seed", "optimiser.decay_updates")
 """Fields of the config that runs of one group differ in; where the budget is in minutes, speed settles the second."""
 RESAMPLES, CURVE_POINTS = 2000, 40
+DASHES = ("-", "--", ":")
 
 
 class Point(NamedTuple):
@@ -249,12 +250,12 @@ def plot(points: Sequence[Point], path: Path, *, opponents: Sequence[str] = (), 
     if not met:
         raise ValueError("these runs met no opponent of all while they trained; their final scores are all there is")
     shown = list(opponents) or sorted(met, key=_budget)[-1:]
-    figure = charts.make_figure((4.6 * len(axes), 3.6 * len(shown)))
+    figure = charts.make_figure((4.2 * len(axes) + 2.4, 3.6 * len(shown)))
     grid = figure.subplots(len(shown), len(axes), squeeze=False)
     for row, opponent in zip(grid, shown, strict=False):
         for panel, axis in zip(row, axes, strict=True):
             _panel(panel, groups, opponent, axis)
-    grid[0][0].legend(frameon=False, fontsize="small")
+    figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize="small")
     figure.savefig(path, dpi=120)
 
 
@@ -265,11 +266,16 @@ def _budget(opponent: str) -> int:
 
 
 def _panel(panel: Any, groups: Mapping[str, list[Point]], opponent: str, axis: Axis) -> None:
-    for (name, points), colour in zip(groups.items(), np.resize(metrics.COLOURS, len(groups)), strict=True):
-        if found := curve(points, opponent, axis):
-            places, score = found
-            panel.plot(places, score.mean, color=colour, label=f"{name} ({score.count})")
-            panel.fill_between(places, score.low, score.high, color=colour, alpha=0.18, linewidth=0)
+    for number, (name, points) in enumerate(groups.items()):
+        found = curve(points, opponent, axis)
+        if not found:
+            continue
+        places, score = found
+        colour, dashes = metrics.COLOURS[number % len(metrics.COLOURS)], DASHES[number // len(metrics.COLOURS) % 3]
+        panel.plot(places, score.mean, color=colour, linestyle=dashes, label=f"{name} ({score.count})")
+        panel.fill_between(
+            places, score.low, score.high, color=colour, alpha=0.15 if len(groups) < 8 else 0, linewidth=0
+        )
     panel.set(xlabel=axis, ylabel=f"score against {opponent}", ylim=(-0.03, 1.03))
     panel.set_xlim(left=0)
     panel.grid(True, color="0.9")
