@@ -125,12 +125,13 @@ def description(agent: Any) -> dict[str, Any]:
     """What the page must know of the agent besides its networks."""
     from muzero_jax.building.searches import num_considered
     from muzero_jax.games.catalogue import game_of
+    from muzero_jax.storage import agent_file
 
     config, environment, search = agent.config, agent.parts.environment, agent.config.search
-    size = environment.observation_shape[0]
+    size, name = environment.observation_shape[0], agent.name.removeprefix(agent_file.PREFIX)
     budgets = sorted({*BUDGETS, agent.num_simulations})
     return {
-        "title": f"{game_of(environment).title} {size}x{environment.observation_shape[1]} against {Path(agent.name).stem}",
+        "title": f"{game_of(environment).title} against {Path(name).stem}",
         "game": environment.name,
         "size": size,
         "observationShape": [1, *environment.observation_shape],

@@ -52,7 +52,7 @@ def make_search(
 
 
 def num_considered(config: Config, environment: Environment, num_simulations: int) -> int:
-    """How many root actions Gumbel's search considers: for more simulations than self-play's more, as the square root."""
+    """How many root actions Gumbel's search considers: it grows as the root of the budget above self-play's."""
     search = config.search
     ratio = max(1.0, num_simulations / search.num_simulations)
     return min(round(search.max_num_considered_actions * ratio**0.5), environment.num_actions)

@@ -49,10 +49,8 @@ function hex(size) {
     legal: (position) => [...position.cells.map((cell) => cell === 0), position.moves.length === 1],
     observe: (position) => observation(position, [position.mover === 1, position.moves.length === 1]),
     play,
-    ...{ rows: size, columns: size },
     actionOf: (cell) => cell,
-    others: { Swap: swap },
-    sides: ["Black", "White"],
+    ...{ rows: size, columns: size, others: { Swap: swap }, sides: ["Black", "White"] },
     goal: "Black joins top and bottom, white joins left and right. White's first move may be a swap.",
   };
 }
@@ -74,8 +72,7 @@ function connectFour() {
     let cell = (rows - 1) * columns + column;
     while (cells[cell]) cell -= columns;
     cells[cell] = mover + 1;
-    const isFull = cells.every(Boolean);
-    const winner = hasFour(cells, cell, mover + 1) ? mover : isFull ? -1 : undefined;
+    const winner = hasFour(cells, cell, mover + 1) ? mover : cells.every(Boolean) ? -1 : undefined;
     return { cells, mover: 1 - mover, moves: [...moves, column], winner };
   }
 
@@ -84,11 +81,8 @@ function connectFour() {
     legal: (position) => position.cells.slice(0, columns).map((cell) => cell === 0),
     observe: (position) => observation(position, []),
     play,
-    rows,
-    columns,
     actionOf: (cell) => cell % columns,
-    others: {},
-    sides: ["Red", "Yellow"],
+    ...{ rows, columns, others: {}, sides: ["Red", "Yellow"] },
     goal: "Four in a line win: along a row, a column or a diagonal.",
   };
 }

@@ -7,6 +7,7 @@ is computed now for every action; the graph only looks it up. So no gather with 
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -72,9 +73,11 @@ def export(
     An input `action`, int32 [1] and below `num_actions`, is looked up, as the module says. ValueError names a primitive
     that has no counterpart here.
     """
-    closed, shapes = jax.make_jaxpr(lambda *values: function(**dict(zip(inputs, values, strict=True))), return_shape=True)(
-        *inputs.values()
-    )
+
+    def called(*values):
+        return function(**dict(zip(inputs, values, strict=True)))
+
+    closed, shapes = jax.make_jaxpr(called, return_shape=True)(*inputs.values())
     graph = Graph("action" if "action" in inputs else None)
     every_action = Table(np.arange(num_actions, dtype=np.int32)[:, None])
     values = [every_action if name == "action" else name for name in inputs]
@@ -119,7 +122,9 @@ def _results(graph: Graph, equation: Any, values: list[Any]) -> list[Any]:
     if name in SAME:
         return [graph.node(SAME[name], *values)]
     if name not in CONVERSIONS:
-        raise ValueError(f"the network computes {name}, which the ONNX export lacks; add it to scripts/browser/graph.py")
+        raise ValueError(
+            f"the network computes {name}, which the ONNX export lacks; add it to scripts/browser/graph.py"
+        )
     results = CONVERSIONS[name](graph, equation, *values)
     return results if isinstance(results, list) else [results]
 
@@ -177,7 +182,7 @@ def _pad(graph: Graph, equation: Any, x: Any, fill: Any) -> str:
     low, high, between = zip(*equation.params["padding_config"], strict=True)
     if any(between):
         raise ValueError("the ONNX export knows no padding between elements; write the network without it")
-    return graph.node("Pad", x, _integers([*low, *high]), graph.node("Reshape", fill, _integers([])))
+    return graph.node("Pad", x, _integers([*low, *high]), fill)
 
 
 def _slice(graph: Graph, equation: Any, x: Any) -> str:
@@ -186,12 +191,27 @@ def _slice(graph: Graph, equation: Any, x: Any) -> str:
     return graph.node("Slice", x, start, stop, np.arange(len(start)), _integers(p["strides"] or np.ones(len(start))))
 
 
+def _stack(graph: Graph, equation: Any, *xs: Any) -> str:
+    axis = equation.params["axis"]
+    return graph.node("Concat", *(graph.node("Unsqueeze", x, _integers([axis])) for x in xs), axis=axis)
+
+
 def _cast(graph: Graph, equation: Any, x: Any) -> str:
     return graph.node("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(equation.params["new_dtype"])))
 
 
 def _power(graph: Graph, equation: Any, x: Any) -> str:
     return graph.node("Pow", x, np.float32(equation.params["y"]))
+
+
+def _reduce(kind: str, graph: Graph, equation: Any, x: Any) -> str:
+    return graph.node(kind, x, axes=_integers(equation.params["axes"]), keepdims=0)
+
+
+def _reduce_bools(kind: str, graph: Graph, equation: Any, x: Any) -> str:
+    """Whether any is true (the largest of 0 and 1), or all are (the smallest): this opset reduces no bools."""
+    numbers = graph.node("Cast", x, to=onnx.TensorProto.FLOAT)
+    return graph.node("Cast", _reduce(kind, graph, equation, numbers), to=onnx.TensorProto.BOOL)
 
 
 CONVERSIONS: dict[str, Callable[..., Any]] = {
@@ -209,12 +229,15 @@ CONVERSIONS: dict[str, Callable[..., Any]] = {
     "select_n": lambda graph, equation, which, no, yes: graph.node("Where", which, yes, no),
     "transpose": lambda graph, equation, x: graph.node("Transpose", x, perm=_integers(equation.params["permutation"])),
     "concatenate": lambda graph, equation, *xs: graph.node("Concat", *xs, axis=equation.params["dimension"]),
+    "stack": _stack,
     "ne": lambda graph, equation, x, y: graph.node("Not", graph.node("Equal", x, y)),
     "split": lambda graph, equation, x: graph.nodes_results(
         "Split", len(equation.outvars), x, _integers(equation.params["sizes"]), axis=equation.params["axis"]
     ),
     "reduce_sum": lambda graph, equation, x: graph.node("ReduceSum", x, _integers(equation.params["axes"]), keepdims=0),
-    "reduce_max": lambda graph, equation, x: graph.node("ReduceMax", x, axes=_integers(equation.params["axes"]), keepdims=0),
-    "reduce_min": lambda graph, equation, x: graph.node("ReduceMin", x, axes=_integers(equation.params["axes"]), keepdims=0),
+    "reduce_max": partial(_reduce, "ReduceMax"),
+    "reduce_min": partial(_reduce, "ReduceMin"),
+    "reduce_or": partial(_reduce_bools, "ReduceMax"),
+    "reduce_and": partial(_reduce_bools, "ReduceMin"),
 }
 """Primitives that need more than a name: (graph, equation, operands) -> the result, or a list of them."""

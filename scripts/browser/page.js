@@ -97,7 +97,6 @@ at("board").style.cssText = `--columns: ${game.columns}; --rows: ${game.rows}`;
 at("you").replaceChildren(...game.sides.map((side, i) => new Option(side, i)));
 at("budget").replaceChildren(...Object.keys(AGENT.considered).map((budget) => new Option(budget, budget)));
 at("budget").value = AGENT.numSimulations;
-at("new").onclick = restart;
-at("you").onchange = restart;
+at("new").onclick = at("you").onchange = restart;
 restart();
 network.catch((error) => (at("status").textContent = `The network did not load: ${error.message}`));

@@ -43,7 +43,9 @@ def fetch(folder: Path) -> Path:
     try:
         subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=PATIENCE)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        sentence = f"npm cannot fetch {PACKAGE} {VERSION}; try `{' '.join(command[1:])}`, and give its file as --runtime"
+        sentence = (
+            f"npm cannot fetch {PACKAGE} {VERSION}; try `{' '.join(command[1:])}`, and give its file as --runtime"
+        )
         raise ValueError(sentence) from error
     return next(folder.glob("*.tgz"))
 
