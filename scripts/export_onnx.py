@@ -103,13 +103,14 @@ def export(agent: Any) -> dict[str, Any]:
     environment, params = agent.parts.environment, agent.params
     world = make_world(agent.config, environment, agent.parts.model, true_rules=False)
     of_root = ("prior", "value", "embedding")
+    any_action, no_chance = jnp.ones((1, environment.num_actions), bool), jax.random.key(0)  # no learned model asks
 
     def initial(observation):
-        node = world.root(params, Position(observation, None, None))
+        node = world.root(params, Position(observation, any_action, None))
         return {name: getattr(node, name) for name in of_root}
 
     def recurrent(parent, action):
-        node = world.expand(params, None, action, parent)
+        node = world.expand(params, no_chance, action, parent)
         return {name: getattr(node, name) for name in (*of_root, "reward", "discount")}
 
     observation = jax.ShapeDtypeStruct((1, *environment.observation_shape), jnp.float32)

@@ -60,8 +60,8 @@ class Graph:
 
     def nodes_results(self, kind: str, count: int, *inputs: Any, **attributes: Any) -> list[str]:
         """Adds a node with `count` results."""
-        inputs, results = [self.name_of(value) for value in inputs], [next(self._names) for _ in range(count)]
-        self.nodes.append(helper.make_node(kind, inputs, results, **attributes))
+        names, results = [self.name_of(value) for value in inputs], [next(self._names) for _ in range(count)]
+        self.nodes.append(helper.make_node(kind, names, results, **attributes))
         return results
 
 
