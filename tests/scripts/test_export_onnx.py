@@ -108,6 +108,12 @@ def test_networks_of_every_kind_can_be_exported(kind):
     assert max(differences(agent, positions).values()) < CLOSE
 
 
+def test_the_page_considers_more_actions_with_a_larger_budget():
+    """8 of 26 in self-play with 16 simulations; for four times as many twice that, and never more than there are."""
+    considered = export_onnx.description(export_onnx.load("agent:hex_5x5"))["considered"]
+    assert considered == {16: 8, 32: 11, 64: 16, 128: 23, 256: 26}
+
+
 def refusal(capsys, *arguments):
     assert report_errors(export_onnx.main, list(arguments)) == EXIT_ERROR
     return capsys.readouterr().err
