@@ -22,19 +22,17 @@ def make_search(
 ) -> SearchFn:
     """The configured search; without `noise` it is deterministic and greedy, as evaluation and play want it.
 
-    With `true_rules`, and wherever no dynamics were learned, it plans with the game itself. A larger budget than
-    self-play's considers more root actions, as the square root of the ratio.
+    With `true_rules`, and wherever no dynamics were learned, it plans with the game itself.
     """
     search = config.search
     world = make_world(config, environment, model, true_rules=true_rules)
     engine = ENGINES[search.engine]
     budget = num_simulations or search.num_simulations
-    num_considered = round(search.max_num_considered_actions * max(1.0, budget / search.num_simulations) ** 0.5)
     if search.policy == "gumbel":
         make = partial(
             engine.gumbel_search,
             num_simulations=budget,
-            max_num_considered_actions=min(num_considered, environment.num_actions),
+            max_num_considered_actions=num_considered(config, environment, budget),
             gumbel_scale=search.gumbel_scale if noise else 0.0,
             qtransform=QTransform(search.value_scale, search.maxvisit_init, search.rescale_values),
             improved_value=search.improved_value,
@@ -51,6 +49,13 @@ def make_search(
         )
     slots = narrow.num_slots(search.max_children, environment.num_actions)
     return make(world) if slots == environment.num_actions else narrow.narrow(make, world, slots, noise=noise)
+
+
+def num_considered(config: Config, environment: Environment, num_simulations: int) -> int:
+    """How many root actions Gumbel's search considers: it grows as the root of the budget above self-play's."""
+    search = config.search
+    ratio = max(1.0, num_simulations / search.num_simulations)
+    return min(round(search.max_num_considered_actions * ratio**0.5), environment.num_actions)
 
 
 def make_world(config: Config, environment: Environment, model: Model, *, true_rules: bool) -> Simulator:

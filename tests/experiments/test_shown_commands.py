@@ -16,7 +16,7 @@ from experiments.train_flags import Command
 from muzero_jax.games import catalogue
 from muzero_jax.run.session import Session
 from muzero_jax.storage.fields import check_fields
-from scripts import ablation, benchmark, best_reply, export_agent, hardware_report, reproduce
+from scripts import ablation, benchmark, best_reply, export_agent, export_onnx, hardware_report, reproduce
 from tests.reference import pages
 
 by_page = pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
@@ -60,6 +60,7 @@ READERS = {
     "scripts/hardware_report.py": lambda words: tyro.cli(hardware_report.Arguments, args=words),
     "scripts/best_reply.py": lambda words: tyro.cli(best_reply.Arguments, args=words),
     "scripts/export_agent.py": lambda words: tyro.cli(export_agent.Arguments, args=words),
+    "scripts/export_onnx.py": lambda words: tyro.cli(export_onnx.Arguments, args=words),
     "scripts/reproduce.py": lambda words: tyro.cli(reproduce.Arguments, args=words),
 }
 

@@ -1,0 +1,151 @@
+"""Writes an agent's networks as ONNX: python scripts/export_onnx.py agent:hex_5x5 --out hex_5x5_page
+
+`initial.onnx` judges a position, `recurrent.onnx` imagines a move. For Hex and Connect Four `index.html` beside them
+plays in a browser, opened from the disk, without a server (docs/in-the-browser.md).
+"""
+
+import dataclasses
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
+
+# isort: split
+import tyro
+
+from experiments.command_line import report_errors
+
+GAMES = ("hex", "connect_four")
+"""Those that the page has the rules of."""
+BUDGETS = (16, 32, 64, 128, 256)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """Which agent, and where to."""
+
+    agent: Annotated[str, tyro.conf.Positional]
+    """agent:NAME, a run's directory, or a .safetensors file"""
+    out: Path
+    """folder for the files; it is made where there is none"""
+    page: bool = True
+    """write the page, too"""
+    runtime: Path | None = None
+    """onnxruntime-web as npm packs it; default: npm fetches it"""
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the command; returns its exit status."""
+    a = tyro.cli(Arguments, args=arguments, description=__doc__)
+    if find_spec("onnx") is None:
+        raise ValueError("the export needs the package onnx: pip install -e '.[onnx]' -c constraints.txt")
+    from muzero_jax.arithmetic import devices
+
+    devices.configure_devices(1, "cpu")
+    agent = load(a.agent)
+    check(agent.config, a.page)
+    a.out.mkdir(parents=True, exist_ok=True)
+    networks = {name: model.SerializeToString() for name, model in export(agent).items()}
+    for name, data in networks.items():
+        (a.out / f"{name}.onnx").write_bytes(data)
+        print(f"wrote {a.out / name}.onnx ({len(data) / 1e6:.1f} MB)")
+    if a.page:
+        from scripts.browser import page
+
+        page.write(a.out, description(agent), networks, a.runtime)
+        print(f"wrote {a.out / 'index.html'}: open it in a browser")
+    return 0
+
+
+def load(name: str) -> Any:
+    """The agent, computing in float32 whatever it was trained in: a graph is for any device."""
+    from muzero_jax import building
+    from muzero_jax.evaluation import players
+
+    def make_parts(config):
+        return building.make_parts(dataclasses.replace(config, network=in_float32(config.network)))
+
+    return players.load_agent(Path(name), make_parts=make_parts)
+
+
+def in_float32(network: Any) -> Any:
+    """The config of a network with another arithmetic."""
+    return dataclasses.replace(network, compute_dtype="float32")
+
+
+def check(config: Any, page: bool) -> None:
+    """Raises ValueError for an agent whose model or search the files cannot hold."""
+    if config.model == "rules":
+        raise ValueError("the agent plans with the true rules, so it has no dynamics to export; choose a learned model")
+    if page and config.env not in GAMES:
+        raise ValueError(f"the page knows the rules of {' and '.join(GAMES)} alone; add --no-page for the networks")
+    if page and (config.search.policy != "gumbel" or config.search.max_children is not None):
+        raise ValueError("the page searches as Gumbel MuZero over all actions; add --no-page for the networks alone")
+
+
+def export(agent: Any) -> dict[str, Any]:
+    """The two networks as ONNX models: what the search's simulator says of a root, and of a move.
+
+    Priors are probabilities, values and rewards scalars, so a search needs no support and no softmax.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    from muzero_jax.building.searches import make_world
+    from muzero_jax.types import Position
+    from scripts.browser import graph
+
+    environment, params = agent.parts.environment, agent.params
+    world = make_world(agent.config, environment, agent.parts.model, true_rules=False)
+    of_root = ("prior", "value", "embedding")
+    any_action, no_chance = jnp.ones((1, environment.num_actions), bool), jax.random.key(0)  # no learned model asks
+
+    def initial(observation):
+        node = world.root(params, Position(observation, any_action, None))
+        return {name: getattr(node, name) for name in of_root}
+
+    def recurrent(parent, action):
+        node = world.expand(params, no_chance, action, parent)
+        return {name: getattr(node, name) for name in (*of_root, "reward", "discount")}
+
+    observation = jax.ShapeDtypeStruct((1, *environment.observation_shape), jnp.float32)
+    parent = jax.eval_shape(initial, observation)["embedding"]
+    action = jax.ShapeDtypeStruct((1,), jnp.int32)
+    return {
+        "initial": graph.export(initial, {"observation": observation}, environment.num_actions),
+        "recurrent": graph.export(recurrent, {"parent": parent, "action": action}, environment.num_actions),
+    }
+
+
+def description(agent: Any) -> dict[str, Any]:
+    """What the page must know of the agent besides its networks."""
+    from muzero_jax.building.searches import num_considered
+    from muzero_jax.games.catalogue import game_of
+    from muzero_jax.storage import agent_file
+
+    config, environment, search = agent.config, agent.parts.environment, agent.config.search
+    size, name = environment.observation_shape[0], agent.name.removeprefix(agent_file.PREFIX)
+    budgets = sorted({*BUDGETS, agent.num_simulations})
+    return {
+        "title": f"{game_of(environment).title} against {Path(name).stem}",
+        "game": environment.name,
+        "size": size,
+        "observationShape": [1, *environment.observation_shape],
+        "numSimulations": agent.num_simulations,
+        "considered": {budget: num_considered(config, environment, budget) for budget in budgets},
+        "improvedValue": search.improved_value,
+        "sigma": {
+            "valueScale": search.value_scale,
+            "maxvisitInit": search.maxvisit_init,
+            "rescaleValues": search.rescale_values,
+        },
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(report_errors(main, sys.argv[1:], "close other programs"))
