@@ -273,10 +273,10 @@ def _panel(panel: Any, groups: Mapping[str, list[Point]], opponent: str, axis: A
         places, score = found
         colour, dashes = metrics.COLOURS[number % len(metrics.COLOURS)], DASHES[number // len(metrics.COLOURS) % 3]
         panel.plot(places, score.mean, color=colour, linestyle=dashes, label=f"{name} ({score.count})")
-        panel.fill_between(
-            places, score.low, score.high, color=colour, alpha=0.15 if len(groups) < 8 else 0, linewidth=0
-        )
+        if len(groups) <= len(metrics.COLOURS):  # more intervals than that hide each other
+            panel.fill_between(places, score.low, score.high, color=colour, alpha=0.15, linewidth=0)
     panel.set(xlabel=axis, ylabel=f"score against {opponent}", ylim=(-0.03, 1.03))
     panel.set_xlim(left=0)
+    panel.locator_params(axis="x", nbins=5)
     panel.grid(True, color="0.9")
     panel.spines[["top", "right"]].set_visible(False)
