@@ -69,7 +69,7 @@ def make_optimiser(
     *,
     weight_decay: float,
     max_gradient_norm: float,
-    name: Literal["adamw", "adafactor", "lion", "muon"] = "adamw",
+    name: Literal["adamw", "adafactor", "muon"] = "adamw",
 ) -> optax.GradientTransformationExtraArgs:
     """Clipping by global norm, then an optimiser of Optax with decoupled decay on matrices only: kernels and embedding
     tables, not biases and LayerNorm scales.
@@ -77,7 +77,7 @@ def make_optimiser(
     Its `update` takes `learning_rate`. All are built with rate 1 and their steps are scaled, so none may have a state
     that depends on the rate.
 
-      adamw: Loshchilov & Hutter 2019. lion: Chen et al. 2023, one moment in place of two.
+      adamw: Loshchilov & Hutter 2019.
       adafactor: Shazeer & Stern 2018, without momentum, and with steps as long as Adam's in place of relative ones
         (section 8). A matrix with two sides of at least 128 keeps one number a row and one a column.
       muon: Jordan et al. 2024, for matrices and convolution kernels, in steps as long as AdamW's (Liu et al. 2025,
@@ -90,7 +90,6 @@ def make_optimiser(
     decay = {"weight_decay": weight_decay, "mask": is_matrix}
     makers: dict[str, Callable[[], optax.GradientTransformation]] = {
         "adamw": lambda: optax.adamw(1.0, **decay),
-        "lion": lambda: optax.lion(1.0, **decay),
         "adafactor": lambda: optax.adafactor(
             1.0, multiply_by_parameter_scale=False, weight_decay_rate=weight_decay, weight_decay_mask=is_matrix
         ),

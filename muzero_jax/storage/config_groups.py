@@ -155,9 +155,9 @@ class TargetConfig:
 class OptimiserConfig:
     """Gradient steps."""
 
-    name: Literal["adamw", "adafactor", "lion", "muon"] = "adamw"
-    """adafactor: the least memory; lion: half of AdamW's, and wants a learning rate some 5 times lower; muon:
-    orthogonal steps for matrices and kernels, AdamW for the rest"""
+    name: Literal["adamw", "adafactor", "muon"] = "adamw"
+    """adafactor: the least memory; muon: half of AdamW's, with orthogonal steps for matrices and kernels, and AdamW for
+    the rest. Both want a learning rate some 5 times higher than AdamW"""
     batch_size: PositiveInt = 256
     """windows per update, over all devices"""
     micro_batch_size: PositiveInt | None = None

@@ -263,7 +263,7 @@ def test_devices_that_cannot_share_the_games_are_not_left_out_in_silence(run, tm
         ("--model", "rules", "learned"),
         ("--self-play.full-search-share", 0.5, 1.0),
         ("--optimiser.consistency-weight", 1.0, 0.0),
-        ("--optimiser.name", "lion", "adamw"),
+        ("--optimiser.name", "muon", "adamw"),
     ],
 )
 def test_what_a_checkpoint_was_made_with_cannot_change_and_is_refused_at_once(

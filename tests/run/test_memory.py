@@ -79,7 +79,7 @@ def test_a_backend_without_an_account_plans_the_state_alone():
 
 
 def test_the_plan_says_what_an_optimiser_saves():
-    """AdamW keeps two numbers a weight, Lion one. Adafactor keeps a row and a column of a matrix this large."""
+    """AdamW keeps two numbers a weight, Muon one of a matrix. Adafactor keeps a row and a column of one this large."""
 
     def planned(name):
         network = replace(CONFIG.network, width=128)
@@ -87,11 +87,10 @@ def test_the_plan_says_what_an_optimiser_saves():
         abstract = program.make_init(building.make_parts(config), 0, tiny_run.mesh()).eval_shape()
         return memory.make_plan(abstract, compiled(None), copied_by_saves=False).parts
 
-    adamw, lion, adafactor, muon = map(planned, ("adamw", "lion", "adafactor", "muon"))
+    adamw, adafactor, muon = map(planned, ("adamw", "adafactor", "muon"))
     assert adamw["optimiser"] == pytest.approx(2 * adamw["parameters"], abs=64)
-    assert lion["optimiser"] == pytest.approx(adamw["optimiser"] / 2, abs=64)
     assert adafactor["optimiser"] < 0.25 * adamw["optimiser"]
-    assert lion["optimiser"] < muon["optimiser"] < 0.6 * adamw["optimiser"]
+    assert 0.5 * adamw["optimiser"] < muon["optimiser"] < 0.6 * adamw["optimiser"]
 
 
 def test_of_arrays_that_devices_share_one_devices_part_counts():
