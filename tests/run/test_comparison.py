@@ -95,7 +95,7 @@ def test_an_opponent_that_not_all_met_cannot_be_drawn(runs, tmp_path):
 
 
 def test_two_runs_with_the_same_seed_are_two_runs(tmp_path):
-    """Of two commits, say; their points are not one run's."""
+    """Say, those of two commits; their points are not one run's."""
     runs = [tell(tmp_path / name, [score, score], final=score) for name, score in (("before", 0.2), ("after", 0.8))]
     points = comparison.read_runs(runs)
     assert set(comparison.group_names(runs).values()) == {"before"}
