@@ -68,6 +68,8 @@ def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
     elif a.opponent or a.axis != comparison.AXES:
         raise ValueError("--opponent and --axis are for the picture; add --plot FILE")
     points = comparison.read_runs(a.runs)
+    if not points:
+        raise ValueError(f"no run here was evaluated yet: {', '.join(map(str, a.runs))}; wait for its first scores")
     if a.plot is not None:
         comparison.plot(points, a.plot, opponents=a.opponent, axes=a.axis)
     return comparison.result(points), comparison.format_table(points)

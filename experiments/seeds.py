@@ -109,8 +109,7 @@ def _has_ended(run_dir: Path, config: Config) -> bool:
 
 def _conclude(run_dirs: list[Path], picture: Path) -> None:
     """Prints the scores of all runs together, and draws their curves; games for one player have none."""
-    groups = comparison.group_names(run_dirs)
-    points = [point for run_dir, group in groups.items() for point in comparison.read_run(run_dir, group)]
+    points = comparison.read_runs(run_dirs)
     if points:
         print(f"\n{comparison.format_table(points)}")
     if any(not point.is_final for point in points):

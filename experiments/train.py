@@ -274,7 +274,6 @@ def show(summary: dict[str, Any]) -> None:
     cost = [
         {"": name, "total": f"{total:,.0f}", "per second": f"{rates[name]:,.1f}"}
         for name, total in summary["totals"].items()
-        if name != "flops"
     ]
     together = " (rates are those of self-play and learning together)" if "frames" in rates else ""
     display.summary_table(cost, f"\nWork{together}")
@@ -285,8 +284,8 @@ def show(summary: dict[str, Any]) -> None:
     display.summary_table(spent, "\nTime")
     memory = (f"{devices.format_bytes(size)} {name}" for name, size in summary["memory"].items() if size is not None)
     print("\nmemory per device: " + ", ".join(memory))
-    flops = summary["totals"]["flops"]
-    print(f"network: {flops:.2e} floating point operations in self-play and learning, {rates['flops']:.1e} a second")
+    total, rate = summary["flops"]["total"], summary["flops"]["rate"]
+    print(f"network: {total:.2e} floating point operations in self-play and learning, {rate:.1e} a second")
 
 
 def print_what_next(run_dir: Path) -> None:

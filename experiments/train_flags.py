@@ -5,6 +5,7 @@ import dataclasses
 import difflib
 import inspect
 import re
+import shlex
 import textwrap
 import typing
 from typing import Annotated, Any, NamedTuple
@@ -61,6 +62,19 @@ class Flag(NamedTuple):
 def all_flags(default: Command) -> list[Flag]:
     """Every flag, with the default that it has here."""
     return [*_flags(default.config), *_flags(default.session)]
+
+
+def differing(config: Config, base: Config) -> list[str]:
+    """The flags that make `config` of `base`, as one types them: "--network.width 64", "--replay.no-symmetries"."""
+    old = {flag.name: flag.default for flag in _flags(base)}
+    changed = (flag for flag in _flags(config) if flag.default != old[flag.name])
+    return [_typed(flag.name, flag.default) for flag in changed]
+
+
+def _typed(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return name if value else _negated(name)
+    return shlex.join([name, *map(str, value if isinstance(value, tuple) else [value])])
 
 
 def help_text(default: Command, *, everything: bool) -> str:

@@ -4,10 +4,7 @@ The file has the weights and the config (docs: `muzero_jax.load`). Beside it a c
 trained and how strong it is, from the run's own summary.
 """
 
-import dataclasses
-import json
 import shlex
-import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass
@@ -25,10 +22,14 @@ from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices
 from muzero_jax.storage import agent_file, files, run_directory
 from muzero_jax.storage.config import Config
+from scripts.measuring.machine import commit
 
-ROOT = Path(__file__).resolve().parent.parent
 MOST_SHIPPED_BYTES = 5_000_000
 """What a file in this repository may take."""
+
+
+SET_OTHERWISE = ("--env", "--board-size", "--optimiser.decay-updates")
+"""Flags that a card's command names itself; the run sets the last."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,7 @@ def main(arguments: list[str]) -> int:
 def read_summary(run: Path, iteration: int) -> dict[str, Any]:
     """The run's summary if it is of the agent's own iteration, else nothing."""
     saved = run_directory.find_saved(run)
-    try:
-        summary = json.loads(((saved.run_dir if saved else run) / run_directory.SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
+    summary = run_directory.read_summary(saved.run_dir if saved else run)
     return summary if summary.get("iteration") == iteration else {}
 
 
@@ -112,27 +110,13 @@ MODELS = {
 
 def command(config: Config) -> str:
     """The command that trains such an agent, with every flag that differs from the game's preset."""
-    from experiments import presets
+    from experiments import presets, train_flags
 
     preset = presets.preset(config.env, config.board_size)
+    own = [flag for flag in train_flags.differing(config, preset) if flag.split()[0] not in SET_OTHERWISE]
     chosen = ["--env", config.env_name] + (["--board-size", str(config.board_size)] if config.board_size else [])
-    words = ["python experiments/train.py", shlex.join(chosen), *differing(preset, config)]
+    words = ["python experiments/train.py", shlex.join(chosen), *own]
     return " \\\n        ".join(textwrap.wrap(" ".join(words), 110, break_long_words=False, break_on_hyphens=False))
-
-
-def differing(preset: Any, config: Any, prefix: str = "--") -> list[str]:
-    """Flags for the fields of `config` that differ from `preset`, groups of fields included."""
-    found = []
-    for field in dataclasses.fields(config):
-        old, new = getattr(preset, field.name), getattr(config, field.name)
-        name = field.name.replace("_", "-")
-        if dataclasses.is_dataclass(new):
-            found += differing(old, new, f"{prefix}{name}.")
-        elif old != new and name not in ("env", "board-size", "decay-updates"):  # the run itself sets the last
-            is_off = new is False
-            values = [] if isinstance(new, bool) else map(str, new if isinstance(new, tuple) else [new])
-            found.append(" ".join([f"{prefix}{'no-' * is_off}{name}", *map(shlex.quote, values)]))
-    return found
 
 
 def trained(a: Arguments, agent, summary: dict[str, Any]) -> str:
@@ -145,14 +129,8 @@ def trained(a: Arguments, agent, summary: dict[str, Any]) -> str:
         evaluation = minutes.get("evaluation", 0.0)
         lines.append(f"{training:.1f} minutes of self-play and learning, {evaluation:.1f} of evaluation")
         lines.append(", ".join(f"{total:,.0f} {name}" for name, total in summary["totals"].items()))
-    lines.append(f"muzero_jax at commit {a.commit}" if a.commit else f"exported at commit {head()}")
+    lines.append(f"muzero_jax at commit {a.commit}" if a.commit else f"exported at commit {commit() or 'unknown'}")
     return "\n".join(f"- {line}" for line in lines)
-
-
-def head() -> str:
-    """The commit of this folder, if git knows one."""
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return done.stdout.strip() or "unknown"
 
 
 def strength(config: Config, summary: dict[str, Any]) -> str:

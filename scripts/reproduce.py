@@ -12,7 +12,6 @@ import hashlib
 import json
 import platform
 import shlex
-import subprocess
 import sys
 import typing
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from muzero_jax.run import comparison
 from muzero_jax.run.comparison import Point
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.fields import POSITIVE
+from scripts.measuring import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -142,10 +142,9 @@ def record(folder: Path, study: Study, points: list[Point]) -> None:
     write_scores(folder / SCORES, points)
     (folder / TABLE).write_text(comparison.format_table(points) + "\n", encoding="utf-8")
     comparison.plot(points, folder / CURVES)
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     made = {
         "date": datetime.now(UTC).date().isoformat(),
-        "commit": commit,
+        "commit": machine.commit(),
         "versions": {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES},
     }
     whole = study._replace(made={**study.made, **made})._asdict()

@@ -155,9 +155,11 @@ class Totals:
 
     def summary(self, seconds: float) -> dict[str, Record]:
         """Totals and mean rates over the run's `seconds` of self-play and learning."""
-        names = ("games", "frames", "simulations", "updates", "flops") if self.plays else ("updates", "flops")
+        names = ("games", "frames", "simulations", "updates") if self.plays else ("updates",)
         totals = {name: self.counts[f"total/{name}"] for name in names}
-        return {"totals": totals, "rates": {name: total / max(seconds, 1e-9) for name, total in totals.items()}}
+        rates = {name: total / max(seconds, 1e-9) for name, total in totals.items()}
+        flops = self.counts[FLOPS]
+        return {"totals": totals, "rates": rates, "flops": {"total": flops, "rate": flops / max(seconds, 1e-9)}}
 
 
 class Pace(NamedTuple):

@@ -77,11 +77,8 @@ def estimate(scores: Sequence[Any]) -> Estimate:
 
 
 def read_runs(run_dirs: Sequence[Path]) -> list[Point]:
-    """The scores of all runs. Raises ValueError in one sentence for a folder that holds no run, or none with scores."""
-    points = [point for run_dir, group in group_names(run_dirs).items() for point in read_run(run_dir, group)]
-    if not points:
-        raise ValueError(f"no run here was evaluated yet: {', '.join(map(str, run_dirs))}; wait for its first scores")
-    return points
+    """The scores of all runs, if they have any. Raises ValueError in one sentence for a folder that holds no run."""
+    return [point for run_dir, group in group_names(run_dirs).items() for point in read_run(run_dir, group)]
 
 
 def read_run(run_dir: Path, group: str) -> list[Point]:

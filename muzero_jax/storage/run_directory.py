@@ -106,22 +106,22 @@ def _written_at(run_dir: Path) -> float:
 
 def is_finished(run_dir: Path, iteration: int) -> bool:
     """Whether a run's summary says that it played its last matches at `iteration`."""
-    summary = _read_summary(run_dir)
+    summary = read_summary(run_dir)
     return bool(summary.get("finished")) and summary.get("iteration") == iteration
 
 
 def has_ended(run_dir: Path) -> bool:
     """Whether a run's summary says that it has spent its budget."""
-    return bool(_read_summary(run_dir).get("finished"))
+    return bool(read_summary(run_dir).get("finished"))
 
 
 def strength(run_dir: Path) -> dict[str, Any]:
     """The matches of a run's end by opponent, as its summary has them; none before it has ended."""
-    found = _read_summary(run_dir).get("strength")
+    found = read_summary(run_dir).get("strength")
     return found if isinstance(found, dict) else {}
 
 
-def _read_summary(run_dir: Path) -> dict[str, Any]:
+def read_summary(run_dir: Path) -> dict[str, Any]:
     """What a run's summary holds; nothing where there is none or it is damaged."""
     try:
         summary = json.loads((run_dir / SUMMARY).read_text(encoding="utf-8"))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments import evaluate
 from muzero_jax.run import comparison
 from tests.reference import told_runs
 from tests.reference.told_runs import HEX, tell
@@ -134,4 +135,4 @@ def test_new_runs_are_expected_where_a_normal_mean_would_be():
 def test_runs_without_scores_are_refused_in_a_sentence(tmp_path):
     run_dir = tell(tmp_path / "new", [])
     with pytest.raises(ValueError, match=r"was evaluated yet: .*new; wait"):
-        comparison.read_runs([run_dir])
+        evaluate.main(["compare", str(run_dir)])

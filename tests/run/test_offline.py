@@ -273,13 +273,12 @@ def test_a_run_that_learns_offline_goes_on_without_its_source(train, tmp_path):
 def test_a_run_that_was_cut_off_before_its_first_checkpoint_reads_its_source_again(train, tmp_path):
     (tmp_path / "new").mkdir()
     configs.save(offline_config(train.source), tmp_path / "new")
-    assert train("new", 2, resume=True).summary["totals"]["updates"] == 4.0
+    assert train("new", 2, resume=True).summary["totals"] == {"updates": 4.0}
 
 
 def test_records_and_summary_tell_of_learning_alone(train, tmp_path):
     summary = train("run", 4).summary
-    assert set(summary["totals"]) == set(summary["rates"]) == {"updates", "flops"}
-    assert summary["totals"]["updates"] == 8.0
+    assert summary["totals"] == {"updates": 8.0} and set(summary["rates"]) == {"updates"}
     assert set(summary["seconds"]) == {"learning", "evaluation", "compilation", "final matches"}
     assert json.loads((tmp_path / "run" / "summary.json").read_text()) == summary
     assert (tmp_path / "run" / metrics.CURVES).exists()
