@@ -329,7 +329,7 @@ def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():
     parts = building.make_parts(CONFIG, environment=gamble.GAMBLE)
     batch = Batch(*[None] * len(Batch._fields))  # type: ignore
     assert parts.turn(batch, jax.random.key(0)) is batch
-    for kind in ("tower", "attention"):
+    for kind in ("tower", "attention", "fully_convolutional"):
         with pytest.raises(ValueError, match=f"--network.kind {kind} needs a board, which gamble has not; choose mlp"):
             building.make_parts(changed("network", kind=kind), environment=gamble.GAMBLE)
 

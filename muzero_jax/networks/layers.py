@@ -65,6 +65,7 @@ class Abilities(NamedTuple):
     legality: bool = False  # foretell the legal moves of every position
     discount: bool = False  # foretell the signed discount of every move
     projection: bool = False  # project embeddings, for a loss that compares them
+    canonical: bool = False  # see every position from one side, turned where it must be
 
 
 MUZERO = Abilities()

@@ -29,9 +29,10 @@ Option = Annotated[
 class NetworkConfig:
     """The learned model."""
 
-    kind: Literal["mlp", "observation", "tower", "attention"] = "mlp"
+    kind: Literal["mlp", "observation", "tower", "attention", "fully_convolutional"] = "mlp"
     """mlp: dense layers; observation: MLPs that imagine the next observation, for small boards; tower: convolutions;
-    attention: a transformer over the board's cells"""
+    attention: a transformer over the board's cells; fully_convolutional: convolutions that imagine the next
+    observation, with the same weights for every board size"""
     file: str | None = None
     """Python file with a network of your own, in place of `kind`: make_model(environment, support, **options) -> Model;
     --network FILE for short"""
@@ -50,6 +51,9 @@ class NetworkConfig:
     Parameters are float32 always"""
     num_bins: PositiveInt = 21
     """bins of the categorical value and reward over [-1, 1]; 1 makes the heads scalar"""
+    canonical: bool = False
+    """observation and fully_convolutional: show the network every position from one side, turned by a symmetry that
+    exchanges the colours"""
     predict_discount: bool = False
     """foretell each move's signed discount: whose turn it is next, and whether the game is over. Always so in games
     whose turns do not alternate"""

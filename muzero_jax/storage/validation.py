@@ -22,11 +22,16 @@ def validate(config: Config) -> Config:
         )
     if config.network.options and not config.network.file:
         raise ValueError("--network.options are those of a network of your own; name its file with --network FILE too")
-    imagines = config.network.kind == "observation" and not config.network.file
+    imagines = config.network.kind in ("observation", "fully_convolutional") and not config.network.file
     if imagines and not config.optimiser.reconstruction_weight:
         raise ValueError(
-            "--network.kind observation learns what to imagine from --optimiser.reconstruction-weight alone; "
-            "set that above 0 (the presets use 10)"
+            f"--network.kind {config.network.kind} learns what to imagine from --optimiser.reconstruction-weight "
+            "alone; set that above 0 (the presets use 10)"
+        )
+    if config.network.canonical and not imagines:
+        raise ValueError(
+            "--network.canonical turns positions for networks that imagine observations; add --network.kind "
+            "observation or fully_convolutional, or leave it out"
         )
     if config.optimiser.target_period and config.optimiser.target_decay:
         raise ValueError(
@@ -66,7 +71,7 @@ def _check_replay(config: Config) -> None:
 FIXED = (
     "env board_size offline model seed self_play.num_envs self_play.rollout_length replay.replay_length "
     "targets.discount network.kind network.width network.num_blocks network.activation network.num_bins "
-    "network.options network.predict_discount optimiser.name"
+    "network.options network.predict_discount network.canonical optimiser.name"
 ).split()
 """What games, ring and weights of a checkpoint were made with. A ring is written a whole rollout at a time, and holds
 discounts, so another rollout length or discount would mix games without a word."""

@@ -42,7 +42,7 @@ def the_one_finding(model):
     return sentence
 
 
-@pytest.mark.parametrize("kind", ["mlp", "observation", "tower", "attention"])
+@pytest.mark.parametrize("kind", ["mlp", "observation", "tower", "attention", "fully_convolutional"])
 def test_nothing_is_found_in_our_own_networks(kind):
     assert muzero_jax.check_model(make_model(kind), BOARD) == []
 

@@ -133,7 +133,9 @@ def test_min_max_scaling_is_that_of_float32():
     np.testing.assert_allclose(one, other, rtol=2e-3)
 
 
-@pytest.mark.parametrize("kind, num_blocks", [("mlp", 1), ("observation", 0), ("tower", 0), ("attention", 1)])
+@pytest.mark.parametrize(
+    "kind, num_blocks", [("mlp", 1), ("observation", 0), ("tower", 0), ("attention", 1), ("fully_convolutional", 0)]
+)
 def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):
     window = random_window(0, 4, 4, BOARD.num_actions, BOARD.observation_shape)
     window = window._replace(observation=window.observation > 0.5)

@@ -63,7 +63,7 @@ def randomised(params):
     return jax.tree.map(lambda x: x + generator.normal(scale=0.2, size=x.shape).astype(np.float32), params)
 
 
-@pytest.fixture(scope="module", params=["mlp", "observation", "tower", "attention"])
+@pytest.fixture(scope="module", params=["mlp", "observation", "tower", "attention", "fully_convolutional"])
 def case(request):
     model = make_model(request.param)
     init = jax.jit(model.init)
@@ -113,7 +113,7 @@ def test_heads_start_at_a_uniform_policy_and_at_value_and_reward_0(case, observa
 
 
 def test_parameters_are_float32_whatever_the_arithmetic():
-    for kind in ("mlp", "observation", "tower", "attention"):
+    for kind in ("mlp", "observation", "tower", "attention", "fully_convolutional"):
         shapes = [jax.eval_shape(make_model(kind, dtype).init, jax.random.key(0)) for dtype in ("float32", "bfloat16")]
         assert shapes[0] == shapes[1]
         assert {leaf.dtype for leaf in jax.tree.leaves(shapes[1])} == {jnp.dtype("float32")}
@@ -150,7 +150,7 @@ def test_arithmetic_in_bfloat16_stays_close_to_float32(case, observation):
     assert_outputs_close(child, case.recurrent(case.params, expected.embedding, ACTIONS), atol=0.1, rtol=0.02)
 
 
-@pytest.mark.parametrize("kind", ["mlp", "observation", "tower", "attention"])
+@pytest.mark.parametrize("kind", ["mlp", "observation", "tower", "attention", "fully_convolutional"])
 def test_with_bfloat16_products_trunks_multiply_bfloat16_and_everything_else_is_float32(kind, observation):
     exact, rounded = (make_model(kind, dtype, width=32) for dtype in ("float32", "bfloat16_products"))
     params, observation = randomised(jax.jit(exact.init)(key(0))), jnp.asarray(observation)
@@ -173,6 +173,7 @@ def test_with_bfloat16_products_trunks_multiply_bfloat16_and_everything_else_is_
         "observation": ("multiply", 13),
         "tower": ("row_windows", 11),
         "attention": ("multiply", 4 * (1 + 4)),
+        "fully_convolutional": ("row_windows", 11),
     }
     name, count = layers[kind]
     assert trunks.count(f"name={name}\n") == count
@@ -198,9 +199,10 @@ def test_a_rows_output_does_not_depend_on_the_rest_of_the_batch(case, observatio
         networks.MuZeroNetwork(SIZES),
         networks.MuZeroNetwork(SIZES, CELLS_AND_PASS),
         networks.MuZeroNetwork(SIZES, CELLS_AND_PASS, attends=True),
-        networks.ObservationNetwork(SIZES),
+        networks.ObservationNetwork(SIZES, turn=None),
+        networks.ConvolutionalNetwork(SIZES, None, CELLS_AND_PASS),
     ],
-    ids=["mlp", "tower", "attention", "observation"],
+    ids=["mlp", "tower", "attention", "observation", "fully_convolutional"],
 )
 def test_there_are_no_running_statistics(network):
     """All a network holds are parameters: nothing that differs between search and learning."""

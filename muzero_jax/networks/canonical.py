@@ -1,0 +1,61 @@
+"""Positions seen from one side: turned by a symmetry that exchanges the colours, where the mover has the second.
+
+In Hex the mover joins top and bottom or left and right, and a plane of the observation says which. A transposition
+turns the one into the other. So a network need only ever learn one of the two.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from muzero_jax.types import Environment
+
+
+class Turn(NamedTuple):
+    """A symmetry that is its own inverse, and tells by a plane of the observation whether it is needed."""
+
+    observation: tuple[int, ...]  # [O], where each entry of the turned observation comes from
+    flipped: tuple[bool, ...]  # [O], entries that it negates
+    action: tuple[int, ...]  # [A]
+    flag: int  # an entry of the flattened observation: True where the position should be turned
+
+    def is_needed(self, bits: Array) -> Bool[Array, " N"]:
+        """Whether the mover of each position (observations [N, ...]) has the second colour."""
+        return bits.reshape(bits.shape[0], -1)[:, self.flag] > 0
+
+    def bits(self, bits: Array, needed: Bool[Array, " N"]) -> Array:
+        """Observations [N, ...] of zeros and ones, turned where it is `needed`."""
+        return self._moved(bits, needed, lambda x: 1 - x)
+
+    def logits(self, logits: Array, needed: Bool[Array, " N"]) -> Array:
+        """Logits of observations, turned likewise."""
+        return self._moved(logits, needed, jnp.negative)
+
+    def actions(self, action: Int[Array, " N"], needed: Bool[Array, " N"]) -> Int[Array, " N"]:
+        """What the actions are called after the turn."""
+        return jnp.where(needed, jnp.asarray(self.action)[action], action)
+
+    def by_action(self, numbers: Float[Array, "N A"], needed: Bool[Array, " N"]) -> Float[Array, "N A"]:
+        """A number for each action, turned."""
+        return jnp.where(needed[:, None], numbers[:, np.asarray(self.action)], numbers)
+
+    def _moved(self, x, needed, negate):
+        flat = x.reshape(x.shape[0], -1)
+        moved = flat[:, np.asarray(self.observation)]
+        moved = jnp.where(np.asarray(self.flipped), negate(moved), moved)
+        return jnp.where(needed[:, None], moved, flat).reshape(x.shape)
+
+
+def turn_of(environment: Environment) -> Turn:
+    """The first symmetry that exchanges the colours and is its own inverse; ValueError for a game that has none."""
+    if environment.board is not None:
+        for observation, flipped, action in zip(*map(np.asarray, environment.board.symmetries), strict=True):
+            if flipped.any() and np.array_equal(observation[observation], np.arange(observation.size)):
+                flag = int(flipped.argmax())
+                return Turn(tuple(observation.tolist()), tuple(flipped.tolist()), tuple(action.tolist()), flag)
+    raise ValueError(
+        f"--network.canonical turns positions by a symmetry that exchanges the colours, and {environment.name} has "
+        "none; leave it out"
+    )

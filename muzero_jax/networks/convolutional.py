@@ -1,0 +1,113 @@
+"""Layers of a network whose parameters do not depend on the board's size: pooled blocks, heads by cell, action planes.
+
+A convolution sees a few cells. What lies further away reaches a cell through the mean and the maximum of each channel
+over the board (KataGo's global pooling: Wu 2019, arXiv 1902.10565, section 3.3). So the same weights play every size.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import flax.linen as nn
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from muzero_jax.networks.layers import Board, BoardConvolution, Sizes, convolved_ones
+
+
+class ActionKinds(NamedTuple):
+    """Actions by what they are instead of where: a network of any size has one output for each kind."""
+
+    num_cell: int  # kinds of actions on a cell: how many share one
+    num_free: int  # actions that touch no cell (a pass, Hex's swap), each a kind of its own
+    kind: np.ndarray  # [A] int32, below num_cell for actions on a cell
+    output: np.ndarray  # [A] int32, where an action stands among all outputs: cells * num_cell of them, then the free
+
+
+def kinds_of(board: Board) -> ActionKinds:
+    """The kinds of a board's actions: those on one cell in their order, then those on none."""
+    location = np.asarray(board.action_location)
+    num_cells, on_cell = board.shape[0] * board.shape[1], location >= 0
+    rank = np.zeros(len(location), np.int32)
+    for cell in np.unique(location):
+        rank[location == cell] = np.arange((location == cell).sum())
+    num_cell = int(rank[on_cell].max(initial=-1)) + 1
+    output = np.where(on_cell, location * num_cell + rank, num_cells * num_cell + rank).astype(np.int32)
+    return ActionKinds(num_cell, int((~on_cell).sum()), np.where(on_cell, rank, num_cell + rank), output)
+
+
+def pooled(x: Float[Array, "N H W C"]) -> Float[Array, "N D"]:
+    """The mean and the maximum of every channel over the board; D = 2 C."""
+    return jnp.concatenate([jnp.mean(x, axis=(1, 2)), jnp.max(x, axis=(1, 2))], axis=-1)
+
+
+class PooledResidual(nn.Module):
+    """A first convolution, then pre-activation blocks of two, between which every cell learns of the whole board."""
+
+    sizes: Sizes
+    num_blocks: int
+
+    @nn.compact
+    def __call__(self, inputs, bias: Array | float = 0.0):
+        s = self.sizes
+        layer = partial(BoardConvolution, s.width, dtype=s.dtype, product_dtype=s.product_dtype)
+        x = layer()(inputs.astype(s.dtype)) + bias
+        for _ in range(self.num_blocks):
+            y = layer()(s.activation(nn.LayerNorm(dtype=s.dtype)(x)))
+            y += nn.Dense(s.width, dtype=s.dtype)(pooled(y))[:, None, None, :]
+            x += layer()(s.activation(nn.LayerNorm(dtype=s.dtype)(y)))
+        return x
+
+
+class CellHeads(nn.Module):
+    """Linear read-outs of a board, zero at the start: `num_maps` numbers for every action, and vectors of the whole.
+
+    [N, H, W, C] -> num_maps arrays [N, A], read at each action's cell, and an array [N, size] for each of `vectors`.
+    """
+
+    sizes: Sizes
+    kinds: ActionKinds
+    num_maps: int
+    vectors: tuple[int, ...]
+
+    @nn.compact
+    def __call__(self, x):
+        s, kinds = self.sizes, self.kinds
+        zeros = partial(nn.Dense, dtype=s.dtype, kernel_init=nn.initializers.zeros)
+        x = s.activation(nn.LayerNorm(dtype=s.dtype)(x))
+        whole = s.activation(nn.Dense(s.width, dtype=s.dtype)(pooled(x)))
+        whole = zeros(self.num_maps * kinds.num_free + sum(self.vectors))(whole).astype(jnp.float32)
+        free, *vectors = jnp.split(whole, _ends((self.num_maps * kinds.num_free, *self.vectors)), axis=-1)
+        if not self.num_maps:
+            return tuple(vectors)
+        cells = zeros(self.num_maps * kinds.num_cell)(x).astype(jnp.float32)
+        maps = jnp.split(cells, self.num_maps, axis=-1)
+        frees = jnp.split(free, self.num_maps, axis=-1)
+        return (*(self._by_action(*both) for both in zip(maps, frees, strict=True)), *vectors)
+
+    def _by_action(self, cells, free):
+        outputs = jnp.concatenate([cells.reshape(cells.shape[0], -1), free], axis=-1)
+        order = self.kinds.output
+        return outputs if np.array_equal(order, np.arange(outputs.shape[1])) else outputs[:, order]
+
+
+class KindPlanes(nn.Module):
+    """An action on a board: a convolved plane with a one at its cell, in every cell an embedding of its kind."""
+
+    sizes: Sizes
+    board: Board
+    kinds: ActionKinds
+
+    @nn.compact
+    def __call__(self, action):
+        s = self.sizes
+        kernel = self.param("kernel", nn.initializers.he_normal(), (3, 3, 1, s.width))
+        location = jnp.asarray(self.board.action_location)[action]
+        convolved = convolved_ones(kernel[:, :, 0], location, self.board.shape).astype(s.dtype)
+        kind = nn.Embed(self.kinds.num_cell + self.kinds.num_free, s.width, dtype=s.dtype)
+        return convolved + kind(jnp.asarray(self.kinds.kind)[action])[:, None, None, :]
+
+
+def _ends(sizes: tuple[int, ...]) -> list[int]:
+    """Where parts of these sizes end, but the last."""
+    return [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]

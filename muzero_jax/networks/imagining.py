@@ -1,0 +1,138 @@
+"""Networks that imagine observations: of dense layers for small boards, of convolutions for boards of every size."""
+
+import math
+from abc import abstractmethod
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from muzero_jax.networks.canonical import Turn
+from muzero_jax.networks.convolutional import CellHeads, KindPlanes, PooledResidual, kinds_of
+from muzero_jax.networks.layers import Board, BoardConvolution, Heads, Projector, Residual, dense
+from muzero_jax.networks.network import Network, join_heads, move_outputs, position_outputs
+
+STEM_CHANNELS, DYNAMICS_CHANNELS = 32, 32
+_CERTAIN = 20.0
+"""The logit of a bit that was seen, not imagined."""
+
+
+class ImaginingNetwork(Network):
+    """h, g and f of an agent that imagines observations: its embedding is the next observation, as logits of bits.
+
+    Every step starts from the rounded bits, so a small error is mended instead of handed down. And the network that
+    learned from real positions judges the imagined ones. No gradient passes the rounding. So the dynamics learns from
+    the observation that came, and from the reward, which the network that sees the new position helps to predict.
+
+    With a `turn` the layers see every position from one side; embeddings stay as the game shows positions.
+    """
+
+    turn: Turn | None
+
+    def initial_inference(self, observation):
+        embedding = _CERTAIN * (2 * observation.astype(self.sizes.dtype) - 1)
+        of_position, of_arrival = self._judge(_bits(embedding))
+        return join_heads(embedding, of_position, jax.tree.map(jnp.zeros_like, of_arrival))
+
+    def recurrent_inference(self, embedding, action):
+        embedding, of_move = self._imagine(_bits(embedding), action)
+        of_position, of_arrival = self._judge(_bits(embedding))
+        return join_heads(embedding, of_position, jax.tree.map(jnp.add, of_move, of_arrival))
+
+    def reconstruct(self, embedding):
+        """The embedding itself."""
+        return embedding.astype(jnp.float32)
+
+    @abstractmethod
+    def imagine(self, bits, action) -> Any:
+        """Logits of the observation after `action`, and what the dynamics say of the move (`move_outputs`)."""
+
+    @abstractmethod
+    def judge(self, bits) -> Any:
+        """The position's heads, and what the sight of the position adds to those of the move that led there."""
+
+    def _imagine(self, bits, action):
+        if self.turn is None:
+            return self.imagine(bits, action)
+        needed = self.turn.is_needed(bits)
+        logits, of_move = self.imagine(self.turn.bits(bits, needed), self.turn.actions(action, needed))
+        return self.turn.logits(logits, needed), of_move
+
+    def _judge(self, bits):
+        if self.turn is None:
+            return self.judge(bits)
+        needed = self.turn.is_needed(bits)
+        (policy, value, *legal), of_arrival = self.judge(self.turn.bits(bits, needed))
+        policy, *legal = (self.turn.by_action(logits, needed) for logits in (policy, *legal))
+        return (policy, value, *legal), of_arrival
+
+
+class ObservationNetwork(ImaginingNetwork):
+    """MLPs that imagine observations.
+
+    The convolution before the prediction sees every cell alike; an MLP would learn each line of each game anew.
+    """
+
+    def setup(self):
+        s = self.sizes
+        self.dynamics = Residual(s, dense)
+        self.prediction = Residual(s._replace(num_blocks=2 * s.num_blocks), dense)  # h and f in one
+        self.stem = BoardConvolution(STEM_CHANNELS, dtype=s.dtype)
+        self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
+        self.decoder = nn.Dense(math.prod(s.observation_shape), dtype=s.dtype)
+        self.reward_head = Heads(s, move_outputs(s), None)
+        self.prediction_heads = Heads(s, position_outputs(s) + move_outputs(s), None)
+        self.projector = Projector(s)
+
+    def imagine(self, bits, action):
+        trunk = self.dynamics(_flat(bits), self.action_encoder(action))
+        logits = self.decoder(self.sizes.activation(trunk)).reshape(-1, *self.sizes.observation_shape)
+        return logits, self.reward_head(trunk)
+
+    def judge(self, bits):
+        patterns = self.sizes.activation(self.stem(bits))
+        heads = self.prediction_heads(self.prediction(jnp.concatenate([_flat(bits), _flat(patterns)], axis=-1)))
+        num_position = len(position_outputs(self.sizes))
+        return heads[:num_position], heads[num_position:]
+
+
+class ConvolutionalNetwork(ImaginingNetwork):
+    """Convolutions that imagine observations; no parameter depends on the board's size.
+
+    The dynamics are narrower than the prediction, because a move changes little. They see a square board beside its
+    mirror image in the long diagonal, which no convolution can make: Hex's swap moves the stone there.
+    """
+
+    board: Board
+
+    def setup(self):
+        s, kinds = self.sizes, kinds_of(self.board)
+        narrow = s._replace(width=min(s.width, DYNAMICS_CHANNELS))
+        self.dynamics = PooledResidual(narrow, s.num_blocks)
+        self.prediction = PooledResidual(s, 2 * s.num_blocks)  # h and f in one
+        self.action_encoder = KindPlanes(narrow, self.board, kinds)
+        self.decoder = BoardConvolution(s.observation_shape[-1], size=1, dtype=s.dtype)
+        self.reward_head = CellHeads(narrow, kinds, 0, move_outputs(s))
+        self.prediction_heads = CellHeads(s, kinds, 1 + s.abilities.legality, (s.num_bins, *move_outputs(s)))
+        self.projector = Projector(s)
+
+    def imagine(self, bits, action):
+        is_square = self.board.shape[0] == self.board.shape[1]
+        seen = jnp.concatenate([bits, bits.swapaxes(1, 2)], axis=-1) if is_square else bits
+        trunk = self.dynamics(seen, self.action_encoder(action))
+        return self.decoder(self.sizes.activation(trunk)), self.reward_head(trunk)
+
+    def judge(self, bits):
+        heads = self.prediction_heads(self.prediction(bits))
+        num_maps = 1 + self.sizes.abilities.legality
+        (policy, *legal), (value, *of_arrival) = heads[:num_maps], heads[num_maps:]
+        return (policy, value, *legal), tuple(of_arrival)
+
+
+def _bits(logits):
+    return jnp.where(logits > 0, 1.0, 0.0)
+
+
+def _flat(x):
+    return x.reshape(x.shape[0], -1)

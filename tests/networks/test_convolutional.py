@@ -1,0 +1,103 @@
+"""The network whose parameters do not depend on the board: what it knows of sizes, of actions, of far cells."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.games.environment import make_environment
+from muzero_jax.networks import convolutional, layers
+from muzero_jax.networks import model as networks
+from muzero_jax.networks.value_transform import Support
+from tests.networks.test_model import SIZES, key, randomised
+
+N = 4
+
+
+def make_model(env, board_size=None):
+    environment = make_environment(env, board_size=board_size)
+    sizes = {"width": 8, "num_blocks": 1, "activation": "relu", "compute_dtype": "float32"}
+    model = networks.make_model(environment, Support(-1.0, 1.0, 2), kind="fully_convolutional", **sizes)
+    return environment, model
+
+
+def shapes(model):
+    return jax.tree.map(lambda leaf: leaf.shape, jax.eval_shape(model.init, jax.random.key(0)))
+
+
+def test_the_parameters_are_those_of_every_board_size():
+    wanted = shapes(make_model("hex", 3)[1])
+    for size in (2, 5, 11, 19):
+        assert shapes(make_model("hex", size)[1]) == wanted
+
+
+def test_the_same_weights_answer_on_two_sizes():
+    params = None
+    for size in (3, 4):
+        environment, model = make_model("hex", size)
+        params = params or randomised(jax.jit(model.init)(key(0)))
+        observation = np.random.default_rng(0).random((N, *environment.observation_shape)) > 0.5
+        root = jax.jit(model.initial_inference)(params, observation)
+        assert root.policy_logits.shape == (N, size**2 + 1) and root.embedding.shape == observation.shape
+        assert np.std(root.policy_logits[:, :-1]) > 1e-3
+
+
+# --- actions ----------------------------------------------------------------------------------------------------------
+
+
+def test_actions_are_told_apart_by_their_cell_their_rank_on_it_and_those_without_one():
+    """Two actions on cell 0, none on cell 1, one on cell 2, and two that touch no cell; outputs are cell by cell."""
+    kinds = convolutional.kinds_of(layers.Board((1, 3), (0, -1, 2, 0, -1)))
+    assert (kinds.num_cell, kinds.num_free) == (2, 2)
+    np.testing.assert_array_equal(kinds.kind, [0, 2, 0, 1, 3])
+    np.testing.assert_array_equal(kinds.output, [0, 6, 4, 1, 7])
+
+
+@pytest.mark.parametrize("env, size", [("hex", 3), ("tic_tac_toe", None), ("othello", None)])
+def test_where_an_action_is_a_cell_the_outputs_stand_in_their_order(env, size):
+    environment, _ = make_model(env, size)
+    kinds = convolutional.kinds_of(networks._board_of(environment, "fully_convolutional"))
+    np.testing.assert_array_equal(kinds.output, np.arange(environment.num_actions))
+    assert kinds.num_cell == 1 and kinds.num_free == (env != "tic_tac_toe")
+
+
+def test_an_actions_logit_is_read_at_its_cell():
+    """One linear map of a cell's channels, alike in every cell; the pass's comes from the whole board."""
+    board = layers.Board((2, 2), (3, 0, -1, 2, 1))
+    heads = convolutional.CellHeads(SIZES, convolutional.kinds_of(board), 1, (3,))
+    x = jax.random.normal(key(1), (N, 2, 2, 4))
+    params = randomised(heads.init(key(0), x))
+    logits, vector = heads.apply(params, x)
+    assert logits.shape == (N, 5) and vector.shape == (N, 3)
+    swapped = x[:, ::-1]  # rows exchanged: cells 0 and 2, 1 and 3
+    other, same = heads.apply(params, swapped)
+    np.testing.assert_allclose(other, logits[:, [4, 3, 2, 1, 0]], rtol=1e-5)
+    np.testing.assert_allclose(same, vector, rtol=1e-5)
+
+
+# --- what a cell knows ------------------------------------------------------------------------------------------------
+
+
+def test_pooling_is_the_mean_and_the_maximum_of_each_channel():
+    x = jnp.array([[[[1.0, -2.0], [3.0, 0.0]], [[5.0, 2.0], [-1.0, 4.0]]]])
+    np.testing.assert_allclose(convolutional.pooled(x), [[2.0, 1.0, 5.0, 4.0]])
+
+
+def test_a_stone_in_one_corner_is_felt_in_the_other():
+    """Three convolutions see three cells far; on 9x9 only the pooling tells the opposite corner."""
+    trunk = convolutional.PooledResidual(SIZES, 1)
+    empty = jnp.zeros((1, 9, 9, 2))
+    params = randomised(trunk.init(key(0), empty))
+    changed = trunk.apply(params, empty.at[0, 0, 0].set(5.0)) - trunk.apply(params, empty)
+    assert np.abs(changed[0, 8, 8]).max() > 1e-3
+
+
+def test_a_square_board_shows_the_dynamics_its_mirror_image():
+    """What Hex's swap needs: a stone in one corner decides what is imagined in the mirrored one, far from it."""
+    environment, model = make_model("hex", 9)
+    params = randomised(jax.jit(model.init)(key(0)))
+    empty = np.zeros((2, *environment.observation_shape), bool)
+    empty[1, 0, 8, 1] = True  # one stone
+    imagined = jax.jit(lambda x: model.recurrent_inference(params, 20.0 * (2.0 * x - 1), jnp.array([81, 81])).embedding)
+    difference = np.abs(np.subtract(*imagined(empty))).max(axis=-1)
+    assert difference[8, 0] > 2 * np.median(difference)
