@@ -84,6 +84,7 @@ def hex_any(board_size: int) -> Config:
         config,
         board_size=board_size,
         minutes=15.0,
+        network=replace(config.network, canonical=True),
         targets=replace(config.targets, stop_at_exploration=False),
         evaluation=EvaluationConfig(opening_plies=opening_plies),
     )
