@@ -150,7 +150,7 @@ def test_what_an_offline_run_cannot_do_is_refused(games, tmp_path):
     with pytest.raises(ValueError, match="--frames counts moves of self-play, and --offline plays none; give --min"):
         validate(replace(config, frames=1000))
     with pytest.raises(ValueError, match="--autotune finds sizes for self-play"):
-        offline.check(config, Session(autotune=True), tmp_path / "run")
+        offline.check(Session(autotune=True))
     with pytest.raises(ValueError, match="--overwrite would delete .*games.txt, from which to learn; choose"):
         offline.check(config, Session(overwrite=True), tmp_path)
     offline.check(config, Session(overwrite=True), tmp_path / "run")
