@@ -233,7 +233,7 @@ def _check_shapes(problem: str, saved: dict[str, str], wanted: dict[str, str]) -
 
 
 def _checksum(folder: Path, arrays: dict[str, str]) -> str:
-    """SHA-256 of one part of a checkpoint: what `shapes.describe` says of it, and the name and content of every file."""
+    """SHA-256 of one part of a checkpoint: its arrays' shapes, and the name and content of every file."""
     checksum = hashlib.sha256(json.dumps(arrays).encode())
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         checksum.update(path.relative_to(folder).as_posix().encode())
