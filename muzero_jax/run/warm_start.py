@@ -6,10 +6,11 @@ the source.
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from muzero_jax import building
 from muzero_jax.evaluation import players
@@ -47,12 +48,11 @@ def place(learner: LearnerState, params: Params, abstract: LearnerState) -> Lear
 
     The optimiser's state stays: before the first update it is the same for any weights.
     """
-
-    def put(like: Any) -> Params:  # each a buffer of its own, because the program takes all of them back
-        return jax.tree.map(lambda x, leaf: jax.device_put(x, leaf.sharding, may_alias=False), params, like)
-
-    target = None if abstract.target_params is None else put(abstract.target_params)
-    return learner._replace(params=put(abstract.params), target_params=target)
+    placed = jax.device_put(params, jax.tree.map(lambda leaf: leaf.sharding, abstract.params))
+    # Buffers of their own, because the program takes them back, and what is put on a device may share the source's.
+    copy = jax.jit(partial(jax.tree.map, jnp.copy), out_shardings=jax.tree.map(lambda leaf: leaf.sharding, placed))
+    target = None if abstract.target_params is None else copy(placed)
+    return learner._replace(params=copy(placed), target_params=target)
 
 
 def _network_of(config: Config) -> str:
