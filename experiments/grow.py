@@ -27,7 +27,7 @@ from muzero_jax.storage.validation import validate
 SMALLEST, LARGEST = 2, 19
 """Boards of Hex."""
 DIGITS = 4
-"""Of minutes that are shared, behind the point."""
+"""Digits of a share in minutes, behind the point."""
 
 
 class Asked(NamedTuple):
