@@ -1,7 +1,9 @@
 """What every entry point does with a user's mistake: one sentence on stderr and a non-zero exit, never a traceback."""
 
+import shlex
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from muzero_jax.arithmetic.devices import is_out_of_memory
 
@@ -32,3 +34,13 @@ def report_errors(
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
+
+
+def command(script: str) -> str:
+    """A command that works as it is printed, whether or not the virtual environment is active."""
+    return f"{shlex.quote(sys.executable)} experiments/{script}.py"
+
+
+def play_command(run_dir: Path) -> str:
+    """How to play the agent of a run."""
+    return f"{command('play')} --run {shlex.quote(str(run_dir))} --web"

@@ -19,8 +19,8 @@ import experiments.requirements  # noqa: F401  # first: it says what to do where
 # isort: split
 import tyro
 
-from experiments import presets, seeds, train_flags
-from experiments.command_line import EXIT_INTERRUPTED, report_errors
+from experiments import grow, presets, seeds, several, train_flags
+from experiments.command_line import EXIT_INTERRUPTED, command, play_command, report_errors
 from experiments.train_flags import Command
 from muzero_jax.arithmetic import compilation_cache, devices, precision
 from muzero_jax.evaluation import tables
@@ -112,8 +112,8 @@ def check(config: Config, session: Session, default: Config) -> Path:
         metrics.check_wandb()
     run_dir = Path(session.run_dir) if session.run_dir else run_directory.default(config)
     if config.offline:
-        offline.check(config, session, run_dir)
-    run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite)
+        offline.check(session)
+    run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
     if session.resume:
         check_resumable(config, default)
         budget.check_left(config, run_dir)
@@ -160,16 +160,14 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
 
     `make_parts` builds a game, a network or an algorithm of one's own, as `building.make_parts` builds the configured.
     """
-    asked, shared = seeds.read(arguments)
-    if asked.count > 1:
-        seeds.spare_accelerator()
-    parsed = parse(arguments if asked.count < 2 else shared)
+    for driver in (grow, seeds):
+        if asked := driver.read(arguments):
+            several.spare_accelerator()
+            return driver.train(asked, parse, make_parts)
+    parsed = parse(arguments)
     if parsed is None:
         return 0
     config, session, default, num_devices = parsed
-    if asked.count > 1:
-        check_many(config, session, make_parts)
-        return seeds.train(asked, shared, config)
     run_dir = check(config, session, default)
     if make_parts and session.autotune:
         raise ValueError("--autotune measures the configured game and network; leave it out with parts of your own")
@@ -200,18 +198,6 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
         raise KeyboardInterrupt
     print_what_next(run_dir)
     return 0 if result is not None and not result.interrupted else EXIT_INTERRUPTED
-
-
-def check_many(config: Config, session: Session, make_parts: Any) -> None:
-    """Raises ValueError in one sentence for what runs of several seeds cannot be."""
-    validate(config)
-    sessions.validate(session)
-    if session.autotune:
-        raise ValueError(
-            "--autotune may find other sizes for each seed; run it with one, and give the flags that it prints"
-        )
-    if make_parts:
-        raise ValueError("--seeds starts processes that know no parts of your own; train one seed after another")
 
 
 def check_network(config: Config) -> None:
@@ -261,11 +247,6 @@ def examine(config: Config) -> None:
         print(f"check       in part, for the rules are slow; {whole_check} makes all of it")
 
 
-def command(script: str) -> str:
-    """A command that works as it is printed, whether or not the virtual environment is active."""
-    return f"{shlex.quote(sys.executable)} experiments/{script}.py"
-
-
 def show(summary: dict[str, Any]) -> None:
     """Prints how strong the agent has become and what the run cost."""
     if summary["strength"]:
@@ -292,7 +273,7 @@ def print_what_next(run_dir: Path) -> None:
     """Prints where the curves are, and how to play the agent."""
     if (run_dir / metrics.CURVES).exists():
         print(f"curves: {run_dir / metrics.CURVES}")
-    print(f"play:   {command('play')} --run {shlex.quote(str(run_dir))} --web")
+    print(f"play:   {play_command(run_dir)}")
 
 
 if __name__ == "__main__":

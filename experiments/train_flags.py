@@ -16,8 +16,9 @@ from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
 
 MOST_NEEDED = (
-    "--env --board-size --model --minutes --frames --updates --seed --run-dir --resume --overwrite --offline --device "
-    "--devices --autotune --search.num-simulations --network.file --network.width --optimiser.learning-rate --verbose"
+    "--env --board-size --grow --model --minutes --frames --updates --seed --run-dir --resume --overwrite --init-from "
+    "--offline --device --devices --autotune --search.num-simulations --network.file --network.width "
+    "--optimiser.learning-rate"
 ).split()
 """What `--help` shows."""
 NICKNAMES = {

@@ -24,7 +24,7 @@ import tyro
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from experiments import seeds
+from experiments import several
 from experiments.command_line import report_errors
 from muzero_jax.run import comparison
 from muzero_jax.run.comparison import Point
@@ -118,7 +118,7 @@ def choose(study: Study, command: Arguments) -> tuple[list[str], list[int]]:
 def train(flags: list[str], seed: int, run_dir: Path) -> None:
     """Trains one run, or goes on with it; ValueError if it does not end well."""
     own = ["--resume"] if run_directory.holds_run(run_dir) else ["--seed", str(seed)]
-    if seeds.wait([*flags, *own, "--run-dir", str(run_dir)]):
+    if several.wait([*flags, *own, "--run-dir", str(run_dir)]):
         raise ValueError(f"the run in {run_dir} did not end; the same command goes on with it")
 
 

@@ -49,12 +49,10 @@ def settle(config: Config, num_devices: int) -> Config:
     return _as_run(config, source) if holds_run(source) else _as_games(config, source, num_devices)
 
 
-def check(config: Config, session: Session, run_dir: Path) -> None:
+def check(session: Session) -> None:
     """Raises ValueError if a session cannot learn offline as its flags say."""
     if session.autotune:
         raise ValueError("--autotune finds sizes for self-play, and --offline plays none; leave it out")
-    if session.overwrite and _path(config).resolve().is_relative_to(run_dir.resolve()):
-        raise ValueError(f"--overwrite would delete {config.offline}, from which to learn; choose another --run-dir")
 
 
 def open_source(config: Config, environment: Environment, say: Callable[[str], None]) -> Fill:

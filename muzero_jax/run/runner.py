@@ -17,7 +17,7 @@ from muzero_jax import building
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Versions
-from muzero_jax.run import budget, offline, profiling
+from muzero_jax.run import budget, offline, profiling, warm_start
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.background import Background
@@ -34,7 +34,7 @@ from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
-from muzero_jax.types import Init, TrainState
+from muzero_jax.types import Init, Params, TrainState
 
 
 class Result(NamedTuple):
@@ -74,12 +74,14 @@ def train(
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     with run_directory.locked(run_dir), Checkpointer(run_dir / run_directory.CHECKPOINTS) as checkpoints:
-        run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite)  # now that nobody else writes
+        # Now that nobody else writes there:
+        run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
         start = time.perf_counter()
         saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
-        parts = parts or building.make_parts(config)
-        goes_on = session.resume and bool(checkpoint_steps(checkpoints.directory))
-        fill = offline.open_source(config, parts.environment, say) if config.offline and not goes_on else None
+        own, parts = parts, parts or building.make_parts(config)
+        is_new = not (session.resume and checkpoint_steps(checkpoints.directory))
+        fill = offline.open_source(config, parts.environment, say) if config.offline and is_new else None
+        weights = warm_start.open_source(config, parts, own, say) if config.init_from and is_new else None
         run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
         parts, init, abstract, program, plan, flops = run
         del run  # which would keep `init` in memory
@@ -96,8 +98,8 @@ def train(
         others.append(callbacks)
         with open_metrics(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others) as write:
             begins = state is None
-            state = make_state(init, abstract, fill) if state is None else state
-            del init, fill  # and with it the program, if there was need of one: 20 MiB and more
+            state = make_state(init, abstract, fill, weights) if state is None else state
+            del init, fill, weights  # and with it the program, if there was need of one: 20 MiB and more
             say(f"{'training' if begins else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
             clock.seconds["compile"] += time.perf_counter() - start
             display = ProgressDisplay(config.minutes, budget.last_iteration(config), say=say)
@@ -109,9 +111,11 @@ def train(
                 return hold(loop, state, iteration)
 
 
-def make_state(init: Init, abstract: TrainState, fill: offline.Fill | None) -> TrainState:
-    """The first state of a run, with the ring of its source if it learns offline."""
+def make_state(init: Init, abstract: TrainState, fill: offline.Fill | None, weights: Params | None) -> TrainState:
+    """The first state of a run: with the ring of its source if it learns offline, and with weights if it has them."""
     state = init()
+    if weights is not None:
+        state = state._replace(learner=warm_start.place(state.learner, weights, abstract.learner))
     if fill is None:
         return state
     state = state._replace(replay=None)  # type: ignore  # which frees its memory for the other

@@ -24,7 +24,7 @@ from muzero_jax.storage import python_file
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Params
 
-PREFIX, SUFFIX = "agent:", ".safetensors"
+PREFIX, SUFFIX = configs.AGENT_PREFIX, ".safetensors"
 SHIPPED = Path(__file__).parent.parent / "agents"
 """Where the agents lie that come with the package."""
 FORMAT, FORMAT_VERSION = "muzero_jax agent", 1
@@ -139,7 +139,7 @@ def _shape_of(array: Any) -> str | None:
 
 def _without_folders(config: Config) -> Config:
     """The config with the user's files by their names alone: their folders are of this machine."""
-    return _with_files(config, lambda path: Path(path).name, offline=None)
+    return _with_files(config, lambda path: Path(path).name, offline=None, init_from=None)
 
 
 def _within(config: Config, folder: Path) -> Config:

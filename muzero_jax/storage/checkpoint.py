@@ -9,7 +9,6 @@ run was killed. If it disagrees with its manifest, it is damaged and passed over
 import hashlib
 import json
 import logging
-import re
 import shutil
 import tempfile
 import warnings
@@ -23,6 +22,7 @@ import jax
 from jax.sharding import SingleDeviceSharding
 from orbax.checkpoint import v1 as ocp
 
+from muzero_jax.storage import shapes
 from muzero_jax.types import Params, ReplayState, TrainState
 
 MANIFEST = "manifest"
@@ -77,7 +77,7 @@ class Checkpointer:
             context.array.saving.use_replica_parallel = False
             with context:
                 response = ocp.save_checkpointables_async(saving, parts, overwrite=True)
-        arrays = {part: _describe(tree) for part, tree in parts.items()}
+        arrays = {part: shapes.describe(tree) for part, tree in parts.items()}
         self._pending = self._worker.submit(self._commit, response, saving, step, arrays)
 
     def wait(self) -> None:
@@ -163,7 +163,7 @@ def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple
     newest = _newest_intact(directory, checkpoint_steps(directory), ["state"])
     if newest is None:
         raise ValueError(f"no checkpoint in {directory}; give the folder of a run that has saved one")
-    folder, wanted = directory / str(newest), _describe(abstract_replay)
+    folder, wanted = directory / str(newest), shapes.describe(abstract_replay)
     saved = {path: array for path, array in _saved_replay(folder).items() if path in wanted}
     _check_shapes(f"the replay of checkpoint {folder} is another", saved, wanted)
     context = ocp.Context()
@@ -173,7 +173,7 @@ def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple
 
 
 def _saved_replay(folder: Path) -> dict[str, str]:
-    """What `_describe` said of the ring when it was saved."""
+    """What `shapes.describe` said of the ring when it was saved."""
     arrays = json.loads((folder / MANIFEST).read_text())["state"]["arrays"]
     prefix = ".replay"
     return {path.removeprefix(prefix): array for path, array in arrays.items() if path.startswith(prefix)}
@@ -217,7 +217,7 @@ def _load(folder: Path, abstract: dict[str, Any]) -> dict[str, Any]:
     manifest = json.loads((folder / MANIFEST).read_text())
     for part, tree in abstract.items():
         maker = "by another network" if part == "params" else "with other settings"
-        _check_shapes(f"checkpoint {folder} was made {maker}", manifest[part]["arrays"], _describe(tree))
+        _check_shapes(f"checkpoint {folder} was made {maker}", manifest[part]["arrays"], shapes.describe(tree))
     first = SingleDeviceSharding(jax.devices()[0])
     placed = jax.tree.map(lambda leaf: leaf.update(sharding=leaf.sharding or first), abstract)
     return ocp.load_checkpointables(folder, placed)
@@ -225,32 +225,15 @@ def _load(folder: Path, abstract: dict[str, Any]) -> dict[str, Any]:
 
 def _check_shapes(problem: str, saved: dict[str, str], wanted: dict[str, str]) -> None:
     """Raises `ValueError`: the problem, and the first array that is missing, of another shape or dtype, or too many."""
-    for path in [*wanted, *saved]:
-        if saved.get(path) == wanted.get(path):
-            continue
-        name = re.sub(r"\['?(.*?)'?\]", r".\1", path).lstrip(".")
-        if path not in saved:
-            difference = f"it has no {name} (this one needs {wanted[path]})"
-        elif path not in wanted:
-            difference = f"it has {name} ({saved[path]}), which this one has no use for"
-        else:
-            difference = f"its {name} is {saved[path]} (this one needs {wanted[path]})"
+    if found := shapes.difference(saved, wanted):
         raise ValueError(
-            f"{problem}: {difference}; use the settings and the version of this program that it was made with, or "
-            "choose another --run-dir"
+            f"{problem}: {found}; use the settings and the version of this program that it was made with, or choose "
+            "another --run-dir"
         )
 
 
-def _describe(tree: Any) -> dict[str, str]:
-    """The shape and dtype of every array by its path: {"['w']": "float32[3,4]"}."""
-    return {
-        jax.tree_util.keystr(path): f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
-        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
-    }
-
-
 def _checksum(folder: Path, arrays: dict[str, str]) -> str:
-    """SHA-256 of one part of a checkpoint: what `_describe` says of it, and the name and content of every file."""
+    """SHA-256 of one part of a checkpoint: its arrays' shapes, and the name and content of every file."""
     checksum = hashlib.sha256(json.dumps(arrays).encode())
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         checksum.update(path.relative_to(folder).as_posix().encode())

@@ -50,6 +50,9 @@ class Config:
     """budget: iterations"""
     offline: str | None = None
     """learn from stored games alone: those of a run (its folder), or of a file or folder of games (docs/offline.md)"""
+    init_from: str | None = None
+    """begin with the weights of another run (its folder, or one of its versions), or of an agent (agent:NAME); all else
+    is new, and the networks must be of one shape (docs/resume.md)"""
     model: Literal["learned", "rules", "learned_legality"] = "learned"
     """what search plans with. learned: MuZero's dynamics; learned_legality: dynamics that foretell the legal moves too;
     rules: the game itself, which is AlphaZero. It unrolls nothing, so options of the dynamics count for nothing"""
@@ -102,9 +105,16 @@ class Config:
         """What the devices share evenly: games, and windows of a batch."""
         return self.self_play.num_envs, self.optimiser.batch_size
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What a new run reads of others, games or weights; a resumed run needs none of it."""
+        return tuple(source for source in (self.offline, self.init_from) if source)
+
 
 FILE = "config.json"
 """In a run's folder; its presence says that the folder holds a run."""
+AGENT_PREFIX = "agent:"
+"""Before the name of a trained agent, where a run's folder may stand too."""
 
 
 def absolute_env(env: str) -> str:
@@ -118,12 +128,15 @@ def absolute(path: str) -> str:
 
 
 def with_absolute_paths(config: Config) -> Config:
-    """The config with every path from the root, so that the run finds its files from any folder."""
-    file = config.network.file and absolute(config.network.file)
+    """The config with every path from the root, so that the run finds its files from any folder; agents keep names."""
+    file, init_from = config.network.file and absolute(config.network.file), config.init_from
+    if init_from and not init_from.startswith(AGENT_PREFIX):
+        init_from = absolute(init_from)
     return dataclasses.replace(
         config,
         env=absolute_env(config.env),
         offline=config.offline and absolute(config.offline),
+        init_from=init_from,
         network=dataclasses.replace(config.network, file=file),
     )
 

@@ -10,13 +10,14 @@ JAX backend. Only `prepare` makes a folder, and only `make_room` deletes what is
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import filelock
 
+from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
@@ -148,10 +149,11 @@ def locked(run_dir: Path) -> Iterator[None]:
         lock.release()
 
 
-def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> None:
+def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sources: Iterable[str] = ()) -> None:
     """Raises ValueError unless the folder is absent or empty, or holds a run and `resume` or `overwrite` says so.
 
-    The folder is neither made nor touched.
+    `sources` are what the new run reads (`Config.sources`), so `overwrite` must not delete them. The folder is neither
+    made nor touched.
     """
     is_run = holds_run(run_dir)
     if resume and not is_run:
@@ -162,6 +164,14 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> No
         raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
     if is_run and overwrite:
         configs.load(run_dir)  # other programs write a config.json too: what is not ours is refused, not deleted
+        lost = [source for source in sources if _path_of(source).is_relative_to(run_dir.resolve())]
+        if lost and not resume:
+            raise ValueError(f"--overwrite would delete {lost[0]}, which the new run reads; choose another --run-dir")
+
+
+def _path_of(source: str) -> Path:
+    """Where the games or weights of a source lie."""
+    return (agent_file.find(source) or Path(source).expanduser()).resolve()
 
 
 def prepare(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> Path:

@@ -69,7 +69,7 @@ def _check_replay(config: Config) -> None:
 
 
 FIXED = (
-    "env board_size offline model seed self_play.num_envs self_play.rollout_length replay.replay_length "
+    "env board_size offline init_from model seed self_play.num_envs self_play.rollout_length replay.replay_length "
     "targets.discount network.kind network.width network.num_blocks network.activation network.num_bins "
     "network.options network.predict_discount network.canonical optimiser.name"
 ).split()

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments import evaluate, seeds, train
+from experiments import evaluate, several, train
 from experiments.command_line import report_errors
 from muzero_jax.run import comparison
 from muzero_jax.storage import run_directory
 from tests.reference import told_runs
 
-ROOT = Path(seeds.__file__).parent.parent
+ROOT = Path(several.__file__).parent.parent
 TINY = ["--env", "hex", "--board-size", "5", "--frames", "8192"]
 
 
@@ -39,7 +39,7 @@ def started(monkeypatch):
             told_runs.tell(run_dir, [0.2, 0.4], seed=seed, final=0.5, config=asked())
         return 0
 
-    monkeypatch.setattr(seeds, "wait", wait)
+    monkeypatch.setattr(several, "wait", wait)
     return commands
 
 
@@ -76,14 +76,14 @@ def test_overwrite_deletes_all_old_runs_first(started, tmp_path, monkeypatch):
     """So what an interrupted study left of an older one is not taken for its own."""
     for seed in (0, 1):
         told_runs.tell(tmp_path / f"seed{seed}", [0.3], seed=seed, final=0.5, config=asked())
-    monkeypatch.setattr(seeds, "wait", lambda arguments: 130)
+    monkeypatch.setattr(several, "wait", lambda arguments: 130)
     train.main([*TINY, "--seeds", "2", "--run-dir", str(tmp_path), "--overwrite"])
     assert not run_directory.holds_run(tmp_path / "seed0") and not run_directory.holds_run(tmp_path / "seed1")
 
 
 def test_games_without_opponents_are_trained_and_not_compared(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(comparison, "read_run", lambda run_dir, group: [])
-    monkeypatch.setattr(seeds, "wait", lambda words: told_runs.tell(Path(words[-3]), [], config=asked()) and 0)
+    monkeypatch.setattr(several, "wait", lambda words: told_runs.tell(Path(words[-3]), [], config=asked()) and 0)
     assert train.main([*TINY, "--seeds", "2", "--run-dir", str(tmp_path)]) == 0
     assert "Final scores" not in capsys.readouterr().out
 
@@ -97,10 +97,10 @@ def test_ctrl_c_is_left_to_the_run_which_is_waited_for(tmp_path):
         "signal.signal(signal.SIGINT, stop)\nprint('ready', flush=True)\ntime.sleep(30)\n"
     )
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1])\nfrom pathlib import Path\nfrom experiments import seeds\n"
-        "seeds.__file__ = sys.argv[2]\nsys.exit(seeds.wait([]))"
+        "import sys; sys.path.insert(0, sys.argv[1])\nfrom pathlib import Path\nfrom experiments import several\n"
+        "several.__file__ = sys.argv[2]\nsys.exit(several.wait([]))"
     )
-    words = [sys.executable, "-c", program, str(ROOT), str(tmp_path / "seeds.py")]
+    words = [sys.executable, "-c", program, str(ROOT), str(tmp_path / "several.py")]
     with subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True, text=True) as parent:
         assert parent.stdout.readline() == "ready\n"
         os.killpg(parent.pid, signal.SIGINT)
@@ -108,7 +108,7 @@ def test_ctrl_c_is_left_to_the_run_which_is_waited_for(tmp_path):
 
 
 def test_a_run_that_fails_ends_them_all(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(seeds, "wait", lambda arguments: 130)
+    monkeypatch.setattr(several, "wait", lambda arguments: 130)
     assert train.main([*TINY, "--seeds", "3", "--run-dir", str(tmp_path)]) == 130
     assert "stopped at seed 0; go on with the same command and --resume" in capsys.readouterr().out
 
@@ -144,7 +144,7 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_first_is_trained(starte
 
 def test_the_real_command_ends_with_the_process_that_it_waits_for(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert seeds.wait([]) == 1
+    assert several.wait([]) == 1
 
 
 def test_compare_prints_a_table_or_json_and_draws(tmp_path, capsys):

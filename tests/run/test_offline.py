@@ -145,15 +145,12 @@ def test_a_run_takes_the_discount_of_its_games_unless_told_otherwise(tmp_path):
     assert offline_config(tmp_path).targets.discount == 0.9
 
 
-def test_what_an_offline_run_cannot_do_is_refused(games, tmp_path):
+def test_what_an_offline_run_cannot_do_is_refused(games):
     config = offline_config(games)
     with pytest.raises(ValueError, match="--frames counts moves of self-play, and --offline plays none; give --min"):
         validate(replace(config, frames=1000))
     with pytest.raises(ValueError, match="--autotune finds sizes for self-play"):
-        offline.check(config, Session(autotune=True), tmp_path / "run")
-    with pytest.raises(ValueError, match="--overwrite would delete .*games.txt, from which to learn; choose"):
-        offline.check(config, Session(overwrite=True), tmp_path)
-    offline.check(config, Session(overwrite=True), tmp_path / "run")
+        offline.check(Session(autotune=True))
 
 
 def test_a_run_stays_offline_or_stays_online():

@@ -101,7 +101,8 @@ def test_weights_of_another_network_are_refused(file, other):
 
 def test_files_of_the_users_own_are_looked_for_beside_the_agent(tmp_path):
     """Folders of the machine where it was trained mean nothing elsewhere, and are nobody's business."""
-    config = Config(env="/home/me/nim.py", offline="/home/me/games", network=NetworkConfig(file="/home/me/net.py"))
+    network, others = NetworkConfig(file="/home/me/net.py"), {"offline": "/home/me/games", "init_from": "/home/me/run"}
+    config = Config(env="/home/me/nim.py", network=network, **others)
     agent_file.save(tmp_path / "x.safetensors", config, PARAMS, iteration=1)
     assert b"/home/me" not in (tmp_path / "x.safetensors").read_bytes()
     (tmp_path / "x.safetensors").rename(tmp_path / "y.safetensors")

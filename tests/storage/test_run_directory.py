@@ -137,6 +137,15 @@ def test_overwrite_deletes_a_run_and_nothing_else(tmp_path):
     assert (tmp_path / "neighbour").exists()
 
 
+def test_overwrite_spares_what_the_new_run_reads(tmp_path):
+    run_dir = make_run(tmp_path / "run")
+    for source in (run_dir, run_dir / "versions" / "6", f"agent:{run_dir}/mine.safetensors"):
+        with pytest.raises(ValueError, match=f"--overwrite would delete {source}, which the new run reads; choose"):
+            run_directory.check(run_dir, overwrite=True, sources=[str(source)])
+    run_directory.check(run_dir, overwrite=True, sources=["agent:hex_5x5", str(tmp_path / "run2")])
+    run_directory.check(run_dir, resume=True, overwrite=True, sources=[str(run_dir)])
+
+
 @pytest.mark.parametrize("changes", [{}, {"overwrite": True}, {"resume": True}])
 def test_a_folder_that_holds_something_else_is_never_touched(tmp_path, changes):
     (tmp_path / "run").mkdir()

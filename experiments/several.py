@@ -1,0 +1,140 @@
+"""What the drivers of several runs share: `train.py --seeds N` and `train.py --grow 5,7,9`.
+
+The runs are trained one after another. Each is a process of its own: it gives its memory back, and what it prints and
+saves is what it would alone.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from muzero_jax.run import comparison
+from muzero_jax.run import session as sessions
+from muzero_jax.run.session import Session
+from muzero_jax.storage import config as configs
+from muzero_jax.storage import run_directory
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.validation import validate
+
+PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
+
+Parse = Callable[[list[str]], tuple[Config, Session, Config, int] | None]
+"""`train.parse`: the config of a run with these flags and its session, what they overrode, and the devices at hand;
+None after printing help."""
+
+
+class Folders(NamedTuple):
+    """Where the runs shall lie, and what happens to those that lie there."""
+
+    run_dir: Path | None  # around all of them
+    resume: bool
+    overwrite: bool
+
+
+class Run(NamedTuple):
+    """One of the runs."""
+
+    name: str  # for a person
+    run_dir: Path
+    config: Config
+    flags: list[str]  # its own, beyond those that all share
+
+
+def read(arguments: list[str], *flags: str) -> tuple[argparse.Namespace, Folders, list[str]] | None:
+    """The given flags' values as texts, the folders, and all other arguments; None where a flag has no value.
+
+    The command's own parser then says what is wrong.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    for name in ("--run-dir", *flags):
+        parser.add_argument(*dict.fromkeys([name, f"--{name[2:].replace('-', '_')}"]))
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--overwrite", action="store_true")
+    try:
+        known, others = parser.parse_known_args(arguments)
+    except argparse.ArgumentError:
+        return None
+    return known, Folders(known.run_dir and Path(known.run_dir), known.resume, known.overwrite), others
+
+
+def spare_accelerator() -> None:
+    """Keeps this process, which only starts others, from taking an accelerator's memory for itself."""
+    os.environ.setdefault(PREALLOCATE, "false")
+
+
+def check_flags(config: Config, session: Session, make_parts: Any, *, flag: str, each: str) -> None:
+    """Raises ValueError in one sentence for what none of several runs can be; each of them is called `each`."""
+    validate(config)
+    sessions.validate(session)
+    if session.autotune:
+        raise ValueError(
+            f"--autotune may find other sizes for each {each}; run it with one, and give the flags that it prints"
+        )
+    if make_parts:
+        raise ValueError(f"{flag} starts processes that know no parts of your own; train one {each} after another")
+
+
+def train(runs: Sequence[Run], folders: Folders, shared: list[str], has_ended: Callable[[Run], bool]) -> int:
+    """Trains them all; returns the exit status of the first that did not end well, or 0.
+
+    With `resume` those that have ended are left as they are, and those that never began begin. Raises ValueError in one
+    sentence for folders that cannot take the runs.
+    """
+    check_folders(runs, folders)
+    if folders.overwrite:
+        for run in runs:
+            if run.run_dir.exists():
+                run_directory.make_room(run.run_dir)
+    for number, run in enumerate(runs, 1):
+        print(f"{run.name}, {number} of {len(runs)}", flush=True)
+        has_begun = run_directory.holds_run(run.run_dir)
+        if has_begun and has_ended(run):
+            print(f"has ended   {run.run_dir}", flush=True)
+            continue
+        goes_on = ["--resume"] if has_begun else []
+        if status := wait([*shared, "--run-dir", str(run.run_dir), *run.flags, *goes_on]):
+            print(f"stopped at {run.name}; go on with the same command and --resume (in place of --overwrite)")
+            return status
+    return 0
+
+
+def check_folders(runs: Sequence[Run], folders: Folders) -> None:
+    """Raises ValueError in one sentence for folders that cannot take the runs, before any of them is trained."""
+    if folders.resume and folders.overwrite:
+        raise ValueError("--overwrite begins anew and --resume goes on; give one of them")
+    if folders.run_dir and run_directory.holds_run(folders.run_dir):
+        raise ValueError(f"{folders.run_dir} is a run itself, and takes no others; choose another --run-dir")
+    if folders.resume and not any(run_directory.holds_run(run.run_dir) for run in runs):
+        raise ValueError(f"there is no run to resume in {runs[0].run_dir} and the others; leave out --resume")
+    for run in runs:
+        goes_on = folders.resume and run_directory.holds_run(run.run_dir)
+        sources = runs[0].config.sources  # later runs may begin with the weights of earlier ones
+        run_directory.check(run.run_dir, resume=goes_on, overwrite=folders.overwrite, sources=sources)
+        if goes_on and not _is_same(configs.load(run.run_dir), run.config):
+            raise ValueError(f"{run.run_dir} was trained with other flags; give the same ones with --resume")
+
+
+def _is_same(made_with: Config, config: Config) -> bool:
+    """Whether a run was made with these flags, but for its budget."""
+    return made_with.seed == config.seed and comparison.are_alike(made_with, config, budgets=False)
+
+
+def has_spent(run: Run) -> bool:
+    """Whether a run has spent the budget that is asked for, and played its final matches."""
+    return run_directory.has_ended(run.run_dir) and comparison.are_alike(configs.load(run.run_dir), run.config)
+
+
+def wait(arguments: list[str]) -> int:
+    """The exit status of one run. Ctrl-C reaches it too: it saves and ends, and is waited for."""
+    command = [sys.executable, str(Path(__file__).with_name("train.py")), *arguments]
+    environment = {name: value for name, value in os.environ.items() if name != PREALLOCATE or value != "false"}
+    with subprocess.Popen(command, env=environment) as process:
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                continue

@@ -1,0 +1,74 @@
+"""A run that begins with the weights of another one: `--init-from`.
+
+Only the weights are read. The optimiser, the ring, the games and the random numbers are those of any new run, and a
+target network begins as a copy. From then on the run's own checkpoints hold its weights, so a resumed run does not need
+the source.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+
+from muzero_jax import building
+from muzero_jax.evaluation import players
+from muzero_jax.storage import shapes
+from muzero_jax.storage.config import Config
+from muzero_jax.training import Parts
+from muzero_jax.types import LearnerState, Params
+
+
+def open_source(config: Config, parts: Parts, own: Parts | None, say: Callable[[str], None]) -> Params:
+    """The weights that a run begins with, on the first device.
+
+    Args:
+      parts: of the run, whose network the weights must fit.
+      own: the same, if no config built them; then the source's config cannot build its own either.
+
+    Raises ValueError, in one sentence, if the source is no run or agent that can be loaded, or if its weights do not
+    fit.
+    """
+    assert config.init_from is not None
+    make_parts = building.make_parts if own is None else lambda _: own
+    agent = players.load_agent(Path(config.init_from), make_parts=make_parts)
+    wanted = jax.eval_shape(parts.model.init, jax.random.key(0))
+    if found := shapes.difference(shapes.describe(agent.params), shapes.describe(wanted)):
+        raise ValueError(
+            f"{config.init_from} holds the weights of another network, {_network_of(agent.config)}, than this run's, "
+            f"{_network_of(config)}: {found}; {_remedy(agent.config, config)}"
+        )
+    say(f"beginning with the weights that {config.init_from} had after iteration {agent.iteration}")
+    return agent.params
+
+
+def place(learner: LearnerState, params: Params, abstract: LearnerState) -> LearnerState:
+    """The first state of the learner with these weights, where its own lie; the target network begins as a copy.
+
+    The optimiser's state stays: before the first update it is the same for any weights.
+    """
+    placed = jax.device_put(params, jax.tree.map(lambda leaf: leaf.sharding, abstract.params))
+    # Buffers of their own, because the program takes them back, and what is put on a device may share the source's.
+    copy = jax.jit(partial(jax.tree.map, jnp.copy), out_shardings=jax.tree.map(lambda leaf: leaf.sharding, placed))
+    target = None if abstract.target_params is None else copy(placed)
+    return learner._replace(params=copy(placed), target_params=target)
+
+
+def _network_of(config: Config) -> str:
+    """The network and the board in words: "--network.kind tower on hex 7x7"."""
+    network = (
+        f"--network.file {config.network.file}" if config.network.file else f"--network.kind {config.network.kind}"
+    )
+    size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
+    return f"{network} on {config.env_name}{size}"
+
+
+def _remedy(made_with: Config, config: Config) -> str:
+    """What the user can do about weights that do not fit, as the end of a sentence."""
+    if (made_with.env, made_with.board_size) != (config.env, config.board_size):
+        return (
+            "train both with a network that fits every board size (--network.kind fully_convolutional), or give the "
+            "board and the network flags of the first one"
+        )
+    return "give this run the network flags of the first one, which its config.json has"

@@ -1,0 +1,199 @@
+"""`--init-from`: a run that begins with another run's weights has them bit for bit, and all else anew."""
+
+import functools
+import shutil
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax import building
+from muzero_jax.run import program, runner, warm_start
+from muzero_jax.storage import agent_file
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.checkpoint import Checkpointer
+from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig
+from muzero_jax.storage.validation import check_resumable
+from tests.reference import tiny_run
+from tests.reference.tiny_run import CONFIG, assert_same, on_host
+
+
+def weights(number, config=CONFIG):
+    """Weights for the network of a config, all of them like one number but each another."""
+    model = building.make_parts(config).model
+    leaves, structure = jax.tree.flatten(jax.eval_shape(model.init, jax.random.key(0)))
+    return structure.unflatten([np.full(leaf.shape, number + k / 64, leaf.dtype) for k, leaf in enumerate(leaves)])
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """The folder of a run: its newest checkpoint has the weights 1, a version has 2, and an agent beside it 3."""
+    run_dir = tmp_path_factory.mktemp("runs") / "source"
+    run_dir.mkdir()
+    configs.save(CONFIG, run_dir)
+    state = tiny_run.make_init()()
+    with Checkpointer(run_dir / "checkpoints") as checkpoints:
+        checkpoints.save(6, state._replace(learner=state.learner._replace(params=weights(1))))
+    with Checkpointer(run_dir / "versions") as versions:
+        versions.save_params(4, weights(2))
+    agent_file.save(run_dir.parent / "mine.safetensors", CONFIG, weights(3), iteration=5)
+    return run_dir
+
+
+def open_source(source, config=CONFIG, own=None):
+    config = replace(config, init_from=str(source))
+    return warm_start.open_source(config, own or building.make_parts(config), own, lambda text: None)
+
+
+@functools.cache
+def fresh():
+    """The tiny run's first state on the host, without any source."""
+    return on_host(tiny_run.make_init()())
+
+
+# --- weights ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name, number", [("RUN", 1), ("RUN/versions/4", 2), ("agent:RUN/../mine.safetensors", 3)])
+def test_a_run_a_version_and_an_agent_give_their_weights(source, name, number):
+    assert_same(open_source(name.replace("RUN", str(source))), weights(number))
+
+
+def test_a_run_has_its_sources_weights_before_its_first_iteration_and_all_else_is_new(session, source):
+    seen = []
+
+    def spy(state):
+        seen.append(on_host(state))
+        return tiny_run.program()(state)
+
+    session(spy, init_from=str(source), max_iterations=4)
+    first = seen[0]
+    assert_same(first.learner.params, weights(1))
+    assert_same(first._replace(learner=first.learner._replace(params=fresh().learner.params)), fresh())
+    assert configs.load(session.directory).init_from == str(source)
+
+
+def test_a_target_network_begins_as_a_copy_where_the_program_wants_it(source):
+    reanalyzes, target = ReplayConfig(replay_length=32, reanalyze_fraction=0.5), OptimiserConfig(target_period=10)
+    config = replace(CONFIG, replay=reanalyzes, optimiser=replace(target, batch_size=8))
+    init = program.make_init(building.make_parts(config), 0, tiny_run.mesh())
+    abstract = init.eval_shape()
+    state = runner.make_state(init, abstract, None, open_source(source, config))
+    assert_same(state.learner.params, weights(1))
+    assert_same(state.learner.target_params, weights(1))
+    jax.tree.map(lambda x, like: x.sharding == like.sharding or 1 / 0, state.learner, abstract.learner)
+    jax.jit(partial(jax.tree.map, jnp.negative), donate_argnums=0)(state.learner)  # no buffer is shared by both
+
+
+def test_stored_games_and_weights_go_together(source):
+    init = tiny_run.make_init()
+    state = runner.make_state(init, init.eval_shape(), lambda abstract: "the ring of games", open_source(source))
+    assert state.replay == "the ring of games"
+    assert_same(state.learner.params, weights(1))
+
+
+def test_a_network_of_ones_own_takes_weights_that_no_config_describes(tmp_path):
+    wider = replace(CONFIG, network=replace(CONFIG.network, width=24))
+    agent_file.save(tmp_path / "own.safetensors", CONFIG, weights(1, wider), iteration=5)
+    own = building.make_parts(wider)
+    assert_same(open_source(tmp_path / "own.safetensors", own=own), weights(1, wider))
+
+
+# --- going on ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_resumed_run_is_the_unbroken_one_and_never_reads_its_source(session, source, tmp_path):
+    init = tiny_run.make_init()
+    unbroken = runner.make_state(init, init.eval_shape(), None, open_source(source))
+    for _ in range(4):
+        unbroken, _ = tiny_run.program()(unbroken)
+    copy = shutil.copytree(source, tmp_path / "source")
+    session(init_from=str(copy), max_iterations=4)
+    shutil.rmtree(copy)
+    session(init_from=str(copy), max_iterations=8, resume=True)
+    with Checkpointer(session.directory / "checkpoints") as checkpoints:
+        iteration, state = checkpoints.restore_latest(tiny_run.abstract_state())
+    assert iteration == 8
+    assert_same(state, unbroken)
+
+
+def test_a_run_that_was_cut_off_before_its_first_checkpoint_reads_its_source_again(session, source):
+    seen = []
+    session.directory.mkdir()
+    configs.save(replace(CONFIG, init_from=str(source)), session.directory)
+
+    def spy(state):
+        seen.append(on_host(state.learner.params))
+        return tiny_run.program()(state)
+
+    session(spy, init_from=str(source), max_iterations=4, resume=True)
+    assert_same(seen[0], weights(1))
+
+
+def test_a_run_keeps_the_source_that_it_began_with():
+    with pytest.raises(ValueError, match="made with --init-from None, so it cannot go on with x; leave --init-from"):
+        check_resumable(replace(CONFIG, init_from="x"), CONFIG)
+
+
+def test_a_source_is_kept_by_its_whole_path_and_an_agent_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept = [configs.with_absolute_paths(replace(CONFIG, init_from=name)).init_from for name in ("runs/x", "agent:x")]
+    assert kept == [str(tmp_path / "runs" / "x"), "agent:x"]
+    assert configs.with_absolute_paths(CONFIG).init_from is None
+
+
+# --- what does not fit ------------------------------------------------------------------------------------------------
+
+HEX = replace(CONFIG, env="hex", board_size=3)
+
+
+@pytest.mark.parametrize(
+    "made_with, config, sentence",
+    [
+        (
+            CONFIG,
+            replace(CONFIG, network=replace(CONFIG.network, width=24)),
+            r"mlp on tic_tac_toe, .*: its \S+ is float32\[\S*16\S*\] \(this one needs float32\[\S*24\S*\]\); "
+            "give this run the network flags of the first one",
+        ),
+        (
+            CONFIG,
+            replace(CONFIG, network=NetworkConfig(kind="tower", width=16, num_bins=3)),
+            "mlp on tic_tac_toe, than this run's, --network.kind tower on tic_tac_toe: it has no [^ ]* .this one needs",
+        ),
+        (
+            replace(HEX, board_size=2),
+            HEX,
+            r"mlp on hex 2x2, than this run's, .* hex 3x3: its \S+ is float32\[.*\(this one needs float32.*; "
+            "train both with a network that fits every board size .--network.kind fully_convolutional., or give",
+        ),
+    ],
+    ids=["width", "kind", "board"],
+)
+def test_weights_that_do_not_fit_are_one_sentence(tmp_path, made_with, config, sentence):
+    agent_file.save(tmp_path / "other.safetensors", made_with, weights(0, made_with), iteration=1)
+    with pytest.raises(ValueError, match=f"other.safetensors holds the weights of another network, .*{sentence}") as e:
+        open_source(f"agent:{tmp_path}/other.safetensors", config)
+    assert "\n" not in str(e.value)
+
+
+def test_a_folder_without_a_run_an_unknown_agent_and_a_missing_version_are_refused(source, tmp_path):
+    with pytest.raises(ValueError, match="holds no run"):
+        open_source(tmp_path)
+    with pytest.raises(ValueError, match="there is no agent 'hex_6x6'; the agents are"):
+        open_source("agent:hex_6x6")
+    with pytest.raises(ValueError, match="there is no version 5 in .*; name one of those in it: 4"):
+        open_source(source / "versions" / "5")
+
+
+def test_weights_are_compared_before_anything_is_compiled_or_deleted(session, source, monkeypatch):
+    session(max_iterations=4)
+    monkeypatch.setattr(runner, "assemble", lambda *arguments, **options: pytest.fail("too late"))
+    with pytest.raises(ValueError, match="weights of another network"):
+        session(init_from=str(source), network=replace(CONFIG.network, width=24), overwrite=True)
+    with pytest.raises(ValueError, match="--overwrite would delete"):
+        session(init_from=str(session.directory), overwrite=True)
+    assert (session.directory / "checkpoints" / "4").exists()
