@@ -1,7 +1,8 @@
 """`train.py --grow 5,7,9`: Hex at rising sizes within one budget, each size from the weights of the one before.
 
 A small board's games are short and its positions few, so much of what a stone is worth can be learned there cheaply.
-Every size has the network of the last one, whose weights must fit every board. All else is its own size's preset.
+Every size has network and optimiser of the last one; the weights must fit every board. All else is its own size's
+preset.
 Each size gets twice as long as the one before: of 70 minutes 5x5 gets 10, 7x7 20 and 9x9 40.
 """
 
@@ -110,7 +111,8 @@ def plan(asked: Asked, final: Config, parsed: Sequence[Config]) -> list[Run]:
     runs, source = [], asked.first_source
     for config, own in zip(parsed, share_out(final, len(asked.sizes)), strict=True):
         size = f"{config.board_size}x{config.board_size}"
-        wanted = configs.with_absolute_paths(replace(config, network=final.network, init_from=source, **own))
+        alike = {"network": final.network, "optimiser": final.optimiser}
+        wanted = configs.with_absolute_paths(replace(config, **alike, init_from=source, **own))
         flags = [word for flag in differing(wanted, config) for word in shlex.split(flag)]
         runs.append(Run(size, run_dir / size, wanted, ["--board-size", str(config.board_size), *flags]))
         source = str(runs[-1].run_dir)

@@ -21,7 +21,7 @@ from muzero_jax.storage.config_groups import (
 from muzero_jax.types import Environment
 
 LARGEST_SMALL_BOARD = 6
-"""The largest Hex board that takes the small boards' preset. On larger ones convolutions, which see every cell alike,
+"""The largest Hex board that takes the small boards' network. On larger ones convolutions, which see every cell alike,
 learn more from each game than they cost."""
 
 
@@ -61,32 +61,44 @@ def tic_tac_toe() -> Config:
 def hex_any(board_size: int) -> Config:
     """python experiments/train.py --env hex --board-size 5
 
-    5x5: 100% against rollout MCTS with 100 simulations and 93.0% [90.4, 94.9] with 1,000 after 1.3 minutes; after 15,
-    95.2% [93.7, 96.4] and 96.1% [94.7, 97.1] with 1,000 (two seeds), and 98.1% and 97.2% of the solved positions that
-    can be won and lost are kept won.
-    Half of all games are lost by strategy, because of the swap: 4x4 scores 86.9% [85.4, 88.3] against 1,000 simulations
-    after 8 minutes, 3x3 58.9% [56.8, 61.0] after 3, where the best there is scores some 90% and 59%
-    (scripts/best_reply.py). 6x6 was not measured, nor the tower that larger boards take.
+    DOC
     """
     # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
     opening_plies = 1
-    if board_size > LARGEST_SMALL_BOARD:
-        budgets = (100, 1000) if board_size <= 9 else (100,) if board_size <= 13 else ()
-        config = tower("hex", num_bins=2, mcts_simulations=budgets, opening_plies=opening_plies)
-        return replace(config, board_size=board_size)
-    exploration = 2.5 / board_size**2  # about two random moves a game
-    config = small_board("hex", longest_game=board_size**2, num_bins=2, exploration=exploration)
+    longest_game = board_size**2
+    exploration = 2.5 / longest_game  # about two random moves a game
+    config = small_board("hex", longest_game=longest_game, num_bins=2, exploration=exploration)
     # To a network that judges exactly all moves are alike in a position that it knows to be lost, and half of all games
     # begin in one. Among players who err they differ: since returns run through random moves it resists, and scores 95%
     # against rollout MCTS with 1,000 simulations on 5x5, where it scored 87 to 90% (docs/lab-notebook.md). So a value
     # is not that of perfect play, and the search's own reaches no target.
-    return replace(
+    config = replace(
         config,
         board_size=board_size,
         minutes=15.0,
         network=replace(config.network, canonical=True),
         targets=replace(config.targets, stop_at_exploration=False),
         evaluation=EvaluationConfig(opening_plies=opening_plies),
+    )
+    return config if board_size <= LARGEST_SMALL_BOARD else larger_hex(config)
+
+
+def larger_hex(config: Config) -> Config:
+    """Hex from 7x7: convolutions, which see every cell alike, learn three times as much from each game."""
+    size = config.board_size or 0
+    budgets = (100, 1000) if size <= 9 else (100,) if size <= 13 else ()
+    rollout = config.self_play.rollout_length
+    whole_rollouts = -(-config.window_length // rollout) * rollout
+    return replace(
+        config,
+        minutes=60.0,
+        iterations_per_chunk=chunk_of_tower(),
+        network=replace(config.network, kind="fully_convolutional", width=32),
+        replay=replace(config.replay, replay_length=max(config.replay.replay_length, whole_rollouts)),
+        optimiser=replace(config.optimiser, name="muon", learning_rate=0.01),
+        evaluation=replace(
+            config.evaluation, interval_minutes=10.0, games=64, final_games=64, mcts_simulations=budgets
+        ),
     )
 
 
@@ -109,7 +121,7 @@ def connect_four() -> Config:
 
 
 def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = (), opening_plies: int = 2) -> Config:
-    """A convolution tower for larger boards: Hex from 7x7, Othello, Go, chess and shogi; meant for an accelerator.
+    """A convolution tower for larger boards: Othello, Go, chess and shogi; meant for an accelerator.
 
     mcts_simulations: budgets of rollout MCTS to play against. By default none: 32 random games at once take 2 ms of
     Othello, but 40 of animal shogi, 400 of Gardner chess, 700 of Go 9x9 and 2,700 of chess, and a match needs a hundred

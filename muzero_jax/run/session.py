@@ -21,7 +21,7 @@ class Session:
     """train as many runs, with this seed and the following ones, one after another, and compare them"""
     grow: str | None = None
     """train Hex at rising sizes, say 5,7,9, within the budget: each size from the weights of the one before, and for
-    twice as long (docs/resume.md); the runs lie in run_dir/5x5, run_dir/7x7 and so on"""
+    twice as long (docs/larger-boards.md); the runs lie in run_dir/5x5, run_dir/7x7 and so on"""
     resume: bool = False
     """go on from the newest checkpoint of run_dir; bit for bit on the same kind and number of devices (tested on CPUs;
     on a GPU the last bits of sums may differ)"""

@@ -19,6 +19,9 @@ from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import LearnerState, Params
 
+MEANING = ("activation", "canonical")
+"""Choices that leave the weights' shapes as they are, and change what they mean."""
+
 
 def open_source(config: Config, parts: Parts, own: Parts | None, say: Callable[[str], None]) -> Params:
     """The weights that a run begins with, on the first device.
@@ -39,6 +42,11 @@ def open_source(config: Config, parts: Parts, own: Parts | None, say: Callable[[
             f"{config.init_from} holds the weights of another network, {_network_of(agent.config)}, than this run's, "
             f"{_network_of(config)}: {found}; {_remedy(agent.config, config)}"
         )
+    for name in MEANING:
+        theirs, ours = (getattr(each.network, name) for each in (agent.config, config))
+        if own is None and theirs != ours:
+            flag, remedy = f"--network.{name}", "give this run the network flags of the first one"
+            raise ValueError(f"{config.init_from} was trained with {flag} {theirs}, and this run has {ours}; {remedy}")
     say(f"beginning with the weights that {config.init_from} had after iteration {agent.iteration}")
     return agent.params
 

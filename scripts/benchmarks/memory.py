@@ -25,7 +25,7 @@ CASES = {
     "tic-tac-toe preset": ("tic_tac_toe", None),
     "Hex 5x5 preset": ("hex", 5),
     "Connect Four preset": ("connect_four", None),
-    "Hex 7x7 preset, a tower": ("hex", 7),
+    "Othello preset, a tower": ("othello", None),
 }
 
 

@@ -101,16 +101,14 @@ def test_each_size_begins_with_the_one_before_and_gets_twice_as_long(started, ne
     assert "5x5, 2 of 3" in said and f"--run {tmp_path / '7x7'} --web" in said.splitlines()[-1]
 
 
-def test_every_size_has_the_network_of_the_last_and_all_else_of_its_own_preset(started, tmp_path, monkeypatch):
-    """7x7 takes the tower, 5x5 the small boards' network: here as if a tower's weights fitted every board."""
-    monkeypatch.setattr(grow, "check_network", lambda runs: None)
-    train.main(["--grow", "5,7", "--run-dir", str(tmp_path), "--network.width", "32", "--frames", "300"])
+def test_every_size_learns_as_the_last_and_has_all_else_of_its_own_preset(started, tmp_path):
+    """7x7 takes convolutions and Muon, which 5x5 alone would not."""
+    train.main(["--grow", "5,7", "--run-dir", str(tmp_path), "--network.width", "16", "--frames", "300"])
     small, large = loaded(tmp_path).values()
-    assert small.network == large.network == replace(presets.hex_any(7).network, width=32)
-    own = presets.hex_any(5)
-    changed = {"network": small.network, "minutes": None}
-    assert small == replace(own, frames=100, **changed)
-    assert large == replace(presets.hex_any(7), frames=200, init_from=str(tmp_path / "5x5"), **changed)
+    preset = presets.hex_any(7)
+    changed = {"network": replace(preset.network, width=16), "minutes": None}
+    assert small == replace(presets.hex_any(5), frames=100, optimiser=preset.optimiser, **changed)
+    assert large == replace(preset, frames=200, init_from=str(tmp_path / "5x5"), **changed)
 
 
 def test_the_first_size_may_begin_with_weights_too(started, network, tmp_path):

@@ -15,7 +15,7 @@ from tests.reference.programs import QUICKLY
 
 PRESETS = [*((env, None) for env in presets.GAMES), ("hex", 7)]
 """`.ci/run` trains Hex 5x5 as it is."""
-KINDS = {"a small board": ("hex", 5), "a tower": ("hex", 7)}
+KINDS = {"a small board": ("hex", 5), "a larger one": ("hex", 7), "a tower": ("othello", None)}
 
 
 @pytest.mark.parametrize(("env", "board_size"), PRESETS)

@@ -180,6 +180,12 @@ def test_weights_that_do_not_fit_are_one_sentence(tmp_path, made_with, config, s
     assert "\n" not in str(e.value)
 
 
+def test_weights_of_another_meaning_are_one_sentence_though_they_would_fit(source):
+    config = replace(CONFIG, network=replace(CONFIG.network, activation="gelu"))
+    with pytest.raises(ValueError, match="source was trained with --network.activation relu, and this run has gelu; g"):
+        open_source(source, config)
+
+
 def test_a_folder_without_a_run_an_unknown_agent_and_a_missing_version_are_refused(source, tmp_path):
     with pytest.raises(ValueError, match="holds no run"):
         open_source(tmp_path)
