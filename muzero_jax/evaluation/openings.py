@@ -36,7 +36,7 @@ class Verdicts:
     `size` is the board's, and `wins` the solved verdicts, or None. Raises ValueError for a game that is not Hex.
     """
 
-    def __init__(self, agent: Agent, device: jax.Device | None = None):
+    def __init__(self, agent: Agent, device: Any = None):
         self._environment, search = agent.parts.environment, agent.search()
         if not is_hex(self._environment):
             name = self._environment.name
@@ -66,7 +66,7 @@ def is_hex(environment: Environment) -> bool:
     return environment.name == "hex" and environment.board is not None
 
 
-def solved_verdicts(agent: Agent, device: jax.Device | None = None) -> Verdicts | None:
+def solved_verdicts(agent: Agent, device: Any = None) -> Verdicts | None:
     """The agent's `Verdicts` if its game is Hex of a size whose first stones are solved."""
     environment = agent.parts.environment
     is_solved = is_hex(environment) and environment.observation_shape[0] in hex_openings.WINS
