@@ -251,6 +251,8 @@ def show(summary: dict[str, Any]) -> None:
     """Prints how strong the agent has become and what the run cost."""
     if summary["strength"]:
         print(f"\n{tables.strength(summary['strength'])}")
+    if openings := summary.get("openings"):
+        print(f"opening verdicts: {openings['right']} of {openings['solved']} right")
     seconds, rates = summary["seconds"], summary["rates"]
     cost = [
         {"": name, "total": f"{total:,.0f}", "per second": f"{rates[name]:,.1f}"}

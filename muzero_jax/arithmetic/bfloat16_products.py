@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import BFloat16, Float
 
+from muzero_jax.arithmetic.computation import uncounted
 from muzero_jax.arithmetic.devices import has_amx, target_device
 
 COMPUTE_DTYPE = "bfloat16_products"
@@ -53,9 +54,10 @@ def transposed(matrix: Float[Array, "M N"]) -> BFloat16[Array, "N M"]:
     if not _has_units():
         return matrix.astype(jnp.bfloat16).T
     identity = jnp.eye(matrix.shape[1], dtype=jnp.bfloat16)
-    rows = lax.dot_general(
-        identity, matrix.astype(jnp.bfloat16), (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32
-    )
+    with uncounted():  # other hardware needs no product for it
+        rows = lax.dot_general(
+            identity, matrix.astype(jnp.bfloat16), (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32
+        )
     return rows.astype(jnp.bfloat16)
 
 

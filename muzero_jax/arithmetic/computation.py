@@ -1,15 +1,25 @@
 """How many floating point operations a program's matrix products and convolutions take, counted in what JAX traced.
 
-That is what a run costs on its kind of hardware. Dense layers cost the same everywhere; a board's convolutions are
-computed in one of several ways (`convolution`), with up to five times the operations. Everything else (norms,
+That is what a run costs, on any hardware. A board's convolutions are computed in one of several ways (`convolution`),
+with a fifth to twice the operations of their definition; all count as that (`by_definition`). Everything else (norms,
 nonlinearities, games, trees) counts for nothing: it is small, and its cost is not in arithmetic.
 """
 
+import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import jax
 import jax.extend.core
+from jax import Array
+from jax.ad_checkpoint import checkpoint_name
+
+_UNCOUNTED, _EACH = "uncounted", "operations each: "
+"""A scope whose products count for nothing; the name of an equation that counts, before a number."""
+
+Convolution = Callable[[Array, Array], Array]
+"""(inputs [N, H, W, C], kernel [kh, kw, C, D]) -> outputs [N, H, W, D]."""
 
 
 class Flops(NamedTuple):
@@ -34,13 +44,63 @@ def count(jaxpr: Any, second_share: float = 1.0) -> Flops:
       second_share: how often a cond takes its second branch, where both branches multiply.
     """
     always = at_times = 0.0
-    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
-        found = _equation(equation, second_share)
+    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    operands = [*jaxpr.outvars, *(operand for equation in jaxpr.eqns for operand in equation.invars)]
+    used = {operand for operand in operands if isinstance(operand, jax.extend.core.Var)}
+    for equation in jaxpr.eqns:
+        found = _equation(equation, used, second_share)
         always, at_times = always + found.always, at_times + found.at_times
     return Flops(always, at_times)
 
 
-def _equation(equation: Any, second_share: float) -> Flops:
+def uncounted() -> Any:
+    """A scope, for `with`: products that are traced in it count for nothing."""
+    return jax.named_scope(_UNCOUNTED)
+
+
+def by_definition(
+    backward: Callable[[tuple[Array, Array], Array], tuple[Array, Array]],
+) -> Callable[[Convolution], Convolution]:
+    """Decorates a convolution, giving it its gradient; it counts as the definition does, however it is computed.
+
+    Every output takes a product and a sum for each weight that leads to it, and so does every number of the gradients
+    that are used.
+
+    Args:
+      backward: ((inputs, kernel), the outputs' cotangent) -> cotangents of inputs and kernel.
+    """
+
+    def decorate(forward: Convolution) -> Convolution:
+        @jax.custom_vjp
+        @functools.wraps(forward)
+        def convolve(inputs: Array, kernel: Array) -> Array:
+            with uncounted():
+                outputs = forward(inputs, kernel)
+            return _counted(outputs, math.prod(kernel.shape[:3]))
+
+        def pull_back(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
+            (height, width, _, features), cells = residuals[1].shape, math.prod(cotangent.shape[:3])
+            with uncounted():
+                of_inputs, of_kernel = backward(residuals, cotangent)
+            return _counted(of_inputs, height * width * features), _counted(of_kernel, cells)
+
+        convolve.defvjp(lambda inputs, kernel: (convolve(inputs, kernel), (inputs, kernel)), pull_back)
+        return convolve
+
+    return decorate
+
+
+def _counted(results: Array, terms: int) -> Array:
+    """The results, an equation of the program saying that each is a sum of so many products."""
+    return checkpoint_name(results, f"{_EACH}{2 * terms}")
+
+
+def _equation(equation: Any, used: set[Any], second_share: float) -> Flops:
+    if _UNCOUNTED in str(equation.source_info.name_stack):
+        return Flops()
+    if equation.primitive.name == "name" and equation.params["name"].startswith(_EACH):
+        (results,) = equation.outvars
+        return Flops(float(equation.params["name"].removeprefix(_EACH)) * results.aval.size * (results in used))
     if equation.primitive.name == "dot_general":
         return Flops(_dot_general(equation))
     if equation.primitive.name == "conv_general_dilated":

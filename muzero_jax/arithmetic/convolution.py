@@ -10,12 +10,12 @@ keeps the residuals of both under a gradient (13% more memory). `jax.default_dev
 import math
 from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
+from muzero_jax.arithmetic.computation import by_definition
 from muzero_jax.arithmetic.devices import target_device
 from muzero_jax.arithmetic.row_windows import row_windows
 from muzero_jax.arithmetic.winograd import winograd
@@ -78,12 +78,6 @@ def native(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw C D"]) -
 # The gradient is written out: JAX's own would keep the patches (9x the inputs) for each iteration of a scan.
 
 
-@jax.custom_vjp
-def im2col(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw C D"]) -> Float[Array, "N H W D"]:
-    """One matrix product of every cell's neighbourhood with the kernel."""
-    return _patches(inputs, kernel.shape) @ kernel.reshape(-1, kernel.shape[-1])
-
-
 def _patches(inputs: Array, kernel_shape: tuple[int, ...]) -> Array:
     """The neighbourhood of every cell, row by row: [N, H, W, kh * kw * C]."""
     _, rows, columns, _ = inputs.shape
@@ -102,4 +96,7 @@ def _im2col_backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[
     return inputs_cotangent, (patches.T @ cotangent.reshape(cells, -1)).reshape(kernel.shape)
 
 
-im2col.defvjp(lambda inputs, kernel: (im2col(inputs, kernel), (inputs, kernel)), _im2col_backward)
+@by_definition(_im2col_backward)
+def im2col(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw C D"]) -> Float[Array, "N H W D"]:
+    """One matrix product of every cell's neighbourhood with the kernel."""
+    return _patches(inputs, kernel.shape) @ kernel.reshape(-1, kernel.shape[-1])

@@ -12,26 +12,12 @@ of two channels each, a call takes 0.6 of the time (16 boards of 9x9 and 64 chan
 import functools
 import operator
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import BFloat16, Float
 
 from muzero_jax.arithmetic.bfloat16_products import product, transposed
-
-
-@jax.custom_vjp
-def row_windows(inputs: Float[Array, "N H W C"], kernel: Float[Array, "3 3 C D"]) -> Float[Array, "N H W D"]:
-    """Correlates every board with the kernel, zeros around the board. C and D must be even.
-
-    Inputs and kernel, and on the way back the cotangent, are rounded to bfloat16; sums are taken in float32. The result
-    has the dtype of `inputs`. Reverse-mode differentiable.
-    """
-    return _correlate(_windows(inputs), kernel).astype(inputs.dtype)
-
-
-def _forward(inputs: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
-    return row_windows(inputs, kernel), (inputs, kernel)
+from muzero_jax.arithmetic.computation import by_definition
 
 
 def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
@@ -49,7 +35,14 @@ def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, 
     return inputs_cotangent, jnp.flip(products.swapaxes(1, 2), 1).astype(kernel.dtype)
 
 
-row_windows.defvjp(_forward, _backward)
+@by_definition(_backward)
+def row_windows(inputs: Float[Array, "N H W C"], kernel: Float[Array, "3 3 C D"]) -> Float[Array, "N H W D"]:
+    """Correlates every board with the kernel, zeros around the board. C and D must be even.
+
+    Inputs and kernel, and on the way back the cotangent, are rounded to bfloat16; sums are taken in float32. The result
+    has the dtype of `inputs`. Reverse-mode differentiable.
+    """
+    return _correlate(_windows(inputs), kernel).astype(inputs.dtype)
 
 
 def _windows(boards: Float[Array, "N H W C"]) -> BFloat16[Array, "N H+2 W 3*C"]:

@@ -14,11 +14,12 @@ import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
+
+from muzero_jax.arithmetic.computation import by_definition
 
 Matrix = Sequence[Sequence[float]]
 _POINTS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5)
@@ -57,14 +58,6 @@ def tile_side(length: int) -> int:
     return min(sides, key=lambda m: -(-length // m) * (m + 2) * (m + 10))
 
 
-@jax.custom_vjp
-def winograd(inputs: Float[Array, "N H W C"], kernel: Float[Array, "3 3 C D"]) -> Float[Array, "N H W D"]:
-    """Correlates every board with the kernel, zeros around the board; relative error below 2e-5 in float32."""
-    tiles = _input_tiles(inputs)
-    product = jnp.einsum("qptc,qpcd->qptd", _flat(tiles), _transform_kernel(kernel, inputs.shape))
-    return _boards(product.reshape(*tiles.shape[:5], -1), inputs.shape)
-
-
 def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
     """Both cotangents from one transform of the output's: every linear stage of the forward pass, transposed."""
     inputs, kernel = residuals
@@ -77,7 +70,13 @@ def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, 
     return _overlapped_boards(tiles_cotangent.reshape(*product.shape[:5], -1), inputs.shape), kernel_cotangent
 
 
-winograd.defvjp(lambda inputs, kernel: (winograd(inputs, kernel), (inputs, kernel)), _backward)
+@by_definition(_backward)
+def winograd(inputs: Float[Array, "N H W C"], kernel: Float[Array, "3 3 C D"]) -> Float[Array, "N H W D"]:
+    """Correlates every board with the kernel, zeros around the board; relative error below 2e-5 in float32."""
+    tiles = _input_tiles(inputs)
+    product = jnp.einsum("qptc,qpcd->qptd", _flat(tiles), _transform_kernel(kernel, inputs.shape))
+    return _boards(product.reshape(*tiles.shape[:5], -1), inputs.shape)
+
 
 # Tiles are [q, p, N, H', W', C]: column and row within the tile, then the H' x W' tiles of every board. Boards are cut
 # along their columns (axis 1) with the transforms of their height, and along their rows (axis 3 then) with the width's.

@@ -10,7 +10,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
 from muzero_jax.arithmetic.devices import AXIS, shard_map
-from muzero_jax.evaluation import matches, players
+from muzero_jax.evaluation import matches, openings, players
 from muzero_jax.evaluation.players import Agent
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
@@ -85,11 +85,15 @@ def sharded_match(
 
 
 class Arena:
-    """The matches of one run; each is compiled when it is first played, or before."""
+    """The matches of one run; each is compiled when it is first played, or before.
+
+    `verdicts` are the agent's on solved first stones, None where there are none.
+    """
 
     def __init__(self, config: Config, parts: Parts, mesh: Mesh):
         self._agent, self._mesh = Agent(config, parts, config.evaluation.num_simulations), mesh
         self._match = functools.cache(self._make_match)
+        self.verdicts = openings.solved_verdicts(self._agent, mesh.devices.flat[0])
 
     @property
     def has_matches(self) -> bool:

@@ -5,17 +5,19 @@ never met one stone without the swap, so it generalises here. No opponent is nee
 with training.
 """
 
+import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import SingleDeviceSharding
 
 from muzero_jax.evaluation.players import Agent
 from muzero_jax.games import hex_openings
 from muzero_jax.games.hex import settled
 from muzero_jax.games.notation import LETTERS
-from muzero_jax.types import Environment, EnvState
+from muzero_jax.types import Environment, EnvState, Params, Position
 
 WIDTH, SHIFT = 7, 4
 """Characters of a value, and by how much a row leans: half of a cell."""
@@ -28,21 +30,58 @@ def first_stones(environment: Environment) -> EnvState:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
+class Verdicts:
+    """An agent's search of every first stone, compiled once for all its weights; it runs on `device`.
+
+    `size` is the board's, and `wins` the solved verdicts, or None. Raises ValueError for a game that is not Hex.
+    """
+
+    def __init__(self, agent: Agent, device: Any = None):
+        self._environment, search = agent.parts.environment, agent.search()
+        if not is_hex(self._environment):
+            name = self._environment.name
+            raise ValueError(f"openings are those of Hex, and {agent.name} plays {name}; name a run of Hex")
+        self.size = self._environment.observation_shape[0]
+        self.wins = hex_openings.WINS.get(self.size)
+        self._placed = SingleDeviceSharding(device or jax.devices()[0])
+        self._values = jax.jit(lambda params, asked: -search(params, jax.random.key(0), asked).value)
+
+    @functools.cached_property
+    def _asked(self) -> Position:
+        return jax.device_put(self._environment.look(first_stones(self._environment)), self._placed)
+
+    def compile(self, params: Params) -> None:
+        """Compiles the search for params, or `jax.ShapeDtypeStruct`s, of such shapes; JAX remembers it for the call."""
+        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=self._placed), params)
+        self._values.lower(shapes, self._asked).compile()
+
+    def values(self, params: Params) -> np.ndarray:
+        """The value of every first stone for who places it: [size, size], in [-1, 1]."""
+        values = self._values(jax.device_put(params, self._placed), self._asked)
+        return np.asarray(values, np.float64).reshape(self.size, self.size)
+
+
+def is_hex(environment: Environment) -> bool:
+    """Whether this is our Hex, of any size, and not somebody's own game of that name."""
+    return environment.name == "hex" and environment.board is not None
+
+
+def solved_verdicts(agent: Agent, device: Any = None) -> Verdicts | None:
+    """The agent's `Verdicts` if its game is Hex of a size whose first stones are solved."""
+    environment = agent.parts.environment
+    is_solved = is_hex(environment) and environment.observation_shape[0] in hex_openings.WINS
+    return Verdicts(agent, device) if is_solved else None
+
+
 def examine(agent: Agent) -> dict[str, Any]:
     """The value of every first stone for who places it, and where it is solved, how many verdicts are right.
 
     Raises ValueError for a game that is not Hex.
     """
-    environment = agent.parts.environment
-    if environment.name != "hex" or environment.board is None:
-        raise ValueError(f"openings are those of Hex, and {agent.name} plays {environment.name}; name a run of Hex")
-    search = jax.jit(lambda *inputs: agent.search()(*inputs).value)
-    replies = search(agent.params, jax.random.key(0), environment.look(first_stones(environment)))
-    size = environment.board.shape[0]
-    values = -np.asarray(replies, np.float64).reshape(size, size)
-    wins = hex_openings.WINS.get(size)
+    verdicts = Verdicts(agent)
+    values, wins = verdicts.values(agent.params), verdicts.wins
     known = {} if wins is None else judge(values, wins)
-    return {"size": size, "num_simulations": agent.num_simulations, "values": values.tolist()} | known
+    return {"size": verdicts.size, "num_simulations": agent.num_simulations, "values": values.tolist()} | known
 
 
 def judge(values: np.ndarray, wins: np.ndarray) -> dict[str, Any]:

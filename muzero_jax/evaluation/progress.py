@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from jaxtyping import Array
 
-from muzero_jax.evaluation import elo
+from muzero_jax.evaluation import elo, openings
 from muzero_jax.evaluation.arena import Arena, Summary
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps, restore_params
 from muzero_jax.storage.config import Config
@@ -92,14 +92,18 @@ class Versions:
         return self._arena.has_matches
 
     def compilations(self) -> list[Callable[[], None]]:
-        """Functions that compile all matches when called, those first that are played while training."""
+        """Functions that compile, when called, the verdicts on openings and all matches, the quick ones first."""
         if not self._arena.has_matches:
             return []
         e = self._config.evaluation
         games = {(spec, e.final_games // self._final_matches): None for spec in _specs(e.mcts_simulations)}
         if e.interval_minutes > 0:
             games = {(spec, e.games): None for spec in _specs(self._quick)} | {("self", e.games // 2): None} | games
-        return [partial(self._arena.compile, spec, self._abstract_params, num_games=number) for spec, number in games]
+        verdicts = self._arena.verdicts
+        judged = [] if verdicts is None else [partial(verdicts.compile, self._abstract_params)]
+        return judged + [
+            partial(self._arena.compile, spec, self._abstract_params, num_games=number) for spec, number in games
+        ]
 
     def begin(self, params: Params) -> dict[str, float]:
         """Keeps the untrained version, from which the others' Elo is counted; it meets no fixed opponent."""
@@ -111,7 +115,7 @@ class Versions:
         return {"eval/elo": 0.0}
 
     def measure(self, params: Params, iteration: int) -> dict[str, float]:
-        """Scores against the quick opponents, and the Elo among the run's own versions; saves the version.
+        """Scores against the quick opponents, opening verdicts, and the Elo among the run's versions; saves this one.
 
         In a game for one there is nobody to meet, and nothing is measured.
         """
@@ -120,6 +124,7 @@ class Versions:
         games = self._config.evaluation.games
         summaries = self._meet_all(self._quick, params, self._key(iteration), games)
         record = {f"eval/{spec}": summary["score"] for spec, summary in summaries.items()}
+        record |= share_right(self.judge_openings(params))
         if iteration not in self.ladder.iterations:
             rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
             results = {rival: self._meet(rival, params, iteration) for rival in rivals}
@@ -135,6 +140,13 @@ class Versions:
             return {}
         key = jax.random.fold_in(self._key(iteration), _FINAL)
         return self._meet_all(e.mcts_simulations, params, key, e.final_games // count, count)
+
+    def judge_openings(self, params: Params) -> dict[str, Any] | None:
+        """`openings.judge` of the search's verdicts on first stones; None where none are solved."""
+        verdicts = self._arena.verdicts
+        if verdicts is None or verdicts.wins is None:
+            return None
+        return openings.judge(verdicts.values(params), verdicts.wins)
 
     @property
     def _quick(self) -> list[int]:
@@ -165,6 +177,11 @@ class Versions:
 
     def _key(self, iteration: int) -> Array:
         return jax.random.fold_in(jax.random.fold_in(jax.random.key(self._config.seed), _EVALUATION), iteration)
+
+
+def share_right(judged: dict[str, Any] | None) -> dict[str, float]:
+    """The metric of `Versions.judge_openings`'s answer; nothing where there is none."""
+    return {} if judged is None else {"eval/openings_right": judged["right"] / judged["solved"]}
 
 
 def _is_ladder(stored: Any) -> bool:

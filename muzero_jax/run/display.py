@@ -101,6 +101,8 @@ def _progress(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         progress.append(("loss", ", ".join(losses) + (f"  JUMPED by {jump:.0%}" if jump else "")))
     if strengths:
         progress.append(("score against", ", ".join(strengths)))
+    if metrics.OPENINGS in record:
+        progress.append(("openings right", f"{record[metrics.OPENINGS]:.0%}"))
     if metrics.ELO in record:
         progress.append(("Elo", f"{record[metrics.ELO]:+z.0f}"))
     return progress

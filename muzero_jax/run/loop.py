@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from muzero_jax.evaluation.progress import Versions
+from muzero_jax.evaluation.progress import Versions, share_right
 from muzero_jax.learning.learner import UNKNOWN_SPAN
 from muzero_jax.run import budget
 from muzero_jax.run.accounting import Clock, Interrupt, Totals
@@ -100,9 +100,10 @@ class Loop(NamedTuple):
         self._await_matches()
         with self.clock.measure("finish"):
             strength = self.versions.measure_fully(state.learner.params, iteration)
+            openings = self.versions.judge_openings(state.learner.params)
         scores = {f"eval/{spec}": match["score"] for spec, match in strength.items()}
-        self.reporter.write(self.reporter.spent(iteration) | scores)
-        return self.reporter.conclude(iteration, strength)
+        self.reporter.write(self.reporter.spent(iteration) | scores | share_right(openings))
+        return self.reporter.conclude(iteration, strength, openings)
 
     @property
     def clock(self) -> Clock:

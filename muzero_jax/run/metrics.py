@@ -1,9 +1,10 @@
 """What a run writes about itself: a line of JSON and TensorBoard points per chunk, curves at the end.
 
 A record is a flat dict of plain numbers, whose keys are grouped by a prefix: `selfplay/…`, `train/…`, `time/…`, and
-`eval/<opponent>` for a score in [0, 1] or `eval/elo`; `iteration` says where in the run it lies. `metrics.jsonl` is the
-truth, and everything else is drawn from it. A resumed run first cuts it back to the checkpoint's iteration, so no line
-comes twice. tensorboardX, matplotlib and wandb are imported where they are used, as each takes its time.
+`eval/<opponent>` for a score in [0, 1], `eval/elo` or `eval/openings_right`; `iteration` says where in the run it lies.
+`metrics.jsonl` is the truth, and everything else is drawn from it. A resumed run first cuts it back to the checkpoint's
+iteration, so no line comes twice. tensorboardX, matplotlib and wandb are imported where they are used, as each takes
+its time.
 """
 
 import json
@@ -20,7 +21,7 @@ Record = dict[str, Any]
 """Numbers by name; None where a number was not finite."""
 
 FILE, CURVES = "metrics.jsonl", "curves.png"
-ELO = "eval/elo"
+ELO, OPENINGS = "eval/elo", "eval/openings_right"
 MINUTES, FLOPS = "time/minutes", "total/flops"
 LABELS = {MINUTES: "training time (minutes)", FLOPS: "floating point operations of the network"}
 LOSSES = {"train/loss": "total"} | {f"train/{name}_loss": name for name in ("policy", "value", "reward")}
@@ -143,11 +144,12 @@ def _plain(value: Any) -> int | float | None:
 
 def scores(record: Mapping[str, Any]) -> dict[str, float]:
     """Scores by opponent, if the record has any."""
-    return {key.removeprefix("eval/"): record[key] for key in record if key.startswith("eval/") and key != ELO}
+    keys = (key for key in record if key.startswith("eval/") and key not in (ELO, OPENINGS))
+    return {key.removeprefix("eval/"): record[key] for key in keys}
 
 
 def brings_evaluation(record: Mapping[str, Any]) -> bool:
-    """Whether a record says how strong the agent is: by scores, or by an Elo among the run's versions."""
+    """Whether a record says how strong the agent is: by scores, opening verdicts or an Elo among its versions."""
     return any(key.startswith("eval/") for key in record)
 
 
@@ -190,7 +192,8 @@ def _draw_scores(axes: Any, records: Sequence[Record], along: str = MINUTES) -> 
     from matplotlib.ticker import PercentFormatter
 
     opponents = {f"eval/{name}": name for record in records for name in scores(record)}
-    _panel(axes, records, opponents, "Score", "won, draws counting half", along, marker="o")
+    shown = opponents | {OPENINGS: "first stones judged right"}
+    _panel(axes, records, shown, "Score", "won, draws counting half", along, marker="o")
     axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle="--")
     axes.set_ylim(-0.03, 1.03)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))

@@ -41,14 +41,18 @@ class Reporter(NamedTuple):
         """What the run has done and taken so far."""
         return {"iteration": iteration} | self.totals.record() | self.clock.record()
 
-    def conclude(self, iteration: int, strength: dict[str, Summary] | None = None) -> dict[str, Any]:
+    def conclude(
+        self, iteration: int, strength: dict[str, Summary] | None = None, openings: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         """Writes how the run stands at `iteration`, and draws its curves; returns what the summary holds.
 
-        `strength` are the matches of the run's end; without them the run is not finished.
+        `strength` are the matches of the run's end, without which it is not finished, and `openings` its verdicts on
+        solved first stones.
         """
         machine = dict(self.machine)
         memory = {"planned": machine.pop("planned"), "peak": self.meter.peak}  # bytes a device
         summary = {"iteration": iteration, "finished": strength is not None, "strength": strength or {}}
+        summary |= {"openings": openings} if openings else {}
         summary |= {"elo": self.ladder.by_iteration(), "memory": memory} | machine
         summary |= self.totals.summary(self.clock.seconds["train"])
         summary["seconds"] = split_time(self.clock, self.totals)

@@ -23,6 +23,7 @@ SAME = {
     "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "tanh": "Tanh", "logistic": "Sigmoid", "erf": "Erf", "sign": "Sign",
     "gt": "Greater", "ge": "GreaterOrEqual", "lt": "Less", "le": "LessOrEqual", "eq": "Equal", "and": "And",
     "or": "Or", "not": "Not", "stop_gradient": "Identity", "copy": "Identity", "optimization_barrier": "Identity",
+    "name": "Identity",
 }  # fmt: skip
 """Primitives that ONNX has under another name, with the same operands."""
 INNER = ("jaxpr", "call_jaxpr", "fun_jaxpr")

@@ -1,6 +1,5 @@
 """The MuZero network, initial and recurrent inference: by batch size, by dtype, and from where on what is ahead."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax.arithmetic import bfloat16_products, devices
+from muzero_jax.arithmetic import bfloat16_products, computation, devices
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Model, Params
 from scripts.benchmarks import plain_network
@@ -62,20 +61,15 @@ def make_inputs(config: Config, batch: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def flops(config: Config) -> tuple[float, float]:
-    """Operations of one initial and of one recurrent inference by direct count: two for each weight and use.
+    """Operations of one initial and of one recurrent inference, as a run counts its own.
 
-    A convolution uses each weight once a cell. What Winograd's formulation saves is not subtracted, so that a faster
-    formulation shows as more GFLOP/s. Biases, normalisation and activations are left out.
+    What Winograd's formulation saves is not subtracted, so that a faster formulation shows as more GFLOP/s.
     """
-    params = jax.eval_shape(parts_of(config).model.init, jax.random.key(0))
-    cells = (config.board_size or 0) ** 2
-
-    def count(*names: str) -> float:
-        kernels = [k for name in names for k in jax.tree.leaves(params.get(name, {})) if k.ndim in (2, 4)]
-        return sum(2.0 * math.prod(k.shape) * (cells if k.ndim == 4 else 1) for k in kernels)
-
-    shared = count("prediction", "prediction_heads")
-    return count("stem", "representation") + shared, count("dynamics", "reward_head") + shared
+    model, (observation, action) = parts_of(config).model, make_inputs(config, 1)
+    params = jax.eval_shape(model.init, jax.random.key(0))
+    initial = computation.count(jax.make_jaxpr(model.initial_inference)(params, observation)).always
+    both = computation.count(jax.make_jaxpr(both_inferences(model))(params, observation, action)).always
+    return initial, both - initial
 
 
 def network_times(machine: Machine, plan: Sizes, config: Config, say: Say) -> Times:

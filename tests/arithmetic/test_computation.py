@@ -1,13 +1,23 @@
 """Operations are counted as a person would by hand, whatever a program is wrapped in."""
 
+import functools
+from dataclasses import replace
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import pytest
 from jax.sharding import PartitionSpec
 
+from muzero_jax import building
 from muzero_jax.arithmetic import devices
+from muzero_jax.arithmetic.bfloat16_products import multiply
 from muzero_jax.arithmetic.computation import Flops, count
+from muzero_jax.arithmetic.convolution import im2col, native
 from muzero_jax.arithmetic.devices import AXIS, shard_map
+from muzero_jax.arithmetic.row_windows import row_windows
+from muzero_jax.arithmetic.winograd import winograd
+from tests.reference import tiny_run
 
 A, B = jnp.zeros((3, 5)), jnp.zeros((5, 7))
 PRODUCT = 2 * 3 * 5 * 7
@@ -73,3 +83,83 @@ def test_devices_that_share_a_batch_do_as_much_as_one():
         return traced(shard_map(jnp.dot, mesh, (rows, PartitionSpec()), rows), jnp.zeros((4, 5)), B)
 
     assert shared(1) == shared(2) == Flops(2 * 4 * 5 * 7)
+
+
+# --- convolutions of boards count by their definition, however they are computed --------------------------------------
+
+BOARDS, KERNEL = jnp.zeros((2, 5, 5, 32)), jnp.zeros((3, 3, 32, 64))
+CONVOLUTION = 2 * (2 * 5 * 5) * (3 * 3 * 32 * 64)
+each_formulation = pytest.mark.parametrize("formulation", [native, im2col, winograd, row_windows])
+
+
+@each_formulation
+def test_a_boards_convolution_is_a_product_and_a_sum_for_each_cell_and_weight(formulation):
+    assert traced(formulation, BOARDS, KERNEL) == Flops(CONVOLUTION)
+    assert traced(jax.vmap(formulation, (0, None)), jnp.stack([BOARDS] * 3), KERNEL) == Flops(3 * CONVOLUTION)
+
+
+@each_formulation
+def test_each_gradient_of_a_convolution_costs_another_one(formulation):
+    def loss(boards, kernel):
+        return (formulation(boards, kernel) ** 2).sum()
+
+    assert traced(jax.grad(loss, argnums=(0, 1)), BOARDS, KERNEL) == Flops(3 * CONVOLUTION)
+    assert traced(jax.grad(loss, argnums=1), BOARDS, KERNEL) == Flops(2 * CONVOLUTION), "boards are data"
+
+
+@each_formulation
+def test_steps_that_are_computed_anew_for_their_gradient_count_again(formulation):
+    kernel = jnp.zeros((3, 3, 32, 32))
+
+    def loss(boards):
+        step = jax.checkpoint(lambda boards, _: (formulation(boards, kernel) ** 2, None))
+        return jax.lax.scan(step, boards, None, length=4)[0].sum()
+
+    assert traced(jax.grad(loss), BOARDS) == Flops(4 * 3 * CONVOLUTION / 2)
+
+
+def test_laying_out_bfloat16_for_a_product_costs_nothing(monkeypatch):
+    monkeypatch.setattr("muzero_jax.arithmetic.bfloat16_products.has_amx", lambda: True)
+    loss = jax.grad(lambda a, b: (multiply(a, b) ** 2).sum(), argnums=(0, 1))
+    assert traced(loss, A, B) == Flops(3 * PRODUCT)
+
+
+@functools.cache
+def tower(compute_dtype):
+    """Hex 3x3, 32 channels, one block each of h, g and f."""
+    network = replace(tiny_run.CONFIG.network, kind="tower", width=32, num_blocks=1, compute_dtype=compute_dtype)
+    config = replace(tiny_run.CONFIG, env="hex", board_size=3, network=network)
+    parts = building.make_parts(config)
+    return config, parts, jax.eval_shape(parts.model.init, jax.random.key(0))
+
+
+@pytest.mark.parametrize(
+    "platform, compute_dtype", [("cpu", "float32"), ("cpu", "bfloat16_products"), ("gpu", "float32")]
+)
+def test_a_towers_search_by_hand(monkeypatch, platform, compute_dtype):
+    """h and f, and g and f for each of 5 simulations, of 2 games; 9 cells, 4 planes, 10 actions, 3 bins.
+
+    Beyond the network a search makes small products of its own, as of the bins with their values.
+    """
+    config, parts, params = tower(compute_dtype)
+    search = building.make_search(config, parts.environment, parts.model, noise=False, num_simulations=5)
+    states = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 2))
+    monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform=platform)])
+    found = traced(search, params, jax.random.key(0), parts.environment.look(states))
+    first, layer = 2 * 9 * 9 * 4 * 32, 2 * 9 * 9 * 32 * 32
+    prediction = 3 * layer + 2 * 9 * 32 * 8 + 2 * (9 * 8) * (10 + 3)
+    initial, recurrent = first + 2 * layer + prediction, 3 * layer + 2 * 9 * 32 * 4 + 2 * (9 * 4) * 3 + prediction
+    assert sum(found) == pytest.approx(2 * (initial + 5 * recurrent), rel=0.005)
+
+
+def test_a_towers_gradient_costs_the_same_on_any_hardware(monkeypatch):
+    _, parts, params = tower("float32")
+    observation = jnp.zeros((2, *parts.environment.observation_shape))
+
+    def loss(params):
+        root = parts.model.initial_inference(params, observation)
+        return sum((leaf**2).sum() for leaf in jax.tree.leaves(root))
+
+    on_cpu = traced(jax.grad(loss), params)
+    monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="gpu")])
+    assert on_cpu == traced(lambda params: jax.grad(loss)(params), params)

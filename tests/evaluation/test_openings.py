@@ -1,12 +1,18 @@
 """Hex's first stones: the values are the mover's own, the swap is gone, and verdicts are counted right."""
 
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from muzero_jax.evaluation import openings
+from muzero_jax.evaluation.players import Agent
 from muzero_jax.games import hex_openings
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.hex_solver import make_oracle
+from tests.reference import tiny_run
 
 
 @pytest.mark.parametrize("size", hex_openings.WINS)
@@ -55,3 +61,49 @@ def test_the_board_leans_and_marks_what_is_wrong():
     assert columns.split() == ["a", "b", "c"] and first.startswith(" 1  [+0.20]")
     assert second.startswith(" 2 " + " " * openings.SHIFT) and third.startswith(" 3 " + " " * 2 * openings.SHIFT)
     assert "no verdicts of 9x9" in openings.format_table({"size": 9, "values": [[0.0]]})
+
+
+# --- the same verdicts for the command and for a run's metric --------------------------------------------------------
+
+
+class Solver(Agent):
+    """Its search knows which first stones of 3x3 win, and gives them the value `params` for who places them."""
+
+    def search(self, num_simulations=None, *, true_rules=False):
+        def search(params, key, asked):
+            stone = asked.observation[..., :2].any(-1).reshape(-1, 9).argmax(1)
+            won = jnp.asarray(hex_openings.WINS[3].ravel())[stone]
+            return SimpleNamespace(value=jnp.where(won, -params, params))
+
+        return search
+
+
+def solver(size, params=0.5):
+    parts = tiny_run.parts()._replace(environment=make_environment("hex", board_size=size))
+    return Solver(tiny_run.CONFIG, parts, 2, jnp.float32(params), name="the solver")
+
+
+def test_the_command_says_what_the_search_says_from_the_movers_side():
+    result = openings.examine(solver(3))
+    assert (result["size"], result["num_simulations"], result["right"], result["solved"]) == (3, 2, 9, 9)
+    np.testing.assert_array_equal(result["values"], np.where(hex_openings.WINS[3], 0.5, -0.5))
+    assert openings.examine(solver(3, params=-0.5))["right"] == 0
+
+
+def test_verdicts_compiled_beforehand_are_not_compiled_again_for_new_weights():
+    verdicts = openings.solved_verdicts(solver(3), jax.devices()[1])
+    verdicts.compile(jax.ShapeDtypeStruct((), jnp.float32))
+    compiled, weights = [], jax.block_until_ready([jnp.float32(1), jnp.float32(-1)])
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, seconds, **_: compiled.append(event) if "backend_compile" in event else None
+    )
+    judged = [openings.judge(verdicts.values(params), verdicts.wins)["right"] for params in weights]
+    assert judged == [9, 0] and not compiled
+
+
+def test_only_solved_boards_of_hex_have_verdicts():
+    assert openings.solved_verdicts(solver(8)) is None
+    tic_tac_toe = Agent(tiny_run.CONFIG, tiny_run.parts(), 2)
+    assert openings.solved_verdicts(tic_tac_toe) is None
+    with pytest.raises(ValueError, match="openings are those of Hex, and agent plays tic_tac_toe; name a run of Hex"):
+        openings.examine(tic_tac_toe)

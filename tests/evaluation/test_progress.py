@@ -5,10 +5,14 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
+from muzero_jax.evaluation import progress
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Ladder, Versions
+from muzero_jax.games import hex_openings
+from muzero_jax.run import metrics
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from tests.reference import tiny_run
 
@@ -16,7 +20,7 @@ from tests.reference import tiny_run
 class FakeArena(Arena):
     """Notes what is compiled and what is played; every match is drawn."""
 
-    has_matches = True
+    has_matches, verdicts = True, None
 
     def __init__(self):
         self.compiled, self.played = set(), set()
@@ -46,6 +50,32 @@ def test_what_is_compiled_beforehand_is_what_evaluations_play(tmp_path, final_ga
     assert arena.played == quick
     versions.measure_fully(params, 2)
     assert arena.compiled == arena.played == quick | {(name, size) for name in ("random", "mcts:2", "mcts:1000")}
+
+
+class FakeVerdicts:
+    """Says that every first stone of Hex 3x3 wins, which is right for 5 of 9."""
+
+    wins, compiled = hex_openings.WINS[3], False
+
+    def compile(self, params):
+        self.compiled = True
+
+    def values(self, params):
+        return np.ones((3, 3))
+
+
+def test_an_evaluation_judges_solved_first_stones_but_takes_them_for_no_opponent(tmp_path):
+    params, arena = {"weights": jnp.ones(3)}, FakeArena()
+    versions = Versions(tiny_run.CONFIG, arena, tmp_path, jax.eval_shape(lambda: params))
+    assert versions.judge_openings(params) is None and progress.share_right(None) == {}
+    assert metrics.OPENINGS not in versions.measure(params, 1)
+    arena.verdicts = FakeVerdicts()  # type: ignore
+    for compile_one in versions.compilations():
+        compile_one()
+    assert arena.verdicts.compiled
+    record = versions.measure(params, 2)
+    assert record[metrics.OPENINGS] == 5 / 9 and metrics.scores(record) == {"random": 0.5}
+    assert {"right": 5, "solved": 9}.items() <= versions.judge_openings(params).items()
 
 
 def test_the_untrained_version_is_where_elo_begins(tmp_path):

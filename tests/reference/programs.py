@@ -9,7 +9,7 @@ QUICKLY: dict = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensiv
 def compiled_before(compile):
     """What stands for a jitted program where a test has its own: traced and lowered, it gives what `compile` gives."""
     lowered = SimpleNamespace(compile=compile)
-    traced = SimpleNamespace(jaxpr=SimpleNamespace(eqns=[]), lower=lambda: lowered)
+    traced = SimpleNamespace(jaxpr=SimpleNamespace(eqns=[], outvars=[]), lower=lambda: lowered)
     return SimpleNamespace(trace=lambda state: traced)
 
 

@@ -35,7 +35,7 @@ def names_that_code_can_write():
     chunk = {name: np.ones(2) for name in counted if not name.startswith("eval/")}
     totals = Totals(CONFIG, {})
     totals.add(chunk | {"train/updates": np.zeros(2)}, 1.0)
-    written = set(totals.add(chunk, 2.0)) | set(Clock({}).record()) | {"iteration", metrics.ELO}
+    written = set(totals.add(chunk, 2.0)) | set(Clock({}).record()) | {"iteration", metrics.ELO, metrics.OPENINGS}
     opponents = {f"eval/{name}" for name in progress._specs(CONFIG.evaluation.mcts_simulations or (100, 1000))}
     return {pages.metric_name(name) for name in written | opponents}
 

@@ -7,11 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.evaluation.progress import Versions
 from muzero_jax.run.metrics import (
+    OPENINGS,
     last_record,
     open_metrics,
     plot_curves,
     read_records,
+    scores,
     wandb_writer,
 )
 
@@ -117,6 +120,16 @@ def test_wandb_gets_the_numbers_by_iteration(monkeypatch, tmp_path):
     with open_metrics(tmp_path, tensorboard=False, others=[wandb_writer(tmp_path / "x")]) as write:
         write({"iteration": 2, "train/loss": 0.5, "b": np.nan})
     assert calls == ["x", ({"iteration": 2, "train/loss": 0.5}, 2), "finish"]
+
+
+def test_the_end_of_a_run_says_how_many_first_stones_are_judged_right(session, monkeypatch):
+    judged = {"right": 5, "solved": 9, "wrong": [[0, 0]]}
+    monkeypatch.setattr(Versions, "judge_openings", lambda self, params: judged)
+    heard = []
+    summary = session(max_iterations=4, on_evaluation=heard.append).summary
+    assert summary["openings"] == judged
+    assert heard[-1][OPENINGS] == 5 / 9 and scores(heard[-1]) == {"random": 0.5}
+    plot_curves(session.directory)
 
 
 def test_curves_are_drawn_without_touching_global_state_even_with_gaps(tmp_path):
