@@ -34,7 +34,13 @@ EVERYWHERE = {"jax", "jaxtyping", "numpy"}
 LIBRARIES = {
     "chex": {"learning.learner", "learning.replay", "search.policies"},
     "pgx": {"games.catalogue", "games.chess_fen", "games.game", "games.hex_rules"},
-    "flax.linen": {"networks.attention", "networks.layers", "networks.model"},
+    "flax.linen": {
+        "networks.attention",
+        "networks.convolutional",
+        "networks.imagining",
+        "networks.layers",
+        "networks.network",
+    },
     "flax.training": {"learning.learner"},
     "mctx": {"search.mctx_reference"},
     "optax": {"learning.learner", "learning.losses", "networks.value_transform"},

@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -38,7 +39,32 @@ def kinds_of(board: Board) -> ActionKinds:
 
 def pooled(x: Float[Array, "N H W C"]) -> Float[Array, "N D"]:
     """The mean and the maximum of every channel over the board; D = 2 C."""
-    return jnp.concatenate([jnp.mean(x, axis=(1, 2)), jnp.max(x, axis=(1, 2))], axis=-1)
+    return jnp.concatenate([jnp.mean(x, axis=(1, 2)), maximum(x)], axis=-1)
+
+
+@jax.custom_vjp
+def maximum(x: Float[Array, "N H W C"]) -> Float[Array, "N C"]:
+    """The maximum of every channel over the board; cells that share it share its gradient.
+
+    JAX's own gradient divides by the number of such cells. XLA may compute `x` anew for it and round otherwise; then it
+    finds none, and 0 / 0 ends the run. Here the gradient is 0 in that case.
+    """
+    return jnp.max(x, axis=(1, 2))
+
+
+def _maximum_backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array]:
+    x, largest = residuals
+    is_largest = (x == largest[:, None, None, :]).astype(x.dtype)
+    share = cotangent / jnp.maximum(jnp.sum(is_largest, axis=(1, 2)), 1)
+    return (is_largest * share[:, None, None, :],)
+
+
+def _maximum_forward(x: Array) -> tuple[Array, tuple[Array, Array]]:
+    largest = maximum(x)
+    return largest, (x, largest)
+
+
+maximum.defvjp(_maximum_forward, _maximum_backward)
 
 
 class PooledResidual(nn.Module):

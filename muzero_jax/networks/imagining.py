@@ -31,7 +31,7 @@ class ImaginingNetwork(Network):
     turn: Turn | None
 
     def initial_inference(self, observation):
-        embedding = _CERTAIN * (2 * observation.astype(self.sizes.dtype) - 1)
+        embedding = _CERTAIN * (2 * jnp.asarray(observation, self.sizes.dtype) - 1)
         of_position, of_arrival = self._judge(_bits(embedding))
         return join_heads(embedding, of_position, jax.tree.map(jnp.zeros_like, of_arrival))
 

@@ -49,12 +49,10 @@ def make_model(
     elif kind in ("tower", "attention"):
         network = MuZeroNetwork(sizes, _board_of(environment, kind), attends=kind == "attention")
     else:
+        board = None if kind == "observation" else _board_of(environment, kind)
         _check_bits(environment, kind)
         turn = turn_of(environment) if abilities.canonical else None
-        if kind == "observation":
-            network = ObservationNetwork(sizes, turn)
-        else:
-            network = ConvolutionalNetwork(sizes, turn, _board_of(environment, kind))
+        network = ObservationNetwork(sizes, turn) if board is None else ConvolutionalNetwork(sizes, turn, board)
 
     def init(key: Array):
         observation = jnp.zeros((1, *environment.observation_shape))

@@ -52,11 +52,16 @@ class NetworkConfig:
     num_bins: PositiveInt = 21
     """bins of the categorical value and reward over [-1, 1]; 1 makes the heads scalar"""
     canonical: bool = False
-    """observation and fully_convolutional: show the network every position from one side, turned by a symmetry that
-    exchanges the colours"""
+    """observation, fully_convolutional: show the network every position from one side, turned by a symmetry of the game
+    that exchanges the colours"""
     predict_discount: bool = False
     """foretell each move's signed discount: whose turn it is next, and whether the game is over. Always so in games
     whose turns do not alternate"""
+
+    @property
+    def imagines_observations(self) -> bool:
+        """Whether the network's embeddings are observations; of a network of one's own nothing is known."""
+        return self.kind in ("observation", "fully_convolutional") and self.file is None
 
 
 @dataclass(frozen=True)

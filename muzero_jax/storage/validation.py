@@ -22,16 +22,10 @@ def validate(config: Config) -> Config:
         )
     if config.network.options and not config.network.file:
         raise ValueError("--network.options are those of a network of your own; name its file with --network FILE too")
-    imagines = config.network.kind in ("observation", "fully_convolutional") and not config.network.file
-    if imagines and not config.optimiser.reconstruction_weight:
+    if config.network.imagines_observations and not config.optimiser.reconstruction_weight:
         raise ValueError(
             f"--network.kind {config.network.kind} learns what to imagine from --optimiser.reconstruction-weight "
             "alone; set that above 0 (the presets use 10)"
-        )
-    if config.network.canonical and not imagines:
-        raise ValueError(
-            "--network.canonical turns positions for networks that imagine observations; add --network.kind "
-            "observation or fully_convolutional, or leave it out"
         )
     if config.optimiser.target_period and config.optimiser.target_decay:
         raise ValueError(

