@@ -33,19 +33,24 @@ class Turn(NamedTuple):
         """Logits of observations, turned likewise."""
         return self._moved(logits, needed, jnp.negative)
 
-    def actions(self, action: Int[Array, " N"], needed: Bool[Array, " N"]) -> Int[Array, " N"]:
+    def renamed(self, action: Int[Array, " N"]) -> Int[Array, " N"]:
         """What the actions are called after the turn."""
-        return jnp.where(needed, jnp.asarray(self.action)[action], action)
+        return jnp.asarray(self.action)[action]
 
     def by_action(self, numbers: Float[Array, "N A"], needed: Bool[Array, " N"]) -> Float[Array, "N A"]:
         """A number for each action, turned."""
-        return jnp.where(needed[:, None], numbers[:, np.asarray(self.action)], numbers)
+        return turn_where(needed, numbers[:, np.asarray(self.action)], numbers)
 
     def _moved(self, x, needed, negate):
         flat = x.reshape(x.shape[0], -1)
         moved = flat[:, np.asarray(self.observation)]
         moved = jnp.where(np.asarray(self.flipped), negate(moved), moved)
-        return jnp.where(needed[:, None], moved, flat).reshape(x.shape)
+        return turn_where(needed, moved, flat).reshape(x.shape)
+
+
+def turn_where(needed: Bool[Array, " N"], turned: Array, other: Array) -> Array:
+    """Row by row [N, ...], what is turned where that is `needed`."""
+    return jnp.where(needed.reshape(-1, *(1,) * (other.ndim - 1)), turned, other)
 
 
 def turn_of(environment: Environment) -> Turn:

@@ -8,7 +8,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from muzero_jax.networks.canonical import Turn
+from muzero_jax.networks.canonical import Turn, turn_where
 from muzero_jax.networks.convolutional import CellHeads, KindPlanes, PooledResidual, kinds_of
 from muzero_jax.networks.layers import Board, BoardConvolution, Heads, Projector, Residual, dense
 from muzero_jax.networks.network import Network, join_heads, move_outputs, position_outputs
@@ -45,8 +45,8 @@ class ImaginingNetwork(Network):
         return embedding.astype(jnp.float32)
 
     @abstractmethod
-    def imagine(self, bits, action) -> Any:
-        """Logits of the observation after `action`, and what the dynamics say of the move (`move_outputs`)."""
+    def imagine(self, bits, encoded_action) -> Any:
+        """Logits of the observation after the move, and what the dynamics say of it (`move_outputs`)."""
 
     @abstractmethod
     def judge(self, bits) -> Any:
@@ -54,9 +54,11 @@ class ImaginingNetwork(Network):
 
     def _imagine(self, bits, action):
         if self.turn is None:
-            return self.imagine(bits, action)
+            return self.imagine(bits, self.action_encoder(action))
         needed = self.turn.is_needed(bits)
-        logits, of_move = self.imagine(self.turn.bits(bits, needed), self.turn.actions(action, needed))
+        # Both are looked up, so that what is looked up depends on the action alone (the ONNX export counts on it).
+        encoded = turn_where(needed, self.action_encoder(self.turn.renamed(action)), self.action_encoder(action))
+        logits, of_move = self.imagine(self.turn.bits(bits, needed), encoded)
         return self.turn.logits(logits, needed), of_move
 
     def _judge(self, bits):
@@ -85,8 +87,8 @@ class ObservationNetwork(ImaginingNetwork):
         self.prediction_heads = Heads(s, position_outputs(s) + move_outputs(s), None)
         self.projector = Projector(s)
 
-    def imagine(self, bits, action):
-        trunk = self.dynamics(_flat(bits), self.action_encoder(action))
+    def imagine(self, bits, encoded_action):
+        trunk = self.dynamics(_flat(bits), encoded_action)
         logits = self.decoder(self.sizes.activation(trunk)).reshape(-1, *self.sizes.observation_shape)
         return logits, self.reward_head(trunk)
 
@@ -98,7 +100,7 @@ class ObservationNetwork(ImaginingNetwork):
 
 
 class ConvolutionalNetwork(ImaginingNetwork):
-    """Convolutions that imagine observations; no parameter depends on the board's size.
+    """Convolutions that imagine observations; no parameter depends on the board's size, but for a projector's.
 
     The dynamics are narrower than the prediction, because a move changes little. They see a square board beside its
     mirror image in the long diagonal, which no convolution can make: Hex's swap moves the stone there.
@@ -117,10 +119,10 @@ class ConvolutionalNetwork(ImaginingNetwork):
         self.prediction_heads = CellHeads(s, kinds, 1 + s.abilities.legality, (s.num_bins, *move_outputs(s)))
         self.projector = Projector(s)
 
-    def imagine(self, bits, action):
+    def imagine(self, bits, encoded_action):
         is_square = self.board.shape[0] == self.board.shape[1]
         seen = jnp.concatenate([bits, bits.swapaxes(1, 2)], axis=-1) if is_square else bits
-        trunk = self.dynamics(seen, self.action_encoder(action))
+        trunk = self.dynamics(seen, encoded_action)
         return self.decoder(self.sizes.activation(trunk)), self.reward_head(trunk)
 
     def judge(self, bits):

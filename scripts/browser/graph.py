@@ -192,6 +192,16 @@ def _slice(graph: Graph, equation: Any, x: Any) -> str:
     return graph.node("Slice", x, start, stop, np.arange(len(start)), _integers(p["strides"] or np.ones(len(start))))
 
 
+def _gather(graph: Graph, equation: Any, x: Any, indices: Any) -> str:
+    """Whole slices of one axis, in an order that is known now."""
+    numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
+    (axis,), shape = numbers.start_index_map, equation.invars[0].aval.shape
+    whole = all(size == (1 if i == axis else length) for i, (size, length) in enumerate(zip(sizes, shape, strict=True)))
+    if isinstance(indices, str) or indices.ndim != 2 or not whole or numbers.collapsed_slice_dims != (axis,):
+        raise ValueError("the ONNX export knows gathers of whole slices alone, in a fixed order; write it so")
+    return graph.node("Gather", x, indices[:, 0].astype(np.int64), axis=axis)
+
+
 def _stack(graph: Graph, equation: Any, *xs: Any) -> str:
     axis = equation.params["axis"]
     return graph.node("Concat", *(graph.node("Unsqueeze", x, _integers([axis])) for x in xs), axis=axis)
@@ -231,6 +241,7 @@ CONVERSIONS: dict[str, Callable[..., Any]] = {
     "transpose": lambda graph, equation, x: graph.node("Transpose", x, perm=_integers(equation.params["permutation"])),
     "concatenate": lambda graph, equation, *xs: graph.node("Concat", *xs, axis=equation.params["dimension"]),
     "stack": _stack,
+    "gather": _gather,
     "ne": lambda graph, equation, x, y: graph.node("Not", graph.node("Equal", x, y)),
     "split": lambda graph, equation, x: graph.nodes_results(
         "Split", len(equation.outvars), x, _integers(equation.params["sizes"]), axis=equation.params["axis"]
