@@ -1,6 +1,7 @@
 """`train.py --grow 5,7,9`: Hex at rising sizes within one budget, each size from the weights of the one before.
 
-A small board's games are short and its positions few, so much of what a stone is worth can be learned there cheaply.
+A small board's games are short and its positions few, so what a stone is worth may be learned there cheaply. Whether
+that beats training the last size for the whole budget was not measured.
 Every size has network and optimiser of the last one; the weights must fit every board. All else is its own size's
 preset.
 Each size gets twice as long as the one before: of 70 minutes 5x5 gets 10, 7x7 20 and 9x9 40.
@@ -114,7 +115,8 @@ def plan(asked: Asked, final: Config, parsed: Sequence[Config]) -> list[Run]:
         alike = {"network": final.network, "optimiser": final.optimiser}
         wanted = configs.with_absolute_paths(replace(config, **alike, init_from=source, **own))
         flags = [word for flag in differing(wanted, config) for word in shlex.split(flag)]
-        runs.append(Run(size, run_dir / size, wanted, ["--board-size", str(config.board_size), *flags]))
+        flags = ["--board-size", str(config.board_size), *flags]
+        runs.append(Run(size, run_dir / size, wanted, flags, inherits=bool(runs)))
         source = str(runs[-1].run_dir)
     return runs
 
@@ -132,7 +134,7 @@ def check_network(runs: Sequence[Run]) -> None:
         if found := shapes.difference(_describe(run.config), last, by=f"on {runs[-1].name} it"):
             raise ValueError(
                 f"--grow needs a network whose weights fit every board, but on {run.name} {found}; add --network.kind "
-                "fully_convolutional, or --network FILE with such a network of your own"
+                "fully_convolutional (without a consistency loss), or --network FILE with such a network of your own"
             )
 
 

@@ -1,6 +1,6 @@
 """A starting point for every game: plain Python, one function a family, with what was measured of it.
 
-All times were taken on two AMD EPYC cores without an accelerator. A flag overrides any field.
+Times were taken on two AMD EPYC cores without an accelerator, where nothing else is said. A flag overrides any field.
 """
 
 import math
@@ -21,8 +21,12 @@ from muzero_jax.storage.config_groups import (
 from muzero_jax.types import Environment
 
 LARGEST_SMALL_BOARD = 6
-"""The largest Hex board that takes the small boards' network. On larger ones convolutions, which see every cell alike,
-learn more from each game than they cost."""
+"""The largest Hex board that takes the small boards' network: many cheap games. On larger ones convolutions, which see
+every cell alike, learn more from each game and judge openings better."""
+
+
+STARTS = 72
+"""Frames of each game in the ring of a larger board at which a window may start."""
 
 
 def small_board(env: str, *, longest_game: int, num_bins: int, exploration: float) -> Config:
@@ -90,17 +94,17 @@ def hex_any(board_size: int) -> Config:
 
 
 def larger_hex(config: Config) -> Config:
-    """Hex from 7x7: convolutions, which see every cell alike, learn three times as much from each game."""
-    size = config.board_size or 0
+    """Hex from 7x7: convolutions, which see every cell alike, and Muon, whose rate suits no other optimiser."""
+    size, rollout = config.board_size or 0, config.self_play.rollout_length
     budgets = (100, 1000) if size <= 9 else (100,) if size <= 13 else ()
-    rollout = config.self_play.rollout_length
-    whole_rollouts = -(-config.window_length // rollout) * rollout
+    # A window must fit into the ring whole. Beyond it there is room for as many starts as on 7x7.
+    replay_length = -(-(config.window_length + STARTS) // rollout) * rollout
     return replace(
         config,
         minutes=60.0,
         iterations_per_chunk=chunk_of_tower(),
         network=replace(config.network, kind="fully_convolutional", width=32),
-        replay=replace(config.replay, replay_length=max(config.replay.replay_length, whole_rollouts)),
+        replay=replace(config.replay, replay_length=replay_length),
         optimiser=replace(config.optimiser, name="muon", learning_rate=0.01),
         evaluation=replace(
             config.evaluation, interval_minutes=10.0, games=64, final_games=64, mcts_simulations=budgets

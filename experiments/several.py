@@ -9,10 +9,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from muzero_jax.run import comparison
+from experiments.train_flags import differing
+from muzero_jax.run import budget, comparison
 from muzero_jax.run import session as sessions
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
@@ -42,6 +44,7 @@ class Run(NamedTuple):
     run_dir: Path
     config: Config
     flags: list[str]  # its own, beyond those that all share
+    inherits: bool = False  # it begins with the weights of the run before it, wherever that lies
 
 
 def read(arguments: list[str], *flags: str) -> tuple[argparse.Namespace, Folders, list[str]] | None:
@@ -86,6 +89,7 @@ def train(runs: Sequence[Run], folders: Folders, shared: list[str], has_ended: C
     """
     check_folders(runs, folders)
     if folders.overwrite:
+        _check_weights(runs[0].config)  # before anything is deleted
         for run in runs:
             if run.run_dir.exists():
                 run_directory.make_room(run.run_dir)
@@ -95,8 +99,8 @@ def train(runs: Sequence[Run], folders: Folders, shared: list[str], has_ended: C
         if has_begun and has_ended(run):
             print(f"has ended   {run.run_dir}", flush=True)
             continue
-        goes_on = ["--resume"] if has_begun else []
-        if status := wait([*shared, "--run-dir", str(run.run_dir), *run.flags, *goes_on]):
+        own = [*_without_source(run), "--resume"] if has_begun else run.flags
+        if status := wait([*shared, "--run-dir", str(run.run_dir), *own]):
             print(f"stopped at {run.name}; go on with the same command and --resume (in place of --overwrite)")
             return status
     return 0
@@ -114,18 +118,46 @@ def check_folders(runs: Sequence[Run], folders: Folders) -> None:
         goes_on = folders.resume and run_directory.holds_run(run.run_dir)
         sources = runs[0].config.sources  # later runs may begin with the weights of earlier ones
         run_directory.check(run.run_dir, resume=goes_on, overwrite=folders.overwrite, sources=sources)
-        if goes_on and not _is_same(configs.load(run.run_dir), run.config):
-            raise ValueError(f"{run.run_dir} was trained with other flags; give the same ones with --resume")
+        if goes_on and (flags := _other_flags(run)):
+            raise ValueError(f"{run.run_dir} was trained with other flags; with --resume give {' '.join(flags)} too")
 
 
-def _is_same(made_with: Config, config: Config) -> bool:
-    """Whether a run was made with these flags, but for its budget."""
-    return made_with.seed == config.seed and comparison.are_alike(made_with, config, budgets=False)
+def _without_source(run: Run) -> list[str]:
+    """A run's flags without the weights that it began with, if these were those of the run before it."""
+    if not run.inherits:
+        return run.flags
+    place = run.flags.index("--init-from")
+    return run.flags[:place] + run.flags[place + 2 :]
+
+
+def _check_weights(config: Config) -> None:
+    """Raises ValueError in one sentence for weights that a run cannot begin with."""
+    if config.init_from:
+        from muzero_jax import building  # here, because pgx starts JAX when it is imported
+        from muzero_jax.run import warm_start
+
+        warm_start.open_source(config, building.make_parts(config), None, lambda line: None)
+
+
+def _made_with(run: Run) -> Config:
+    """The config of a run that has begun, whose folder may have been moved since."""
+    made_with = configs.load(run.run_dir)
+    return replace(made_with, init_from=run.config.init_from) if run.inherits else made_with
+
+
+def _other_flags(run: Run) -> list[str]:
+    """The flags that a run was made with and does not have now, but for its budget."""
+    made_with = _made_with(run)
+    if made_with.seed == run.config.seed and comparison.are_alike(made_with, run.config, budgets=False):
+        return []
+    changed = {field: getattr(run.config, field) for field in budget.FIELDS}
+    span = replace(made_with.optimiser, decay_updates=run.config.optimiser.decay_updates)  # the run itself set it
+    return differing(replace(made_with, **changed, optimiser=span), run.config)
 
 
 def has_spent(run: Run) -> bool:
     """Whether a run has spent the budget that is asked for, and played its final matches."""
-    return run_directory.has_ended(run.run_dir) and comparison.are_alike(configs.load(run.run_dir), run.config)
+    return run_directory.has_ended(run.run_dir) and comparison.are_alike(_made_with(run), run.config)
 
 
 def wait(arguments: list[str]) -> int:

@@ -28,8 +28,8 @@ MOST_SHIPPED_BYTES = 5_000_000
 """What a file in this repository may take."""
 
 
-SET_OTHERWISE = ("--env", "--board-size", "--optimiser.decay-updates")
-"""Flags that a card's command names itself; the run sets the last."""
+SET_OTHERWISE = ("--env", "--board-size", "--init-from", "--optimiser.decay-updates")
+"""Flags that a card names itself, without the user's folders; the run sets the last."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,8 @@ def command(config: Config) -> str:
 def trained(a: Arguments, agent, summary: dict[str, Any]) -> str:
     """Seed, hardware, time and work, as far as the summary knows them."""
     lines = [f"seed {agent.config.seed}, iteration {agent.iteration:,}"]
+    if agent.config.init_from:
+        lines.append(f"began with the weights of another run, {Path(agent.config.init_from).name} (--init-from)")
     if summary:
         lines.append(f"{summary['device']}, {summary['precision']}")
         minutes = {purpose: seconds / 60 for purpose, seconds in summary["seconds"].items()}

@@ -48,7 +48,7 @@ def wanted_abilities(config: Config, environment: Environment) -> Abilities:
         legality=config.model == "learned_legality",
         discount=foretells_discount(config, environment),
         projection=config.model != "rules" and config.optimiser.consistency_weight > 0,
-        canonical=config.network.canonical and config.network.imagines_observations,
+        canonical=config.network.sees_one_side,
     )
 
 

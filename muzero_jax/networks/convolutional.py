@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from muzero_jax.networks.layers import Board, BoardConvolution, Sizes, convolved_ones
+from muzero_jax.networks.layers import Board, BoardConvolution, Sizes, convolved_ones, split
 
 
 class ActionKinds(NamedTuple):
@@ -103,7 +103,7 @@ class CellHeads(nn.Module):
         x = s.activation(nn.LayerNorm(dtype=s.dtype)(x))
         whole = s.activation(nn.Dense(s.width, dtype=s.dtype)(pooled(x)))
         whole = zeros(self.num_maps * kinds.num_free + sum(self.vectors))(whole).astype(jnp.float32)
-        free, *vectors = jnp.split(whole, _ends((self.num_maps * kinds.num_free, *self.vectors)), axis=-1)
+        free, *vectors = split(whole, (self.num_maps * kinds.num_free, *self.vectors))
         if not self.num_maps:
             return tuple(vectors)
         cells = zeros(self.num_maps * kinds.num_cell)(x).astype(jnp.float32)
@@ -132,8 +132,3 @@ class KindPlanes(nn.Module):
         convolved = convolved_ones(kernel[:, :, 0], location, self.board.shape).astype(s.dtype)
         kind = nn.Embed(self.kinds.num_cell + self.kinds.num_free, s.width, dtype=s.dtype)
         return convolved + kind(jnp.asarray(self.kinds.kind)[action])[:, None, None, :]
-
-
-def _ends(sizes: tuple[int, ...]) -> list[int]:
-    """Where parts of these sizes end, but the last."""
-    return [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]

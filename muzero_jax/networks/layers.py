@@ -133,8 +133,12 @@ class Heads(nn.Module):
             x = BoardConvolution(self.planes, size=1, dtype=dtype)(x)
             x = self.sizes.activation(x.reshape(x.shape[0], -1))
         x = nn.Dense(sum(self.outputs), dtype=dtype, kernel_init=nn.initializers.zeros)(x)
-        splits = [sum(self.outputs[: i + 1]) for i in range(len(self.outputs) - 1)]
-        return tuple(part.astype(jnp.float32) for part in jnp.split(x, splits, axis=-1))
+        return tuple(part.astype(jnp.float32) for part in split(x, self.outputs))
+
+
+def split(x: Float[Array, "N D"], sizes: tuple[int, ...]) -> list[Array]:
+    """The columns in parts of these sizes, which add up to D."""
+    return jnp.split(x, [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)], axis=-1)
 
 
 class Projector(nn.Module):

@@ -19,8 +19,8 @@ from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import LearnerState, Params
 
-MEANING = ("activation", "canonical")
-"""Choices that leave the weights' shapes as they are, and change what they mean."""
+MEANING = {"activation": "activation", "canonical": "sees_one_side"}
+"""Flags that leave the weights' shapes as they are and change what they mean, and where the config says how."""
 
 
 def open_source(config: Config, parts: Parts, own: Parts | None, say: Callable[[str], None]) -> Params:
@@ -42,9 +42,9 @@ def open_source(config: Config, parts: Parts, own: Parts | None, say: Callable[[
             f"{config.init_from} holds the weights of another network, {_network_of(agent.config)}, than this run's, "
             f"{_network_of(config)}: {found}; {_remedy(agent.config, config)}"
         )
-    for name in MEANING:
-        theirs, ours = (getattr(each.network, name) for each in (agent.config, config))
-        if own is None and theirs != ours:
+    for name, meaning in MEANING.items():
+        theirs, ours = (getattr(each.network, meaning) for each in (agent.config, config))
+        if own is None and config.network.file is None and theirs != ours:
             flag, remedy = f"--network.{name}", "give this run the network flags of the first one"
             raise ValueError(f"{config.init_from} was trained with {flag} {theirs}, and this run has {ours}; {remedy}")
     say(f"beginning with the weights that {config.init_from} had after iteration {agent.iteration}")
@@ -79,4 +79,6 @@ def _remedy(made_with: Config, config: Config) -> str:
             "train both with a network that fits every board size (--network.kind fully_convolutional), or give the "
             "board and the network flags of the first one"
         )
+    if made_with.model != config.model:
+        return f"add --model {made_with.model}, as the first one had"
     return "give this run the network flags of the first one, which its config.json has"

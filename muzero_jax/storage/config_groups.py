@@ -63,6 +63,11 @@ class NetworkConfig:
         """Whether the network's embeddings are observations; of a network of one's own nothing is known."""
         return self.kind in ("observation", "fully_convolutional") and self.file is None
 
+    @property
+    def sees_one_side(self) -> bool:
+        """Whether positions are turned for it."""
+        return self.canonical and self.imagines_observations
+
 
 @dataclass(frozen=True)
 class SearchConfig:

@@ -48,7 +48,7 @@ def choose(*, quick: bool, accelerator: bool) -> Sizes:
 
 
 def _full() -> Sizes:
-    small, tower = presets.preset("hex", 5), presets.preset("hex", 9)
+    small, tower = presets.preset("hex", 5), replace(presets.tower("hex", num_bins=2), board_size=9)
     mlp = replace(small.network, kind="mlp", compute_dtype="float32")
     standard, wide = (replace(small, network=replace(mlp, width=width)) for width in (128, 512))
     exact_tower = replace(tower, network=replace(tower.network, compute_dtype="float32"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments import grow, presets, several, train
-from experiments.command_line import report_errors
+from experiments.command_line import EXIT_ERROR, report_errors
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
@@ -161,8 +161,31 @@ def test_an_interrupted_size_is_gone_on_with_and_the_rest_follow(started, networ
     started.ends = 9
     assert train.main([*words, "--resume"]) == 0
     assert list(started.commands) == ["5x5", "7x7"] and "has ended" in capsys.readouterr().out
-    assert started.commands["5x5"] == [*began["5x5"], "--resume"] and "--resume" not in started.commands["7x7"]
+    place = began["5x5"].index("--init-from")  # what began does not read its source again
+    assert started.commands["5x5"] == [*began["5x5"][:place], *began["5x5"][place + 2 :], "--resume"]
+    assert "--resume" not in started.commands["7x7"]
     assert sum(run.frames for run in loaded(tmp_path).values()) == 7000
+
+
+def test_a_grown_folder_may_be_moved_before_it_is_gone_on_with(started, network, tmp_path):
+    started.ends = 1
+    train.main(command(tmp_path / "old", network, "--frames", "7000"))
+    (tmp_path / "old").rename(tmp_path / "new")
+    started.commands.clear()
+    started.ends = 9
+    assert train.main([*command(tmp_path / "new", network, "--frames", "7000"), "--resume"]) == 0
+    assert list(started.commands) == ["5x5", "7x7"]
+
+
+def test_overwrite_deletes_nothing_before_the_first_weights_were_looked_at(started, network, tmp_path, capsys):
+    train.main(command(tmp_path, network))
+    words = command(tmp_path, network, "--overwrite", "--init-from", "agent:none_such")
+    assert report_errors(train.main, words) == EXIT_ERROR
+    assert "there is no agent 'none_such'" in capsys.readouterr().err and sorted(loaded(tmp_path)) == [
+        "3x3",
+        "5x5",
+        "7x7",
+    ]
 
 
 def test_a_larger_budget_goes_to_the_last_size_alone_once_all_have_ended(started, network, tmp_path):

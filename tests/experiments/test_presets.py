@@ -31,6 +31,12 @@ def test_a_preset_is_traced_at_its_full_size(env, board_size):
     assert metrics["train/loss"].shape == (2,)
 
 
+@pytest.mark.parametrize("board_size", range(2, 20))
+def test_the_ring_of_every_hex_board_has_room_for_many_starts_of_windows(board_size):
+    config = presets.hex_any(board_size)
+    assert config.replay.replay_length - config.window_length >= 64
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("env", "board_size"), KINDS.values(), ids=KINDS)
 def test_a_preset_plays_and_learns_for_two_iterations(env, board_size):

@@ -189,8 +189,8 @@ def test_weights_of_another_meaning_are_one_sentence_though_they_would_fit(sourc
 def test_a_folder_without_a_run_an_unknown_agent_and_a_missing_version_are_refused(source, tmp_path):
     with pytest.raises(ValueError, match="holds no run"):
         open_source(tmp_path)
-    with pytest.raises(ValueError, match="there is no agent 'hex_6x6'; the agents are"):
-        open_source("agent:hex_6x6")
+    with pytest.raises(ValueError, match="there is no agent 'none_such'; the agents are"):
+        open_source("agent:none_such")
     with pytest.raises(ValueError, match="there is no version 5 in .*; name one of those in it: 4"):
         open_source(source / "versions" / "5")
 

@@ -26,7 +26,8 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="the dev extra is not in
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CHROMEDRIVER = shutil.which("chromedriver")
-AGENTS = ("hex_5x5", "connect_four")
+AGENTS = ("hex_5x5", "hex_6x6", "connect_four")
+PAGES = ("hex_5x5", "connect_four")
 CLOSE = 1e-4
 SAME_MOVES = 0.95
 
@@ -222,7 +223,7 @@ def test_the_page_moves_as_python_does(opened):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", PAGES)
 def test_the_page_moves_as_python_does_in_200_positions(opened, name):
     share = agreement(opened(name), name, num_positions=200, num_simulations=64)
     print(f"{name}: {share:.1%} of 200 moves")

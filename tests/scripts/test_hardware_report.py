@@ -198,6 +198,7 @@ def test_the_command_chooses_the_sizes_by_the_machine(quick, tmp_path, monkeypat
     assert many.matrices == (*few.matrices, 8192) and many.batches[-1] == 4 * few.batches[-1]
     assert many.precision_matrix == 8192 > few.precision_matrix
     assert len(few.networks) == (2 if quick else 3)
+    assert {network.network.kind for network in few.networks.values()} <= set(few.precision_batches)
     assert many.searches[0][1] == 8 * few.searches[0][1]
 
 
