@@ -102,10 +102,10 @@ def test_each_size_begins_with_the_one_before_and_gets_twice_as_long(started, ne
 
 
 def test_every_size_learns_as_the_last_and_has_all_else_of_its_own_preset(started, tmp_path):
-    """7x7 takes convolutions and Muon, which 5x5 alone would not."""
-    train.main(["--grow", "5,7", "--run-dir", str(tmp_path), "--network.width", "16", "--frames", "300"])
+    """8x8 takes convolutions and Muon, which 5x5 alone would not."""
+    train.main(["--grow", "5,8", "--run-dir", str(tmp_path), "--network.width", "16", "--frames", "300"])
     small, large = loaded(tmp_path).values()
-    preset = presets.hex_any(7)
+    preset = presets.hex_any(8)
     changed = {"network": replace(preset.network, width=16), "minutes": None}
     assert small == replace(presets.hex_any(5), frames=100, optimiser=preset.optimiser, **changed)
     assert large == replace(preset, frames=200, init_from=str(tmp_path / "5x5"), **changed)

@@ -13,9 +13,9 @@ from muzero_jax.arithmetic import devices
 from muzero_jax.run.program import make_chunk, make_init
 from tests.reference.programs import QUICKLY
 
-PRESETS = [*((env, None) for env in presets.GAMES), ("hex", 7)]
+PRESETS = [*((env, None) for env in presets.GAMES), ("hex", 8)]
 """`.ci/run` trains Hex 5x5 as it is."""
-KINDS = {"a small board": ("hex", 5), "a larger one": ("hex", 7), "a tower": ("othello", None)}
+KINDS = {"a small board": ("hex", 5), "a larger one": ("hex", 8), "a tower": ("othello", None)}
 
 
 @pytest.mark.parametrize(("env", "board_size"), PRESETS)
