@@ -68,8 +68,8 @@ def hex_any(board_size: int) -> Config:
     """python experiments/train.py --env hex --board-size 5
 
     Since it sees positions from one side: 5x5 scores 91% against rollout MCTS with 1,000 simulations after 327,680
-    frames (three seeds; 84% before), 6x6 99.6% [97.8, 99.9], and 96.5% [93.5, 98.1] with 10,000, after 20 minutes on
-    one core (docs/results/2026-11-23-hex-sizes.md).
+    frames (three seeds; 84% before). On one core 6x6 scores 100% [98.5, 100] after 20 minutes, and 99.6% with 10,000
+    simulations; 7x7 99.6% [97.8, 99.9] and 96.5% after 30 (docs/results/2026-11-23-hex-sizes.md).
     Before: 5x5 95.2% [93.7, 96.4] and 96.1% [94.7, 97.1] after 15 minutes on two cores (two seeds), and 98.1% and 97.2%
     of the solved positions that can be won and lost are kept won. Half of all games are lost by strategy, because of
     the swap: 4x4 scores 86.9% [85.4, 88.3] after 8 minutes, 3x3 58.9% [56.8, 61.0] after 3, where the best there is
