@@ -146,7 +146,7 @@ def test_arithmetic_in_bfloat16_stays_close_to_float32(case, observation):
     assert root.embedding.dtype == child.embedding.dtype == jnp.bfloat16  # half the memory in a tree
     assert root.policy_logits.dtype == root.value_logits.dtype == child.reward_logits.dtype == jnp.float32
     expected = case.initial(case.params, observation)
-    assert_outputs_close(root, expected, atol=0.06)
+    assert_outputs_close(root, expected, atol=0.1, rtol=0.02)  # XLA's fusions decide what is rounded
     imagined = case.recurrent(case.params, expected.embedding, ACTIONS)
     same = np.ones(N, bool)
     if case.kind == "fully_convolutional":  # what is judged are bits, and one that is nearly 0 may turn
