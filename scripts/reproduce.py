@@ -138,10 +138,11 @@ def write_scores(path: Path, points: list[Point]) -> None:
 
 
 def record(folder: Path, study: Study, points: list[Point]) -> None:
-    """Writes a result: scores, table, curves, what it was made with, and the hashes of all of these."""
+    """Writes a result: scores, table, curves where there are any, what it was made with, and the hashes of all."""
     write_scores(folder / SCORES, points)
     (folder / TABLE).write_text(comparison.format_table(points) + "\n", encoding="utf-8")
-    comparison.plot(points, folder / CURVES)
+    if any(not point.is_final for point in points):  # else the runs met nobody on the way, and there are no curves
+        comparison.plot(points, folder / CURVES)
     made = {
         "date": datetime.now(UTC).date().isoformat(),
         "commit": machine.commit(),
@@ -155,14 +156,16 @@ def record(folder: Path, study: Study, points: list[Point]) -> None:
 
 def hashes(folder: Path) -> dict[str, str]:
     """SHA-256 of a result's files by name."""
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (STUDY, SCORES, TABLE, CURVES)}
+    files = [folder / name for name in (STUDY, SCORES, TABLE, CURVES) if name != CURVES or (folder / name).exists()]
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 def verify(folder: Path) -> int:
     """0 if the files are those that were recorded, and the table is what the scores say."""
     lines = (folder / HASHES).read_text(encoding="utf-8").splitlines()
     recorded = {name: digest for digest, name in map(str.split, lines)}
-    changed = [name for name, digest in hashes(folder).items() if recorded.get(name) != digest]
+    found = hashes(folder)
+    changed = [name for name in recorded | found if recorded.get(name) != found.get(name)]
     points = read_scores(folder / SCORES)
     table = comparison.format_table(points) + "\n"
     if table != (folder / TABLE).read_text(encoding="utf-8"):

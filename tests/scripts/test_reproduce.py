@@ -51,6 +51,16 @@ def test_what_was_recorded_is_verified_until_somebody_changes_it(trained, tmp_pa
     assert "changed since they were recorded: scores.csv, the table" in capsys.readouterr().out
 
 
+def test_runs_that_met_nobody_on_the_way_are_recorded_without_curves(trained, tmp_path, monkeypatch):
+    train = lambda flags, seed, run_dir: told_runs.tell(run_dir, [], seed=seed, final=0.5)  # noqa: E731
+    monkeypatch.setattr(reproduce, "train", train)
+    assert reproduce_small(tmp_path, "runs", "--record") == 0 == reproduce.main(["small", "--verify"])
+    folder = tmp_path / "results/small"
+    assert not (folder / "curves.png").exists()
+    (folder / "curves.png").write_bytes(b"somebody's")
+    assert reproduce.main(["small", "--verify"]) == 1
+
+
 def test_scores_come_back_as_they_were_written(trained, tmp_path):
     reproduce_small(tmp_path, "runs", "--record")
     points = reproduce.read_scores(tmp_path / "results/small/scores.csv")
