@@ -25,7 +25,8 @@ class ImaginingNetwork(Network):
     learned from real positions judges the imagined ones. No gradient passes the rounding. So the dynamics learns from
     the observation that came, and from the reward, which the network that sees the new position helps to predict.
 
-    With a `turn` the layers see every position from one side; embeddings stay as the game shows positions.
+    With a `turn` imagination and judgement see every position from one side; embeddings, and what is projected of them,
+    stay as the game shows positions.
     """
 
     turn: Turn | None
