@@ -114,9 +114,10 @@ def plan(asked: Asked, final: Config, parsed: Sequence[Config]) -> list[Run]:
         size = f"{config.board_size}x{config.board_size}"
         alike = {"network": final.network, "optimiser": final.optimiser}
         wanted = configs.with_absolute_paths(replace(config, **alike, init_from=source, **own))
-        flags = [word for flag in differing(wanted, config) for word in shlex.split(flag)]
-        flags = ["--board-size", str(config.board_size), *flags]
-        runs.append(Run(size, run_dir / size, wanted, flags, inherits=bool(runs)))
+        own_flags = differing(replace(wanted, init_from=None), config)
+        flags = ["--board-size", str(config.board_size), *(word for flag in own_flags for word in shlex.split(flag))]
+        begins_with = ["--init-from", wanted.init_from] if wanted.init_from else []
+        runs.append(Run(size, run_dir / size, wanted, flags, begins_with, inherits=bool(runs)))
         source = str(runs[-1].run_dir)
     return runs
 

@@ -25,8 +25,6 @@ LARGEST_SMALL_BOARD = 7
 convolutions, whose weights can be grown. Neither was measured above 7x7."""
 SMALLEST_WITH_MUON = 6
 """From this Hex board on Muon was better than AdamW, one seed each; on 5x5, seen from one side, they were level."""
-
-
 STARTS = 72
 """Frames of each game in the ring of a larger board at which a window may start."""
 
@@ -133,7 +131,7 @@ def connect_four() -> Config:
     )
 
 
-def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = (), opening_plies: int = 2) -> Config:
+def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = ()) -> Config:
     """A convolution tower for larger boards: Othello, Go, chess and shogi; meant for an accelerator.
 
     mcts_simulations: budgets of rollout MCTS to play against. By default none: 32 random games at once take 2 ms of
@@ -157,7 +155,6 @@ def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = (), op
             interval_minutes=10.0,
             games=64,
             final_games=64,
-            opening_plies=opening_plies,
             mcts_simulations=mcts_simulations,
         ),
     )

@@ -63,6 +63,6 @@ def _conclude(run_dirs: list[Path], picture: Path) -> None:
     points = comparison.read_runs(run_dirs)
     if points:
         print(f"\n{comparison.format_table(points)}")
-    if any(not point.is_final for point in points):
+    if comparison.has_curves(points):
         comparison.plot(points, picture)
         print(f"curves: {picture}")

@@ -44,6 +44,7 @@ class Run(NamedTuple):
     run_dir: Path
     config: Config
     flags: list[str]  # its own, beyond those that all share
+    begins_with: Sequence[str] = ()  # flags for its beginning alone
     inherits: bool = False  # it begins with the weights of the run before it, wherever that lies
 
 
@@ -99,8 +100,8 @@ def train(runs: Sequence[Run], folders: Folders, shared: list[str], has_ended: C
         if has_begun and has_ended(run):
             print(f"has ended   {run.run_dir}", flush=True)
             continue
-        own = [*_without_source(run), "--resume"] if has_begun else run.flags
-        if status := wait([*shared, "--run-dir", str(run.run_dir), *own]):
+        further = ["--resume"] if has_begun else run.begins_with
+        if status := wait([*shared, "--run-dir", str(run.run_dir), *run.flags, *further]):
             print(f"stopped at {run.name}; go on with the same command and --resume (in place of --overwrite)")
             return status
     return 0
@@ -120,14 +121,6 @@ def check_folders(runs: Sequence[Run], folders: Folders) -> None:
         run_directory.check(run.run_dir, resume=goes_on, overwrite=folders.overwrite, sources=sources)
         if goes_on and (flags := _other_flags(run)):
             raise ValueError(f"{run.run_dir} was trained with other flags; with --resume give {' '.join(flags)} too")
-
-
-def _without_source(run: Run) -> list[str]:
-    """A run's flags without the weights that it began with, if these were those of the run before it."""
-    if not run.inherits:
-        return run.flags
-    place = run.flags.index("--init-from")
-    return run.flags[:place] + run.flags[place + 2 :]
 
 
 def _check_weights(config: Config) -> None:

@@ -141,7 +141,7 @@ def record(folder: Path, study: Study, points: list[Point]) -> None:
     """Writes a result: scores, table, curves where there are any, what it was made with, and the hashes of all."""
     write_scores(folder / SCORES, points)
     (folder / TABLE).write_text(comparison.format_table(points) + "\n", encoding="utf-8")
-    if any(not point.is_final for point in points):  # else the runs met nobody on the way, and there are no curves
+    if comparison.has_curves(points):
         comparison.plot(points, folder / CURVES)
     made = {
         "date": datetime.now(UTC).date().isoformat(),

@@ -1,4 +1,4 @@
-"""Layers of a network whose parameters do not depend on the board's size: pooled blocks, heads by cell, action planes.
+"""Parts of a network whose parameters do not depend on the board's size: pooling, heads by cell, kinds of actions.
 
 A convolution sees a few cells. What lies further away reaches a cell through the mean and the maximum of each channel
 over the board (KataGo's global pooling: Wu 2019, arXiv 1902.10565, section 3.3). So the same weights play every size.
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from muzero_jax.networks.layers import Board, BoardConvolution, Sizes, convolved_ones, split
+from muzero_jax.networks.layers import Board, Sizes, split
 
 
 class ActionKinds(NamedTuple):
@@ -21,7 +21,7 @@ class ActionKinds(NamedTuple):
 
     num_cell: int  # kinds of actions on a cell: how many share one
     num_free: int  # actions that touch no cell (a pass, Hex's swap), each a kind of its own
-    kind: np.ndarray  # [A] int32, below num_cell for actions on a cell
+    kind: tuple[int, ...]  # [A], below num_cell for actions on a cell
     output: np.ndarray  # [A] int32, where an action stands among all outputs: cells * num_cell of them, then the free
 
 
@@ -34,7 +34,8 @@ def kinds_of(board: Board) -> ActionKinds:
         rank[location == cell] = np.arange((location == cell).sum())
     num_cell = int(rank[on_cell].max(initial=-1)) + 1
     output = np.where(on_cell, location * num_cell + rank, num_cells * num_cell + rank).astype(np.int32)
-    return ActionKinds(num_cell, int((~on_cell).sum()), np.where(on_cell, rank, num_cell + rank), output)
+    kind = np.where(on_cell, rank, num_cell + rank)
+    return ActionKinds(num_cell, int((~on_cell).sum()), tuple(kind.tolist()), output)
 
 
 def pooled(x: Float[Array, "N H W C"]) -> Float[Array, "N D"]:
@@ -67,22 +68,14 @@ def _maximum_forward(x: Array) -> tuple[Array, tuple[Array, Array]]:
 maximum.defvjp(_maximum_forward, _maximum_backward)
 
 
-class PooledResidual(nn.Module):
-    """A first convolution, then pre-activation blocks of two, between which every cell learns of the whole board."""
+class PooledBias(nn.Module):
+    """Tells every cell of the whole board: what a linear layer makes of `pooled`, added everywhere."""
 
     sizes: Sizes
-    num_blocks: int
 
     @nn.compact
-    def __call__(self, inputs, bias: Array | float = 0.0):
-        s = self.sizes
-        layer = partial(BoardConvolution, s.width, dtype=s.dtype, product_dtype=s.product_dtype)
-        x = layer()(inputs.astype(s.dtype)) + bias
-        for _ in range(self.num_blocks):
-            y = layer()(s.activation(nn.LayerNorm(dtype=s.dtype)(x)))
-            y += nn.Dense(s.width, dtype=s.dtype)(pooled(y))[:, None, None, :]
-            x += layer()(s.activation(nn.LayerNorm(dtype=s.dtype)(y)))
-        return x
+    def __call__(self, x):
+        return x + nn.Dense(self.sizes.width, dtype=self.sizes.dtype)(pooled(x))[:, None, None, :]
 
 
 class CellHeads(nn.Module):
@@ -115,20 +108,3 @@ class CellHeads(nn.Module):
         outputs = jnp.concatenate([cells.reshape(cells.shape[0], -1), free], axis=-1)
         order = self.kinds.output
         return outputs if np.array_equal(order, np.arange(outputs.shape[1])) else outputs[:, order]
-
-
-class KindPlanes(nn.Module):
-    """An action on a board: a convolved plane with a one at its cell, in every cell an embedding of its kind."""
-
-    sizes: Sizes
-    board: Board
-    kinds: ActionKinds
-
-    @nn.compact
-    def __call__(self, action):
-        s = self.sizes
-        kernel = self.param("kernel", nn.initializers.he_normal(), (3, 3, 1, s.width))
-        location = jnp.asarray(self.board.action_location)[action]
-        convolved = convolved_ones(kernel[:, :, 0], location, self.board.shape).astype(s.dtype)
-        kind = nn.Embed(self.kinds.num_cell + self.kinds.num_free, s.width, dtype=s.dtype)
-        return convolved + kind(jnp.asarray(self.kinds.kind)[action])[:, None, None, :]

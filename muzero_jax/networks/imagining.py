@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from functools import partial
 from typing import Any
 
 import flax.linen as nn
@@ -9,8 +10,17 @@ import jax
 import jax.numpy as jnp
 
 from muzero_jax.networks.canonical import Turn, turn_where
-from muzero_jax.networks.convolutional import CellHeads, KindPlanes, PooledResidual, kinds_of
-from muzero_jax.networks.layers import Board, BoardConvolution, Heads, Projector, Residual, dense
+from muzero_jax.networks.convolutional import CellHeads, PooledBias, kinds_of
+from muzero_jax.networks.layers import (
+    ActionPlanes,
+    Board,
+    BoardConvolution,
+    Heads,
+    Projector,
+    Residual,
+    Sizes,
+    dense,
+)
 from muzero_jax.networks.network import Network, join_heads, move_outputs, position_outputs
 
 STEM_CHANNELS, DYNAMICS_CHANNELS = 32, 32
@@ -112,9 +122,9 @@ class ConvolutionalNetwork(ImaginingNetwork):
     def setup(self):
         s, kinds = self.sizes, kinds_of(self.board)
         narrow = s._replace(width=min(s.width, DYNAMICS_CHANNELS))
-        self.dynamics = PooledResidual(narrow, s.num_blocks)
-        self.prediction = PooledResidual(s, 2 * s.num_blocks)  # h and f in one
-        self.action_encoder = KindPlanes(narrow, self.board, kinds)
+        self.dynamics = pooled_trunk(narrow)
+        self.prediction = pooled_trunk(s._replace(num_blocks=2 * s.num_blocks))  # h and f in one
+        self.action_encoder = ActionPlanes(narrow, self.board, kinds.kind)
         self.decoder = BoardConvolution(s.observation_shape[-1], size=1, dtype=s.dtype)
         self.reward_head = CellHeads(narrow, kinds, 0, move_outputs(s))
         self.prediction_heads = CellHeads(s, kinds, 1 + s.abilities.legality, (s.num_bins, *move_outputs(s)))
@@ -131,6 +141,11 @@ class ConvolutionalNetwork(ImaginingNetwork):
         num_maps = 1 + self.sizes.abilities.legality
         (policy, *legal), (value, *of_arrival) = heads[:num_maps], heads[num_maps:]
         return (policy, value, *legal), tuple(of_arrival)
+
+
+def pooled_trunk(sizes: Sizes) -> Residual:
+    """Convolutions, between which every cell learns of the whole board."""
+    return Residual(sizes, BoardConvolution, partial(PooledBias, sizes))
 
 
 def _bits(logits):

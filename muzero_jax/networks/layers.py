@@ -93,10 +93,14 @@ class Board(NamedTuple):
 
 
 class Residual(nn.Module):
-    """A first layer, then pre-activation blocks x + f(act(LN(f(act(LN(x)))))); f is dense or a 3x3 convolution."""
+    """A first layer, then pre-activation blocks x + f(act(LN(m(f(act(LN(x))))))); f is dense or a 3x3 convolution.
+
+    `between` makes the m of a block; without it m(y) = y.
+    """
 
     sizes: Sizes
     layer: Callable[..., nn.Module]
+    between: Callable[[], nn.Module] | None = None
 
     def setup(self):
         s = self.sizes
@@ -104,15 +108,18 @@ class Residual(nn.Module):
         self.first = layer()
         self.layers = [layer() for _ in range(2 * s.num_blocks)]
         self.norms = [nn.LayerNorm(dtype=s.dtype) for _ in range(2 * s.num_blocks)]
+        self.middles = [self.between() for _ in range(s.num_blocks)] if self.between else []
 
     def __call__(self, inputs, bias: Array | float = 0.0):
         x = self.first(inputs.astype(self.sizes.dtype)) + bias
         for block in range(self.sizes.num_blocks):
-            y = x
-            for i in (2 * block, 2 * block + 1):
-                y = self.layers[i](self.sizes.activation(self.norms[i](y)))
-            x = x + y
+            y = self._layer(2 * block, x)
+            y = self.middles[block](y) if self.middles else y
+            x = x + self._layer(2 * block + 1, y)
         return x
+
+    def _layer(self, i, x):
+        return self.layers[i](self.sizes.activation(self.norms[i](x)))
 
 
 class Heads(nn.Module):
@@ -166,13 +173,15 @@ class Projector(nn.Module):
 
 
 class ActionPlanes(nn.Module):
-    """An action on a board: a convolved plane with a one at the cell it touches, plus an embedding of its index.
+    """An action on a board: a convolved plane with a one at the cell it touches, plus an embedding of its kind.
 
-    The embedding, the same in every cell, separates actions that share a cell or have none (chess, passes).
+    The embedding, the same in every cell, separates actions that share a cell or have none (chess, passes). Without
+    `kinds`, the kind of each action from 0 on, every action is a kind of its own.
     """
 
     sizes: Sizes
     board: Board
+    kinds: tuple[int, ...] | None = None
 
     @nn.compact
     def __call__(self, action):
@@ -181,8 +190,11 @@ class ActionPlanes(nn.Module):
         location = jnp.asarray(self.board.action_location)[action]
         # Cast afterwards: its gradient adds up as many numbers for every weight as there are actions.
         convolved = convolved_ones(kernel[:, :, 0], location, self.board.shape).astype(dtype)
-        index = nn.Embed(self.sizes.num_actions, self.sizes.width, dtype=dtype)(action)
-        return convolved + index[:, None, None, :]
+        if self.kinds is None:
+            num_kinds, kind = self.sizes.num_actions, action
+        else:
+            num_kinds, kind = max(self.kinds) + 1, jnp.asarray(self.kinds)[action]
+        return convolved + nn.Embed(num_kinds, self.sizes.width, dtype=dtype)(kind)[:, None, None, :]
 
 
 def convolved_ones(

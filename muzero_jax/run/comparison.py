@@ -233,6 +233,11 @@ def _show(found: Estimate) -> str:
     return tables.percent(found.mean) + interval
 
 
+def has_curves(points: Iterable[Point]) -> bool:
+    """Whether any run met an opponent while it trained."""
+    return any(not point.is_final for point in points)
+
+
 def plot(points: Sequence[Point], path: Path, *, opponents: Sequence[str] = (), axes: Sequence[Axis] = AXES) -> None:
     """Draws learning curves with their intervals: a row an opponent, a column an axis.
 

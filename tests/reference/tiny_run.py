@@ -12,6 +12,8 @@ from muzero_jax import building
 from muzero_jax.arithmetic import devices
 from muzero_jax.run import program as programs
 from muzero_jax.run.session import Session
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import (
     EvaluationConfig,
@@ -70,6 +72,14 @@ def traced():
 def program():
     """The run's program, compiled ahead of time as the host loop does it: it cannot compile a second time."""
     return traced().lower().compile()
+
+
+def save(run_dir, state):
+    """Makes `run_dir` a run, whose one checkpoint holds the state as that of iteration 6."""
+    run_dir.mkdir()
+    configs.save(CONFIG, run_dir)
+    with Checkpointer(run_dir / "checkpoints") as checkpoints:
+        checkpoints.save(6, state)
 
 
 def on_host(tree):

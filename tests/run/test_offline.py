@@ -33,13 +33,10 @@ GAMES = "a1 a2 b1 b2 c1\na1 a2 b1 b2 c3 c2\n0 1 2 4 3 5 7 6 8 1/2-1/2\n"
 def source(tmp_path_factory):
     """The folder of the tiny run."""
     run_dir = tmp_path_factory.mktemp("runs") / "source"
-    run_dir.mkdir()
-    configs.save(CONFIG, run_dir)
     state = tiny_run.make_init()()
     for _ in range(3):
         state, _ = tiny_run.program()(state)
-    with Checkpointer(run_dir / "checkpoints") as checkpoints:
-        checkpoints.save(6, state)
+    tiny_run.save(run_dir, state)
     return run_dir
 
 

@@ -32,11 +32,8 @@ def weights(number, config=CONFIG):
 def source(tmp_path_factory):
     """The folder of a run: its newest checkpoint has the weights 1, a version has 2, and an agent beside it 3."""
     run_dir = tmp_path_factory.mktemp("runs") / "source"
-    run_dir.mkdir()
-    configs.save(CONFIG, run_dir)
     state = tiny_run.make_init()()
-    with Checkpointer(run_dir / "checkpoints") as checkpoints:
-        checkpoints.save(6, state._replace(learner=state.learner._replace(params=weights(1))))
+    tiny_run.save(run_dir, state._replace(learner=state.learner._replace(params=weights(1))))
     with Checkpointer(run_dir / "versions") as versions:
         versions.save_params(4, weights(2))
     agent_file.save(run_dir.parent / "mine.safetensors", CONFIG, weights(3), iteration=5)
