@@ -1,0 +1,74 @@
+"""What pages show in Python runs as it stands, from the repository's root; a training is handed over, and not run.
+
+Blocks of one page share their names, as for a reader who types one after the other.
+"""
+
+import functools
+import importlib
+import inspect
+import re
+
+import pytest
+
+import muzero_jax
+from muzero_jax import training
+from muzero_jax.arithmetic import compilation_cache
+from muzero_jax.games.game import Game
+from muzero_jax.run import runner
+from muzero_jax.run.metrics import open_metrics
+from tests.reference import pages
+
+PAGES = [page for page in pages.PAGES if any(pages.blocks(page, "python"))]
+GIVEN = {  # what a page says that the reader has: names of a file of examples/, or of our own modules
+    "one-program.md": lambda: vars(training),
+    "your-own-game.md": lambda: {**vars(importlib.import_module("examples.nim")), "Game": Game},
+    "your-own-network.md": lambda: {**vars(importlib.import_module("examples.transformer")), "muzero_jax": muzero_jax},
+}
+VALUE = r"-?[01]\.\d+(e-\d+)?"
+PRINTED = {
+    "README.md": rf"\d+\n{VALUE}\n",
+    "api.md": rf"{VALUE} .+\n1\.0\n",
+    "first-game.md": rf"[a-e][1-5] {VALUE}\n",
+    "your-own-network.md": r"\[\]\n",
+}
+
+
+@pytest.fixture(scope="module")
+def load():
+    """`muzero_jax.load`, which compiles one agent's search once for all pages."""
+    return functools.cache(muzero_jax.load)
+
+
+@pytest.fixture
+def folder(load, monkeypatch, tmp_path):
+    """A clone in which the reader trained the run that pages speak of."""
+    for name in ("examples", "experiments", "muzero_jax"):
+        (tmp_path / name).symlink_to(pages.ROOT / name)
+    run_dir = tmp_path / "runs" / "hex-5-seed0"
+    with open_metrics(run_dir, tensorboard=False) as write:
+        write({"total/frames": 64, "train/value_loss": 0.5})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(muzero_jax, "load", load, raising=False)
+    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
+    monkeypatch.setattr(runner, "train", lambda *arguments, **options: heard_after(options))
+    return tmp_path
+
+
+def heard_after(options):
+    """A run's one evaluation, which its callbacks hear."""
+    for name in ("on_metrics", "on_evaluation"):
+        if options[name]:
+            options[name]({"iteration": 1, "eval/random": 1.0})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_python_of_a_page_runs_and_prints_what_the_page_promises(page, folder, capsys):
+    given = dict(GIVEN.get(page.name, dict)())
+    names = dict(given)
+    for line, code in pages.blocks(page, "python"):
+        exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
+        if code.rstrip().endswith(": ..."):  # a declaration: the real one has the same parameters
+            (name,) = {name for name in given if names[name] is not given[name]}
+            assert inspect.signature(names[name]).parameters.keys() == inspect.signature(given[name]).parameters.keys()
+            names[name] = given[name]
+    assert re.fullmatch(PRINTED.get(page.name, ""), capsys.readouterr().out)
