@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,16 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
     if command.compilation_cache:
         compilation_cache.enable()
     from muzero_jax import building
-    from muzero_jax.evaluation import tables
+    from muzero_jax.evaluation import players, tables
 
     mesh = devices.make_mesh(num_devices)
-    result, text = COMMANDS[type(command)](command, mesh, make_parts or building.make_parts)
+    load_agent = partial(
+        players.load_agent,
+        num_simulations=command.num_simulations,
+        make_parts=make_parts or building.make_parts,
+        board_size=command.board_size,
+    )
+    result, text = COMMANDS[type(command)](command, mesh, load_agent)
     print(json.dumps(result) if command.json else text or tables.fields(result))
     if by_old_flags:
         name = type(command).__name__.lower()
@@ -75,14 +82,14 @@ def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
     return comparison.result(points), comparison.format_table(points)
 
 
-def play_match(a: flags.Match, mesh, make_parts) -> Answer:
+def play_match(a: flags.Match, mesh, load_agent) -> Answer:
     """Plays a match; the result is the agent's."""
     import jax
 
     from muzero_jax.evaluation import arena, players, tables
 
-    agent = players.load_agent(a.run, a.num_simulations, make_parts)
-    rival = players.load(players.parse(a.opponent), agent, a.num_simulations, make_parts)
+    agent = load_agent(a.run)
+    rival = players.load(players.parse(a.opponent), agent, load_agent)
     player, plies = agent.player(), choose_plies(a, agent)
     match = arena.sharded_match(agent.parts, player, rival.player, mesh, num_games=a.games, opening_plies=plies)
     compile_match(match, agent.params, rival.params)
@@ -102,22 +109,22 @@ def compile_match(match, *params) -> None:
     say(f"compiled in {time.monotonic() - start:.1f} s; playing ...")
 
 
-def try_every_reply(a: flags.Exhaustive, mesh, make_parts) -> Answer:
+def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
     """Tries every reply; the result is the agent's."""
-    from muzero_jax.evaluation import exhaustive, players
+    from muzero_jax.evaluation import exhaustive
 
-    agent = players.load_agent(a.run, a.num_simulations, make_parts)
+    agent = load_agent(a.run)
     player = agent.player()
     say("compiling, then trying every reply ...")
     result = exhaustive.examine(agent.parts.environment, player, agent.params)
     return result | about(a, agent) | {"opponent": "exhaustive", "player": player.name}, None
 
 
-def play_tournament(a: flags.Tournament, mesh, make_parts) -> Answer:
+def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
     """Plays a round robin."""
     from muzero_jax.evaluation import charts, tournament
 
-    field = tournament.enter(a.players, a.num_simulations, make_parts)
+    field = tournament.enter(a.players, load_agent)
     result = tournament.play(
         field,
         mesh,
@@ -132,21 +139,21 @@ def play_tournament(a: flags.Tournament, mesh, make_parts) -> Answer:
     return result, tournament.format_table(result)
 
 
-def judge_openings(a: flags.Openings, mesh, make_parts) -> Answer:
+def judge_openings(a: flags.Openings, mesh, load_agent) -> Answer:
     """Judges the agent's values of Hex's first stones."""
-    from muzero_jax.evaluation import openings, players
+    from muzero_jax.evaluation import openings
 
-    agent = players.load_agent(a.run, a.num_simulations, make_parts)
+    agent = load_agent(a.run)
     say("compiling, then searching ...")
     result = openings.examine(agent)
     return about(a, agent) | result, openings.format_table(result)
 
 
-def measure_fidelity(a: flags.Fidelity, mesh, make_parts) -> Answer:
+def measure_fidelity(a: flags.Fidelity, mesh, load_agent) -> Answer:
     """Compares the run's model with the rules."""
-    from muzero_jax.evaluation import charts, fidelity, players
+    from muzero_jax.evaluation import charts, fidelity
 
-    agent = players.load_agent(a.run, a.num_simulations, make_parts)
+    agent = load_agent(a.run)
     say("compiling, then comparing ...")
     result = fidelity.examine(agent, num_positions=a.positions, unroll_steps=a.unroll_steps, seed=a.seed)
     if a.plot is not None:
@@ -154,19 +161,19 @@ def measure_fidelity(a: flags.Fidelity, mesh, make_parts) -> Answer:
     return about(a, agent) | result, fidelity.format_table(result)
 
 
-def ask_oracle(a: flags.Oracle, mesh, make_parts) -> Answer:
+def ask_oracle(a: flags.Oracle, mesh, load_agent) -> Answer:
     """Judges the agent's moves, or other players', by exact play."""
     from muzero_jax.evaluation import oracle_evaluation, players
 
     if a.budgets is not None and a.num_simulations is not None:
         raise ValueError("give --budgets or --num-simulations, not both: the second is one budget")
-    agent = players.load_agent(a.run, a.num_simulations, make_parts)
+    agent = load_agent(a.run)
     if a.player == "agent":
         default = oracle_evaluation.BUDGETS if a.num_simulations is None else (a.num_simulations,)
         candidates = oracle_evaluation.agent_candidates(agent, default if a.budgets is None else a.budgets)
     else:
         specs = players.parse_all(a.player, others="agent, ")
-        candidates = [oracle_evaluation.named_candidate(s, agent, a.num_simulations, make_parts) for s in specs]
+        candidates = [oracle_evaluation.named_candidate(s, agent, load_agent) for s in specs]
     report = make_progress_report("positions solved")
     result = oracle_evaluation.examine(
         agent, candidates, num_positions=a.positions, seed=a.seed, report=report, say=say

@@ -21,6 +21,8 @@ class Command:
 
     num_simulations: Simulations | None = None
     """search budget of every run that is named without one; default: its own evaluation.num_simulations"""
+    board_size: int | None = None
+    """the board to play on, for runs whose network fits every board; default: the one that they were trained on"""
     json: Switch = False
     """print one JSON object"""
     device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"

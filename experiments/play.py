@@ -9,7 +9,8 @@ or UCI if the game is chess and the first line is `uci`; then stdout carries not
 import itertools
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -35,6 +36,8 @@ class Arguments:
     """run directory of the agent, or RUN/versions/N for what it was after iteration N"""
     agent: str | None = None
     """in place of run: the name of a trained agent that comes with the package, or a .safetensors file"""
+    board_size: int | None = None
+    """the board to play on, if the agent's network fits every board; default: the one that it was trained on"""
     engine: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """speak GTP (or UCI) on stdin and stdout, for other programs"""
     notation: Literal["standard", "action"] = "standard"
@@ -89,7 +92,7 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
         compilation_cache.enable()
     position, thinker, moves = load(a, make_parts)
     if out is not None:
-        serve(a, position, thinker, moves, out)
+        serve(a, position, thinker, moves, out, lambda size: load(replace(a, board_size=size), make_parts))
     elif a.web:
         serve_page(a, position, thinker, moves)
     elif a.tree or a.film:
@@ -141,7 +144,7 @@ def load(a: Arguments, make_parts: Callable | None = None):
         raise ValueError(f"--num-simulations is {a.num_simulations}, but must be from 1 to {MOST_SIMULATIONS}")
     make_parts = make_parts or building.make_parts
     path = a.run or Path(f"{agent_file.PREFIX}{(a.agent or '').removeprefix(agent_file.PREFIX)}")
-    agent = players.load_agent(path, a.num_simulations, make_parts)
+    agent = players.load_agent(path, a.num_simulations, make_parts, a.board_size)
     game, thinker = seat(a, agent, make_parts)
     return game, thinker, make_notation(agent.parts.environment, a.notation)
 
@@ -174,7 +177,7 @@ def seat(a: Arguments, agent, make_parts: Callable):
     return placement.place(on, search, choice, lambda line: print(line, file=sys.stderr, flush=True))
 
 
-def serve(a: Arguments, position, thinker, moves, out) -> None:
+def serve(a: Arguments, position, thinker, moves, out, resize: Callable) -> None:
     """Speaks to a program until it has had enough. The first line tells UCI from GTP where both are possible."""
     from muzero_jax.play import gtp, protocol, uci
 
@@ -183,7 +186,7 @@ def serve(a: Arguments, position, thinker, moves, out) -> None:
     lines = protocol.read_lines(sys.stdin.buffer)
     first = next(lines, "")
     speaks_uci = position.game.read_fen and a.notation == "standard" and first.split()[:1] == ["uci"]
-    kind = uci.UciSession if speaks_uci else gtp.GtpSession
+    kind = uci.UciSession if speaks_uci else partial(gtp.GtpSession, resize=resize)
     kind(position, thinker, moves, seconds=a.time_per_move).serve(itertools.chain([first], lines), out)
 
 

@@ -14,11 +14,10 @@ import jax
 import numpy as np
 from jax import Array
 
-from muzero_jax import building
 from muzero_jax.evaluation import opponents, players, positions
 from muzero_jax.evaluation.batches import in_keyed_batches
 from muzero_jax.evaluation.matches import wilson_interval
-from muzero_jax.evaluation.players import Agent, MakeParts, PlayerSpec
+from muzero_jax.evaluation.players import Agent, LoadAgent, PlayerSpec
 from muzero_jax.evaluation.positions import Positions
 from muzero_jax.evaluation.tables import align, fields, percent, percent_interval
 from muzero_jax.games.catalogue import game_of, make_oracle
@@ -97,11 +96,9 @@ def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
     return [Candidate(name, agent.params, search) for name, search in searches.items()]
 
 
-def named_candidate(
-    spec: PlayerSpec, agent: Agent, num_simulations: int | None, make_parts: MakeParts = building.make_parts
-) -> Candidate:
+def named_candidate(spec: PlayerSpec, agent: Agent, load_agent: LoadAgent = players.load_agent) -> Candidate:
     """A player by name, as in `players.load`, without an opinion of a position's value."""
-    name, player, params, _ = players.load(spec, agent, num_simulations, make_parts)
+    name, player, params, _ = players.load(spec, agent, load_agent)
 
     def search(params, key, position):
         return SearchOutput(player.act(params, key, position.state), None, None)  # type: ignore

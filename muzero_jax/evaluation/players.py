@@ -12,6 +12,7 @@ takes the command's budget, or else the run's own for evaluation.
 """
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +22,7 @@ import jax
 from muzero_jax import building
 from muzero_jax.evaluation import opponents
 from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
-from muzero_jax.storage import agent_file, run_directory
+from muzero_jax.storage import agent_file, run_directory, shapes
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import restore_params
 from muzero_jax.storage.config import Config
@@ -90,11 +91,23 @@ class Agent(NamedTuple):
         return opponents.greedy_prior_player(self.parts.environment, self.parts.model)
 
 
-def load_agent(path: Path, num_simulations: int | None = None, make_parts: MakeParts = building.make_parts) -> Agent:
+LoadAgent = Callable[[Path], Agent]
+"""What loads a run: `load_agent`, with the budget and the board that a command asks for."""
+
+
+def load_agent(
+    path: Path,
+    num_simulations: int | None = None,
+    make_parts: MakeParts = building.make_parts,
+    board_size: int | None = None,
+) -> Agent:
     """The agent that `path` names: a run (its newest intact checkpoint), a version of one, or a file (agent:NAME).
 
-    Its weights are on the first device. It searches with its evaluation budget unless one is given. Raises ValueError
-    in one sentence if `path` names no run, no intact checkpoint, no version that there is, or no agent.
+    Its weights are on the first device. It searches with its evaluation budget unless one is given, and plays on the
+    board that it was trained on unless its network fits the one that is given.
+
+    Raises ValueError in one sentence if `path` names no run, no intact checkpoint, no version that there is, or no
+    agent, or if its network or its game does not fit `board_size`.
     """
     config, file, restore = _open(path)
     budget = config.evaluation.num_simulations
@@ -104,8 +117,27 @@ def load_agent(path: Path, num_simulations: int | None = None, make_parts: MakeP
         parts = make_parts(config)
     except ValueError as error:
         raise ValueError(f"{file} describes no run that can be loaded: {error}") from error
-    iteration, params = restore(jax.eval_shape(parts.model.init, jax.random.key(0)))
+    if board_size not in (None, config.board_size):
+        config, parts = _on_board(board_size, config, parts, path, make_parts)
+    iteration, params = restore(_abstract_params(parts))
     return Agent(config, parts, budget, params, iteration, str(path))
+
+
+def _on_board(board_size: int, config: Config, parts: Parts, path: Path, make_parts: MakeParts) -> tuple[Config, Parts]:
+    """The config and the parts of a run on another board; ValueError if the weights depend on the board."""
+    moved = replace(config, board_size=board_size)
+    moved_parts = make_parts(moved)
+    own, wanted = (shapes.describe(_abstract_params(each)) for each in (parts, moved_parts))
+    if found := shapes.difference(own, wanted):
+        raise ValueError(
+            f"{path} was trained on {config.board_size}x{config.board_size}, and its network fits no other board "
+            f"({found}); leave --board-size out, or train one with --network.kind fully_convolutional"
+        )
+    return moved, moved_parts
+
+
+def _abstract_params(parts: Parts) -> Params:
+    return jax.eval_shape(parts.model.init, jax.random.key(0))
 
 
 def _open(path: Path) -> tuple[Config, Path, Callable[[Params], tuple[int, Params]]]:
@@ -166,13 +198,11 @@ def parse_all(text: str, *, others: str = "") -> list[PlayerSpec]:
     return [spec._replace(run=str(version)) for version in versions]
 
 
-def load(
-    spec: PlayerSpec, host: Agent, num_simulations: int | None = None, make_parts: MakeParts = building.make_parts
-) -> Entrant:
+def load(spec: PlayerSpec, host: Agent, load_agent: LoadAgent = load_agent) -> Entrant:
     """The player that `spec` means, to meet the host; raises ValueError as `load_agent` and `check_same_game`."""
     if spec.run is None:
         return enter(spec, host)
-    agent = load_agent(Path(spec.run), num_simulations, make_parts)
+    agent = load_agent(Path(spec.run))
     check_same_game(host.config, agent.config, spec.run)
     return enter(spec, agent)
 

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import Mesh
 
-from muzero_jax import building
 from muzero_jax.evaluation import arena, elo, players
 from muzero_jax.evaluation.arena import ShardedMatch
 from muzero_jax.evaluation.matches import wilson_interval
-from muzero_jax.evaluation.players import Agent, Entrant, MakeParts
+from muzero_jax.evaluation.players import Agent, Entrant, LoadAgent
 from muzero_jax.evaluation.tables import align, percent, percent_interval
 
 Result = dict[str, Any]
@@ -29,10 +28,8 @@ class Field(NamedTuple):
     host: Agent
 
 
-def enter(
-    names: tuple[str, ...], num_simulations: int | None = None, make_parts: MakeParts = building.make_parts
-) -> Field:
-    """The players that `names` name, as `players` reads them; `num_simulations` is the budget of runs that give none.
+def enter(names: tuple[str, ...], load_agent: LoadAgent = players.load_agent) -> Field:
+    """The players that `names` name, as `players` reads them.
 
     Raises:
       ValueError: fewer than two players or no run, a name that is nobody's, one player twice, runs of several games.
@@ -43,7 +40,7 @@ def enter(
     runs = list(dict.fromkeys(spec.run for spec in specs if spec.run is not None))
     if not runs:
         raise ValueError("a tournament needs a run directory among its players, which says what game it is")
-    agents = {run: players.load_agent(Path(run), num_simulations, make_parts) for run in runs}
+    agents = {run: load_agent(Path(run)) for run in runs}
     host = agents[runs[0]]
     for run in runs[1:]:
         players.check_same_game(host.config, agents[run].config, run)

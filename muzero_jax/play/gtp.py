@@ -34,10 +34,23 @@ OTHERS_SHADE = 0.7
 
 
 class GtpSession(Session):
-    """A method for each command. A command that cannot be carried out raises ValueError, whose text is the answer."""
+    """A method for each command. A command that cannot be carried out raises ValueError, whose text is the answer.
 
-    def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
+    Args:
+      resize: the game, the agent and the notation on a board of another size; ValueError if the agent plays none such.
+    """
+
+    def __init__(
+        self,
+        position: Position,
+        thinker: Thinker,
+        moves: Notation,
+        *,
+        seconds: float | None = None,
+        resize: Callable[[int], tuple[Position, Thinker, Notation]] | None = None,
+    ):
         super().__init__(position, thinker, moves, seconds=seconds)
+        self.resize = resize
         self.clock = Clock()
         self.komi: float | None = None  # the game's
         self._commands: dict[str, Callable[[list[str]], str | None]] = {
@@ -92,10 +105,21 @@ class GtpSession(Session):
         """`boardsize columns [rows]`; it starts a new game, for HexGui sends no `clear_board` when it connects."""
         if len(arguments) not in (1, 2) or not all(re.fullmatch("-?[0-9]{1,8}", text) for text in arguments):
             raise ValueError("boardsize not an integer")
-        size = [len(self.moves.columns), len(self.moves.rows)]
-        if [int(text) for text in arguments] != size[: len(arguments)]:
-            raise ValueError("unacceptable size")
+        asked, size = [int(text) for text in arguments], [len(self.moves.columns), len(self.moves.rows)]
+        if asked != size[: len(asked)]:
+            self._resize(asked[0], asked[-1])
         self._clear_board([])
+
+    def _resize(self, columns: int, rows: int) -> None:
+        """Moves the agent to another board, if its network fits that."""
+        if self.resize is None or columns != rows:
+            raise ValueError("unacceptable size")
+        try:
+            self.position, self.thinker, self.moves = self.resize(columns)
+        except ValueError as error:
+            raise ValueError("unacceptable size") from error
+        if self.seconds:
+            self.thinker.prepare(self.position, self.seconds)
 
     def _clear_board(self, _: list[str]) -> None:
         self.position = self.position.new()

@@ -1,12 +1,15 @@
 """Players by name, runs loaded to play: mistakes are sentences that say what to do."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax import building
 from muzero_jax.evaluation import players, tournament
 from muzero_jax.evaluation.players import Agent, PlayerSpec
 from muzero_jax.storage import agent_file
@@ -104,7 +107,8 @@ def test_players_without_a_run_of_their_own_are_the_hosts(text, name, says):
     ],
 )
 def test_a_run_can_be_an_opponent_with_its_own_weights(saved_run, text, name, says):
-    entrant = players.load(players.parse(text.replace("RUN", str(saved_run))), HOST, 3)
+    load_agent = partial(players.load_agent, num_simulations=3)
+    entrant = players.load(players.parse(text.replace("RUN", str(saved_run))), HOST, load_agent)
     assert (entrant.name, entrant.player.name) == (name.replace("RUN", str(saved_run)), says)
     tiny_run.assert_same(entrant.params, tiny_run.make_init()().learner.params)
 
@@ -166,9 +170,42 @@ def test_ones_own_parts_take_the_place_of_the_configured_ones(saved_run):
         return own
 
     assert players.load_agent(saved_run, make_parts=make_parts).parts is own
-    players.load(PlayerSpec("agent", str(saved_run)), HOST, make_parts=make_parts)
-    assert tournament.enter((str(saved_run), "random"), make_parts=make_parts).host.parts is own
+    load_agent = partial(players.load_agent, make_parts=make_parts)
+    players.load(PlayerSpec("agent", str(saved_run)), HOST, load_agent)
+    assert tournament.enter((str(saved_run), "random"), load_agent).host.parts is own
     assert asked == [tiny_run.CONFIG] * 3
+
+
+def tiny_hex(kind, folder):
+    """An agent in a file, untrained, for Hex 3x3."""
+    network = replace(tiny_run.CONFIG.network, kind=kind, num_bins=2)
+    config = replace(tiny_run.CONFIG, env="hex", board_size=3, network=network)
+    params = jax.tree.map(jnp.ones_like, jax.eval_shape(building.make_parts(config).model.init, jax.random.key(0)))
+    agent_file.save(folder / f"{kind}.safetensors", config, params, iteration=5)
+    return Path(f"agent:{folder / kind}.safetensors")
+
+
+def test_an_agent_whose_network_fits_every_board_plays_on_another(tmp_path):
+    path = tiny_hex("fully_convolutional", tmp_path)
+    own, other = players.load_agent(path), players.load_agent(path, board_size=4)
+    assert [agent.parts.environment.num_actions for agent in (own, other)] == [3 * 3 + 1, 4 * 4 + 1], "cells and swap"
+    assert (own.config.board_size, other.config.board_size, other.iteration) == (3, 4, 5)
+    tiny_run.assert_same(other.params, own.params)
+    load_agent = partial(players.load_agent, board_size=4)
+    assert players.load(PlayerSpec("agent", str(path)), other, load_agent).name == f"{path}@2"
+    with pytest.raises(ValueError, match="different games: board_size is 4 here and 3 in"):
+        players.load(PlayerSpec("agent", str(path)), other)
+
+
+def test_an_agent_whose_network_or_game_has_one_board_is_refused_on_another(saved_run, tmp_path):
+    path = tiny_hex("observation", tmp_path)
+    assert players.load_agent(path, board_size=3).config.board_size == 3
+    with pytest.raises(ValueError, match=r"was trained on 3x3, and its network fits no other board \(its .* is f"):
+        players.load_agent(path, board_size=4)
+    with pytest.raises(ValueError, match="leave the board size out for tic_tac_toe"):
+        players.load_agent(saved_run, board_size=4)
+    with pytest.raises(ValueError, match="77"):
+        players.load_agent(path, board_size=77)
 
 
 @pytest.mark.parametrize("budget, limit", [(0, "positive"), (-3, "positive"), (10**11, "at most 100000")])

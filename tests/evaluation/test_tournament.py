@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,9 @@ def runs(saved_run, tmp_path_factory):
 
 def test_a_player_of_the_table_is_named_with_its_run_and_budget(runs):
     a, b = runs
-    field = tournament.enter((a, f"{a}@64", f"{b}:rules", f"{b}:greedy", "greedy", "rules:5", "mcts:7", "random"), 9)
+    at_nine = partial(players.load_agent, num_simulations=9)
+    names = (a, f"{a}@64", f"{b}:rules", f"{b}:greedy", "greedy", "rules:5", "mcts:7", "random")
+    field = tournament.enter(names, at_nine)
     expected = [f"{a}@9", f"{a}@64", f"{b}:rules@9", f"{b}:greedy", f"{a}:greedy", f"{a}:rules@5", "mcts:7", "random"]
     assert [entrant.name for entrant in field.entrants] == expected
     assert field.host.iteration == 6
@@ -58,11 +61,10 @@ def test_tournaments_that_cannot_be_are_refused_in_a_sentence(runs, specs, sente
         tournament.enter(tuple(spec.replace("A", runs[0]) for spec in specs))
 
 
-def test_runs_of_two_games_do_not_meet(runs, monkeypatch):
+def test_runs_of_two_games_do_not_meet(runs):
     agents = iter([tiny_run.CONFIG, replace(tiny_run.CONFIG, env="hex", board_size=3)])
-    monkeypatch.setattr(players, "load_agent", lambda *others: players.Agent(next(agents), tiny_run.parts(), 2))
     with pytest.raises(ValueError, match="different games"):
-        tournament.enter(runs)
+        tournament.enter(runs, lambda run: players.Agent(next(agents), tiny_run.parts(), 2))
 
 
 # --- who met whom -----------------------------------------------------------------------------------------------------

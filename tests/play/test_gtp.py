@@ -150,6 +150,24 @@ def test_sessions_of_tic_tac_toe_and_connect_four():
     assert texts(engine, "boardsize 7 6\nboardsize 7\ngenmove b") == ["", "", "d"]
 
 
+def test_an_agent_of_every_board_follows_the_controllers():
+    asked = []
+
+    def resize(size):
+        asked.append(size)
+        if size != 3:
+            raise ValueError("no such board")
+        return opening("tic_tac_toe"), centre_thinker("tic_tac_toe"), notation("tic_tac_toe")
+
+    engine = gtp.GtpSession(opening("hex"), centre_thinker("hex"), notation("hex"), resize=resize)
+    texts(engine, "play b a1\nboardsize 4\nboardsize 4 4")
+    assert asked == [] and engine.position.plies == (), "its own board: a new game, and nothing is loaded"
+    assert failures(engine, "boardsize 20\nboardsize 3 5") == ["unacceptable size"] * 2
+    assert texts(engine, "genmove b\nboardsize 3\nplay b a1\ngenmove w") == ["b2", "", "", "b2"]
+    assert asked == [20, 3]
+    assert [len(engine.moves.columns), len(engine.moves.rows), len(engine.position.plies)] == [3, 3, 2]
+
+
 def test_a_session_of_go():
     engine = session("go_9x9")
     texts(engine, "boardsize 9\nclear_board\nkomi 6.5\nplay b D4\nplay w J9")
