@@ -75,8 +75,12 @@ def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
     elif a.opponent or a.axis != comparison.AXES:
         raise ValueError("--opponent and --axis are for the picture; add --plot FILE")
     points = comparison.read_runs(a.runs)
+    evaluated = {point.run for point in points}
+    silent = ", ".join(str(run) for run in a.runs if str(run) not in evaluated)
     if not points:
-        raise ValueError(f"no run here was evaluated yet: {', '.join(map(str, a.runs))}; wait for its first scores")
+        raise ValueError(f"no run here was evaluated yet: {silent}; wait for its first scores")
+    if silent:
+        say(f"left out, because they have no scores yet: {silent}")
     if a.plot is not None:
         comparison.plot(points, a.plot, opponents=a.opponent, axes=a.axis)
     return comparison.result(points), comparison.format_table(points)

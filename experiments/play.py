@@ -24,6 +24,7 @@ import tyro
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import compilation_cache, devices
 from muzero_jax.storage import agent_file
+from muzero_jax.storage.files import check_writable
 
 LARGEST_SEED = 2**32 - 1
 
@@ -104,9 +105,13 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
 
 def check(a: Arguments) -> None:
     """Raises ValueError for flags that make no sense."""
-    if (a.run is None) == (a.agent is None):
+    if a.run and a.agent:
+        raise ValueError("--run and --agent both name who plays; leave one of them out")
+    if a.run is None and a.agent is None:
         known = ", ".join(agent_file.shipped())
         raise ValueError(f"name one to play against: --agent NAME ({known}) or --run DIRECTORY")
+    if a.agent and Path(a.agent).is_dir():
+        raise ValueError(f"{a.agent} is a folder, and --agent takes a name or a file; give a run as --run {a.agent}")
     if a.time_per_move is not None and not 0 < a.time_per_move < float("inf"):
         raise ValueError(f"--time-per-move is {a.time_per_move}, but must be positive")
     if not 0 <= a.temperature < float("inf"):
@@ -126,6 +131,8 @@ def check(a: Arguments) -> None:
             raise ValueError(f"{flag} draws SVG: name a file that ends in .svg, not {path.name}")
         if path and a.time_per_move:
             raise ValueError(f"{flag} takes --num-simulations, not --time-per-move")
+        if path:
+            check_writable(path, flag)
     for limit in ("depth", "width"):
         if getattr(a, limit) < 1:
             raise ValueError(f"--{limit} is {getattr(a, limit)}, but must be positive")

@@ -25,6 +25,8 @@ LARGEST_SMALL_BOARD = 7
 convolutions, whose weights can be grown. Neither was measured above 7x7."""
 SMALLEST_WITH_MUON = 6
 """From this Hex board on Muon was better than AdamW, one seed each; on 5x5, seen from one side, they were level."""
+HEX_MINUTES = {3: 3.0, 4: 8.0, 5: 15.0}
+"""What the small boards need; 6x6 and 7x7 take half an hour."""
 STARTS = 72
 """Frames of each game in the ring of a larger board at which a window may start."""
 
@@ -85,13 +87,13 @@ def hex_any(board_size: int) -> Config:
     config = replace(
         config,
         board_size=board_size,
-        minutes=15.0,
+        minutes=HEX_MINUTES.get(board_size, 30.0),
         network=replace(config.network, canonical=True),
         targets=replace(config.targets, stop_at_exploration=False),
         evaluation=EvaluationConfig(opening_plies=opening_plies),
     )
     if board_size >= SMALLEST_WITH_MUON:
-        config = replace(config, minutes=30.0, optimiser=replace(config.optimiser, name="muon", learning_rate=0.01))
+        config = replace(config, optimiser=replace(config.optimiser, name="muon", learning_rate=0.01))
     return config if board_size <= LARGEST_SMALL_BOARD else larger_hex(config)
 
 

@@ -149,6 +149,7 @@ def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
     sets_span = any(word.replace("_", "-").startswith("--optimiser.decay-updates") for word in arguments)
     if session.resume and not sets_span:
         config = budget.spanning(config, default.config)
+    train_flags.check_network(arguments, config)
     config = configs.with_absolute_paths(config)
     if config.offline and not session.resume:
         config = offline.settle(config, num_devices)
@@ -195,7 +196,8 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
         flags = f"--run-dir {shlex.quote(str(run_dir))} {sessions.flags_to_resume(session)}"
         print(f"stopped and saved; go on with: {command('train')} {flags}")
     else:
-        raise KeyboardInterrupt
+        print("interrupted before there was anything to save; the same command begins again", file=sys.stderr)
+        return EXIT_INTERRUPTED
     print_what_next(run_dir)
     return 0 if result is not None and not result.interrupted else EXIT_INTERRUPTED
 

@@ -78,12 +78,13 @@ def make_card(a: Arguments, agent, summary: dict[str, Any]) -> str:
 
     config, name = agent.config, a.out.stem
     size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
+    player = name if a.out.resolve().parent == agent_file.SHIPPED else str(a.out)
     notes = "".join(f"{wrapped(note)}\n\n" for note in a.note)
     return f"""# {name}
 
 {game_of(agent.parts.environment).title}{size}; {MODELS[config.model]}. To play against it:
 
-    python experiments/play.py --agent {name} --web
+    python experiments/play.py --agent {shlex.quote(player)} --web
 
 ## Training
 
@@ -114,7 +115,7 @@ def command(config: Config) -> str:
 
     preset = presets.preset(config.env, config.board_size)
     own = [flag for flag in train_flags.differing(config, preset) if flag.split()[0] not in SET_OTHERWISE]
-    chosen = ["--env", config.env_name] + (["--board-size", str(config.board_size)] if config.board_size else [])
+    chosen = ["--env", Path(config.env).name] + (["--board-size", str(config.board_size)] if config.board_size else [])
     words = ["python experiments/train.py", shlex.join(chosen), *own]
     return " \\\n        ".join(textwrap.wrap(" ".join(words), 110, break_long_words=False, break_on_hyphens=False))
 

@@ -44,6 +44,8 @@ def main(arguments: list[str]) -> int:
     a = tyro.cli(Arguments, args=arguments, description=__doc__)
     if find_spec("onnx") is None:
         raise ValueError("the export needs the package onnx: pip install -e '.[onnx]' -c constraints.txt")
+    if a.runtime and not a.runtime.is_file():
+        raise ValueError(f"there is no file {a.runtime}; leave --runtime out, and npm fetches it")
     from muzero_jax.arithmetic import devices
 
     devices.configure_devices(1, "cpu")

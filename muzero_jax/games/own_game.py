@@ -40,7 +40,7 @@ def load_environment(env: str, *, board_size: int | None = None, gamma: float = 
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
         raise ValueError(
-            f"cannot read {path} ({reason}); --env takes the name of a game, or a Python file that defines make()"
+            f"cannot read {path} ({reason}); name a game that comes with the code, or a file that defines make()"
         ) from error
     return _load(path, text, board_size, gamma)
 

@@ -32,6 +32,7 @@ hint       what the agent would play in your place
 eval       how the agent judges the position
 undo       take back your last move and the answer to it
 new        start again
+side       change sides
 resign     give the game up
 moves      all legal moves
 quit       leave (or Ctrl-D)"""
@@ -63,6 +64,7 @@ class TerminalGame:
             "eval": self._eval,
             "undo": self._undo,
             "new": self._new,
+            "side": self._change_sides,
             "resign": self._resign,
             "moves": self._moves,
             "help": self._help,
@@ -101,7 +103,7 @@ class TerminalGame:
             self.colour = colour_of(text.lower(), self.position)
             if self.colour is not None or text in QUIT:
                 break
-            self._say(f"{question}?")
+            self._say(f"{question}? (quit leaves)")
         return self.colour is not None
 
     def _obey(self, text: str) -> None:
@@ -167,6 +169,13 @@ class TerminalGame:
         """Back to the person's last turn."""
         self.position = self.position.undo(self.colour)
         self._show()
+
+    def _change_sides(self) -> None:
+        """The person goes on with the other side."""
+        assert self.colour is not None
+        self.colour = 1 - self.colour
+        self._say(f"you play {self.names[self.colour]} now")
+        self._go_on()
 
     def _new(self) -> None:
         self.position = self.position.new()

@@ -77,7 +77,14 @@ def estimate(scores: Sequence[Any]) -> Estimate:
 
 
 def read_runs(run_dirs: Sequence[Path]) -> list[Point]:
-    """The scores of all runs, if they have any. Raises ValueError in one sentence for a folder that holds no run."""
+    """The scores of all runs, if they have any.
+
+    Raises ValueError in one sentence for a folder that holds no run, and for runs of two games.
+    """
+    games = {configs.load(run_dir).env_name: run_dir for run_dir in run_dirs}
+    if len(games) > 1:
+        one, other = list(games)[:2]
+        raise ValueError(f"{games[one]} played {one} and {games[other]} {other}; compare runs of one game")
     return [point for run_dir, group in group_names(run_dirs).items() for point in read_run(run_dir, group)]
 
 

@@ -22,6 +22,7 @@ import safetensors.numpy
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import python_file
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.files import write_whole
 from muzero_jax.types import Params
 
 PREFIX, SUFFIX = configs.AGENT_PREFIX, ".safetensors"
@@ -82,7 +83,7 @@ def save(file: str | Path, config: Config, params: Params, *, iteration: int, ca
     metadata["sha256"] = _checksum(metadata, arrays)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        safetensors.numpy.save_file(arrays, file, metadata)
+        write_whole(file, safetensors.numpy.save(arrays, metadata))
     except (OSError, safetensors.SafetensorError) as error:
         raise ValueError(f"cannot write {file}: {error}; choose another file") from error
 

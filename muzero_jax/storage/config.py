@@ -176,7 +176,10 @@ def load(run_dir: Path) -> Config:
     """The config that a run was made with; ValueError, which names the file, if the folder holds no run of ours."""
     file = run_dir / FILE
     if not file.is_file():
-        raise ValueError(f"{run_dir} holds no run (there is no {file}); train one with experiments/train.py")
+        raise ValueError(
+            f"{run_dir} holds no run (there is no {file}); train one with experiments/train.py, or write agent:NAME "
+            "for one that comes with the code"
+        )
     try:
         return from_json(file.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -4,11 +4,11 @@ import tempfile
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Writes `text` to a hidden neighbour of `path` and renames it; what was there before stays until then."""
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Writes text or bytes to a hidden neighbour of `path` and renames it; what was there before stays until then."""
     partial = path.with_name(f".{path.name}")
     try:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
         partial.replace(path)
     except OSError:
         partial.unlink(missing_ok=True)

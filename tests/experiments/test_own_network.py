@@ -121,6 +121,13 @@ def test_both_spellings_of_the_flag_mean_the_same(monkeypatch):
         assert config.network.file == str(EXAMPLE)
 
 
+@pytest.mark.parametrize("flag", ["--network.width", "--network.num_blocks"])
+def test_a_flag_of_the_built_in_networks_is_refused(flag, capsys):
+    assert command(*TINY, "--network", EXAMPLE, flag, 32) == EXIT_ERROR
+    name = flag.rpartition(".")[2]
+    assert f"does not reach a network of your own; give it as --network.options {name}=" in capsys.readouterr().err
+
+
 # --- mistakes ---------------------------------------------------------------------------------------------------------
 
 GOOD = EXAMPLE.read_text()

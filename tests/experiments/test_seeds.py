@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,17 @@ def test_compare_prints_a_table_or_json_and_draws(tmp_path, capsys):
     assert "50.0%" in capsys.readouterr().out and (tmp_path / "a.png").stat().st_size > 5000
     assert evaluate.main(["--compare", *runs, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["a"]["mcts:1000"]["mean"] == 0.5
+
+
+def test_runs_of_two_games_are_not_compared_and_one_without_scores_is_named(tmp_path, capsys):
+    run_dir = told_runs.tell(tmp_path / "a-seed0", [0.1, 0.2])
+    silent = told_runs.tell(tmp_path / "silent", [])
+    assert evaluate.main(["compare", str(run_dir), str(silent)]) == 0
+    assert f"left out, because they have no scores yet: {silent}" in capsys.readouterr().err
+    game = replace(told_runs.HEX, env="tic_tac_toe", board_size=None)
+    other = told_runs.tell(tmp_path / "other", [0.1], config=game)
+    assert report_errors(evaluate.main, ["compare", str(run_dir), str(other)]) == 2
+    assert f"and {other} tic_tac_toe; compare runs of one game" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ def test_a_file_that_holds_no_game_is_one_sentence_that_names_it(write, text, sa
 
 
 def test_a_missing_file_or_folder_is_one_sentence(tmp_path):
-    with pytest.raises(ValueError, match="cannot read .*nowhere.py .No such file or directory.; --env takes the name"):
+    with pytest.raises(ValueError, match="cannot read .*nowhere.py .No such file or directory.; name a game"):
         load_environment(str(tmp_path / "nowhere.py"))
     (tmp_path / "folder.py").mkdir()
     with pytest.raises(ValueError, match="Is a directory"):

@@ -90,6 +90,12 @@ def test_mistakes_are_said_and_the_game_goes_on():
     assert "Game over: O wins by resignation" in text and "the game is over; help" in text
 
 
+def test_sides_can_be_changed_in_the_middle_of_a_game():
+    game, text = played("a1 side", colour=BLACK)
+    assert "you play O now\nI play " in text and game.colour == WHITE
+    assert [ply.colour for ply in game.position.plies][:2] == [BLACK, WHITE]
+
+
 def test_a_swap_is_a_move_like_any_other():
     game, text = played("swap", name="hex", colour=WHITE)
     assert [ply.action for ply in game.position.plies][:2] == [4, 16] and text.count("I play") == 2
@@ -156,6 +162,10 @@ def test_each_side_is_drawn_in_the_ink_of_its_game():
         ("--run {run}/nothing", "config.json"),
         ("", "name one to play against: --agent NAME (connect_four,"),
         ("--engine", "or --run DIRECTORY"),
+        ("--run {run} --agent hex_5x5", "--run and --agent both name who plays"),
+        ("--agent {run}", "is a folder, and --agent takes a name or a file; give a run as --run"),
+        ("--run {run} --tree {run}/none/tree.svg", "--tree"),
+        ("--run {run} --board-size 5", "leave the board size out for"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(untrained_run, capsys, flags, says):

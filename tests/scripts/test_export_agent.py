@@ -9,6 +9,7 @@ import pytest
 from experiments import presets
 from experiments.command_line import EXIT_ERROR, report_errors
 from muzero_jax.evaluation import players
+from muzero_jax.storage import agent_file
 from scripts import export_agent
 from tests.reference import tiny_run
 
@@ -52,6 +53,12 @@ def test_a_summary_of_another_version_says_nothing_of_this_one(exported):
     _, card = exported(SUMMARY | {"iteration": 8})
     assert "81.2%" not in card and "The run has no final matches of this version." in card
     assert "exported at commit" in card
+
+
+def test_the_card_says_how_to_play_the_file_where_it_lies(exported):
+    file, card = exported(SUMMARY)
+    assert f"    python experiments/play.py --agent '{file}' --web\n" in card, "quoted, for there is a space in it"
+    assert agent_file.find(str(file)) == file and file.stat().st_mode & 0o044, "others may read it"
 
 
 def test_the_command_has_the_flags_that_differ_from_the_preset(capsys):

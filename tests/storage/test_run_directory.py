@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import filelock
@@ -200,10 +201,11 @@ def test_a_folder_of_versions_is_no_version(versions):
 
 def test_a_version_can_be_an_opponent(versions):
     agent = players.load_agent(versions.parent)
-    entrant = players.load(players.parse(f"{versions}/10"), agent, 3)
+    load_agent = partial(players.load_agent, num_simulations=3)
+    entrant = players.load(players.parse(f"{versions}/10"), agent, load_agent)
     assert entrant.name == f"{versions}/10@3" and float(jax.tree.leaves(entrant.params)[0].min()) == 5.0
     with pytest.raises(ValueError, match="no version 4 in"):
-        players.load(players.parse(f"{versions}/4"), agent, 3)
+        players.load(players.parse(f"{versions}/4"), agent, load_agent)
 
 
 def test_a_tournament_takes_versions_one_by_one_or_all_together(versions):
