@@ -120,7 +120,7 @@ def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
     agent = load_agent(a.run)
     player = agent.player()
     say("compiling, then trying every reply ...")
-    result = exhaustive.examine(agent.parts.environment, player, agent.params)
+    result = exhaustive.examine(agent.parts.environment, player, agent.params, say)
     return result | about(a, agent) | {"opponent": "exhaustive", "player": player.name}, None
 
 

@@ -29,9 +29,18 @@ class WalkResult(NamedTuple):
 
 
 def walk(
-    environment: Environment, player: Player, params: Params, *, moves_first: bool, batch_size: int = BATCH_SIZE
+    environment: Environment,
+    player: Player,
+    params: Params,
+    *,
+    moves_first: bool,
+    batch_size: int = BATCH_SIZE,
+    say: Callable[[str], None] = lambda line: None,
 ) -> WalkResult:
     """Plays `player` (deterministic, always given the same key) as one colour against every sequence of replies.
+
+    Args:
+      say: called with a line before each ply, how many positions it has.
 
     Raises:
       ValueError: a game with too many positions, or a player that chooses an illegal move.
@@ -42,6 +51,7 @@ def walk(
 
     def choose(states: EnvState) -> np.ndarray:
         """The player's own move where it is its turn, else every legal one."""
+        say(f"moving {'first' if moves_first else 'second'}: {len(states.current_player):,} positions in the next ply")
         chosen = np.eye(environment.num_actions, dtype=bool)[in_batches(act, batch_size, states)]
         moves = np.where((states.current_player == players_id)[:, None], chosen, states.legal_action_mask)
         if (moves & ~states.legal_action_mask).any():
@@ -80,9 +90,13 @@ def plies(
         states = _take(after, first_of_each(after.observation))  # at equal ply, equal observations are equal positions
 
 
-def examine(environment: Environment, player: Player, params: Params) -> dict[str, Any]:
+def examine(
+    environment: Environment, player: Player, params: Params, say: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
     """Walks as either colour: a match's fields, where `games` are distinct final moves; losses by colour, positions."""
-    first, second = (walk(environment, player, params, moves_first=moves_first) for moves_first in (True, False))
+    first, second = (
+        walk(environment, player, params, moves_first=moves_first, say=say) for moves_first in (True, False)
+    )
     both = WalkResult(*map(sum, zip(first, second, strict=True)))
     games = both.wins + both.draws + both.losses
     score = {"games": games, "score": (both.wins + both.draws / 2) / games}

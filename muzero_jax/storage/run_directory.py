@@ -11,7 +11,7 @@ JAX backend. Only `prepare` makes a folder, and only `make_room` deletes what is
 import json
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -147,6 +147,10 @@ def locked(run_dir: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+        with suppress(OSError):
+            if not _content(run_dir):  # nothing was saved: leave no folder that looks like a run
+                (run_dir / LOCK).unlink(missing_ok=True)
+                run_dir.rmdir()
 
 
 def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sources: Iterable[str] = ()) -> None:

@@ -77,6 +77,16 @@ def test_a_game_of_ones_own_is_kept_by_its_whole_path_and_its_run_is_named_after
     assert run_directory.default(replace(config, env="hex", board_size=5)) == Path("runs/hex-5-seed3")
 
 
+def test_a_folder_in_which_nothing_was_saved_goes_and_any_other_stays(tmp_path):
+    for saved, stays in ([], False), (["config.json"], True):
+        run_dir = tmp_path / "run"
+        run_dir.mkdir()
+        with run_directory.locked(run_dir):
+            for name in saved:
+                (run_dir / name).touch()
+        assert run_dir.exists() == stays
+
+
 def test_two_cannot_train_in_one_folder_at_a_time(tmp_path):
     refused = pytest.raises(ValueError, match="another process is training in .*; wait until it has ended, or choose")
     with run_directory.locked(tmp_path), refused, run_directory.locked(tmp_path):
