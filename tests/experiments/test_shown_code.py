@@ -20,17 +20,22 @@ from tests.reference import pages
 
 PAGES = [page for page in pages.PAGES if any(pages.blocks(page, "python"))]
 GIVEN = {  # what a page says that the reader has: names of a file of examples/, or of our own modules
-    "one-program.md": lambda: vars(training),
-    "your-own-game.md": lambda: {**vars(importlib.import_module("examples.nim")), "Game": Game},
-    "your-own-network.md": lambda: {**vars(importlib.import_module("examples.transformer")), "muzero_jax": muzero_jax},
+    "docs/one-program.md": lambda: vars(training),
+    "docs/your-own-game.md": lambda: {**vars(importlib.import_module("examples.nim")), "Game": Game},
+    "docs/your-own-network.md": lambda: {**vars(importlib.import_module("examples.transformer")), "muzero_jax": muzero_jax},
 }
 VALUE = r"-?[01]\.\d+(e-\d+)?"
 PRINTED = {
     "README.md": rf"\d+\n{VALUE}\n",
-    "api.md": rf"{VALUE} .+\n1\.0\n",
-    "first-game.md": rf"[a-e][1-5] {VALUE}\n",
-    "your-own-network.md": r"\[\]\n",
+    "docs/api.md": rf"{VALUE} .+\n1\.0\n",
+    "docs/first-game.md": rf"[a-e][1-5] {VALUE}\n",
+    "docs/your-own-network.md": r"\[\]\n",
 }
+
+
+def name_of(page):
+    """A page as readers know it: docs/play.md."""
+    return str(page.relative_to(pages.ROOT))
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +47,7 @@ def load():
 @pytest.fixture
 def folder(load, monkeypatch, tmp_path):
     """A clone in which the reader trained the run that pages speak of."""
-    for name in ("examples", "experiments", "muzero_jax"):
+    for name in ("docs", "examples", "experiments", "muzero_jax"):
         (tmp_path / name).symlink_to(pages.ROOT / name)
     run_dir = tmp_path / "runs" / "hex-5-seed0"
     with open_metrics(run_dir, tensorboard=False) as write:
@@ -61,9 +66,9 @@ def heard_after(options):
             options[name]({"iteration": 1, "eval/random": 1.0})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_python_of_a_page_runs_and_prints_what_the_page_promises(page, folder, capsys):
-    given = dict(GIVEN.get(page.name, dict)())
+    given = dict(GIVEN.get(name_of(page), dict)())
     names = dict(given)
     for line, code in pages.blocks(page, "python"):
         exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
@@ -71,4 +76,4 @@ def test_the_python_of_a_page_runs_and_prints_what_the_page_promises(page, folde
             (name,) = {name for name in given if names[name] is not given[name]}
             assert inspect.signature(names[name]).parameters.keys() == inspect.signature(given[name]).parameters.keys()
             names[name] = given[name]
-    assert re.fullmatch(PRINTED.get(page.name, ""), capsys.readouterr().out)
+    assert re.fullmatch(PRINTED.get(name_of(page), ""), capsys.readouterr().out)
