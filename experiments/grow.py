@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from experiments import several
 from experiments.command_line import play_command
 from experiments.several import Folders, Parse, Run
-from experiments.train_flags import differing
+from experiments.train_flags import BUILT_IN_ALONE, differing
 from muzero_jax.run import budget
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory, shapes
@@ -112,7 +112,10 @@ def plan(asked: Asked, final: Config, parsed: Sequence[Config]) -> list[Run]:
     runs, source = [], asked.first_source
     for config, own in zip(parsed, share_out(final, len(asked.sizes)), strict=True):
         size = f"{config.board_size}x{config.board_size}"
-        alike = {"network": final.network, "optimiser": final.optimiser}
+        network = final.network
+        if network.file:  # which is not told of the built-in networks' fields, so they are left as they are
+            network = replace(network, **{name: getattr(config.network, name) for name in BUILT_IN_ALONE})
+        alike = {"network": network, "optimiser": final.optimiser}
         wanted = configs.with_absolute_paths(replace(config, **alike, init_from=source, **own))
         own_flags = differing(replace(wanted, init_from=None), config)
         flags = ["--board-size", str(config.board_size), *(word for flag in own_flags for word in shlex.split(flag))]

@@ -110,7 +110,7 @@ def check(a: Arguments) -> None:
     if a.run is None and a.agent is None:
         known = ", ".join(agent_file.shipped())
         raise ValueError(f"name one to play against: --agent NAME ({known}) or --run DIRECTORY")
-    if a.agent and Path(a.agent).is_dir():
+    if a.agent and a.agent not in agent_file.shipped() and Path(a.agent).is_dir():
         raise ValueError(f"{a.agent} is a folder, and --agent takes a name or a file; give a run as --run {a.agent}")
     if a.time_per_move is not None and not 0 < a.time_per_move < float("inf"):
         raise ValueError(f"--time-per-move is {a.time_per_move}, but must be positive")

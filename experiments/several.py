@@ -102,7 +102,9 @@ def train(runs: Sequence[Run], folders: Folders, shared: list[str], has_ended: C
             continue
         further = ["--resume"] if has_begun else run.begins_with
         if status := wait([*shared, "--run-dir", str(run.run_dir), *run.flags, *further]):
-            print(f"stopped at {run.name}; go on with the same command and --resume (in place of --overwrite)")
+            some = any(run_directory.holds_run(each.run_dir) for each in runs)
+            more = " and --resume (in place of --overwrite)" if some else ""
+            print(f"stopped at {run.name}; go on with the same command{more}")
             return status
     return 0
 

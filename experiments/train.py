@@ -186,13 +186,14 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
         examine(config)
     run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
     parts = make_parts(config) if make_parts else None
+    before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
     try:
         result = runner.train(config, session, run_dir, mesh, print, parts)
     except KeyboardInterrupt:  # a second Ctrl-C, or one where no chunk ran: what was saved before is whole
         result = None
     if result is not None and not result.interrupted:
         show(result.summary)
-    elif result is not None or run_directory.holds_run(run_dir):
+    elif result is not None or run_directory.begun(run_dir) not in (None, before):
         flags = f"--run-dir {shlex.quote(str(run_dir))} {sessions.flags_to_resume(session)}"
         print(f"stopped and saved; go on with: {command('train')} {flags}")
     else:

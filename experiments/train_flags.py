@@ -41,8 +41,8 @@ NICKNAMES = {
     "--gpu": "--device gpu",
 }
 """What people type, and the flag that they mean."""
-BUILT_IN_ALONE = tuple(f"--network.{name}" for name in ("kind", "width", "num-blocks", "activation", "compute-dtype"))
-"""What a network of one's own is not told."""
+BUILT_IN_ALONE = ("kind", "width", "num_blocks", "activation")
+"""Fields of the network's config that a network of one's own is not told."""
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 
 
@@ -108,10 +108,11 @@ def check_names(arguments: list[str], default: Command) -> None:
 
 def check_network(arguments: list[str], config: Config) -> None:
     """Raises ValueError for a flag of the built-in networks where the network is somebody's own file."""
-    typed = {word.split("=")[0].replace("_", "-") for word in arguments}
-    if config.network.file and (lost := sorted(typed & set(BUILT_IN_ALONE))):
-        name = lost[0].rpartition(".")[2].replace("-", "_")
-        raise ValueError(f"{lost[0]} does not reach a network of your own; give it as --network.options {name}=...")
+    typed = {word.split("=")[0].replace("-", "_") for word in arguments}
+    lost = [name for name in BUILT_IN_ALONE if f"__network.{name}" in typed]
+    if config.network.file and lost:
+        flag = f"--network.{lost[0].replace('_', '-')}"
+        raise ValueError(f"{flag} does not reach a network of your own; give it as --network.options {lost[0]}=...")
 
 
 def _meant(name: str, names: set[str]) -> str:

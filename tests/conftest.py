@@ -1,8 +1,8 @@
 """What every test runs under: two CPU devices, and shapes checked on every call of an annotated function."""
 
 import os
-import platform
 import resource
+import tempfile
 from pathlib import Path
 from time import perf_counter  # by name: tests replace `time.perf_counter`
 
@@ -37,18 +37,11 @@ def pytest_configure(config):
     if "not slow" in config.option.markexpr:
         flags = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
         os.environ.setdefault("XLA_FLAGS", flags)  # read when the first program compiles
-    _keep_programs(config)
-
-
-def _keep_programs(config):
-    """Each program is compiled once for all tests, workers and child processes, and for the next run on this machine.
-
-    `pytest --cache-clear` forgets them.
-    """
-    if cache := getattr(config, "cache", None):
-        folder = os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache.mkdir(f"programs-{platform.node()}")))
-        jax.config.update("jax_compilation_cache_dir", folder)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    # A program that two tests trace alike is compiled once. Each worker has a folder of its own: JAX's has no lock.
+    folder = tempfile.TemporaryDirectory(prefix="programs-")
+    config.add_cleanup(folder.cleanup)
+    jax.config.update("jax_compilation_cache_dir", folder.name)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 IS_SHARED = "CI" in os.environ or "PYTEST_XDIST_WORKER" in os.environ

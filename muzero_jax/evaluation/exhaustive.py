@@ -40,7 +40,7 @@ def walk(
     """Plays `player` (deterministic, always given the same key) as one colour against every sequence of replies.
 
     Args:
-      say: called with a line before each ply, how many positions it has.
+      say: called with a line before each ply, which says how many positions it has.
 
     Raises:
       ValueError: a game with too many positions, or a player that chooses an illegal move.
@@ -51,7 +51,7 @@ def walk(
 
     def choose(states: EnvState) -> np.ndarray:
         """The player's own move where it is its turn, else every legal one."""
-        say(f"moving {'first' if moves_first else 'second'}: {len(states.current_player):,} positions in the next ply")
+        say(f"moving {'first' if moves_first else 'second'}: trying {len(states.current_player):,} positions of a ply")
         chosen = np.eye(environment.num_actions, dtype=bool)[in_batches(act, batch_size, states)]
         moves = np.where((states.current_player == players_id)[:, None], chosen, states.legal_action_mask)
         if (moves & ~states.legal_action_mask).any():

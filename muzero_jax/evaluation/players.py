@@ -130,8 +130,9 @@ def _on_board(board_size: int, config: Config, parts: Parts, path: Path, make_pa
     own, wanted = (shapes.describe(_abstract_params(each)) for each in (parts, moved_parts))
     if found := shapes.difference(own, wanted):
         raise ValueError(
-            f"{path} was trained on {config.board_size}x{config.board_size}, and its network fits no other board "
-            f"({found}); leave --board-size out, or train one with --network.kind fully_convolutional"
+            f"{path} was trained on the board {config.board_size or 'that its game has'}, and its network does not fit "
+            f"the board {board_size} ({found}); leave the board size out, or train with a network for every board "
+            "(--network.kind fully_convolutional)"
         )
     return moved, moved_parts
 
@@ -238,7 +239,10 @@ def check_same_game(one: Config, other: Config, other_run: str) -> None:
     for name in ("env", "board_size"):
         ours, theirs = getattr(one, name), getattr(other, name)
         if ours != theirs:
-            raise ValueError(f"the runs are of different games: {name} is {ours} here and {theirs} in {other_run}")
+            remedy = "; --board-size puts both on one board, if their networks fit it" if name == "board_size" else ""
+            raise ValueError(
+                f"the runs are of different games: {name} is {ours} here and {theirs} in {other_run}{remedy}"
+            )
 
 
 def _split_budget(text: str, separator: str) -> tuple[str, int | None]:

@@ -5,7 +5,7 @@
     RUN/checkpoints/N the same of one of the last checkpoints
 
 A version is named by its path, so that a shell completes it and `RUN/versions/*` names them all. Nothing here starts a
-JAX backend. Only `prepare` makes a folder, and only `make_room` deletes what is in one.
+JAX backend. Only `prepare` makes a folder, and only `make_room` deletes what is in one; `locked` removes an empty one.
 """
 
 import json
@@ -31,6 +31,12 @@ class Saved(NamedTuple):
     run_dir: Path
     folder: Path | None = None  # of versions; None where the run itself is named
     name: str = ""  # of a version in `folder`; empty where none is named
+
+
+def begun(run_dir: Path) -> int | None:
+    """When the run in a folder was begun, which tells two runs apart; None if there is none."""
+    file = run_dir / configs.FILE
+    return file.stat().st_mtime_ns if holds_run(run_dir) else None
 
 
 def find_saved(path: Path) -> Saved | None:
@@ -146,11 +152,11 @@ def locked(run_dir: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
         with suppress(OSError):
             if not _content(run_dir):  # nothing was saved: leave no folder that looks like a run
                 (run_dir / LOCK).unlink(missing_ok=True)
                 run_dir.rmdir()
+        lock.release()
 
 
 def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sources: Iterable[str] = ()) -> None:

@@ -296,6 +296,13 @@ def test_a_second_ctrl_c_still_names_the_command_that_resumes(run, tmp_path, mon
     assert status == EXIT_INTERRUPTED and "--resume" not in output and "the same command begins again" in error
 
 
+def test_ctrl_c_before_a_run_is_overwritten_does_not_offer_to_resume_the_old_one(run, saved_run, tmp_path, monkeypatch):
+    shutil.copytree(saved_run, tmp_path / "run")
+    monkeypatch.setattr(runner, "train", lambda *arguments: (_ for _ in ()).throw(KeyboardInterrupt))
+    status, output, error = run(train, *TINY, "--overwrite", "--run-dir", tmp_path / "run")
+    assert status == EXIT_INTERRUPTED and "--resume" not in output and "the same command begins again" in error
+
+
 def test_a_resumed_run_keeps_a_span_that_is_given_again_and_else_spans_a_new_budget(saved_run, tmp_path):
     shutil.copytree(saved_run, tmp_path / "run")
     stored = replace(tiny_run.CONFIG, optimiser=replace(tiny_run.CONFIG.optimiser, decay_updates=99))

@@ -111,6 +111,12 @@ def test_every_size_learns_as_the_last_and_has_all_else_of_its_own_preset(starte
     assert large == replace(preset, frames=200, init_from=str(tmp_path / "5x5"), **changed)
 
 
+def test_a_network_of_ones_own_grows_over_sizes_whose_presets_take_different_ones(started, network, tmp_path):
+    assert train.main(command(tmp_path, network, "--frames", "300", sizes="5,8")) == 0
+    networks = [run.network for run in loaded(tmp_path).values()]
+    assert [made.file for made in networks] == [str(network)] * 2 and networks[0].kind != networks[1].kind
+
+
 def test_the_first_size_may_begin_with_weights_too(started, network, tmp_path):
     train.main(command(tmp_path, network, "--init-from", "agent:mine", "--max-iterations", "3", sizes="2,3"))
     assert [run.init_from for run in loaded(tmp_path).values()] == ["agent:mine", str(tmp_path / "2x2")]

@@ -111,7 +111,7 @@ def test_ctrl_c_is_left_to_the_run_which_is_waited_for(tmp_path):
 def test_a_run_that_fails_ends_them_all(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(several, "wait", lambda arguments: 130)
     assert train.main([*TINY, "--seeds", "3", "--run-dir", str(tmp_path)]) == 130
-    assert "stopped at seed 0; go on with the same command and --resume" in capsys.readouterr().out
+    assert "stopped at seed 0; go on with the same command\n" in capsys.readouterr().out, "nothing was begun"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,10 @@ PAGES = [page for page in pages.PAGES if any(pages.blocks(page, "python"))]
 GIVEN = {  # what a page says that the reader has: names of a file of examples/, or of our own modules
     "docs/one-program.md": lambda: vars(training),
     "docs/your-own-game.md": lambda: {**vars(importlib.import_module("examples.nim")), "Game": Game},
-    "docs/your-own-network.md": lambda: {**vars(importlib.import_module("examples.transformer")), "muzero_jax": muzero_jax},
+    "docs/your-own-network.md": lambda: {
+        **vars(importlib.import_module("examples.transformer")),
+        "muzero_jax": muzero_jax,
+    },
 }
 VALUE = r"-?[01]\.\d+(e-\d+)?"
 PRINTED = {

@@ -164,7 +164,10 @@ def test_each_side_is_drawn_in_the_ink_of_its_game():
         ("--engine", "or --run DIRECTORY"),
         ("--run {run} --agent hex_5x5", "--run and --agent both name who plays"),
         ("--agent {run}", "is a folder, and --agent takes a name or a file; give a run as --run"),
-        ("--run {run} --tree {run}/none/tree.svg", "--tree"),
+        (
+            "--run {run} --tree {run}/none/tree.svg",
+            "tree.svg cannot be written (No such file or directory); name a file",
+        ),
         ("--run {run} --board-size 5", "leave the board size out for"),
     ],
 )
