@@ -22,8 +22,8 @@ from muzero_jax.types import Environment
 
 LARGEST_SMALL_BOARD = 7
 """The largest Hex board that takes the small boards' network, whose games are many and cheap. Larger ones take
-convolutions, whose weights fit every board: those of an hour of 7x7 alone won 84% of their games on 9x9 against MLPs that
-had learned 9x9 itself with as many operations (docs/results/hex-sizes)."""
+convolutions, whose weights fit every board: those of an hour of 7x7 alone won 84% of their games on 9x9 against MLPs
+that had learned 9x9 itself with as many operations (docs/results/hex-sizes)."""
 SMALLEST_WITH_MUON = 6
 """From this Hex board on Muon was better than AdamW, one seed each; on 5x5, seen from one side, they were level."""
 HEX_MINUTES = {3: 3.0, 4: 8.0, 5: 15.0}
