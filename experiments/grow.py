@@ -144,12 +144,9 @@ def check_network(runs: Sequence[Run]) -> None:
 
 def _describe(config: Config) -> dict[str, str]:
     """Every parameter of a run's network."""
-    import jax
-
     from muzero_jax import building  # here, because pgx starts JAX when it is imported
 
-    model = building.build_model(config, building.build_environment(config))
-    return shapes.describe(jax.eval_shape(model.init, jax.random.key(0)))
+    return shapes.of_network(building.build_model(config, building.build_environment(config)).init)
 
 
 def has_ended(run: Run, last: Run) -> bool:

@@ -102,8 +102,7 @@ def train(runs: Sequence[Run], folders: Folders, shared: list[str], has_ended: C
             continue
         further = ["--resume"] if has_begun else run.begins_with
         if status := wait([*shared, "--run-dir", str(run.run_dir), *run.flags, *further]):
-            some = any(run_directory.holds_run(each.run_dir) for each in runs)
-            more = " and --resume (in place of --overwrite)" if some else ""
+            more = " and --resume (in place of --overwrite)" if _have_begun(runs) else ""
             print(f"stopped at {run.name}; go on with the same command{more}")
             return status
     return 0
@@ -115,7 +114,7 @@ def check_folders(runs: Sequence[Run], folders: Folders) -> None:
         raise ValueError("--overwrite begins anew and --resume goes on; give one of them")
     if folders.run_dir and run_directory.holds_run(folders.run_dir):
         raise ValueError(f"{folders.run_dir} is a run itself, and takes no others; choose another --run-dir")
-    if folders.resume and not any(run_directory.holds_run(run.run_dir) for run in runs):
+    if folders.resume and not _have_begun(runs):
         raise ValueError(f"there is no run to resume in {runs[0].run_dir} and the others; leave out --resume")
     for run in runs:
         goes_on = folders.resume and run_directory.holds_run(run.run_dir)
@@ -123,6 +122,11 @@ def check_folders(runs: Sequence[Run], folders: Folders) -> None:
         run_directory.check(run.run_dir, resume=goes_on, overwrite=folders.overwrite, sources=sources)
         if goes_on and (flags := _other_flags(run)):
             raise ValueError(f"{run.run_dir} was trained with other flags; with --resume give {' '.join(flags)} too")
+
+
+def _have_begun(runs: Sequence[Run]) -> bool:
+    """Whether there is anything to go on with."""
+    return any(run_directory.holds_run(run.run_dir) for run in runs)
 
 
 def _check_weights(config: Config) -> None:

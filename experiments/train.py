@@ -146,7 +146,7 @@ def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
         return None
     train_flags.check_names(arguments, default)
     config, session = tyro.cli(Command, default=default, args=arguments, add_help=False)
-    sets_span = any(word.replace("_", "-").startswith("--optimiser.decay-updates") for word in arguments)
+    sets_span = "--optimiser.decay-updates" in map(train_flags.name_of, arguments)
     if session.resume and not sets_span:
         config = budget.spanning(config, default.config)
     train_flags.check_network(arguments, config)

@@ -101,18 +101,24 @@ def check_names(arguments: list[str], default: Command) -> None:
     flags = all_flags(default)
     names = {flag.name for flag in flags} | {_negated(flag.name) for flag in flags if not flag.value}
     for word in arguments:
-        name = word.split("=")[0].replace("_", "-")
+        name = name_of(word)
         if name.startswith("--") and name not in names:
             raise ValueError(f"there is no flag {name}{_meant(name, names)}; {HELP_ALL} lists every flag")
 
 
 def check_network(arguments: list[str], config: Config) -> None:
     """Raises ValueError for a flag of the built-in networks where the network is somebody's own file."""
-    typed = {word.split("=")[0].replace("-", "_") for word in arguments}
-    lost = [name for name in BUILT_IN_ALONE if f"__network.{name}" in typed]
-    if config.network.file and lost:
-        flag = f"--network.{lost[0].replace('_', '-')}"
-        raise ValueError(f"{flag} does not reach a network of your own; give it as --network.options {lost[0]}=...")
+    if config.network.file is None:
+        return
+    typed = set(map(name_of, arguments))
+    for name in BUILT_IN_ALONE:
+        if (flag := name_of(f"--network.{name}")) in typed:
+            raise ValueError(f"{flag} does not reach a network of your own; give it as --network.options {name}=...")
+
+
+def name_of(word: str) -> str:
+    """The flag that a word begins with, in our spelling: "--a-b" of "--a_b=3"."""
+    return word.split("=")[0].replace("_", "-")
 
 
 def _meant(name: str, names: set[str]) -> str:

@@ -119,7 +119,7 @@ def load_agent(
         raise ValueError(f"{file} describes no run that can be loaded: {error}") from error
     if board_size not in (None, config.board_size):
         config, parts = _on_board(board_size, config, parts, path, make_parts)
-    iteration, params = restore(_abstract_params(parts))
+    iteration, params = restore(jax.eval_shape(parts.model.init, jax.random.key(0)))
     return Agent(config, parts, budget, params, iteration, str(path))
 
 
@@ -127,7 +127,7 @@ def _on_board(board_size: int, config: Config, parts: Parts, path: Path, make_pa
     """The config and the parts of a run on another board; ValueError if the weights depend on the board."""
     moved = replace(config, board_size=board_size)
     moved_parts = make_parts(moved)
-    own, wanted = (shapes.describe(_abstract_params(each)) for each in (parts, moved_parts))
+    own, wanted = (shapes.of_network(each.model.init) for each in (parts, moved_parts))
     if found := shapes.difference(own, wanted):
         raise ValueError(
             f"{path} was trained on the board {config.board_size or 'that its game has'}, and its network does not fit "
@@ -135,10 +135,6 @@ def _on_board(board_size: int, config: Config, parts: Parts, path: Path, make_pa
             "(--network.kind fully_convolutional)"
         )
     return moved, moved_parts
-
-
-def _abstract_params(parts: Parts) -> Params:
-    return jax.eval_shape(parts.model.init, jax.random.key(0))
 
 
 def _open(path: Path) -> tuple[Config, Path, Callable[[Params], tuple[int, Params]]]:

@@ -36,8 +36,7 @@ def open_source(config: Config, parts: Parts, own: Parts | None, say: Callable[[
     assert config.init_from is not None
     make_parts = building.make_parts if own is None else lambda _: own
     agent = players.load_agent(Path(config.init_from), make_parts=make_parts)
-    wanted = jax.eval_shape(parts.model.init, jax.random.key(0))
-    if found := shapes.difference(shapes.describe(agent.params), shapes.describe(wanted)):
+    if found := shapes.difference(shapes.describe(agent.params), shapes.of_network(parts.model.init)):
         raise ValueError(
             f"{config.init_from} holds the weights of another network, {_network_of(agent.config)}, than this run's, "
             f"{_network_of(config)}: {found}; {_remedy(agent.config, config)}"

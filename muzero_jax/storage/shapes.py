@@ -1,6 +1,7 @@
 """The shapes of a tree's arrays by their names, and in words how those of two networks differ. Reads no array."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,6 +13,11 @@ def describe(tree: Any) -> dict[str, str]:
         jax.tree_util.keystr(path): f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
         for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
     }
+
+
+def of_network(init: Callable[[jax.Array], Any]) -> dict[str, str]:
+    """Those of the parameters that a network's `init` would make; nothing is computed."""
+    return describe(jax.eval_shape(init, jax.random.key(0)))
 
 
 def difference(saved: dict[str, str], wanted: dict[str, str], by: str = "this one") -> str | None:
