@@ -91,9 +91,7 @@ def train(runs: Sequence[Run], folders: Folders, shared: list[str], has_ended: C
     check_folders(runs, folders)
     if folders.overwrite:
         _check_weights(runs[0].config)  # before anything is deleted
-        for run in runs:
-            if run.run_dir.exists():
-                run_directory.make_room(run.run_dir)
+        run_directory.make_room_for_all(run.run_dir for run in runs)
     for number, run in enumerate(runs, 1):
         print(f"{run.name}, {number} of {len(runs)}", flush=True)
         has_begun = run_directory.holds_run(run.run_dir)

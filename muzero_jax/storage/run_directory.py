@@ -5,13 +5,14 @@
     RUN/checkpoints/N the same of one of the last checkpoints
 
 A version is named by its path, so that a shell completes it and `RUN/versions/*` names them all. Nothing here starts a
-JAX backend. Only `prepare` makes a folder, and only `make_room` deletes what is in one; `locked` removes an empty one.
+JAX backend. Only `prepare` makes a folder, and only `make_room` deletes what is in one, whose lock the caller holds;
+`locked` removes an empty one.
 """
 
 import json
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -200,6 +201,16 @@ def make_room(run_dir: Path) -> None:
         configs.load(run_dir)  # never what is not ours
         for path in _content(run_dir):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def make_room_for_all(run_dirs: Iterable[Path]) -> None:
+    """Deletes the runs in all these folders, or none: ValueError if another process trains in one of them."""
+    there = [run_dir for run_dir in run_dirs if run_dir.exists()]
+    with ExitStack() as locks:
+        for run_dir in there:
+            locks.enter_context(locked(run_dir))
+        for run_dir in there:
+            make_room(run_dir)
 
 
 def _content(run_dir: Path) -> list[Path]:
