@@ -91,6 +91,12 @@ class Config:
         return share * full + (1.0 - share) * self.self_play.cheap_simulations
 
     @property
+    def reanalyze_fraction(self) -> float:
+        """Share of each batch that is searched again; offline all of it (Schrittwieser et al. 2021, section 3)."""
+        share = self.replay.reanalyze_fraction
+        return float(self.offline is not None) if share is None else share
+
+    @property
     def frames_to_learn(self) -> int:
         """Frames of each game that the ring holds before the first update."""
         return max(self.replay.min_frames, self.window_length)

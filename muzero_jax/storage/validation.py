@@ -32,7 +32,7 @@ def validate(config: Config) -> Config:
             "--optimiser.target-period and --optimiser.target-decay are two ways for one target network to follow; "
             "leave one of them out"
         )
-    if (config.optimiser.target_period or config.optimiser.target_decay) and not config.replay.reanalyze_fraction:
+    if (config.optimiser.target_period or config.optimiser.target_decay) and not config.reanalyze_fraction:
         raise ValueError(
             "a target network is what Reanalyze searches with; add --replay.reanalyze-fraction, say 0.5, or leave "
             "--optimiser.target-period and --optimiser.target-decay out"
@@ -71,7 +71,7 @@ FIXED = (
 discounts, so another rollout length or discount would mix games without a word."""
 SWITCHES: dict[str, Callable[[Config], bool]] = {
     "replay.priority_exponent": lambda config: config.replay.priority_exponent > 0,
-    "replay.reanalyze_fraction": lambda config: config.replay.reanalyze_fraction > 0,
+    "replay.reanalyze_fraction": lambda config: config.reanalyze_fraction > 0,
     "self_play.full_search_share": lambda config: config.self_play.full_search_share < 1,
     "optimiser.consistency_weight": lambda config: config.optimiser.consistency_weight > 0,
     "optimiser.target_period": lambda config: config.optimiser.target_period is not None,
