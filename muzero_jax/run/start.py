@@ -178,14 +178,19 @@ def _examine(config: Config, say: Say) -> None:
     from muzero_jax import building
     from muzero_jax.games import check, own_game
 
-    found = check.examine(
-        building.build_environment(config), num_games=own_game.NUM_GAMES, max_moves=1000, seconds=MOST_CHECK_SECONDS
-    )
+    environment, num_games = building.build_environment(config), own_game.NUM_GAMES
+    found = check.examine(environment, num_games=num_games, max_moves=1000, seconds=MOST_CHECK_SECONDS)
     whole_check = f"muzero_jax.check_environment({config.env!r})"
     if found.problems:
         more = f" (and {len(found.problems) - 1} more: {whole_check} names all)" if len(found.problems) > 1 else ""
         raise ValueError(f"{config.env}: {found.problems[0]}{more}")
     for doubt in found.doubts:
         say(f"doubt       {doubt}")
+    is_taken_to_alternate = environment.num_players == 2 and environment.discount is not None
+    if is_taken_to_alternate and config.model != "rules" and not config.network.predict_discount:
+        say(
+            f"turns       alternated in all {num_games} random games; add --network.predict-discount if a player may "
+            "ever move twice"
+        )
     if not found.is_complete:
         say(f"check       in part, for the rules are slow; {whole_check} makes all of it")

@@ -120,6 +120,8 @@ def _check(file: Path, metadata: dict[str, str], arrays: dict[str, np.ndarray]) 
     version = metadata.get("format_version", "")
     if version != str(FORMAT_VERSION):
         raise ValueError(f"{file} has format {version}, but this muzero_jax reads format {FORMAT_VERSION}; update it")
+    if "config" not in metadata or not metadata.get("iteration", "").isdecimal():
+        raise ValueError(f"{file} lacks its config or its iteration; fetch it again, or export the agent again")
     if metadata.get("sha256") != _checksum(metadata, arrays):
         raise ValueError(f"{file} is damaged: its checksum is another than when it was saved; fetch it again")
 

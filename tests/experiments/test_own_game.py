@@ -75,6 +75,15 @@ def test_a_check_that_would_take_long_is_made_in_part_and_says_how_to_make_all_o
     assert "check       in part, for the rules are slow; muzero_jax.check_environment('/" in output
 
 
+def test_turns_that_alternated_in_random_games_are_said_to_be_taken_so_unless_they_are_learned(begin):
+    says = "turns       alternated in all 16 random games; add --network.predict-discount if a player may ever move"
+    heap = "from tests.games.test_check import Heap as make"
+    twice = "from tests.reference.double_nim import GAME\ndef make(): return GAME"
+    for text, flags, is_said in ((heap, [], 1), (heap, ["--network.predict-discount"], 0), (twice, [], 0)):
+        _, output, error = begin(text, *flags, "--overwrite")
+        assert output.count(f"\n{says} twice\n") == is_said and not error
+
+
 # --- settings for a game of which nothing is known --------------------------------------------------------------------
 
 BOARD = """
