@@ -33,7 +33,7 @@ def begin(config: Config) -> Config:
     The share is the paper's (section 3).
     """
     source = _path(config)
-    made_with = configs.load(source) if holds_run(source) else config
+    made_with = configs.inspect(source) if holds_run(source) else config
     targets = replace(config.targets, discount=made_with.targets.discount)
     return replace(config, targets=targets, replay=replace(config.replay, reanalyze_fraction=1.0))
 
@@ -87,7 +87,7 @@ def _with_ring(config: Config, *, num_envs: int, replay_length: int, **self_play
 
 
 def _as_run(config: Config, source: Path) -> Config:
-    made_with = configs.load(source)
+    made_with = configs.inspect(source)
     for flag, now, then in (
         ("--env", config.env, made_with.env),
         ("--board-size", config.board_size, made_with.board_size),

@@ -28,6 +28,7 @@ def train(
     *,
     minutes: float | None = None,
     overwrite: bool = False,
+    trust_code: bool = False,
     say: Callable[[str], None] = print,
     on_metrics: Callable[[dict[str, Any]], object] | None = None,
     on_evaluation: Callable[[dict[str, Any]], object] | None = None,
@@ -37,6 +38,7 @@ def train(
     Args:
       minutes: the budget, in place of those that the config names.
       overwrite: delete the run in `run_dir` first.
+      trust_code: run the Python files that the source of `init_from` names; those that the config names run anyway.
       say, on_metrics, on_evaluation: called as `runner.train` says; `say=lambda line: None` prints nothing.
 
     Raises ValueError in one sentence, as `runner.train` does, or for a config that makes no run.
@@ -53,5 +55,5 @@ def train(
         say(f"JAX has begun with {available} of {cores} cores; to use all of them, call {first} before anything else")
     compilation_cache.enable()
     mesh = devices.make_mesh(devices.largest_divisor(available, *config.shared_sizes))
-    session = Session(overwrite=overwrite)
+    session = Session(overwrite=overwrite, trust_code=trust_code)
     return runner.train(config, session, run_dir, mesh, say, on_metrics=on_metrics, on_evaluation=on_evaluation)
