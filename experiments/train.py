@@ -28,8 +28,9 @@ from muzero_jax.run import budget, display, metrics, offline, profiling, start
 from muzero_jax.run import session as sessions
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
-from muzero_jax.storage import run_directory
+from muzero_jax.storage import python_file, run_directory, trust
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.trust import Trust
 
 
 def choose_default(arguments: list[str]) -> tuple[Command, int]:
@@ -45,7 +46,7 @@ def choose_default(arguments: list[str]) -> tuple[Command, int]:
         run_dir = known.run_dir or run_directory.newest(known.env, known.board_size, known.seed)
         if not known.run_dir:
             print(f"going on with {run_dir}")
-        config, session = configs.load(run_dir), Session(run_dir=str(run_dir))
+        config, session = configs.inspect(run_dir), Session(run_dir=str(run_dir))  # `check_code` follows
     else:
         config, session = choose_preset(known), Session()
     given = [field for field in budget.FIELDS if getattr(known, field) is not None]
@@ -60,7 +61,9 @@ def choose_preset(known: argparse.Namespace) -> Config:
         return presets.preset(known.env or Config.env, known.board_size)
     env, board_size = known.env, known.board_size
     if run_directory.holds_run(Path(known.offline)):
-        made_with = configs.load(Path(known.offline))
+        made_with = configs.inspect(Path(known.offline))
+        if not env and python_file.is_path(made_with.env):  # the one file of that run which is built again
+            trust.check([made_with.env], known.offline, Trust(known.trust_code))
         env = env or made_with.env
         board_size = board_size or (made_with.board_size if env == made_with.env else None)
     elif not env:
@@ -78,6 +81,7 @@ def read_ahead(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--offline", type=configs.absolute)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--trust-code", "--trust_code", action="store_true")
     for name in ("devices", "seed", "frames", "updates", "board-size", "max-iterations"):
         spellings = dict.fromkeys([f"--{name}", f"--{name.replace('-', '_')}"])
         parser.add_argument(*spellings, type=whole_number)
@@ -114,7 +118,18 @@ def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
     if session.resume and not sets_span:
         config = budget.spanning(config, default.config)
     train_flags.check_network(arguments, config)
-    return configs.with_absolute_paths(config), session, default.config, num_devices
+    config = configs.with_absolute_paths(config)
+    check_code(config, session, arguments)
+    return config, session, default.config, num_devices
+
+
+def check_code(config: Config, session: Session, arguments: list[str]) -> None:
+    """Raises ValueError for a Python file that the run to resume names, not the flags, and that must not run."""
+    if session.resume:
+        typed = set(map(train_flags.name_of, arguments))
+        own = {"--env": config.env, "--network.file": config.network.file or ""}
+        named = frozenset(file for flag, file in own.items() if flag in typed)
+        trust.check(config.own_files, f"{session.run_dir}/{configs.FILE}", Trust(session.trust_code, named))
 
 
 def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None) -> int:

@@ -30,7 +30,7 @@ Fill = Callable[[ReplayState], ReplayState]
 def begin(config: Config) -> Config:
     """What the flags of an offline run override: the discount is that with which a run's games were made."""
     source = _path(config)
-    made_with = configs.load(source) if holds_run(source) else config
+    made_with = configs.inspect(source) if holds_run(source) else config
     return replace(config, targets=replace(config.targets, discount=made_with.targets.discount))
 
 
@@ -84,7 +84,7 @@ def _with_ring(config: Config, *, num_envs: int, replay_length: int, **self_play
 
 
 def _as_run(config: Config, source: Path) -> Config:
-    made_with = configs.load(source)
+    made_with = configs.inspect(source)
     for flag, now, then in (
         ("--env", config.env, made_with.env),
         ("--board-size", config.board_size, made_with.board_size),

@@ -44,6 +44,7 @@ def train(
     *,
     minutes: float | None = None,
     overwrite: bool = False,
+    trust_code: bool = False,
     say: Say = print,
     on_metrics: Callable[[dict[str, Any]], object] | None = None,
     on_evaluation: Callable[[dict[str, Any]], object] | None = None,
@@ -53,13 +54,14 @@ def train(
     Args:
       minutes: the budget, in place of those that the config names.
       overwrite: delete the run in `run_dir` first.
+      trust_code: run the Python files that the source of `init_from` names; those that the config names run anyway.
       say, on_metrics, on_evaluation: called as `runner.train` says; `say=lambda line: None` prints nothing.
 
     Raises ValueError in one sentence, as `runner.train` does, or for a config that makes no run.
     """
     if minutes is not None:
         config = replace(config, **dict.fromkeys(budget.FIELDS) | {"minutes": minutes})
-    session = Session(run_dir=str(run_dir), overwrite=overwrite)
+    session = Session(run_dir=str(run_dir), overwrite=overwrite, trust_code=trust_code)
     available, cores = devices.configure_devices(), devices.usable_cores()
     from muzero_jax.run import runner  # only now, because pgx starts JAX when it is imported
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from muzero_jax.storage import python_file
+from muzero_jax.storage import python_file, trust
 from muzero_jax.storage.config_groups import (
     EvaluationConfig,
     NetworkConfig,
@@ -27,6 +27,7 @@ from muzero_jax.storage.fields import (
     from_json_values,
 )
 from muzero_jax.storage.files import write_whole
+from muzero_jax.storage.trust import OWN_FILES_ALONE, Trust
 
 Seed = Annotated[int, Constraint(lambda seed: 0 <= seed < 2**32, "must lie between 0 and 2^32 - 1")]
 
@@ -112,6 +113,12 @@ class Config:
         return self.self_play.num_envs, self.optimiser.batch_size
 
     @property
+    def own_files(self) -> tuple[str, ...]:
+        """The Python files of the user's own game and network, which run when the config is built."""
+        game = (self.env,) if python_file.is_path(self.env) else ()
+        return game + ((self.network.file,) if self.network.file else ())
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """What a new run reads of others, games or weights; a resumed run needs none of it."""
         return tuple(source for source in (self.offline, self.init_from) if source)
@@ -164,7 +171,10 @@ def to_json(config: Config) -> str:
 
 
 def from_json(text: str) -> Config:
-    """The inverse of `to_json`; ValueError names a key that this version doesn't know, or a value out of range."""
+    """The inverse of `to_json`; ValueError names a key that this version doesn't know, or a value out of range.
+
+    The text may name a stranger's Python files: nobody builds the config before `trust.check` has seen its `own_files`.
+    """
     try:
         return from_json_values(Config, json.loads(text))
     except RecursionError:
@@ -178,8 +188,21 @@ def save(config: Config, run_dir: Path) -> None:
     write_whole(run_dir / FILE, to_json(config))
 
 
-def load(run_dir: Path) -> Config:
-    """The config that a run was made with; ValueError, which names the file, if the folder holds no run of ours."""
+def load(run_dir: Path, trust_in: Trust = OWN_FILES_ALONE) -> Config:
+    """The config that a run was made with, to build it again.
+
+    Raises ValueError as `inspect` does, or for a Python file that must not run (`storage.trust`).
+    """
+    config = inspect(run_dir)
+    trust.check(config.own_files, run_dir / FILE, trust_in)
+    return config
+
+
+def inspect(run_dir: Path) -> Config:
+    """The config that a run was made with, to look at and never to build: it may name a stranger's Python files.
+
+    Raises ValueError, which names the file, if the folder holds no run of ours.
+    """
     file = run_dir / FILE
     if not file.is_file():
         raise ValueError(

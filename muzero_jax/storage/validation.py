@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable
 
+from muzero_jax.storage import python_file
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import check_fields
 
@@ -20,6 +21,8 @@ def validate(config: Config) -> Config:
             "--optimiser.micro-batch-size does not go with --network.compute-dtype float16, whose loss is scaled for a "
             "whole batch; leave one of them out"
         )
+    if config.network.file and not python_file.is_path(config.network.file):
+        raise ValueError(f"--network {config.network.file} must be a Python file (.py) that defines make_model")
     if config.network.options and not config.network.file:
         raise ValueError("--network.options are those of a network of your own; name its file with --network FILE too")
     if config.network.imagines_observations and not config.optimiser.reconstruction_weight:
