@@ -47,6 +47,7 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
         num_simulations=command.num_simulations,
         make_parts=make_parts or building.make_parts,
         board_size=command.board_size,
+        trust=players.Trust(all_code=command.trust_code),
     )
     result, text = COMMANDS[type(command)](command, mesh, load_agent)
     print(json.dumps(result) if command.json else text or tables.fields(result))

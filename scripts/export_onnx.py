@@ -35,6 +35,8 @@ class Arguments:
     """folder for the files; it is made where there is none"""
     page: bool = True
     """write the page, too"""
+    trust_code: bool = False
+    """run the Python files that somebody else's run or agent names; read them first"""
     runtime: Path | None = None
     """onnxruntime-web as npm packs it; default: npm fetches it"""
 
@@ -49,7 +51,7 @@ def main(arguments: list[str]) -> int:
     from muzero_jax.arithmetic import devices
 
     devices.configure_devices(1, "cpu")
-    agent = load(a.agent)
+    agent = load(a.agent, trust_code=a.trust_code)
     check(agent.config, a.page)
     a.out.mkdir(parents=True, exist_ok=True)
     networks = {name: model.SerializeToString() for name, model in export(agent).items()}
@@ -64,7 +66,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def load(name: str) -> Any:
+def load(name: str, *, trust_code: bool = False) -> Any:
     """The agent, computing in float32 whatever it was trained in: a graph is for any device."""
     from muzero_jax import building
     from muzero_jax.evaluation import players
@@ -72,7 +74,7 @@ def load(name: str) -> Any:
     def make_parts(config):
         return building.make_parts(dataclasses.replace(config, network=in_float32(config.network)))
 
-    return players.load_agent(Path(name), make_parts=make_parts)
+    return players.load_agent(Path(name), make_parts=make_parts, trust=players.Trust(all_code=trust_code))
 
 
 def in_float32(network: Any) -> Any:

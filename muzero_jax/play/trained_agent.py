@@ -126,7 +126,13 @@ class TrainedAgent:
         return tuple(lines)
 
 
-def load(run: str | Path, num_simulations: int | None = None, board_size: int | None = None) -> TrainedAgent:
+def load(
+    run: str | Path,
+    num_simulations: int | None = None,
+    board_size: int | None = None,
+    *,
+    trust_code: bool = False,
+) -> TrainedAgent:
     """The agent of a run directory (its newest intact checkpoint), of a version in it (RUN/versions/N), or of a file.
 
     `agent:hex_5x5` is a trained agent that comes with the package, `agent:PATH.safetensors` one in a file of yours.
@@ -134,9 +140,13 @@ def load(run: str | Path, num_simulations: int | None = None, board_size: int | 
     Args:
       num_simulations: its usual search budget; by default the run's evaluation.num_simulations.
       board_size: the board to play on, if its network fits every board; by default the one that it was trained on.
+      trust_code: run the Python files of a game or a network that the run or the agent names; read them first. Files
+        that you trained with yourself, and that have not changed since, run without it.
 
-    Raises ValueError in one sentence if there is no such run or agent, or its game is not for two players.
+    Raises ValueError in one sentence if there is no such run or agent, its game is not for two players, or it would run
+    a Python file that you did not train with.
     """
     if num_simulations is not None:
         players.check_budget(num_simulations, "num_simulations")
-    return TrainedAgent(players.load_agent(Path(run), num_simulations, board_size=board_size))
+    trust = players.Trust(all_code=trust_code)
+    return TrainedAgent(players.load_agent(Path(run), num_simulations, board_size=board_size, trust=trust))

@@ -81,7 +81,7 @@ def read_runs(run_dirs: Sequence[Path]) -> list[Point]:
 
     Raises ValueError in one sentence for a folder that holds no run, and for runs of two games.
     """
-    games = {configs.load(run_dir).env_name: run_dir for run_dir in run_dirs}
+    games = {configs.inspect(run_dir).env_name: run_dir for run_dir in run_dirs}
     if len(games) > 1:
         one, other = list(games)[:2]
         raise ValueError(f"{games[one]} played {one} and {games[other]} {other}; compare runs of one game")
@@ -90,7 +90,7 @@ def read_runs(run_dirs: Sequence[Path]) -> list[Point]:
 
 def read_run(run_dir: Path, group: str) -> list[Point]:
     """The scores of one run: those of `metrics.jsonl`, of whose last record the final matches take the place."""
-    config = configs.load(run_dir)
+    config = configs.inspect(run_dir)
     records = [record for record in metrics.read_records(run_dir) if metrics.scores(record)]
     matches = run_directory.strength(run_dir)
     final = {name: match["score"] for name, match in matches.items()}
@@ -132,7 +132,7 @@ def _stem(run_dir: Path) -> str:
 
 def _flags(run_dir: Path) -> dict[str, str]:
     """The run's config as texts by dotted name, without what a run has for itself."""
-    return {name: value for name, value in _flat(configs.load(run_dir)).items() if name not in OF_A_RUN_ALONE}
+    return {name: value for name, value in _flat(configs.inspect(run_dir)).items() if name not in OF_A_RUN_ALONE}
 
 
 def are_alike(one: Config, other: Config, *, budgets: bool = True) -> bool:

@@ -30,7 +30,7 @@ from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.report import Reporter
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
-from muzero_jax.storage import run_directory
+from muzero_jax.storage import run_directory, trust
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
@@ -81,7 +81,9 @@ def train(
         own, parts = parts, parts or building.make_parts(config)
         is_new = not (session.resume and checkpoint_steps(checkpoints.directory))
         fill = offline.open_source(config, parts.environment, say) if config.offline and is_new else None
-        weights = warm_start.open_source(config, parts, own, say) if config.init_from and is_new else None
+        weights = None
+        if config.init_from and is_new:
+            weights = warm_start.open_source(config, parts, own, say, trust_code=session.trust_code)
         run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
         parts, init, abstract, program, plan, flops = run
         del run  # which would keep `init` in memory
@@ -90,6 +92,8 @@ def train(
         iteration, state, record = find_start(checkpoints, abstract, run_dir) if session.resume else NEW
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
         configs.save(config, run_dir)
+        if problem := trust.note(config.own_files):
+            say(problem)
         versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
         versions.ladder.load(iteration)
         clock, totals, meter = Clock(record), Totals(config, record, flops), Meter(list(mesh.devices.flat))
