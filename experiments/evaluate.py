@@ -71,7 +71,7 @@ def check(command: flags.Command) -> None:
 def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
     """Final scores of groups of runs, and with `--plot` their learning curves; nothing is played."""
     from muzero_jax.evaluation import charts
-    from muzero_jax.run import comparison
+    from muzero_jax.run import comparison, learning_curves
 
     if a.plot is not None:
         charts.check_path(a.plot)
@@ -87,7 +87,7 @@ def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
     if silent:
         say(f"left out, because they have no scores yet: {silent}")
     if a.plot is not None:
-        comparison.plot(points, a.plot, opponents=a.opponent, axes=a.axis)
+        learning_curves.plot(points, a.plot, opponents=a.opponent, axes=a.axis)
     return comparison.result(points), comparison.format_table(points)
 
 

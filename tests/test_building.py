@@ -351,11 +351,11 @@ def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, mo
 
 def random_mean():
     """What random play earns at `gamble`, over all 32 ways to bet and to pass: half of the bets made."""
-    bets = []
-    for passes in itertools.product([False, True], repeat=gamble.TIME_LIMIT):
-        made = list(itertools.takewhile(lambda n: sum(passes[:n]) < gamble.MOST_PASSES, range(gamble.TIME_LIMIT)))
-        bets.append(sum(not passes[move] for move in made))
-    return sum(bets) / len(bets) / 2
+    bets = 0
+    for moves in itertools.product([gamble.BET, gamble.PASS], repeat=gamble.TIME_LIMIT):
+        ends = [n for n in range(len(moves)) if moves[: n + 1].count(gamble.PASS) == gamble.MOST_PASSES]
+        bets += moves[: min(ends, default=gamble.TIME_LIMIT)].count(gamble.BET)
+    return bets / 32 / 2
 
 
 def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():

@@ -132,6 +132,6 @@ def returns(trajectory: Transition, before: Float[Array, " B"], after: Float[Arr
     """The sum of the returns of the games that ended in a rollout, which only games for one are measured by.
 
     A return is the plain sum of a game's rewards. `before` and `after` the rollout are those of the games in progress,
-    as `replay.returns_so_far` knows them. Of a game that outlasts the ring, early rewards count as soon as they leave it.
+    as `replay.returns_so_far` knows them. Early rewards of a game that outlasts the ring count when they leave it.
     """
     return {"selfplay/finished_returns": jnp.sum(trajectory.reward) + jnp.sum(before) - jnp.sum(after)}
