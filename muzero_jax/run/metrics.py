@@ -234,9 +234,9 @@ def _panel(
     axes.set_prop_cycle(color=COLOURS)
     for key, label in names.items():
         pairs = ((record.get(along), record.get(key)) for record in records)
-        points = [pair for pair in pairs if None not in pair]
+        points = dict(pair for pair in pairs if None not in pair)  # of two at one place the later: the final match
         if points:
-            axes.plot(*zip(*points, strict=True), label=label, markersize=4, **style)
+            axes.plot(*zip(*points.items(), strict=True), label=label, markersize=4, **style)
     axes.set_title(title, loc="left", fontweight="bold")
     axes.set(xlabel=LABELS[along], ylabel=unit)
     axes.set_xlim(left=0)
