@@ -1,8 +1,8 @@
 """Executes notebooks in full and keeps their outputs: python notebooks/run_all.py [NAME ...]
 
-A name may be cut short: 06. In the fast mode (MUZERO_JAX_FAST=1) nothing is learned. Then the notebooks stay as they are,
-and what was executed lies in runs/fast. Buttons do not outlive their kernel, so of a game only its picture is kept. Lines
-on stderr are left out.
+A name may be cut short: 06. In the fast mode (MUZERO_JAX_FAST=1) nothing is learned. Then the notebooks stay as they
+are, and what was executed lies in runs/fast. Buttons do not outlive their kernel, so of a game only its picture is
+kept. Lines on stderr are left out.
 """
 
 import os
