@@ -4,23 +4,24 @@ The command line is read twice. First `--env`, `--board-size` and `--resume` cho
 run to go on with; then every flag overrides one field of it, and `--help` shows that very preset's defaults.
 """
 
-import argparse
-import shlex
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
+import experiments.requirements  # noqa: F401  # first: it says what is missing, and keeps Ctrl-C silent
 
 # isort: split
+import argparse
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import tyro
 
 from experiments import grow, presets, seeds, several, train_flags
-from experiments.command_line import EXIT_INTERRUPTED, command, play_command, report_errors
+from experiments.command_line import EXIT_INTERRUPTED, ask_command, command, play_command, report_errors
 from experiments.train_flags import Command
 from muzero_jax.arithmetic import devices
 from muzero_jax.evaluation import tables
@@ -146,9 +147,11 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
         return 0
     config, session, default, num_devices = parsed
     config, run_dir, mesh = start.prepare(config, session, num_devices, print, made_with=default, make_parts=make_parts)
+    from muzero_jax import building
     from muzero_jax.run import runner  # here, because pgx starts JAX when it is imported
 
     parts = make_parts(config) if make_parts else None
+    environment = parts.environment if parts else building.build_environment(config)
     before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
     try:
         result = runner.train(config, session, run_dir, mesh, print, parts)
@@ -162,7 +165,7 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
     else:
         print("interrupted before there was anything to save; the same command begins again", file=sys.stderr)
         return EXIT_INTERRUPTED
-    print_what_next(run_dir)
+    print_what_next(run_dir, environment.num_players)
     return 0 if result is not None and not result.interrupted else EXIT_INTERRUPTED
 
 
@@ -172,6 +175,9 @@ def show(summary: dict[str, Any]) -> None:
         print(f"\n{tables.strength(summary['strength'])}")
     if openings := summary.get("openings"):
         print(f"opening verdicts: {openings['right']} of {openings['solved']} right")
+    if returns := summary.get("returns"):
+        shown = [f"{value:.3g} ({name})" for name, value in returns.items() if value is not None]
+        print(f"\nMean return: {', '.join(shown)}")
     seconds, rates = summary["seconds"], summary["rates"]
     cost = [
         {"": name, "total": f"{total:,.0f}", "per second": f"{rates[name]:,.1f}"}
@@ -190,11 +196,11 @@ def show(summary: dict[str, Any]) -> None:
     print(f"network: {total:.2e} floating point operations in self-play and learning, {rate:.1e} a second")
 
 
-def print_what_next(run_dir: Path) -> None:
-    """Prints where the curves are, and how to play the agent."""
+def print_what_next(run_dir: Path, num_players: int) -> None:
+    """Prints where the curves are, and how to play the agent, or to ask it where the game is for one."""
     if (run_dir / metrics.CURVES).exists():
         print(f"curves: {run_dir / metrics.CURVES}")
-    print(f"play:   {play_command(run_dir)}")
+    print(f"play:   {play_command(run_dir)}" if num_players == 2 else f"ask:    {ask_command(run_dir)}")
 
 
 if __name__ == "__main__":

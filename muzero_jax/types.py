@@ -132,6 +132,14 @@ class Environment(NamedTuple):
             )
         return self.discount
 
+    def check_for_two(self, what: str) -> None:
+        """Raises ValueError, which says that `what` needs two players, if this is a game for one."""
+        if self.num_players != 2:
+            raise ValueError(
+                f"{self.name} is a game for one player, and {what} two; the run's curves show its mean return, and "
+                "muzero_jax.load(RUN).analyse(state) asks its agent"
+            )
+
     def look(self, states: EnvState) -> Position:
         """The positions of B games (leaves [B, ...])."""
         return Position(jax.vmap(self.observe)(states), jax.vmap(self.legal)(states), states)

@@ -1,5 +1,6 @@
 """Wiring: each field of a config reaches the function that it is for, and games and networks of one's own fit in."""
 
+import itertools
 from dataclasses import replace
 from functools import partial
 
@@ -14,6 +15,7 @@ from muzero_jax.arithmetic import devices
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play, targets
 from muzero_jax.run import assembly, program, runner
+from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, read_records
 from muzero_jax.run.program import init, make_chunk, make_init
 from muzero_jax.run.session import Session
 from muzero_jax.types import Batch, Draws, LearnerState, ReplayState
@@ -287,6 +289,23 @@ def test_chance_is_drawn_and_both_kinds_of_end_are_told_apart(gambled):
         assert np.diff(ends, prepend=-1).max() <= gamble.TIME_LIMIT
 
 
+def test_the_returns_of_a_game_for_one_are_those_of_the_games_that_ended(gambled):
+    """Games of up to five moves end across rollouts of four: the sums need what came before."""
+    state, metrics = gambled
+    played = jax.tree.map(lambda x: x[: int(state.replay.num_stored)], on_host(state.replay.transitions))
+    assert len(played.reward) == 16, "the ring remembers all"
+    ended = np.zeros(16)
+    for game in range(8):
+        so_far = 0.0
+        for frame in range(16):
+            so_far += played.reward[frame, game]
+            if played.is_last[frame, game]:
+                ended[frame], so_far = ended[frame] + so_far, 0.0
+    by_iteration = ended.reshape(4, 4).sum(axis=1)
+    assert by_iteration[2:].min() > 0
+    np.testing.assert_allclose(metrics["selfplay/finished_returns"], by_iteration[2:], rtol=1e-5)
+
+
 def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
     """Some bets of each tree win and some lose."""
     config = changed("search", num_simulations=32, max_num_considered_actions=2)
@@ -323,6 +342,20 @@ def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, mo
     result = runner.train(config, session, tmp_path, devices.make_mesh(1), lambda text: None, parts)
     assert given == [parts]
     assert result.summary["strength"] == {} and (tmp_path / "summary.json").is_file()
+    returns, games = metrics["selfplay/finished_returns"].sum(), metrics["selfplay/games"].sum()
+    played, random = result.summary["returns"].values()
+    assert played == pytest.approx(float(returns / games)) and random == pytest.approx(random_mean(), abs=0.2)
+    records = read_records(tmp_path)
+    assert {record.get(RANDOM_RETURN) for record in records[1:]} == {random} and records[1][RETURN] == played
+
+
+def random_mean():
+    """What random play earns at `gamble`, over all 32 ways to bet and to pass: half of the bets made."""
+    bets = 0
+    for moves in itertools.product([gamble.BET, gamble.PASS], repeat=gamble.TIME_LIMIT):
+        ends = [n for n in range(len(moves)) if moves[: n + 1].count(gamble.PASS) == gamble.MOST_PASSES]
+        bets += moves[: min(ends, default=gamble.TIME_LIMIT)].count(gamble.BET)
+    return bets / 32 / 2
 
 
 def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():

@@ -1,8 +1,8 @@
 """Random games of any environment, recorded move by move: what can be known of rules that nobody has described.
 
-They say whether turns alternate and how long a game lasts, and they are what `games.check` looks for mistakes in. All
-games are played at once, in pieces of one compiled size. A finished game is moved on with the others, which rules must
-bear.
+They say whether turns alternate, how long a game lasts and what chance alone earns, and `games.check` looks for faults
+in them. All games are played at once, in pieces of one compiled size. A finished game is moved on with the others,
+which rules must bear.
 """
 
 from functools import partial
@@ -61,6 +61,13 @@ def turns_alternate(moves: Moves) -> bool:
 def longest_game(moves: Moves) -> int:
     """Moves of the longest game, at least 1."""
     return max(1, int((~moves.over).sum(axis=0).max()))
+
+
+def mean_return(moves: Moves) -> float | None:
+    """The mean of the games' returns, which are plain sums of rewards; of those that ended, None if none did."""
+    ended = moves.is_last.any(axis=0)
+    returns = np.where(moves.over, 0.0, moves.reward).sum(axis=0)
+    return float(returns[ended].mean()) if ended.any() else None
 
 
 @partial(jax.jit, static_argnums=(0, 2))

@@ -274,11 +274,20 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoi
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_check_finite_names_the_metric(value):
-    with pytest.raises(ValueError, match="train/gradient_norm is not finite at iteration 7"):
-        loop.check_finite({"train/loss": 1.0, "train/gradient_norm": value}, 7)
-    loop.check_finite({"train/loss": 1.0}, 7)
-    loop.check_finite({}, 7)  # while the ring fills there is no loss
+def test_check_finite_names_the_metric(value, tmp_path):
+    with Checkpointer(tmp_path) as checkpoints:
+        with pytest.raises(ValueError, match="train/gradient_norm is not finite at iteration 7"):
+            loop.check_finite({"train/loss": 1.0, "train/gradient_norm": value}, 7, checkpoints)
+        loop.check_finite({"train/loss": 1.0}, 7, checkpoints)
+        loop.check_finite({}, 7, checkpoints)  # while the ring fills there is no loss
+
+
+def test_a_run_that_diverges_before_its_first_checkpoint_is_told_to_begin_anew(session, monkeypatch):
+    monkeypatch.setattr(tiny_run, "SESSION", replace(tiny_run.SESSION, checkpoint_minutes=0.0))
+    with pytest.raises(ValueError, match="nothing was saved yet; begin anew with --overwrite and a lower --optim"):
+        session(diverging, max_iterations=8)
+    assert checkpoint_steps(session.directory / "checkpoints") == []
+    assert session(max_iterations=4, overwrite=True).summary["finished"]
 
 
 def test_a_run_that_is_overwritten_leaves_nothing_behind_and_its_config_is_the_new_ones(session):
