@@ -1,9 +1,11 @@
 // The page: asks the server, which alone knows the rules, and shows what it says.
 // Whose turn is the agent's is decided here: `you` is "0" or "1" (a colour), "both" or "none" (watching).
 
-import { Board, cellText } from "./board.js";
+import { Board, placeName } from "./board.js";
 import { drawThoughts, make, overlayOf, shareText } from "./thoughts.js";
 
+const SPECIAL = { pass: "Pass", "swap-pieces": "Swap" };
+const PROMOTED = { q: "Queen", r: "Rook", b: "Bishop", n: "Knight" };
 const PAUSE_BETWEEN_MOVES = 500; // milliseconds, so that a person can watch two agents
 const $ = (id) => document.getElementById(id);
 const board = new Board($("board"), onCell);
@@ -124,14 +126,16 @@ function onCell(row, column) {
     if (!isBusy && !isPaused) interrupt(goOn); // its order failed, or another page has played meanwhile
     return;
   }
-  if (state.board === "chess") return onSquare(row, column);
-  playMove(cellText(state, row, column));
+  if (state.board === "chess" && state.columns.length) return onSquare(row, column);
+  const move = state.clicks[row][column];
+  if (move !== null) return playMove(move);
+  say(state.result ? "The game is over." : "No move belongs to this cell: use the buttons.");
 }
 
 // Chess: the first click picks a piece up, the second puts it down; a click on the same square lets go.
 function onSquare(row, column) {
-  const square = cellText(state, row, column);
-  const from = chosen && cellText(state, ...chosen);
+  const square = placeName(state, row, column);
+  const from = chosen && placeName(state, ...chosen);
   promotions = [];
   say("");
   if (from === square) chosen = null;
@@ -153,7 +157,7 @@ function draw(status) {
   document.body.dataset.busy = isBusy;
   const targets = !chosen
     ? []
-    : state.legal.filter((m) => m.startsWith(cellText(state, ...chosen))).map((m) => board.find(m.slice(2, 4)).join());
+    : state.legal.filter((m) => m.startsWith(placeName(state, ...chosen))).map((m) => board.ends(m)?.[1].join());
   Object.assign(document.body.dataset, { first: state.inks[0], second: state.inks[1] });
   $("text").textContent = state.text;
   if (!isPlain())
@@ -194,15 +198,20 @@ function drawMessage() {
   $("message").className = mistake ? "mistake" : notice && "notice";
 }
 
-// Moves that are no cells: a pass, a swap, the pieces that a pawn may become; without a board, all legal moves.
+// Buttons for moves that no click names. Beside the board: a pass, a swap, the pieces that a pawn may become. Below it:
+// all others; without a board these are all legal moves.
 function drawChoices() {
-  const names = { q: "Queen", r: "Rook", b: "Bishop", n: "Knight", pass: "Pass", "swap-pieces": "Swap" };
-  const special = ["pass", "swap-pieces"].filter((move) => state.legal.includes(move));
-  const others = isPlain() ? state.legal : promotions.length ? promotions : special;
+  const special = isPlain() ? [] : state.legal.filter((move) => move in SPECIAL);
+  const others = state.legal.filter((move) => isPlain() || !(move in SPECIAL || board.canPlay(move)));
+  drawButtons("choices", promotions.length ? promotions : special);
+  drawButtons("actions", others);
+}
+
+function drawButtons(place, moves) {
   const isMine = !state.result && !isAgents(state.to_move);
-  const nameOf = (move) => (isPlain() ? move : (names[move] ?? names[move.at(-1)]));
-  $(isPlain() ? "actions" : "choices").replaceChildren(
-    ...(isMine ? others : []).map((move) => {
+  const nameOf = (move) => (promotions.includes(move) ? PROMOTED[move.at(-1)] : SPECIAL[move]) ?? move;
+  $(place).replaceChildren(
+    ...(isMine ? moves : []).map((move) => {
       const share = shareText(analysis, $("overlay").value, move);
       const button = make(
         "button",

@@ -2,6 +2,7 @@
 // Cells are told apart by row and column, row 0 being the top row of `squares`; `flipped` turns chess around.
 
 import { element } from "./svg.js";
+import { Tip } from "./tip.js";
 import { hexBounds, hexCentre, hexCorner, hexEdges } from "./hex.js";
 
 const EMPTY = ".";
@@ -17,9 +18,9 @@ const PIECES = {
 };
 const PIECE_NAMES = { p: "pawn", r: "rook", n: "knight", b: "bishop", q: "queen", k: "king" };
 
-export function cellText(state, row, column) {
-  return state.board === "connect_four" ? state.columns[column] : state.columns[column] + state.rows[row];
-}
+// A cell's name: as the labels at the board's edges have it, else by its numbers.
+export const placeName = ({ columns, rows }, row, column) =>
+  columns.length && rows.length ? columns[column] + rows[row] : `row ${row + 1}, column ${column + 1}`;
 
 export class Board {
   constructor(svg, onCell) {
@@ -29,6 +30,10 @@ export class Board {
     svg.addEventListener("click", (event) => this.press(event));
     svg.addEventListener("keydown", (event) => this.key(event));
     svg.addEventListener("focusin", (event) => this.remember(event.target.closest(".cell")));
+    // The focus shows itself to people who use keys; after a click its frame would look like a move.
+    document.addEventListener("keydown", () => svg.toggleAttribute("data-keys", true));
+    document.addEventListener("pointerdown", () => svg.toggleAttribute("data-keys", false));
+    this.tip = new Tip(svg, (row, column) => this.tipText(row, column));
   }
 
   // `overlay`: null, or what `overlayOf` in thoughts.js makes of an analysis.
@@ -44,6 +49,13 @@ export class Board {
     const [left, top, right, bottom] = this.bounds();
     this.svg.setAttribute("viewBox", `${left} ${top} ${right - left} ${bottom - top}`);
     if (hadFocus) this.focus(...this.focused);
+    this.tip.redraw();
+  }
+
+  // What the overlay says of a cell, "" for nothing.
+  tipText(row, column) {
+    const note = this.overlay?.cells.get(`${row},${column}`);
+    return note?.text ? `${this.state.clicks[row][column] ?? placeName(this.state, row, column)}: ${note.text}` : "";
   }
 
   centre(row, column) {
@@ -109,13 +121,14 @@ export class Board {
     const isChoice = this.overlay?.choice?.join() === key;
     const isFocused = row === this.focused[0] && column === this.focused[1];
     const isChosen = this.chosen !== null && this.chosen[0] === row && this.chosen[1] === column;
+    const isIdle = state.board !== "chess" && state.clicks[row][column] === null;
     const group = element("g", {
-      class: ["cell", (row + column) % 2 && "odd", isChosen && "chosen", isWon && "won"].filter(Boolean).join(" "),
+      class: ["cell", (row + column) % 2 && "odd", isChosen && "chosen", isWon && "won", isIdle && "idle"].filter(Boolean).join(" "),
       role: "button",
       tabindex: isFocused ? 0 : -1,
       "data-row": row,
       "data-column": column,
-      "data-cell": cellText(state, row, column),
+      "data-cell": state.clicks[row][column] ?? placeName(state, row, column),
       "aria-label": this.describe(row, column, piece, { isLast, isWon, isChoice, note }),
     });
     group.append(this.shape("ground", x, y));
@@ -169,6 +182,7 @@ export class Board {
         transform: `translate(${x - 0.46} ${y - 0.48}) scale(.0206)`,
       });
     }
+    if (!"XO".includes(piece)) return element("text", { class: "letter", x, y, "font-size": 0.5 }, piece);
     const kind = piece === "X" ? "first" : "second";
     if (board === "tic_tac_toe") {
       if (piece === "O") return element("circle", { class: `mark ${kind}`, cx: x, cy: y, r: 0.27 });
@@ -211,25 +225,34 @@ export class Board {
     const { state } = this;
     const move = state.moves.at(-1);
     if (!move) return new Set();
-    if (state.board === "connect_four") {
-      const column = state.columns.indexOf(move);
-      return new Set([`${state.squares.findIndex((row) => row[column] !== EMPTY)},${column}`]);
-    }
-    const parts = state.board === "chess" ? [move.slice(0, 2), move.slice(2, 4)] : [move];
-    return new Set(
-      parts
-        .map((part) => this.find(part))
-        .filter(Boolean)
-        .map((cell) => cell.join()),
-    );
+    const cells = state.board === "chess" ? this.ends(move) : [this.cellOf(move, (cell) => cell !== EMPTY)];
+    return new Set(cells?.filter(Boolean).map((cell) => cell.join()));
   }
 
-  // The cell that a text names, as [row, column], or null.
-  find(text) {
+  // The cell that a click plays a move in, as [row, column], or null. In a column it is the lowest free one, where the
+  // stone will lie, or the first that `isIt`.
+  cellOf(move, isIt = null) {
+    const { board, clicks, squares } = this.state;
+    const row = clicks.findIndex((texts) => texts.includes(move));
+    if (row < 0) return null;
+    const column = clicks[row].indexOf(move);
+    if (board !== "connect_four") return [row, column];
+    const cells = squares.map((cells) => cells[column]);
+    const fallen = isIt ? cells.findIndex(isIt) : cells.lastIndexOf(EMPTY);
+    return fallen < 0 ? null : [fallen, column];
+  }
+
+  // Chess: the squares that a move leads from and to, null where it is not written so.
+  ends(move) {
     const { columns, rows } = this.state;
-    const column = columns.findIndex((name) => text.startsWith(name));
-    const row = column < 0 ? -1 : rows.indexOf(text.slice(columns[column].length));
-    return row < 0 ? null : [row, column];
+    const find = (text) => [rows.indexOf(text[1]), columns.indexOf(text[0])];
+    const [from, to] = [move.slice(0, 2), move.slice(2, 4)].map(find);
+    return [...from, ...to].includes(-1) ? null : [from, to];
+  }
+
+  // Whether clicks on the board can play a move.
+  canPlay(move) {
+    return this.state.board === "chess" ? this.ends(move) !== null : this.cellOf(move, () => true) !== null;
   }
 
   describe(row, column, piece, { isLast, isWon, isChoice, note }) {
@@ -238,7 +261,7 @@ export class Board {
     if (piece !== EMPTY && board === "chess")
       holds = `${piece === piece.toUpperCase() ? "white" : "black"} ${PIECE_NAMES[piece.toLowerCase()]}`;
     else if (piece !== EMPTY) holds = names[piece === "X" ? 0 : 1];
-    const place = this.state.columns[column] + this.state.rows[row];
+    const place = placeName(this.state, row, column);
     const marks = [isLast && "last move", isWon && "part of the win", note?.text && `agent: ${note.text}`];
     return [place, holds, ...marks, isChoice && "the agent's move"].filter(Boolean).join(", ");
   }
