@@ -24,7 +24,10 @@ def problems(environment: Environment) -> list[str]:
         return []  # loading the file gives such states their fields
     state = jax.device_get(init(jax.random.key(0)))
     looks = {"view.squares": _picture, "notation": _moves}
-    return [*_names(view), *(found for name, look in looks.items() for found in _guarded(look, name, environment, state))]
+    return [
+        *_names(view),
+        *(found for name, look in looks.items() for found in _guarded(look, name, environment, state)),
+    ]
 
 
 def _guarded(look: Callable[..., Iterator[str]], what: str, *arguments: Any) -> list[str]:

@@ -1,13 +1,14 @@
 // The page: asks the server, which alone knows the rules, and shows what it says.
 // Whose turn is the agent's is decided here: `you` is "0" or "1" (a colour), "both" or "none" (watching).
 
+import { ask, capital } from "./ask.js";
 import { Board, placeName } from "./board.js";
-import { drawThoughts, make, overlayOf, shareText } from "./thoughts.js";
+import { recalled, remember } from "./memory.js";
+import { $, drawThoughts, make, overlayOf, shareText } from "./thoughts.js";
 
 const SPECIAL = { pass: "Pass", "swap-pieces": "Swap" };
 const PROMOTED = { q: "Queen", r: "Rook", b: "Bishop", n: "Knight" };
 const PAUSE_BETWEEN_MOVES = 500; // milliseconds, so that a person can watch two agents
-const $ = (id) => document.getElementById(id);
 const board = new Board($("board"), onCell);
 
 let state = null;
@@ -20,21 +21,6 @@ let isPaused = false;
 let mistake = "";
 let generation = 0; // a new game, an undo or another side makes running turns stop
 
-async function ask(path, fields) {
-  const options = fields && {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(fields),
-  };
-  const answer = await fetch(path, options).catch(() => null);
-  if (!answer) throw new Error("The server does not answer: is it still running?");
-  const result = await answer.json().catch(() => ({ error: `The server answered ${answer.status}.` }));
-  if (!answer.ok) throw new Error(sentence(result.error));
-  return result;
-}
-
-const capital = (text) => text[0].toUpperCase() + text.slice(1);
-const sentence = (text) => capital(text) + (/[.!?]$/.test(text) ? "" : ".");
 const budget = () => Number($("budget").value);
 const isAgents = (colour) =>
   $("you").value === "none" || ($("you").value !== "both" && Number($("you").value) !== colour);
@@ -232,6 +218,7 @@ function fillControls() {
   const size = `${state.squares.length}×${state.squares[0].length}`;
   $("title").textContent = state.title + (["hex", "go"].includes(state.board) ? ` ${size}` : "");
   $("goal").textContent = state.goal;
+  $("tree").hidden = Boolean(globalThis.answer); // the server alone draws it
   document.title = `${$("title").textContent} – muzero_jax`;
   const sides = [
     ["0", `${state.names[0]} (first)`],
@@ -245,26 +232,18 @@ function fillControls() {
   );
 }
 
-// What was chosen for this game, so that a refresh changes nothing; another --num-simulations starts afresh.
-const memory = () => `muzero_jax: ${$("title").textContent}, ${state.num_simulations}`;
-
-function remember() {
-  const choices = { you: $("you").value, budget: $("budget").value, overlay: $("overlay").value, isPaused };
-  try {
-    localStorage.setItem(memory(), JSON.stringify(choices));
-  } catch {} // a browser may keep nothing: then a refresh starts from the defaults
-}
+// Another --num-simulations starts afresh.
+const memory = () => `${$("title").textContent}, ${state.num_simulations}`;
+const keep = () =>
+  remember(memory(), { you: $("you").value, budget: $("budget").value, overlay: $("overlay").value, isPaused });
 
 function setPaused(value) {
   isPaused = value;
-  remember();
+  keep();
 }
 
 function recall() {
-  let choices = null;
-  try {
-    choices = JSON.parse(localStorage.getItem(memory()));
-  } catch {}
+  const choices = recalled(memory());
   for (const id of ["you", "budget", "overlay"]) {
     const isOffered = [...$(id).options].some((option) => option.value === choices?.[id]);
     if (isOffered) $(id).value = choices[id];
@@ -298,7 +277,7 @@ $("you").addEventListener("change", () => {
 });
 for (const id of ["budget", "overlay"])
   $(id).addEventListener("change", () => {
-    remember();
+    keep();
     interrupt(goOn);
   });
 

@@ -1,7 +1,7 @@
 // What the agent thinks, on the board and in words. `kind` is the overlay: "policy", "values", "prior" or "" for none.
 
 const STRONGEST_ARROWS = 4;
-const $ = (id) => document.getElementById(id);
+export const $ = (id) => document.getElementById(id);
 
 export const make = (name, text) => Object.assign(document.createElement(name), { textContent: text });
 
