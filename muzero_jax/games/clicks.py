@@ -16,25 +16,32 @@ PAGES = ("go", "othello", "tic_tac_toe", "hex", COLUMNS, CHESS)
 NO_ACTION = -1
 
 
+def known_location(page: str | None, shape: tuple[int, int], location: Int[np.ndarray, " A"]) -> Int[np.ndarray, " A"]:
+    """The cell in which each action lies, -1 for none or where nobody said.
+
+    Actions that are fewer than the cells, and merely numbered from the first cell on, may mean anything, unless they
+    are the columns of a board of columns.
+
+    Args:
+      location: what the layout says (`Board.action_location`).
+    """
+    num_cells, num_actions = shape[0] * shape[1], len(location)
+    is_fit = num_actions == shape[1] if page == COLUMNS else num_actions >= num_cells
+    is_default = np.array_equal(location, cells_first(shape, num_actions))
+    return np.asarray(location) if is_fit or not is_default else np.full(num_actions, -1)
+
+
 def clicked_actions(
     page: str | None, shape: tuple[int, int], location: Int[np.ndarray, " A"]
 ) -> Int[np.ndarray, "H W"]:
-    """The action that a click on each cell names, -1 where it names none.
-
-    Actions that are fewer than the cells, and merely numbered from the first cell on, may mean anything: nobody said
-    where they lie. Clicks name them only where they are the columns of a board of columns.
-
-    Args:
-      location: the cell in which each action lies, -1 for none (`Board.action_location`).
-    """
-    num_cells, num_actions = shape[0] * shape[1], len(location)
+    """The action that a click on each cell names, -1 where it names none; arguments as in `known_location`."""
+    num_cells = shape[0] * shape[1]
     num_places = shape[1] if page == COLUMNS else num_cells
-    is_fit = num_actions == num_places if page == COLUMNS else num_actions >= num_places
-    is_default = np.array_equal(location, cells_first(shape, num_actions))
     single = np.full(num_places, NO_ACTION)
-    if page not in (None, CHESS) and (is_fit or not is_default):
-        (on_board,) = np.nonzero(location >= 0)
-        places = location[on_board] % num_places
+    if page not in (None, CHESS):
+        known = known_location(page, shape, location)
+        (on_board,) = np.nonzero(known >= 0)
+        places = known[on_board] % num_places
         single[places] = on_board
         single[np.bincount(places, minlength=num_places) > 1] = NO_ACTION
     return single[np.arange(num_cells).reshape(shape) % num_places]

@@ -60,8 +60,9 @@ def _texts(position: Position, notation: Notation) -> list[str]:
 def _clicks(position: Position, notation: Notation, shape: tuple[int, int]) -> list[list[str | None]]:
     """The move that a click on each cell of the picture names, legal or not; None where it names none."""
     board, num_actions = position.environment.board, position.environment.num_actions
-    is_picture = board is not None and board.shape == shape
-    location = np.asarray(board.action_location) if is_picture else cells_first(shape, num_actions)
+    location = cells_first(shape, num_actions)
+    if board is not None and board.shape == shape:
+        location = np.asarray(board.action_location)
     actions = clicks.clicked_actions(position.game.view.page, shape, location)
     return [[None if a < 0 else notation.write(position.state, a) for a in row] for row in actions.tolist()]
 
