@@ -76,7 +76,8 @@ function backUp(leaf) {
   }
 }
 
-// The move, its policy, the value for the mover, and the root of the tree. `network` has `initial` and `recurrent`, `settings` an agent's.
+// The move, its policy, the value for the mover and the root of the tree. `network` has `initial` and `recurrent`,
+// `settings` are an agent's.
 async function search(network, observation, legal, numSimulations, settings) {
   const { sigma } = settings;
   const root = makeNode(await network.initial(observation), null, null);

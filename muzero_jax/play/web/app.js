@@ -218,6 +218,7 @@ function fillControls() {
   const size = `${state.squares.length}×${state.squares[0].length}`;
   $("title").textContent = state.title + (["hex", "go"].includes(state.board) ? ` ${size}` : "");
   $("goal").textContent = state.goal;
+  $("keys").hidden = state.board !== "chess" && !state.clicks.flat().some(Boolean);
   $("tree").hidden = Boolean(globalThis.answer); // the server alone draws it
   document.title = `${$("title").textContent} – muzero_jax`;
   const sides = [

@@ -7,6 +7,7 @@ import { Tip } from "./tip.js";
 import { hexBounds, hexCentre, hexCorner, hexEdges } from "./hex.js";
 
 const EMPTY = ".";
+const STONES = ["X", "O"]; // the first mover's and the other's; other pieces are letters
 
 // A cell's name: as the labels at the board's edges have it, else by its numbers.
 export const placeName = ({ columns, rows }, row, column) =>
@@ -113,8 +114,9 @@ export class Board {
     const isFocused = row === this.focused[0] && column === this.focused[1];
     const isChosen = this.chosen !== null && this.chosen[0] === row && this.chosen[1] === column;
     const isIdle = state.board !== "chess" && state.clicks[row][column] === null;
+    const looks = [(row + column) % 2 && "odd", isChosen && "chosen", isWon && "won", isIdle && "idle"];
     const group = element("g", {
-      class: ["cell", (row + column) % 2 && "odd", isChosen && "chosen", isWon && "won", isIdle && "idle"].filter(Boolean).join(" "),
+      class: ["cell", ...looks].filter(Boolean).join(" "),
       role: "button",
       tabindex: isFocused ? 0 : -1,
       "data-row": row,
@@ -166,8 +168,8 @@ export class Board {
   piece(piece, x, y) {
     const { board } = this.state;
     if (board === "chess") return chessPiece(piece, x, y);
-    if (!"XO".includes(piece)) return element("text", { class: "letter", x, y, "font-size": 0.5 }, piece);
-    const kind = piece === "X" ? "first" : "second";
+    if (!STONES.includes(piece)) return element("text", { class: "letter", x, y, "font-size": 0.5 }, piece);
+    const kind = piece === STONES[0] ? "first" : "second";
     if (board === "tic_tac_toe") {
       if (piece === "O") return element("circle", { class: `mark ${kind}`, cx: x, cy: y, r: 0.27 });
       return element("path", { class: `mark ${kind}`, d: `M${x - 0.25} ${y - 0.25}l.5 .5m0 -.5l-.5 .5` });
@@ -230,9 +232,7 @@ export class Board {
   describe(row, column, piece, { isLast, isWon, isChoice, note }) {
     const { board, names } = this.state;
     let holds = "empty";
-    if (piece !== EMPTY && board === "chess")
-      holds = chessName(piece);
-    else if (piece !== EMPTY) holds = names[piece === "X" ? 0 : 1];
+    if (piece !== EMPTY) holds = board === "chess" ? chessName(piece) : (names[STONES.indexOf(piece)] ?? piece);
     const place = placeName(this.state, row, column);
     const marks = [isLast && "last move", isWon && "part of the win", note?.text && `agent: ${note.text}`];
     return [place, holds, ...marks, isChoice && "the agent's move"].filter(Boolean).join(", ");
