@@ -76,7 +76,8 @@ function backUp(leaf) {
   }
 }
 
-// The move, its policy and the value for the mover. `network` has `initial` and `recurrent`, `settings` an agent's.
+// The move, its policy, the value for the mover and the root of the tree. `network` has `initial` and `recurrent`,
+// `settings` are an agent's.
 async function search(network, observation, legal, numSimulations, settings) {
   const { sigma } = settings;
   const root = makeNode(await network.initial(observation), null, null);
@@ -104,5 +105,5 @@ async function search(network, observation, legal, numSimulations, settings) {
   const [q, completed] = [scaledQ(root, sigma), completedQ(root)];
   const policy = softmax(logits.map((logit, a) => (legal[a] ? logit + q[a] : LOWEST)));
   const value = settings.improvedValue ? sum(policy.map((p, a) => p * completed[a])) : root.value;
-  return { action: choose(Math.max(...root.visits)), policy, value };
+  return { action: choose(Math.max(...root.visits)), policy, value, root };
 }
