@@ -178,7 +178,8 @@ class Targets(NamedTuple):
     reward: Array  # [N, K]; 0 past the end
     value: Array  # [N, K+1]; 0 past the end
     policy: Array  # [N, K+1, A]
-    policy_mask: Array  # [N, K+1] float32, 0 where there is no policy to learn: past the end, or after a cheap search
+    policy_mask: Array  # [N, K+1] float32, 0 where there is no policy to learn: past the end, or after a cheap search,
+    # for which in a batch those of full searches count more (`learning.targets.weigh_policies`); else 1
     alive: Array  # [N, K+1] float32, 0 past the end
     mask: Array  # [N, K+1] float32, 0 past a time limit: what would have come then is not known
     discount: Array  # [N, K] float32, signed, of each move; 0 past the end
