@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec
 
 from muzero_jax import building, training
 from muzero_jax.arithmetic import devices
@@ -79,8 +80,9 @@ def test_the_rollout_of_a_run_is_the_noisy_one_and_explores_as_the_config_says(p
 
 def test_reanalyze_searches_without_noise_and_as_large_a_share_as_the_config_says(params, window):
     parts = building.make_parts(changed("replay", reanalyze_fraction=0.5))
-    refresh = jax.jit(parts.reanalyze)
     state = LearnerState(params, None, jnp.int32(0), jnp.int32(9))
+    whole = PartitionSpec()
+    refresh = jax.jit(devices.shard_map(parts.reanalyze, devices.make_mesh(1), whole, whole))
     (one, metrics), (other, _) = (jax.device_get(refresh(state, window, jax.random.key(seed))) for seed in (0, 1))
     np.testing.assert_array_equal(one.search_policy, other.search_policy)
     np.testing.assert_array_equal(one.search_value, other.search_value)
