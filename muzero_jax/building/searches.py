@@ -3,7 +3,7 @@
 from functools import partial
 
 from muzero_jax.arithmetic import micro_batches
-from muzero_jax.building.worlds import foretells_discount
+from muzero_jax.building.worlds import foretells_discount, gamma
 from muzero_jax.search import narrow, playout_cap, simulator
 from muzero_jax.search.engines import ENGINES
 from muzero_jax.search.simulator import Simulator
@@ -66,7 +66,7 @@ def make_world(config: Config, environment: Environment, model: Model, *, true_r
     foretold = foretells_discount(config, environment)
     return simulator.learned_model(
         model,
-        config.targets.discount if foretold else environment.constant_discount,
+        gamma(environment) if foretold else environment.constant_discount,
         believes_legality=config.model == "learned_legality",
         believes_discount=foretold,
     )
