@@ -64,6 +64,7 @@ class Model(NamedTuple):
     layer_bytes: int | None = None  # of a tower: one layer's activations of one position, in float32; else None
     project: Callable[[Params, Array], Array] | None = None  # (params, embedding) -> [N, D], to compare embeddings by
     predict_projection: Callable[[Params, Array], Array] | None = None  # (params, projection [N, D]) -> [N, D]
+    bound: float | None = None  # returns, and so rewards and values, lie in [-bound, bound]; None: that is not known
 
 
 class Symmetries(NamedTuple):

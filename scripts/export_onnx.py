@@ -141,6 +141,7 @@ def description(agent: Any) -> dict[str, Any]:
         "numSimulations": agent.num_simulations,
         "considered": {budget: num_considered(config, environment, budget) for budget in budgets},
         "improvedValue": search.improved_value,
+        "bound": agent.parts.model.bound,
         "sigma": {
             "valueScale": search.value_scale,
             "maxvisitInit": search.maxvisit_init,

@@ -29,7 +29,7 @@ def build_model(config: Config, environment: Environment) -> Model:
         if "abilities" in inspect.signature(make_own).parameters:
             options["abilities"] = abilities
         model = make_own(environment, support, **options)
-        return contract.checked(model, environment, abilities, source=network.file)
+        return contract.checked(model, environment, abilities, source=network.file)._replace(bound=support.high)
     return make_model(
         environment,
         support,

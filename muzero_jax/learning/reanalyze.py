@@ -56,9 +56,9 @@ def note(draws: Draws, window: Transition, batch: Batch, *, share: float, num_fr
 def refresh(
     params: Params, window: Transition, key: Array, *, search: SearchFn, is_chosen: Bool[Array, " M"], num_frames: int
 ) -> Transition:
-    """Replaces `search_policy` and `search_value` of the first `num_frames` frames of the chosen of the first M windows.
+    """Replaces `search_policy` and `search_value` of the first `num_frames` frames of those windows that are chosen.
 
-    Windows are drawn independently, so "the first" are as random as any. Frames past a game's end belong to the next
+    These are among the first M. Windows are drawn independently, so "the first" are as random as any. Frames past a game's end belong to the next
     one; they are searched all the same, for the ring, and masked later, as every target there is. A cheap search's
     policy is not learned from, but this one's is.
 

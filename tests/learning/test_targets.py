@@ -276,7 +276,7 @@ def test_policies_of_cheap_searches_are_not_learned_from_and_values_are():
 
 @pytest.mark.parametrize("num_devices", [1, 2])
 def test_policies_of_full_searches_weigh_as_much_as_all_would(num_devices):
-    """Four games that go on at both depths but for one: 1 of 4 and 2 of 3 searches were full, so these weigh 4 and 1.5."""
+    """Four games, of which three go on: 1 of 4 and 2 of 3 searches were full, so these weigh 4 and 1.5."""
     full, alive = np.array([[1, 0], [0, 1], [0, 1], [0, 0]], np.float32), np.ones((4, 2), np.float32)
     alive[3, 1] = 0
     wanted = jax.tree.map(jnp.asarray, Targets(*[None] * 3, full, alive, *[None] * 2))  # type: ignore
