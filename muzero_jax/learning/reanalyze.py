@@ -58,9 +58,9 @@ def refresh(
 ) -> Transition:
     """Replaces `search_policy` and `search_value` of the first `num_frames` frames of those windows that are chosen.
 
-    These are among the first M. Windows are drawn independently, so "the first" are as random as any. Frames past a game's end belong to the next
-    one; they are searched all the same, for the ring, and masked later, as every target there is. A cheap search's
-    policy is not learned from, but this one's is.
+    These are among the first M. Windows are drawn independently, so "the first" are as random as any. Frames past a
+    game's end belong to the next one; they are searched all the same, for the ring, and masked later, as every target
+    there is. A cheap search's policy is not learned from, but this one's is.
 
     Args:
       window: leaves [N, L, ...], with the observation leaf at least `num_frames` long.
