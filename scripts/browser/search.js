@@ -26,26 +26,23 @@ function halving(numConsidered, numSimulations) {
   return sequence.slice(0, numSimulations);
 }
 
-const clip = (x, low, high) => Math.min(Math.max(x, low), high);
+const clip = (x, [low, high]) => Math.min(Math.max(x, low), high);
 
-// The reward of a move, and the range of the value after it, that keep reward + discount x value within `bound` at all
-// nodes above (muzero_jax/search/bounded.py).
-function inBounds({ low, high }, reward, discount, bound) {
+// A move's reward, and the range of the value after it, that keep reward + discount x value in range (bounded.py).
+function inRange([low, high], reward, discount, bound) {
   const reach = Math.abs(discount) * bound;
-  const kept = clip(reward, low - reach, high + reach);
-  const ends = [low, high].map((end) => clip((end - kept) / (discount || 1), -bound, bound));
-  return { reward: kept, low: Math.min(...ends), high: Math.max(...ends) };
+  const kept = clip(reward, [low - reach, high + reach]);
+  const ends = [low, high].map((end) => clip((end - kept) / (discount || 1), [-bound, bound]));
+  return [kept, ends.sort((one, other) => one - other)];
 }
 
 // A node as the network judges it. `q` and `visits` are of its actions, for its own mover.
 function makeNode(output, parent, action, { bound }) {
-  const prior = [...output.prior.data];
-  const discount = parent ? output.discount.data[0] : 0;
-  const root = { reward: 0, low: -bound, high: bound };
-  const range = parent ? inBounds(parent, output.reward.data[0], discount, bound) : root;
-  const value = clip(output.value.data[0], range.low, range.high);
+  const [prior, discount] = [[...output.prior.data], parent ? output.discount.data[0] : 0];
+  const [reward, range] = parent ? inRange(parent.range, output.reward.data[0], discount, bound) : [0, [-bound, bound]];
+  const value = clip(output.value.data[0], range);
   const [visits, q, children] = [0, 0, null].map((fill) => Array(prior.length).fill(fill));
-  const arrival = { ...range, discount, parent, action, embedding: output.embedding };
+  const arrival = { reward, discount, range, parent, action, embedding: output.embedding };
   return { prior, visits, q, children, raw: value, value, count: 1, ...arrival };
 }
 

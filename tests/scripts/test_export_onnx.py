@@ -142,9 +142,9 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path):
         pages.write(tmp_path, {}, {}, tmp_path / "x.tgz")
 
 
-def test_the_page_has_at_most_300_lines_of_javascript():
+def test_the_page_has_at_most_320_lines_of_javascript():
     files = sorted(Path(pages.__file__).parent.glob("*.js"))
-    assert 0 < sum(len(file.read_text().splitlines()) for file in files) <= 300
+    assert 0 < sum(len(file.read_text().splitlines()) for file in files) <= 320
 
 
 @pytest.fixture(scope="module")
