@@ -153,6 +153,7 @@ def description(agent: Any) -> dict[str, Any]:
         "observationShape": [1, *environment.observation_shape],
         "considered": {budget: num_considered(config, environment, budget) for budget in budgets},
         "improvedValue": search.improved_value,
+        "bound": agent.parts.model.bound,
         "sigma": {
             "valueScale": search.value_scale,
             "maxvisitInit": search.maxvisit_init,

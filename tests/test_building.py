@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec
 
 from muzero_jax import building, training
 from muzero_jax.arithmetic import devices
+from muzero_jax.building import searches
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play, targets
 from muzero_jax.run import assembly, program, runner
@@ -19,7 +21,7 @@ from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, read_records
 from muzero_jax.run.program import init, make_chunk, make_init
 from muzero_jax.run.session import Session
 from muzero_jax.types import Batch, Draws, LearnerState, ReplayState
-from tests.reference import gamble, tiny_run
+from tests.reference import double_nim, gamble, tiny_run
 from tests.reference.programs import compiled_before, primitives
 from tests.reference.tiny_run import CONFIG, on_host
 from tests.reference.windows import random_window
@@ -81,8 +83,9 @@ def test_the_rollout_of_a_run_is_the_noisy_one_and_explores_as_the_config_says(p
 
 def test_reanalyze_searches_without_noise_and_as_large_a_share_as_the_config_says(params, window):
     parts = building.make_parts(changed("replay", reanalyze_fraction=0.5))
-    refresh = jax.jit(parts.reanalyze)
     state = LearnerState(params, None, jnp.int32(0), jnp.int32(9))
+    whole = PartitionSpec()
+    refresh = jax.jit(devices.shard_map(parts.reanalyze, devices.make_mesh(1), whole, whole))
     (one, metrics), (other, _) = (jax.device_get(refresh(state, window, jax.random.key(seed))) for seed in (0, 1))
     np.testing.assert_array_equal(one.search_policy, other.search_policy)
     np.testing.assert_array_equal(one.search_value, other.search_value)
@@ -257,6 +260,30 @@ def test_self_play_can_search_with_the_true_rules(params):
 
 
 # --- a game of one's own ----------------------------------------------------------------------------------------------
+
+
+def nim_of(size_when_again):
+    """Double nim as an `Environment` whose discounts are -0.97 and, where the same player moves again, that size."""
+
+    def move(state, action, key=None):
+        step = double_nim.move(state, action, key)
+        return step._replace(discount=step.discount * jnp.where(step.discount > 0, size_when_again, 0.97))
+
+    return double_nim.GAME._replace(move=move)
+
+
+def test_a_foretold_discount_has_the_size_of_the_environments_own():
+    """The config's is 1, the game's 0.97: of two stones one leaves 1 and the turn stays, of three it passes."""
+    model, config = double_nim.exact_model(foretells_legality=False), changed("targets", discount=1.0)
+    world = searches.make_world(config, nim_of(0.97), model, true_rules=False)
+    node = world.expand(None, jax.random.key(0), jnp.zeros(2, jnp.int32), jnp.array([2, 3]))
+    np.testing.assert_allclose(node.discount, [0.97, -0.97], rtol=1e-6)
+    constant = nim_of(0.97)._replace(discount=-0.97)
+    told = replace(config, network=replace(config.network, predict_discount=True))
+    world = searches.make_world(told, constant, model, true_rules=False)
+    np.testing.assert_allclose(world.expand(None, None, jnp.zeros(1, int), jnp.array([2])).discount, [0.97], rtol=1e-6)
+    with pytest.raises(ValueError, match=r"double_nim have discounts of the sizes 0\.9 and 0\.97, but a model .* sign"):
+        searches.make_world(config, nim_of(0.9), model, true_rules=False)
 
 
 @pytest.fixture(scope="module")

@@ -58,6 +58,12 @@ def turns_alternate(moves: Moves) -> bool:
     return bool((moves.player != moves.next_player)[goes_on].all())
 
 
+def discount_sizes(moves: Moves) -> list[float]:
+    """The |discount|s of the moves that ended no game, the smallest first; to six digits, as float32 keeps them."""
+    sizes = np.abs(moves.discount[~moves.over & (moves.discount != 0)]).astype(float)
+    return np.unique(sizes.round(6)).tolist()
+
+
 def longest_game(moves: Moves) -> int:
     """Moves of the longest game, at least 1."""
     return max(1, int((~moves.over).sum(axis=0).max()))

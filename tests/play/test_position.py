@@ -237,6 +237,13 @@ def test_an_agent_is_asked_from_the_right_side_with_the_right_legality():
     assert analysis.best(2)[0] == SWAP - 1 and analysis.policy.sum() == pytest.approx(1)
 
 
+def test_nobody_is_told_a_value_beyond_a_win():
+    """Whatever a search or a network says: here 1.7 and -1.2."""
+    thinker = fake_thinker(num_simulations=170, first_sight=-1.2)
+    analysis = thinker.analyse(opening("tic_tac_toe"))
+    assert (analysis.value, analysis.prior_value) == (1.0, -1.0)
+
+
 def test_a_position_in_go_is_not_repeated():
     """White took a ko; pgx lets black take back after a pass and calls that lost, so the agent does something else."""
     position = played("go_9x9", "b:B2 w:C2 b:A1 w:D1 b:C1 w:B1 b:pass")

@@ -64,6 +64,18 @@ def test_it_is_the_search_that_plays_elsewhere(untrained_run, agent):
     assert (here.value, here.prior_value) == (elsewhere.value, elsewhere.prior_value)
 
 
+def test_a_shipped_agent_that_is_winning_expects_no_more_than_a_win():
+    """Hex 5x5 after nine moves, one side's at random: search said 1.18 where it could not be more than 1."""
+    agent = muzero_jax.load("agent:hex_5x5", num_simulations=16)
+    state = agent.environment.init(jax.random.key(0))
+    for move in "b4 swap-pieces d3 c2 c4 b3 a2 e1 d4".split():
+        state = agent.environment.move(state, agent.notation.read(state, move)).state
+    asked = agent.environment.look(jax.tree.map(lambda x: x[None], state))
+    found = jax.jit(agent.agent.search(16))(agent.agent.params, jax.random.key(0), asked)
+    assert found.tree is not None and 0.9 < found.value[0] <= 1
+    assert 0.9 < np.abs(found.tree.q).max() <= 1 + 1e-6
+
+
 def test_a_whole_game_is_played_with_states_alone(agent):
     state, moves = agent.environment.init(jax.random.key(3)), 0  # a key that lets the other player begin
     while not state.terminated:
