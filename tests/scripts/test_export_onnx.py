@@ -142,9 +142,9 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path):
         pages.write(tmp_path, {}, {}, tmp_path / "x.tgz")
 
 
-def test_what_the_page_has_beside_that_of_the_server_is_at_most_330_lines():
+def test_what_the_page_has_beside_that_of_the_server_is_at_most_345_lines():
     files = sorted(Path(pages.__file__).parent.glob("*.js"))
-    assert 0 < sum(len(file.read_text().splitlines()) for file in files) <= 330
+    assert 0 < sum(len(file.read_text().splitlines()) for file in files) <= 345
 
 
 def test_the_servers_modules_become_one_script_each_after_those_that_it_imports():
