@@ -20,6 +20,7 @@ from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Ladder, Versions
 from muzero_jax.run import accounting, assembly, budget, loop, metrics, program, report
 from muzero_jax.run.memory import Meter, bytes_per_device
+from muzero_jax.run.metrics import plot_curves
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from tests.reference import tiny_run
@@ -198,7 +199,8 @@ def interrupted_in_chunk(number):
     return program
 
 
-def test_ctrl_c_finishes_the_chunk_and_saves(session, unbroken):
+def test_ctrl_c_finishes_the_chunk_and_saves(session, unbroken, monkeypatch):
+    monkeypatch.setattr(metrics, "plot_curves", plot_curves)  # the real one
     result = session(interrupted_in_chunk(2), max_iterations=8)
     assert result.interrupted and not result.summary["finished"]
     assert result.summary == json.loads((session.directory / "summary.json").read_text())
