@@ -29,7 +29,7 @@ ODD_PIECES = [
         b"../",
     ],
     *[b"-1", b"0x10", b"1_0", b"+1", b"1e999", b"-1e999", b"nan", b"inf", b"NaN", b"Infinity", b"null", b"true"],
-    *[b"9" * 30, b"9" * 5000, b"0" * 5000 + b"1", b"a" * 70_000, b"[" * 3000, b"(;" * 1000, b"~nobody/x.py"],
+    *[b"9" * 30, b"9" * 5000, b"0" * 5000 + b"1", b"a" * 70_000, b"[" * 3000, b"(;" * 1000, b"~no-such-user/x.py"],
 ]
 """Pieces that parsers stumble over."""
 EXTREME_INTS = [0, -1, 1, 2, 3, 7, 2**31 - 1, 2**31, 2**32, 2**63, 2**64, 10**400, -(10**400)]
