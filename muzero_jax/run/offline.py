@@ -64,7 +64,7 @@ def open_source(config: Config, environment: Environment, say: Callable[[str], N
 
 def _path(config: Config) -> Path:
     assert config.offline is not None
-    return Path(config.offline).expanduser().absolute()
+    return from_home(config.offline).absolute()
 
 
 def _needs_states(config: Config) -> bool:

@@ -22,6 +22,7 @@ from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.files import from_home
 
 CHECKPOINTS, VERSIONS, SUMMARY, LOCK = "checkpoints", "versions", "summary.json", ".lock"
 
@@ -182,7 +183,7 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
 
 def _path_of(source: str) -> Path:
     """Where the games or weights of a source lie."""
-    return (agent_file.find(source) or Path(source).expanduser()).resolve()
+    return (agent_file.find(source) or from_home(source)).resolve()
 
 
 def prepare(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> Path:
