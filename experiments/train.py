@@ -8,6 +8,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from muzero_jax.arithmetic import compilation_cache, devices, precision
 from muzero_jax.evaluation import tables
 from muzero_jax.run import budget, display, metrics, offline, profiling
 from muzero_jax.run import session as sessions
+from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import python_file, run_directory
@@ -156,15 +158,18 @@ def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
     return config, session, default.config, num_devices
 
 
+@display.output_may_end()
 def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None) -> int:
-    """Runs the command; returns its exit status.
+    """Runs the command; returns its exit status: 0 if the run has ended, or was saved because of SIGTERM or SIGHUP.
 
     `make_parts` builds a game, a network or an algorithm of one's own, as `building.make_parts` builds the configured.
     """
     for driver in (grow, seeds):
         if asked := driver.read(arguments):
             several.spare_accelerator()
-            return driver.train(asked, parse, make_parts)
+            with suppress(Stopped):  # the run that was under way is saved
+                return driver.train(asked, parse, make_parts)
+            return 0
     parsed = parse(arguments)
     if parsed is None:
         return 0
@@ -189,8 +194,9 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
     before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
     try:
         result = runner.train(config, session, run_dir, mesh, print, parts)
-    except KeyboardInterrupt:  # a second Ctrl-C, or one where no chunk ran: what was saved before is whole
-        result = None
+        status = 0 if result.by_system or not result.interrupted else EXIT_INTERRUPTED
+    except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
+        result, status = None, 0 if isinstance(error, Stopped) else EXIT_INTERRUPTED
     if result is not None and not result.interrupted:
         show(result.summary)
     elif result is not None or run_directory.begun(run_dir) not in (None, before):
@@ -198,9 +204,9 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
         print(f"stopped and saved; go on with: {command('train')} {flags}")
     else:
         print("interrupted before there was anything to save; the same command begins again", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return status
     print_what_next(run_dir)
-    return 0 if result is not None and not result.interrupted else EXIT_INTERRUPTED
+    return status
 
 
 def check_network(config: Config) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from muzero_jax.arithmetic import compilation_cache, devices
-from muzero_jax.run import budget
+from muzero_jax.run import budget, display
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from muzero_jax.run.runner import Result
 
 
+@display.output_may_end()
 def train(
     config: Config,
     run_dir: str | Path,

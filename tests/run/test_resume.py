@@ -19,6 +19,7 @@ from muzero_jax.arithmetic import devices, precision
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Ladder, Versions
 from muzero_jax.run import accounting, assembly, budget, loop, metrics, program, report
+from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.run.memory import Meter, bytes_per_device
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
@@ -248,7 +249,7 @@ def test_ctrl_c_hands_its_meaning_back_afterwards(session):
 
 def test_a_second_ctrl_c_stops_at_once():
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job starts with it ignored
-    with pytest.raises(KeyboardInterrupt), accounting.Interrupt() as interrupt:
+    with pytest.raises(KeyboardInterrupt), Interrupt() as interrupt, interrupt.by_ctrl_c():
         signal.raise_signal(signal.SIGINT)
         assert interrupt.requested
         signal.raise_signal(signal.SIGINT)
