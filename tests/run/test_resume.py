@@ -24,24 +24,8 @@ from muzero_jax.run.memory import Meter, bytes_per_device
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from tests.reference import tiny_run
-from tests.reference.tiny_run import CONFIG, assert_same, on_host
-from tests.run.conftest import DRAWN
-
-
-@pytest.fixture(scope="module")
-def unbroken():
-    """States on the host by iteration, of a run of four chunks."""
-    state, states = tiny_run.make_init()(), {}
-    for _ in range(4):
-        state, _ = tiny_run.program()(state)
-        states[int(state.iteration)] = on_host(state)
-    return states
-
-
-def saved_state(run_dir):
-    with Checkpointer(run_dir / "checkpoints") as checkpoints:
-        return checkpoints.restore_latest(tiny_run.abstract_state())
-
+from tests.reference.tiny_run import CONFIG, assert_same
+from tests.run.conftest import DRAWN, saved_state
 
 # --- bit for bit ------------------------------------------------------------------------------------------------------
 
