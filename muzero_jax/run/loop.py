@@ -93,6 +93,7 @@ class Loop(NamedTuple):
                 if evaluate and not (interrupt.requested or callbacks.error):
                     self._evaluate(state, iteration)
                 if evaluate and not is_last:
+                    self.checkpoints.wait()
                     self.reporter.conclude(iteration)
             if not saved:
                 self._save(iteration, state)

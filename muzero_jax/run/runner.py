@@ -4,7 +4,6 @@ A run's parameters depend on the clock only where its budget does (`loop`), and 
 for bit.
 """
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -141,11 +140,11 @@ def hold(loop: Loop, state: TrainState, iteration: int) -> Result:
     reporter.meter.stop()
     if loop.session.profile:
         reporter.say(loop.profiler.report(loop.program.as_text()))
+    loop.checkpoints.wait()  # a summary says that there is a checkpoint
     summary = reporter.conclude(iteration)
     reporter.callbacks.raise_error(loop.run_dir)
     if interrupt.requested:
         return Result(summary, interrupted=True, by_system=interrupt.by_system)
-    loop.checkpoints.wait()
     interrupt.nothing_to_save()
     budget.check_learned(config, reporter.spent(iteration))
     reporter.say("training is over and saved" + ("; now the final matches" if loop.versions.has_matches else ""))
@@ -155,12 +154,15 @@ def hold(loop: Loop, state: TrainState, iteration: int) -> Result:
 
 
 def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -> Start:
-    """The newest intact checkpoint with its metrics; ValueError if there is none but metrics tell that there was."""
+    """The newest intact checkpoint with its metrics; the beginning, if the run was stopped before its first save ended.
+
+    Raises ValueError if there was a checkpoint, as a summary tells, and is no more.
+    """
     restored = checkpoints.restore_latest(abstract)
     if restored is not None:
         return *restored, last_record(run_dir, up_to_iteration=restored[0])
-    if last_record(run_dir, up_to_iteration=sys.maxsize):
-        raise ValueError(f"{run_dir} has metrics but no checkpoint to go on from; --overwrite starts it anew")
+    if run_directory.read_summary(run_dir):
+        raise ValueError(f"{run_dir} has a summary but no checkpoint to go on from; --overwrite starts it anew")
     return NEW
 
 
