@@ -15,6 +15,7 @@ import experiments.requirements  # noqa: F401  # first: it says what is missing,
 import argparse
 import shlex
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from muzero_jax.arithmetic import devices
 from muzero_jax.evaluation import tables
 from muzero_jax.run import budget, display, metrics, offline, profiling, start
 from muzero_jax.run import session as sessions
+from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import python_file, run_directory, trust
@@ -133,15 +135,18 @@ def check_code(config: Config, session: Session, arguments: list[str]) -> None:
         trust.check(config.own_files, f"{session.run_dir}/{configs.FILE}", Trust(session.trust_code, named))
 
 
+@display.output_may_end()
 def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None) -> int:
-    """Runs the command; returns its exit status.
+    """Runs the command; returns its exit status: 0 if the run has ended, or was saved because of SIGTERM or SIGHUP.
 
     `make_parts` builds a game, a network or an algorithm of one's own, as `building.make_parts` builds the configured.
     """
     for driver in (grow, seeds):
         if asked := driver.read(arguments):
             several.spare_accelerator()
-            return driver.train(asked, parse, make_parts)
+            with suppress(Stopped):  # the run that was under way is saved
+                return driver.train(asked, parse, make_parts)
+            return 0
     parsed = parse(arguments)
     if parsed is None:
         return 0
@@ -155,8 +160,9 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
     before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
     try:
         result = runner.train(config, session, run_dir, mesh, print, parts)
-    except KeyboardInterrupt:  # a second Ctrl-C, or one where no chunk ran: what was saved before is whole
-        result = None
+        status = 0 if result.by_system or not result.interrupted else EXIT_INTERRUPTED
+    except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
+        result, status = None, 0 if isinstance(error, Stopped) else EXIT_INTERRUPTED
     if result is not None and not result.interrupted:
         show(result.summary)
     elif result is not None or run_directory.begun(run_dir) not in (None, before):
@@ -164,9 +170,9 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
         print(f"stopped and saved; go on with: {command('train')} {flags}")
     else:
         print("interrupted before there was anything to save; the same command begins again", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return status
     print_what_next(run_dir, environment.num_players)
-    return 0 if result is not None and not result.interrupted else EXIT_INTERRUPTED
+    return status
 
 
 def show(summary: dict[str, Any]) -> None:

@@ -1,6 +1,5 @@
-"""What a run has cost and done so far, also across resumes; and Ctrl-C as a flag."""
+"""What a run has cost and done so far, also across resumes."""
 
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,25 +41,6 @@ class Clock:
         """The clock as metrics."""
         spent = {f"time/{purpose}": seconds for purpose, seconds in self.seconds.items()}
         return spent | {"time/minutes": self.minutes}
-
-
-class Interrupt:
-    """Turns the first Ctrl-C into a flag that the loop reads between chunks; a second one stops at once."""
-
-    def __init__(self):
-        self.requested = False
-
-    def __enter__(self) -> "Interrupt":
-        self._previous = signal.signal(signal.SIGINT, self._request)
-        return self
-
-    def _request(self, signum, frame):
-        del signum, frame
-        self.requested = True
-        signal.signal(signal.SIGINT, self._previous)
-
-    def __exit__(self, *exception):
-        signal.signal(signal.SIGINT, self._previous)
 
 
 COMPARED_CHUNKS = 3

@@ -7,20 +7,24 @@ iteration, so no line comes twice. tensorboardX, matplotlib and wandb are import
 its time.
 """
 
+import io
 import json
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from muzero_jax.storage.files import write_whole
+from muzero_jax.storage.files import explained, write_whole
 
 Record = dict[str, Any]
 """Numbers by name; None where a number was not finite."""
 
 FILE, CURVES = "metrics.jsonl", "curves.png"
+FLUSH_SECONDS = 30.0
+"""Between two times that TensorBoard's events go to the disk, which is waited for."""
 ELO, OPENINGS = "eval/elo", "eval/openings_right"
 RETURN, RANDOM_RETURN = "selfplay/mean_return", "selfplay/random_return"
 RETURNS = {RETURN: "self-play", RANDOM_RETURN: "random play"}
@@ -50,8 +54,7 @@ def open_metrics(
       others: have `write(record)` and `close()`, as `wandb_writer`'s has.
     """
     run_dir, writers = Path(run_dir), list(others)
-    with _explained(run_dir):
-        run_dir.mkdir(parents=True, exist_ok=True)
+    with explained("metrics", run_dir):
         records = read_records(run_dir) if resume_from else []
         kept = [record for record in records if record.get("iteration", 0) <= resume_from]
         write_whole(run_dir / FILE, "".join(json.dumps(record) + "\n" for record in kept))
@@ -61,7 +64,7 @@ def open_metrics(
 
     def write(record: Mapping[str, Any]) -> None:
         plain = {name: _plain(value) for name, value in record.items()}
-        with _explained(run_dir):
+        with explained("metrics", run_dir):
             file.write(json.dumps(plain, allow_nan=False) + "\n")
             file.flush()
             for writer in writers:
@@ -76,28 +79,34 @@ def open_metrics(
             writer.close()
 
 
-@contextmanager
-def _explained(run_dir: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or error
-        sentence = f"cannot write metrics to {run_dir}: {reason}; free space or choose another --run-dir"
-        raise ValueError(sentence) from error
-
-
 def _tensorboard_writer(run_dir: Path, resume_from: int) -> Any:
-    """Scalars as TensorBoard events, those of a resumed run's lost iterations purged."""
-    from tensorboardX import SummaryWriter
+    """Scalars as TensorBoard events, those of a resumed run's lost iterations purged.
 
-    events = SummaryWriter(str(run_dir), purge_step=resume_from + 1, flush_secs=30)
+    They are written here and not in tensorboardX's thread: where the disk is full that dies, and its queue blocks.
+    """
+    from tensorboardX.event_file_writer import EventsWriter
+    from tensorboardX.proto.event_pb2 import Event, SessionLog
+    from tensorboardX.summary import scalar
+
+    events, flushed_at = EventsWriter(str(run_dir / "events")), time.monotonic()
+    began = SessionLog(status=SessionLog.START)
+    events.write_event(Event(wall_time=time.time(), step=resume_from + 1, session_log=began))
 
     def write(record: Record) -> None:
+        nonlocal flushed_at
         for name, value in _finite(record).items():
             if name != "iteration":
-                events.add_scalar(name.replace(":", "_"), value, record.get("iteration"))
+                summary = scalar(name.replace(":", "_"), value)
+                events.write_event(Event(wall_time=time.time(), step=record.get("iteration"), summary=summary))
+        if time.monotonic() - flushed_at >= FLUSH_SECONDS:
+            events.flush()
+            flushed_at = time.monotonic()
 
-    return SimpleNamespace(write=write, close=events.close)
+    def close() -> None:
+        with suppress(OSError):  # on a full disk `metrics.jsonl`, which is the truth, has failed before
+            events.close()
+
+    return SimpleNamespace(write=write, close=close)
 
 
 def check_wandb() -> None:
@@ -180,8 +189,9 @@ def plot_curves(run_dir: str | Path) -> Path:
     _draw_losses(loss, records)
     _panel(speed, records, RATES, "Throughput", "per second")
     speed.set_yscale("log", nonpositive="mask")
-    path = Path(run_dir) / CURVES
-    figure.savefig(path, dpi=120)
+    path, picture = Path(run_dir) / CURVES, io.BytesIO()
+    figure.savefig(picture, dpi=120)
+    write_whole(path, picture.getvalue())
     return path
 
 

@@ -20,6 +20,7 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import describe_replay, restore_replay
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import check_fields
+from muzero_jax.storage.files import from_home
 from muzero_jax.storage.run_directory import CHECKPOINTS, holds_run
 from muzero_jax.types import Environment, ReplayState
 

@@ -13,7 +13,7 @@ import jax
 from jax.sharding import Mesh
 
 from muzero_jax.arithmetic import compilation_cache, devices, precision
-from muzero_jax.run import budget, metrics, offline
+from muzero_jax.run import budget, display, metrics, offline
 from muzero_jax.run import session as sessions
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
@@ -38,6 +38,7 @@ class Ready(NamedTuple):
     mesh: Mesh
 
 
+@display.output_may_end()
 def train(
     config: Config,
     run_dir: str | Path,

@@ -85,7 +85,12 @@ def test_counts_go_on_from_the_last_line_before_the_checkpoint(tmp_path):
 def test_a_bad_folder_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
     writer = open_metrics(tmp_path / "file" / "run")
-    with pytest.raises(ValueError, match=r"^cannot write metrics to .*: Not a directory; .*--run-dir$"), writer:
+    with (
+        pytest.raises(
+            ValueError, match=r"^cannot write metrics.jsonl to .*: Not a directory; .*choose another folder$"
+        ),
+        writer,
+    ):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
