@@ -6,19 +6,20 @@ or UCI if the game is chess and the first line is `uci`; then stdout carries not
 `--film out.svg` a game that the agent plays against itself.
 """
 
-import itertools
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
+import experiments.requirements  # noqa: F401  # first: it says what is missing, and keeps Ctrl-C silent
 
 # isort: split
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Literal
+
 import tyro
 
 from experiments.command_line import report_errors

@@ -4,28 +4,31 @@ The command line is read twice. First `--env`, `--board-size` and `--resume` cho
 run to go on with; then every flag overrides one field of it, and `--help` shows that very preset's defaults.
 """
 
-import argparse
-import shlex
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
+import experiments.requirements  # noqa: F401  # first: it says what is missing, and keeps Ctrl-C silent
 
 # isort: split
+import argparse
+import shlex
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
 import tyro
 
 from experiments import grow, presets, seeds, several, train_flags
-from experiments.command_line import EXIT_INTERRUPTED, command, play_command, report_errors
+from experiments.command_line import EXIT_INTERRUPTED, ask_command, command, play_command, report_errors
 from experiments.train_flags import Command
 from muzero_jax.arithmetic import devices
 from muzero_jax.evaluation import tables
 from muzero_jax.run import budget, display, metrics, offline, profiling, start
 from muzero_jax.run import session as sessions
+from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import python_file, run_directory, trust
@@ -132,28 +135,34 @@ def check_code(config: Config, session: Session, arguments: list[str]) -> None:
         trust.check(config.own_files, f"{session.run_dir}/{configs.FILE}", Trust(session.trust_code, named))
 
 
+@display.output_may_end()
 def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None) -> int:
-    """Runs the command; returns its exit status.
+    """Runs the command; returns its exit status: 0 if the run has ended, or was saved because of SIGTERM or SIGHUP.
 
     `make_parts` builds a game, a network or an algorithm of one's own, as `building.make_parts` builds the configured.
     """
     for driver in (grow, seeds):
         if asked := driver.read(arguments):
             several.spare_accelerator()
-            return driver.train(asked, parse, make_parts)
+            with suppress(Stopped):  # the run that was under way is saved
+                return driver.train(asked, parse, make_parts)
+            return 0
     parsed = parse(arguments)
     if parsed is None:
         return 0
     config, session, default, num_devices = parsed
     config, run_dir, mesh = start.prepare(config, session, num_devices, print, made_with=default, make_parts=make_parts)
+    from muzero_jax import building
     from muzero_jax.run import runner  # here, because pgx starts JAX when it is imported
 
     parts = make_parts(config) if make_parts else None
+    environment = parts.environment if parts else building.build_environment(config)
     before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
     try:
         result = runner.train(config, session, run_dir, mesh, print, parts)
-    except KeyboardInterrupt:  # a second Ctrl-C, or one where no chunk ran: what was saved before is whole
-        result = None
+        status = 0 if result.by_system or not result.interrupted else EXIT_INTERRUPTED
+    except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
+        result, status = None, 0 if isinstance(error, Stopped) else EXIT_INTERRUPTED
     if result is not None and not result.interrupted:
         show(result.summary)
     elif result is not None or run_directory.begun(run_dir) not in (None, before):
@@ -161,9 +170,9 @@ def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None
         print(f"stopped and saved; go on with: {command('train')} {flags}")
     else:
         print("interrupted before there was anything to save; the same command begins again", file=sys.stderr)
-        return EXIT_INTERRUPTED
-    print_what_next(run_dir)
-    return 0 if result is not None and not result.interrupted else EXIT_INTERRUPTED
+        return status
+    print_what_next(run_dir, environment.num_players)
+    return status
 
 
 def show(summary: dict[str, Any]) -> None:
@@ -172,6 +181,9 @@ def show(summary: dict[str, Any]) -> None:
         print(f"\n{tables.strength(summary['strength'])}")
     if openings := summary.get("openings"):
         print(f"opening verdicts: {openings['right']} of {openings['solved']} right")
+    if returns := summary.get("returns"):
+        shown = [f"{value:.3g} ({name})" for name, value in returns.items() if value is not None]
+        print(f"\nMean return: {', '.join(shown)}")
     seconds, rates = summary["seconds"], summary["rates"]
     cost = [
         {"": name, "total": f"{total:,.0f}", "per second": f"{rates[name]:,.1f}"}
@@ -190,11 +202,11 @@ def show(summary: dict[str, Any]) -> None:
     print(f"network: {total:.2e} floating point operations in self-play and learning, {rate:.1e} a second")
 
 
-def print_what_next(run_dir: Path) -> None:
-    """Prints where the curves are, and how to play the agent."""
+def print_what_next(run_dir: Path, num_players: int) -> None:
+    """Prints where the curves are, and how to play the agent, or to ask it where the game is for one."""
     if (run_dir / metrics.CURVES).exists():
         print(f"curves: {run_dir / metrics.CURVES}")
-    print(f"play:   {play_command(run_dir)}")
+    print(f"play:   {play_command(run_dir)}" if num_players == 2 else f"ask:    {ask_command(run_dir)}")
 
 
 if __name__ == "__main__":

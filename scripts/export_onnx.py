@@ -129,20 +129,31 @@ def export(agent: Any) -> dict[str, Any]:
 def description(agent: Any) -> dict[str, Any]:
     """What the page must know of the agent besides its networks."""
     from muzero_jax.building.searches import num_considered
-    from muzero_jax.games.catalogue import game_of
+    from muzero_jax.games.catalogue import make_notation
+    from muzero_jax.play.position import new_game
+    from muzero_jax.play.thinking import WHY_ANOTHER
+    from muzero_jax.play.web_session import board_state
     from muzero_jax.storage import agent_file
 
     config, environment, search = agent.config, agent.parts.environment, agent.config.search
-    size, name = environment.observation_shape[0], agent.name.removeprefix(agent_file.PREFIX)
-    budgets = sorted({*BUDGETS, agent.num_simulations})
+    opening, notation = new_game(environment), make_notation(environment)
+    state = board_state(opening, notation)
+    name, budgets = Path(agent.name.removeprefix(agent_file.PREFIX)).stem, sorted({*BUDGETS, agent.num_simulations})
     return {
-        "title": f"{game_of(environment).title} against {Path(name).stem}",
+        "state": state
+        | {
+            "goal": f"{state['goal']} You play against {name}.",
+            "budgets": budgets,
+            "num_simulations": agent.num_simulations,
+        },
+        "moves": [notation.write(opening.state, action) for action in range(environment.num_actions)],
+        "why": WHY_ANOTHER,
         "game": environment.name,
-        "size": size,
+        "size": environment.observation_shape[0],
         "observationShape": [1, *environment.observation_shape],
-        "numSimulations": agent.num_simulations,
         "considered": {budget: num_considered(config, environment, budget) for budget in budgets},
         "improvedValue": search.improved_value,
+        "bound": agent.parts.model.bound,
         "sigma": {
             "valueScale": search.value_scale,
             "maxvisitInit": search.maxvisit_init,

@@ -108,7 +108,8 @@ def build_note(config: Config) -> Callable[[Draws, Transition, Batch], tuple[tup
     if share:
         notes.append(partial(reanalyze.note, share=share, num_frames=reanalyzed_frames(config)))
     if config.replay.priority_exponent:
-        notes.append(partial(priorities.note, make_targets=build_targets(config, unroll_steps=0)))
+        stops = partial(targets.stops, stop_at_exploration=config.targets.stop_at_exploration)
+        notes.append(partial(priorities.note, make_targets=build_targets(config, unroll_steps=0), stops=stops))
 
     def note(draws: Draws, window: Transition, batch: Batch) -> tuple[tuple[Revision, ...], Metrics]:
         noted = [each(draws, window, batch) for each in notes]

@@ -20,6 +20,7 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import describe_replay, restore_replay
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import check_fields
+from muzero_jax.storage.files import from_home
 from muzero_jax.storage.run_directory import CHECKPOINTS, holds_run
 from muzero_jax.types import Environment, ReplayState
 
@@ -64,7 +65,7 @@ def open_source(config: Config, environment: Environment, say: Callable[[str], N
 
 def _path(config: Config) -> Path:
     assert config.offline is not None
-    return Path(config.offline).expanduser().absolute()
+    return from_home(config.offline).absolute()
 
 
 def _needs_states(config: Config) -> bool:

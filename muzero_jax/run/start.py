@@ -13,7 +13,7 @@ import jax
 from jax.sharding import Mesh
 
 from muzero_jax.arithmetic import compilation_cache, devices, precision
-from muzero_jax.run import budget, metrics, offline
+from muzero_jax.run import budget, display, metrics, offline
 from muzero_jax.run import session as sessions
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
@@ -38,6 +38,7 @@ class Ready(NamedTuple):
     mesh: Mesh
 
 
+@display.output_may_end()
 def train(
     config: Config,
     run_dir: str | Path,
@@ -102,9 +103,12 @@ def prepare(
     if session.compilation_cache:
         compilation_cache.enable()
     if config.network.file and not make_parts:
-        _check_network(config, say)
+        from muzero_jax import building  # here, because pgx starts JAX when it is imported
+
+        for sentence in building.check_network(config):
+            say(f"warning     {config.network.file}: {sentence}")
     if session.autotune:
-        from muzero_jax.run import autotune  # here, because pgx starts JAX when it is imported
+        from muzero_jax.run import autotune
 
         config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=say)
     _introduce(config, mesh.size, run_dir, say, verbose=session.verbose)
@@ -144,18 +148,6 @@ def _share_out(config: Config, session: Session, num_devices: int, say: Say) -> 
     for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):
         devices.check_divisible(flag, size, num_devices)
     return num_devices
-
-
-def _check_network(config: Config, say: Say) -> None:
-    """Says what `check_model` finds in the user's own network; ValueError where it is no network at all."""
-    from muzero_jax import building, check_model
-
-    environment = building.build_environment(config)
-    model = building.build_model(config, environment)
-    if config.model == "rules":
-        return  # `check_model` looks at the dynamics most of all, and there are none
-    for sentence in check_model(model, environment):
-        say(f"warning     {config.network.file}: {sentence}")
 
 
 def _introduce(config: Config, num_devices: int, run_dir: Path, say: Say, *, verbose: bool) -> None:

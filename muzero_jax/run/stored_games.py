@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 from muzero_jax.games.game_files import StoredGame
 from muzero_jax.games.notation import Notation, Read, numbers
 from muzero_jax.learning import replay
+from muzero_jax.storage.fields import shown
 from muzero_jax.types import Environment, EnvState, ReplayState, Transition
 
 BATCH = 256
@@ -150,7 +151,9 @@ def _read(game: StoredGame, ply: int, state: EnvState, *, notation: Notation, re
 
 
 def _refusal(game: StoredGame, ply: int, reason: str) -> ValueError:
-    return ValueError(f"{game.name}, move {ply + 1} ({game.moves[ply]}): {reason}; mend the file or take the game away")
+    return ValueError(
+        f"{game.name}, move {ply + 1} ({shown(game.moves[ply])}): {reason}; mend the file or take the game away"
+    )
 
 
 def _joined(frames: Transition, lengths: Int[np.ndarray, "G"]) -> Transition:

@@ -26,7 +26,7 @@ from muzero_jax.storage.fields import (
     PositiveInt,
     from_json_values,
 )
-from muzero_jax.storage.files import write_whole
+from muzero_jax.storage.files import from_home, write_whole
 from muzero_jax.storage.trust import OWN_FILES_ALONE, Trust
 
 Seed = Annotated[int, Constraint(lambda seed: 0 <= seed < 2**32, "must lie between 0 and 2^32 - 1")]
@@ -137,7 +137,7 @@ def absolute_env(env: str) -> str:
 
 def absolute(path: str) -> str:
     """A path from the root; ~ is the user's home."""
-    return str(Path(path).expanduser().resolve())
+    return str(from_home(path).resolve())
 
 
 def with_absolute_paths(config: Config) -> Config:

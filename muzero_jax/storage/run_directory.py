@@ -11,6 +11,7 @@ JAX backend. Only `prepare` makes a folder, and only `make_room` deletes what is
 
 import json
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.files import from_home
 
 CHECKPOINTS, VERSIONS, SUMMARY, LOCK = "checkpoints", "versions", "summary.json", ".lock"
 
@@ -73,6 +75,15 @@ def versions_in(path: Path) -> list[Path] | None:
 def holds_run(path: Path) -> bool:
     """Whether a folder is a run's."""
     return (path / configs.FILE).exists()
+
+
+def check_present(run_dir: Path) -> None:
+    """Raises ValueError if the folder of the run that trains was deleted or moved meanwhile."""
+    if not holds_run(run_dir):
+        raise ValueError(
+            f"{run_dir} was deleted or moved while the run trained, and nothing is written there any more; if you have "
+            "it, go on with --resume --run-dir and its new place"
+        )
 
 
 def default(config: Config) -> Path:
@@ -182,7 +193,7 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
 
 def _path_of(source: str) -> Path:
     """Where the games or weights of a source lie."""
-    return (agent_file.find(source) or Path(source).expanduser()).resolve()
+    return (agent_file.find(source) or from_home(source)).resolve()
 
 
 def prepare(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> Path:
@@ -192,7 +203,11 @@ def prepare(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> 
         run_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"cannot make {run_dir}: {error.strerror}; choose another --run-dir") from error
-    return run_dir
+    try:
+        with tempfile.TemporaryFile(dir=run_dir):
+            return run_dir
+    except OSError as error:  # before a minute goes into compiling
+        raise ValueError(f"cannot write to {run_dir}: {error.strerror}; choose another --run-dir") from error
 
 
 def make_room(run_dir: Path) -> None:

@@ -58,8 +58,8 @@ def note(files: Iterable[str]) -> str | None:
             place = _note_of(path)
             place.parent.mkdir(parents=True, exist_ok=True)
             write_whole(place, f"{path}\n")
-        except OSError as error:
-            reason = error.strerror or error
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
             return f"{path} cannot be noted as yours ({reason}); commands that load this run will want --trust-code"
     return None
 
