@@ -14,7 +14,7 @@ from tests.reference import tiny_run
 
 VARYING = "time/", "eval/"
 ROOT = Path(__file__).parent.parent.parent
-FLAGS = "--device cpu --devices 2 --no-tensorboard --checkpoint-minutes 1e-9".split()  # a checkpoint after every chunk
+FLAGS = "--device cpu --devices 2 --no-tensorboard --checkpoint-minutes".split()
 IN_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
@@ -27,8 +27,10 @@ def begin(run_dir, **changes):
     configs.save(replace(tiny_run.CONFIG, **changes), run_dir)
 
 
-def start(run_dir, *, terminal=None, cache=None, flags=FLAGS):
+def start(run_dir, *, terminal=None, cache=None, checkpoint_minutes=1e-9):
     """Begins the run, or goes on with it; its output is a pipe, or a terminal that closes with its other end.
+
+    By default it saves after every chunk.
 
     Programs that this test process has compiled come from its folder of them, or from `cache`.
     """
@@ -36,7 +38,8 @@ def start(run_dir, *, terminal=None, cache=None, flags=FLAGS):
         "JAX_COMPILATION_CACHE_DIR": str(cache or jax.config.jax_compilation_cache_dir),
         "PYTHONUNBUFFERED": "1",
     }
-    words = [sys.executable, str(ROOT / "experiments" / "train.py"), "--resume", "--run-dir", str(run_dir), *flags]
+    words = [sys.executable, str(ROOT / "experiments" / "train.py"), "--resume", "--run-dir", str(run_dir)]
+    words += [*FLAGS, str(checkpoint_minutes)]
     if terminal is None:
         ends = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     else:
