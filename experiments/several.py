@@ -6,6 +6,7 @@ saves is what it would alone.
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 from experiments.train_flags import differing
 from muzero_jax.run import budget, comparison
 from muzero_jax.run import session as sessions
+from muzero_jax.run.interrupt import SYSTEMS, Stopped
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
@@ -90,10 +92,8 @@ def train(runs: Sequence[Run], folders: Folders, shared: list[str], has_ended: C
     """
     check_folders(runs, folders)
     if folders.overwrite:
-        _check_weights(runs[0].config)  # before anything is deleted
-        for run in runs:
-            if run.run_dir.exists():
-                run_directory.make_room(run.run_dir)
+        _check_weights(runs[0].config, trust_code="--trust-code" in shared)  # before anything is deleted
+        run_directory.make_room_for_all(run.run_dir for run in runs)
     for number, run in enumerate(runs, 1):
         print(f"{run.name}, {number} of {len(runs)}", flush=True)
         has_begun = run_directory.holds_run(run.run_dir)
@@ -101,11 +101,20 @@ def train(runs: Sequence[Run], folders: Folders, shared: list[str], has_ended: C
             print(f"has ended   {run.run_dir}", flush=True)
             continue
         further = ["--resume"] if has_begun else run.begins_with
-        if status := wait([*shared, "--run-dir", str(run.run_dir), *run.flags, *further]):
-            more = " and --resume (in place of --overwrite)" if _have_begun(runs) else ""
-            print(f"stopped at {run.name}; go on with the same command{more}")
+        try:
+            status = wait([*shared, "--run-dir", str(run.run_dir), *run.flags, *further])
+        except Stopped:
+            _say_how_to_go_on(run, runs)
+            raise
+        if status:
+            _say_how_to_go_on(run, runs)
             return status
     return 0
+
+
+def _say_how_to_go_on(run: Run, runs: Sequence[Run]) -> None:
+    more = " and --resume (in place of --overwrite)" if _have_begun(runs) else ""
+    print(f"stopped at {run.name}; go on with the same command{more}")
 
 
 def check_folders(runs: Sequence[Run], folders: Folders) -> None:
@@ -129,18 +138,19 @@ def _have_begun(runs: Sequence[Run]) -> bool:
     return any(run_directory.holds_run(run.run_dir) for run in runs)
 
 
-def _check_weights(config: Config) -> None:
+def _check_weights(config: Config, *, trust_code: bool) -> None:
     """Raises ValueError in one sentence for weights that a run cannot begin with."""
     if config.init_from:
         from muzero_jax import building  # here, because pgx starts JAX when it is imported
         from muzero_jax.run import warm_start
 
-        warm_start.open_source(config, building.make_parts(config), None, lambda line: None)
+        parts = building.make_parts(config)
+        warm_start.open_source(config, parts, None, lambda line: None, trust_code=trust_code)
 
 
 def _made_with(run: Run) -> Config:
     """The config of a run that has begun, whose folder may have been moved since."""
-    made_with = configs.load(run.run_dir)
+    made_with = configs.inspect(run.run_dir)
     return replace(made_with, init_from=run.config.init_from) if run.inherits else made_with
 
 
@@ -160,12 +170,48 @@ def has_spent(run: Run) -> bool:
 
 
 def wait(arguments: list[str]) -> int:
-    """The exit status of one run. Ctrl-C reaches it too: it saves and ends, and is waited for."""
+    """The exit status of one run. Ctrl-C reaches it too: it saves and ends, and is waited for.
+
+    SIGTERM and SIGHUP are passed on to it; where it has then ended well, this raises `Stopped`, for no other may begin.
+    """
     command = [sys.executable, str(Path(__file__).with_name("train.py")), *arguments]
     environment = {name: value for name, value in os.environ.items() if name != PREALLOCATE or value != "false"}
-    with subprocess.Popen(command, env=environment) as process:
+    with _Passing() as passing, subprocess.Popen(command, env=environment) as process:
+        passing.begin(process)
         while True:
             try:
-                return process.wait()
+                status = process.wait()
+                break
             except KeyboardInterrupt:
                 continue
+    if passing.received and not status:
+        raise Stopped
+    return status if status >= 0 else 128 - status  # as a shell reports a process that a signal killed
+
+
+class _Passing:
+    """Passes SIGTERM and SIGHUP on to a process, also those that come just before it begins."""
+
+    def __init__(self):
+        self.received: list[int] = []
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "_Passing":
+        heard = [number for number in SYSTEMS if signal.getsignal(number) is not signal.SIG_IGN]
+        self._previous = {number: signal.signal(number, self._receive) for number in heard}
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+    def begin(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+        for number in self.received:
+            process.send_signal(number)
+
+    def _receive(self, signum: int, frame: Any) -> None:
+        del frame
+        self.received.append(signum)
+        if self._process is not None:
+            self._process.send_signal(signum)

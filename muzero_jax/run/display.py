@@ -4,9 +4,11 @@ rich is imported where it is used, on a terminal alone: importing it takes a whi
 """
 
 import math
+import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import Any
 
 from muzero_jax.evaluation.tables import align
@@ -18,6 +20,40 @@ LINE_SECONDS, TABLE_SECONDS = 5.0, 0.5
 JUMP, AVERAGED_RECORDS = 1.3, 10
 """A loss jumps that exceeds its running mean, over about so many records, by this factor."""
 _JUMP = "display/jump"
+
+
+class _Forgiving:
+    """A stream of text that goes silent where writing fails."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Writes, or not."""
+        self._try(self._stream.write, text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flushes, or not."""
+        self._try(self._stream.flush)
+
+    def _try(self, function: Callable[..., object], *arguments: str) -> None:
+        try:
+            function(*arguments)
+        except OSError:
+            with suppress(OSError, ValueError):  # what is left in its buffer needs somewhere to go
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def output_may_end() -> Iterator[None]:
+    """Lets a block go on whose terminal is closed, or whose output nobody reads any more (`| tee`, after Ctrl-C)."""
+    with redirect_stdout(_Forgiving(sys.stdout)), redirect_stderr(_Forgiving(sys.stderr)):
+        yield
+        sys.stdout.flush()
 
 
 class ProgressDisplay:
@@ -45,8 +81,12 @@ class ProgressDisplay:
         return self
 
     def update(self, record: Mapping[str, Any]) -> None:
-        """Shows `record`, at once if it brings an evaluation; the table also what earlier ones said and it doesn't."""
-        self._record = {**self._record, **record} if self._live else dict(record)
+        """Shows `record`, at once if it brings an evaluation; the table also what earlier ones said and it doesn't.
+
+        A line has what all records of its iteration say.
+        """
+        goes_on = self._live or record.get("iteration") == self._record.get("iteration")
+        self._record = {**self._record, **record} if goes_on else dict(record)
         self._record |= self._jump(record)
         self._is_shown = False
         seconds = TABLE_SECONDS if self._live else LINE_SECONDS
@@ -101,6 +141,9 @@ def _progress(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         progress.append(("loss", ", ".join(losses) + (f"  JUMPED by {jump:.0%}" if jump else "")))
     if strengths:
         progress.append(("score against", ", ".join(strengths)))
+    returns = [f"{record[key]:.3g} ({name})" for key, name in metrics.RETURNS.items() if key in record]
+    if returns:
+        progress.append(("return", ", ".join(returns)))
     if metrics.OPENINGS in record:
         progress.append(("openings right", f"{record[metrics.OPENINGS]:.0%}"))
     if metrics.ELO in record:

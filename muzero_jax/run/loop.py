@@ -17,14 +17,16 @@ import numpy as np
 from muzero_jax.evaluation.progress import Versions, share_right
 from muzero_jax.learning.learner import UNKNOWN_SPAN
 from muzero_jax.run import budget
-from muzero_jax.run.accounting import Clock, Interrupt, Totals
+from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.background import Background
+from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.run.metrics import Record
 from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.report import Reporter
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
-from muzero_jax.storage.checkpoint import Checkpointer
+from muzero_jax.storage import run_directory
+from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Metrics, TrainState
 
@@ -60,40 +62,42 @@ class Loop(NamedTuple):
     checkpoints: Checkpointer
     reporter: Reporter
     profiler: ChunkProfiler
+    interrupt: Interrupt
 
-    def run(self, state: TrainState, iteration: int) -> tuple[TrainState, int, bool]:
-        """Runs chunks until it is time to stop, then saves.
+    def run(self, state: TrainState, iteration: int) -> tuple[TrainState, int]:
+        """Runs chunks until it is time to stop, then saves; returns the last state and its iteration.
 
-        Returns the last state, its iteration, and whether Ctrl-C was pressed.
+        A chunk's record is written before its checkpoint, and so totals go on from a checkpoint whenever the run ends.
         """
         evaluates, clock = self.config.evaluation.interval_minutes > 0, self.clock
         # A new run is evaluated as soon as the matches are compiled: early on, and then at every interval.
         evaluations = Timer(self.config.evaluation.interval_minutes, clock.minutes if iteration else -math.inf)
         saves = Timer(self.session.checkpoint_minutes, clock.minutes)
-        callbacks = self.reporter.callbacks
-        with self.reporter.display, Interrupt() as interrupt, self.profiler:
+        interrupt, callbacks = self.interrupt, self.reporter.callbacks
+        with self.reporter.display, interrupt.by_ctrl_c(), self.profiler:
             if iteration == 0 and evaluates:
                 self.reporter.report({"iteration": 0} | self.versions.begin(state.learner.params))
-            state, saved = self._start_schedule(state), False
+            saved = iteration in checkpoint_steps(self.checkpoints.directory)
+            state = self._start_schedule(state)
             while not (interrupt.requested or callbacks.error or self._is_over(iteration)):
                 state, record = self._chunk(state)
                 iteration += self.config.iterations_per_chunk
-                check_finite(record, iteration)
+                check_finite(record, iteration, self.checkpoints)
                 state, is_fixed = self._fix_schedule(state)
                 is_last = self._is_over(iteration)
                 evaluate = (self.compiling.is_done and evaluations.due(clock.minutes)) or (is_last and evaluates)
+                self.reporter.report({"iteration": iteration} | record)
                 saved = saves.due(clock.minutes) or evaluate or is_fixed
                 if saved:  # before an evaluation, which could fail
-                    self.checkpoints.save(iteration, state)
-                if evaluate and not interrupt.requested:
-                    self.profiler.stop()
-                    record |= self._evaluate(state, iteration)
-                self.reporter.report({"iteration": iteration} | record)
+                    self._save(iteration, state)
+                if evaluate and not (interrupt.requested or callbacks.error):
+                    self._evaluate(state, iteration)
                 if evaluate and not is_last:
+                    self.checkpoints.wait()
                     self.reporter.conclude(iteration)
             if not saved:
-                self.checkpoints.save(iteration, state)
-        return state, iteration, interrupt.requested
+                self._save(iteration, state)
+        return state, iteration
 
     def finish(self, state: TrainState, iteration: int) -> dict[str, Any]:
         """Plays the matches of a run's end; returns the summary."""
@@ -132,10 +136,17 @@ class Loop(NamedTuple):
             self.profiler.warmed_up()
         return state, record
 
-    def _evaluate(self, state: TrainState, iteration: int) -> Record:
+    def _save(self, iteration: int, state: TrainState) -> None:
+        run_directory.check_present(self.run_dir)
+        self.checkpoints.save(iteration, state)
+
+    def _evaluate(self, state: TrainState, iteration: int) -> None:
+        self.profiler.stop()
         self._await_matches()
         with self.clock.measure("evaluate"):
-            return self.versions.measure(state.learner.params, iteration)
+            strength = self.versions.measure(state.learner.params, iteration)
+        if strength:
+            self.reporter.report(self.reporter.spent(iteration) | strength)
 
     def _await_matches(self) -> None:
         """Waits until the matches are compiled; raises what went wrong with that."""
@@ -184,11 +195,17 @@ def with_span(state: TrainState, span: int) -> TrainState:
     return state._replace(learner=state.learner._replace(schedule_span=placed))
 
 
-def check_finite(record: Record, iteration: int) -> None:
+def check_finite(record: Record, iteration: int, checkpoints: Checkpointer) -> None:
     """Raises ValueError if learning has diverged; called before anything is saved, so no bad checkpoint is written."""
-    for name in ("train/loss", "train/gradient_norm", "train/parameter_norm"):
-        if not math.isfinite(record.get(name, 0.0)):
-            raise ValueError(
-                f"{name} is not finite at iteration {iteration}: training has diverged and stops. Checkpoints "
-                "saved so far are good; go on from the last with --resume and a lower --optimiser.learning-rate"
-            )
+    terms = [name for name in record if name.startswith("train/") and name.endswith("_loss")]  # first: they say which
+    for name in (*terms, "train/loss", "train/gradient_norm", "train/parameter_norm"):
+        if math.isfinite(record.get(name, 0.0)):
+            continue
+        checkpoints.wait()
+        remedy = "nothing was saved yet; begin anew with --overwrite"
+        if checkpoint_steps(checkpoints.directory):
+            remedy = "checkpoints saved so far are good; go on from the last with --resume"
+        raise ValueError(
+            f"{name} is not finite at iteration {iteration}: training has diverged and stops; {remedy} and a lower "
+            "--optimiser.learning-rate"
+        )

@@ -7,21 +7,28 @@ iteration, so no line comes twice. tensorboardX, matplotlib and wandb are import
 its time.
 """
 
+import io
 import json
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from muzero_jax.storage.files import write_whole
+from muzero_jax.storage.files import explained, write_whole
 
 Record = dict[str, Any]
 """Numbers by name; None where a number was not finite."""
 
 FILE, CURVES = "metrics.jsonl", "curves.png"
+FLUSH_SECONDS = 30.0
+"""Between two times that TensorBoard's events go to the disk, which is waited for."""
 ELO, OPENINGS = "eval/elo", "eval/openings_right"
+RETURN, RANDOM_RETURN = "selfplay/mean_return", "selfplay/random_return"
+RETURNS = {RETURN: "self-play", RANDOM_RETURN: "random play"}
+"""What there is in place of scores where a game is for one."""
 MINUTES, FLOPS = "time/minutes", "total/flops"
 LABELS = {MINUTES: "training time (minutes)", FLOPS: "floating point operations of the network"}
 LOSSES = {"train/loss": "total"} | {f"train/{name}_loss": name for name in ("policy", "value", "reward")}
@@ -47,8 +54,7 @@ def open_metrics(
       others: have `write(record)` and `close()`, as `wandb_writer`'s has.
     """
     run_dir, writers = Path(run_dir), list(others)
-    with _explained(run_dir):
-        run_dir.mkdir(parents=True, exist_ok=True)
+    with explained("metrics", run_dir):
         records = read_records(run_dir) if resume_from else []
         kept = [record for record in records if record.get("iteration", 0) <= resume_from]
         write_whole(run_dir / FILE, "".join(json.dumps(record) + "\n" for record in kept))
@@ -58,7 +64,7 @@ def open_metrics(
 
     def write(record: Mapping[str, Any]) -> None:
         plain = {name: _plain(value) for name, value in record.items()}
-        with _explained(run_dir):
+        with explained("metrics", run_dir):
             file.write(json.dumps(plain, allow_nan=False) + "\n")
             file.flush()
             for writer in writers:
@@ -73,28 +79,34 @@ def open_metrics(
             writer.close()
 
 
-@contextmanager
-def _explained(run_dir: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or error
-        sentence = f"cannot write metrics to {run_dir}: {reason}; free space or choose another --run-dir"
-        raise ValueError(sentence) from error
-
-
 def _tensorboard_writer(run_dir: Path, resume_from: int) -> Any:
-    """Scalars as TensorBoard events, those of a resumed run's lost iterations purged."""
-    from tensorboardX import SummaryWriter
+    """Scalars as TensorBoard events, those of a resumed run's lost iterations purged.
 
-    events = SummaryWriter(str(run_dir), purge_step=resume_from + 1, flush_secs=30)
+    They are written here and not in tensorboardX's thread: where the disk is full that dies, and its queue blocks.
+    """
+    from tensorboardX.event_file_writer import EventsWriter
+    from tensorboardX.proto.event_pb2 import Event, SessionLog
+    from tensorboardX.summary import scalar
+
+    events, flushed_at = EventsWriter(str(run_dir / "events")), time.monotonic()
+    began = SessionLog(status=SessionLog.START)
+    events.write_event(Event(wall_time=time.time(), step=resume_from + 1, session_log=began))
 
     def write(record: Record) -> None:
+        nonlocal flushed_at
         for name, value in _finite(record).items():
             if name != "iteration":
-                events.add_scalar(name.replace(":", "_"), value, record.get("iteration"))
+                summary = scalar(name.replace(":", "_"), value)
+                events.write_event(Event(wall_time=time.time(), step=record.get("iteration"), summary=summary))
+        if time.monotonic() - flushed_at >= FLUSH_SECONDS:
+            events.flush()
+            flushed_at = time.monotonic()
 
-    return SimpleNamespace(write=write, close=events.close)
+    def close() -> None:
+        with suppress(OSError):  # on a full disk `metrics.jsonl`, which is the truth, has failed before
+            events.close()
+
+    return SimpleNamespace(write=write, close=close)
 
 
 def check_wandb() -> None:
@@ -156,36 +168,51 @@ def brings_evaluation(record: Mapping[str, Any]) -> bool:
 def plot_curves(run_dir: str | Path) -> Path:
     """Draws scores, Elo, losses and throughput into `run_dir/curves.png` and returns its path.
 
-    Raises `ValueError` if there is nothing to draw.
+    In a game for one there are returns in place of scores and Elo. Raises `ValueError` if there is nothing to draw.
     """
     from matplotlib.figure import Figure  # not pyplot, which would change global state
 
     records = read_records(run_dir)
     if not records:
         raise ValueError(f"there is nothing to draw in {Path(run_dir) / FILE}; train a run first")
-    figure = Figure(figsize=(15.5, 7.2), layout="constrained")
-    panels = figure.subplots(2, 3)
-    for (strength, rating), along in zip(panels.T, (MINUTES, FLOPS), strict=False):
-        _draw_scores(strength, records, along)
-        _panel(rating, records, {ELO: "Elo"}, "Rating among its own versions", "Elo (first = 0)", along, marker="o")
-    loss, speed = panels[:, 2]
+    is_for_one = _is_for_one(records)
+    figure = Figure(figsize=(10.4 if is_for_one else 15.5, 7.2), layout="constrained")
+    panels = figure.subplots(2, 2 if is_for_one else 3)
+    if is_for_one:
+        for panel, along in zip(panels[:, 0], (MINUTES, FLOPS), strict=True):
+            _draw_returns(panel, records, along)
+    else:
+        for (strength, rating), along in zip(panels.T, (MINUTES, FLOPS), strict=False):
+            _draw_scores(strength, records, along)
+            _panel(rating, records, {ELO: "Elo"}, "Rating among its own versions", "Elo (first = 0)", along, marker="o")
+    loss, speed = panels[:, -1]
     _draw_losses(loss, records)
     _panel(speed, records, RATES, "Throughput", "per second")
     speed.set_yscale("log", nonpositive="mask")
-    path = Path(run_dir) / CURVES
-    figure.savefig(path, dpi=120)
+    path, picture = Path(run_dir) / CURVES, io.BytesIO()
+    figure.savefig(picture, dpi=120)
+    write_whole(path, picture.getvalue())
     return path
 
 
 def draw_progress(records: Sequence[Record]) -> Any:
-    """Scores and losses so far, as a figure of matplotlib's."""
+    """Scores (in a game for one returns) and losses so far, as a figure of matplotlib's."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 3.4), layout="constrained")
     strength, loss = figure.subplots(1, 2)
-    _draw_scores(strength, records)
+    (_draw_returns if _is_for_one(records) else _draw_scores)(strength, records)
     _draw_losses(loss, records)
     return figure
+
+
+def _is_for_one(records: Sequence[Record]) -> bool:
+    """Whether the records are of a game for one."""
+    return any(name in record for record in records for name in RETURNS)
+
+
+def _draw_returns(axes: Any, records: Sequence[Record], along: str = MINUTES) -> None:
+    _panel(axes, records, RETURNS, "Mean return of games that ended", "sum of a game's rewards", along)
 
 
 def _draw_scores(axes: Any, records: Sequence[Record], along: str = MINUTES) -> None:
@@ -217,9 +244,9 @@ def _panel(
     axes.set_prop_cycle(color=COLOURS)
     for key, label in names.items():
         pairs = ((record.get(along), record.get(key)) for record in records)
-        points = [pair for pair in pairs if None not in pair]
+        points = dict(pair for pair in pairs if None not in pair)  # of two at one place the later: the final match
         if points:
-            axes.plot(*zip(*points, strict=True), label=label, markersize=4, **style)
+            axes.plot(*zip(*points.items(), strict=True), label=label, markersize=4, **style)
     axes.set_title(title, loc="left", fontweight="bold")
     axes.set(xlabel=LABELS[along], ylabel=unit)
     axes.set_xlim(left=0)

@@ -32,7 +32,8 @@ class Reporter(NamedTuple):
     machine: dict[str, Any]  # the devices, the precision, and the bytes a device that were planned
 
     def report(self, record: Record) -> None:
-        """Writes and shows one record, with the clock added."""
+        """Writes and shows one record, with the clock added; ValueError if the run's folder is gone."""
+        run_directory.check_present(self.run_dir)  # an open file would take the record, and nobody see it again
         record = record | self.clock.record()
         self.write(record)
         self.display.update(record)

@@ -4,7 +4,6 @@ A run's parameters depend on the clock only where its budget does (`loop`), and 
 for bit.
 """
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -17,12 +16,14 @@ from muzero_jax import building
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Versions
+from muzero_jax.games import random_play
 from muzero_jax.run import budget, offline, profiling, warm_start
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.background import Background
 from muzero_jax.run.callbacks import Callback, Callbacks
 from muzero_jax.run.display import ProgressDisplay
+from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.run.loop import Loop
 from muzero_jax.run.memory import Meter
 from muzero_jax.run.metrics import Record, last_record, open_metrics, wandb_writer
@@ -30,18 +31,22 @@ from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.report import Reporter
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
-from muzero_jax.storage import run_directory
+from muzero_jax.storage import run_directory, trust
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
-from muzero_jax.types import Init, Params, TrainState
+from muzero_jax.types import Environment, Init, Params, TrainState
+
+RANDOM_GAMES, MOST_MOVES = 256, 1000
+"""Games of random play whose mean return stands beside self-play's, and where they are broken off."""
 
 
 class Result(NamedTuple):
     """How a session ended."""
 
     summary: dict[str, Any]  # what summary.json holds
-    interrupted: bool  # by Ctrl-C; then the final matches were not played
+    interrupted: bool  # by Ctrl-C, SIGTERM or SIGHUP; then the final matches were not played
+    by_system: bool = False  # by one of the latter
 
 
 Start = tuple[int, TrainState | None, Record]
@@ -59,7 +64,9 @@ def train(
     on_metrics: Callback | None = None,
     on_evaluation: Callback | None = None,
 ) -> Result:
-    """Trains until the budget is spent or Ctrl-C is pressed, then measures how strong the agent has become.
+    """Trains until the budget is spent or a signal asks for a stop, then measures how strong the agent has become.
+
+    Ctrl-C, SIGTERM and SIGHUP let the chunk end, and save. After that the latter two raise `interrupt.Stopped`.
 
     Args:
       say: called with each line that is meant for a person; if it is `print`, a terminal gets a live table.
@@ -73,7 +80,11 @@ def train(
     checkpoint is kept.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
-    with run_directory.locked(run_dir), Checkpointer(run_dir / run_directory.CHECKPOINTS) as checkpoints:
+    with (
+        Interrupt() as interrupt,
+        run_directory.locked(run_dir),
+        Checkpointer(run_dir / run_directory.CHECKPOINTS) as checkpoints,
+    ):
         # Now that nobody else writes there:
         run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
         start = time.perf_counter()
@@ -81,18 +92,26 @@ def train(
         own, parts = parts, parts or building.make_parts(config)
         is_new = not (session.resume and checkpoint_steps(checkpoints.directory))
         fill = offline.open_source(config, parts.environment, say) if config.offline and is_new else None
-        weights = warm_start.open_source(config, parts, own, say) if config.init_from and is_new else None
+        weights = None
+        if config.init_from and is_new:
+            weights = warm_start.open_source(config, parts, own, say, trust_code=session.trust_code)
         run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
         parts, init, abstract, program, plan, flops = run
         del run  # which would keep `init` in memory
         if session.overwrite and not session.resume:
+            if interrupt.requested:  # so the old run stays
+                raise Stopped
             run_directory.make_room(run_dir)
         iteration, state, record = find_start(checkpoints, abstract, run_dir) if session.resume else NEW
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
         configs.save(config, run_dir)
+        if problem := trust.note(config.own_files):
+            say(problem)
         versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
         versions.ladder.load(iteration)
         clock, totals, meter = Clock(record), Totals(config, record, flops), Meter(list(mesh.devices.flat))
+        if totals.plays and totals.random_return is None:
+            totals.random_return = random_return(parts.environment)
         callbacks = Callbacks(on_metrics, on_evaluation)
         others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
         others.append(callbacks)
@@ -107,8 +126,17 @@ def train(
             reporter = Reporter(run_dir, write, say, display, callbacks, clock, totals, versions.ladder, meter, machine)
             profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if session.profile else None)
             with Background(versions.compilations()) as compiling:
-                loop = Loop(config, session, run_dir, program, versions, compiling, checkpoints, reporter, profiler)
+                loop = Loop(
+                    config, session, run_dir, program, versions, compiling, checkpoints, reporter, profiler, interrupt
+                )
                 return hold(loop, state, iteration)
+
+
+def random_return(environment: Environment) -> float | None:
+    """What random play earns on average in a game for one; None in a game for two, or where no such game ends."""
+    if environment.num_players != 1:
+        return None
+    return random_play.mean_return(random_play.play(environment, num_games=RANDOM_GAMES, max_moves=MOST_MOVES))
 
 
 def make_state(init: Init, abstract: TrainState, fill: offline.Fill | None, weights: Params | None) -> TrainState:
@@ -124,15 +152,17 @@ def make_state(init: Init, abstract: TrainState, fill: offline.Fill | None, weig
 
 def hold(loop: Loop, state: TrainState, iteration: int) -> Result:
     """Loops until the run or the session is over; says how it ended, and how strong the agent is if the run is over."""
-    config, reporter = loop.config, loop.reporter
-    state, iteration, interrupted = loop.run(state, iteration)
+    config, reporter, interrupt = loop.config, loop.reporter, loop.interrupt
+    state, iteration = loop.run(state, iteration)
     reporter.meter.stop()
     if loop.session.profile:
         reporter.say(loop.profiler.report(loop.program.as_text()))
+    loop.checkpoints.wait()  # a summary says that there is a checkpoint
     summary = reporter.conclude(iteration)
     reporter.callbacks.raise_error(loop.run_dir)
-    if interrupted:
-        return Result(summary, interrupted=True)
+    if interrupt.requested:
+        return Result(summary, interrupted=True, by_system=interrupt.by_system)
+    interrupt.nothing_to_save()
     budget.check_learned(config, reporter.spent(iteration))
     reporter.say("training is over and saved" + ("; now the final matches" if loop.versions.has_matches else ""))
     summary = loop.finish(state, iteration)
@@ -141,12 +171,15 @@ def hold(loop: Loop, state: TrainState, iteration: int) -> Result:
 
 
 def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -> Start:
-    """The newest intact checkpoint with its metrics; ValueError if there is none but metrics tell that there was."""
+    """The newest intact checkpoint with its metrics; the beginning, if the run was stopped before its first save ended.
+
+    Raises ValueError if there was a checkpoint, as a summary tells, and is no more.
+    """
     restored = checkpoints.restore_latest(abstract)
     if restored is not None:
         return *restored, last_record(run_dir, up_to_iteration=restored[0])
-    if last_record(run_dir, up_to_iteration=sys.maxsize):
-        raise ValueError(f"{run_dir} has metrics but no checkpoint to go on from; --overwrite starts it anew")
+    if run_directory.read_summary(run_dir):
+        raise ValueError(f"{run_dir} has a summary but no checkpoint to go on from; --overwrite starts it anew")
     return NEW
 
 

@@ -4,8 +4,8 @@
     agent:some/x.safetensors  a file of the user's
 
 Reading runs no code, as a pickle's would. A checksum over config and weights tells a damaged file, because safetensors
-itself looks at its header alone. A game or a network of the user's own is kept by its file's name, and looked for
-beside the agent's file.
+itself looks at its header alone. A game or a network of one's own is kept by its file's name and looked for beside the
+agent's file, where it runs only if the user trusts it (`storage.trust`).
 """
 
 import hashlib
@@ -21,10 +21,11 @@ import safetensors
 import safetensors.numpy
 
 from muzero_jax.storage import config as configs
-from muzero_jax.storage import python_file
+from muzero_jax.storage import python_file, trust
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import shown
 from muzero_jax.storage.files import from_home, write_whole
+from muzero_jax.storage.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.types import Params
 
 PREFIX, SUFFIX = configs.AGENT_PREFIX, ".safetensors"
@@ -90,8 +91,12 @@ def save(file: str | Path, config: Config, params: Params, *, iteration: int, ca
         raise ValueError(f"cannot write {file}: {error}; choose another file") from error
 
 
-def read(file: Path) -> Stored:
-    """Reads an agent; ValueError, in one sentence, if there is none, or if the file is damaged or of another format."""
+def read(file: Path, trust_in: Trust = OWN_FILES_ALONE) -> Stored:
+    """Reads an agent, to build it.
+
+    Raises ValueError, in one sentence, if there is none, if the file is damaged or of another format, or if it names a
+    Python file that must not run (`storage.trust`).
+    """
     check_exists(file)
     try:
         with safetensors.safe_open(file, framework="numpy") as opened:
@@ -104,7 +109,9 @@ def read(file: Path) -> Stored:
         config = configs.from_json(metadata["config"])
     except ValueError as error:
         raise ValueError(f"{file} cannot be loaded: {error}; update muzero_jax, or export the agent again") from error
-    return Stored(file, _within(config, file.parent), int(metadata["iteration"]), arrays)
+    config = _within(config, file.parent)
+    trust.check(config.own_files, file, trust_in)
+    return Stored(file, config, int(metadata["iteration"]), arrays)
 
 
 def check_exists(file: Path) -> None:

@@ -8,13 +8,12 @@ run was killed. If it disagrees with its manifest, it is damaged and passed over
 
 import hashlib
 import json
-import logging
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ import jax
 from jax.sharding import SingleDeviceSharding
 from orbax.checkpoint import v1 as ocp
 
-from muzero_jax.storage import shapes
+from muzero_jax.storage import shapes, unfinished
 from muzero_jax.storage.fields import shown
 from muzero_jax.types import Params, ReplayState, TrainState
 
@@ -69,9 +68,10 @@ class Checkpointer:
     def _save(self, step: int, parts: dict[str, Any]) -> None:
         self.wait()
         saving, context = self.directory / f".saving-{step}", ocp.Context()
-        with _writing(self.directory):
-            self.directory.mkdir(parents=True, exist_ok=True)
-            _remove_unfinished(self.directory)
+        with unfinished.writing(self.directory):
+            self.directory.mkdir(exist_ok=True)  # but never the run's folder around it, once that is deleted
+            unfinished.remove_unfinished(self.directory)
+            unfinished.mark(saving).mkdir()
             # Where Orbax itself fails to write, its threads hang for minutes.
             with tempfile.TemporaryFile(dir=self.directory) as probe:
                 probe.write(bytes(1 << 16))
@@ -107,18 +107,19 @@ class Checkpointer:
         step, restored = found
         for damaged in steps[steps.index(step) + 1 :]:
             with suppress(OSError):  # on a read-only disk it stays, and is passed over again next time
-                _replace_folder(self.directory / str(damaged), self.directory / f"{damaged}.damaged")
+                unfinished.replace_folder(self.directory / str(damaged), self.directory / f"{damaged}.damaged")
         learner = restored["state"].learner._replace(params=restored["params"])
         return step, restored["state"]._replace(learner=learner)
 
     def _commit(self, response: Any, saving: Path, step: int, arrays: dict[str, dict[str, str]]) -> None:
         """Background: waits for Orbax, adds the manifest, gives the folder its name, deletes the oldest."""
-        with _writing(self.directory):
-            response.result()
-            checksums = {part: _checksum(saving / part, arrays[part]) for part in arrays}
-            manifest = {part: {"arrays": arrays[part], "checksum": checksums[part]} for part in arrays}
-            (saving / MANIFEST).write_text(json.dumps(manifest))
-            _replace_folder(saving, self.directory / str(step))
+        with unfinished.writing(self.directory):
+            with unfinished.still_there(unfinished.mark(saving)):
+                response.result()
+                checksums = {part: _checksum(saving / part, arrays[part]) for part in arrays}
+                manifest = {part: {"arrays": arrays[part], "checksum": checksums[part]} for part in arrays}
+                (saving / MANIFEST).write_text(json.dumps(manifest))
+            unfinished.replace_folder(saving, self.directory / str(step))
         if self.keep is not None:
             for old in checkpoint_steps(self.directory)[: -self.keep]:
                 shutil.rmtree(self.directory / str(old), ignore_errors=True)
@@ -267,39 +268,3 @@ def _checksum(folder: Path, arrays: dict[str, str]) -> str:
             while block := file.read(1 << 22):
                 checksum.update(block)
     return checksum.hexdigest()
-
-
-def _replace_folder(source: Path, target: Path) -> None:
-    """Renames `source` to `target`; at no moment is `target` half written."""
-    replaced = target.with_name(f".saving-instead-of-{target.name}")
-    if target.exists():
-        target.rename(replaced)
-    source.rename(target)
-    shutil.rmtree(replaced, ignore_errors=True)
-
-
-def _remove_unfinished(directory: Path) -> None:
-    """Deletes what killed or failed saves left behind."""
-    for path in directory.glob(".saving-*"):
-        shutil.rmtree(path, ignore_errors=True)
-
-
-@contextmanager
-def _writing(directory: Path) -> Iterator[None]:
-    """Makes a failure to write one sentence, without Orbax's own tracebacks; another error (a bug) stays as it is."""
-    logger = logging.getLogger("absl")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    except Exception as error:
-        _remove_unfinished(directory)
-        if any(sign in str(error) for sign in ("No space left", "quota", "File too large")):
-            problem = "disk full; free space"
-        elif isinstance(error, OSError) or any(sign in str(error) for sign in ("PERMISSION_DENIED", "Read-only")):
-            problem = "not writable; change its permissions"
-        else:
-            raise
-        raise ValueError(f"cannot write checkpoints to {directory}: {problem} or choose another --run-dir") from error
-    finally:
-        logger.setLevel(level)

@@ -1,18 +1,35 @@
 """Small files that are whole or absent: a full disk or a kill never leaves half of one."""
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Writes text or bytes to a hidden neighbour of `path` and renames it; what was there before stays until then."""
-    partial = path.with_name(f".{path.name}")
+@contextmanager
+def explained(what: str, folder: Path) -> Iterator[None]:
+    """Makes a failure to write `what` into `folder` a ValueError in one sentence that says what to do."""
     try:
-        partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-        partial.replace(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise ValueError(f"cannot write {what} to {folder}: {reason}; free space or choose another folder") from error
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Writes text or bytes to a hidden neighbour of `path` and renames it; what was there before stays until then.
+
+    Raises ValueError in one sentence if the disk is full or not writable.
+    """
+    partial = path.with_name(f".{path.name}")
+    with explained(path.name, path.parent):
+        try:
+            partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+            partial.replace(path)
+        except OSError:
+            with suppress(OSError):
+                partial.unlink()
+            raise
 
 
 def check_writable(file: Path, flag: str) -> None:

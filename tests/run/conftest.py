@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import pytest
 
 from muzero_jax.evaluation.arena import Arena
-from muzero_jax.run import assembly, program, runner
+from muzero_jax.run import assembly, metrics, program, runner
 from muzero_jax.storage import run_directory
+from muzero_jax.storage.checkpoint import Checkpointer
 from tests.reference import tiny_run
 from tests.reference.programs import compiled_before
-from tests.reference.tiny_run import CONFIG
+from tests.reference.tiny_run import CONFIG, on_host
 
 DRAWN = {"wins": 1, "draws": 2, "losses": 1, "games": 4, "score": 0.5, "ci95": [0.2, 0.8]}
 
@@ -28,12 +29,32 @@ class Replaced:
         return self._call(state)
 
 
+@pytest.fixture(scope="session")
+def unbroken():
+    """States on the host by iteration, of a run of four chunks."""
+    state, states = tiny_run.make_init()(), {}
+    for _ in range(4):
+        state, _ = tiny_run.program()(state)
+        states[int(state.iteration)] = on_host(state)
+    return states
+
+
+def saved_state(run_dir):
+    """The newest checkpoint of a run."""
+    with Checkpointer(run_dir / "checkpoints") as checkpoints:
+        return checkpoints.restore_latest(tiny_run.abstract_state())
+
+
 @pytest.fixture
 def session(monkeypatch, tmp_path):
-    """Runs `runner.train` in `tmp_path/run`; `program` replaces the compiled one."""
+    """Runs `runner.train` in `tmp_path/run`; `program` replaces the compiled one.
+
+    Curves are an empty file: drawing them takes longer than the runs, and `test_metrics` draws a run's records.
+    """
     make_init, shared, whole_program = program.make_init, tiny_run.make_init(), tiny_run.program()
     monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
     monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
+    monkeypatch.setattr(metrics, "plot_curves", lambda run_dir: (run_dir / metrics.CURVES).touch())
 
     def init_of(parts, *others):
         """The shared one for the tiny run's own network, which is the only one with an embedding of width 16."""

@@ -19,28 +19,14 @@ from muzero_jax.arithmetic import devices, precision
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Ladder, Versions
 from muzero_jax.run import accounting, assembly, budget, loop, metrics, program, report
+from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.run.memory import Meter, bytes_per_device
+from muzero_jax.run.metrics import plot_curves
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from tests.reference import tiny_run
-from tests.reference.tiny_run import CONFIG, assert_same, on_host
-from tests.run.conftest import DRAWN
-
-
-@pytest.fixture(scope="module")
-def unbroken():
-    """States on the host by iteration, of a run of four chunks."""
-    state, states = tiny_run.make_init()(), {}
-    for _ in range(4):
-        state, _ = tiny_run.program()(state)
-        states[int(state.iteration)] = on_host(state)
-    return states
-
-
-def saved_state(run_dir):
-    with Checkpointer(run_dir / "checkpoints") as checkpoints:
-        return checkpoints.restore_latest(tiny_run.abstract_state())
-
+from tests.reference.tiny_run import CONFIG, assert_same
+from tests.run.conftest import DRAWN, saved_state
 
 # --- bit for bit ------------------------------------------------------------------------------------------------------
 
@@ -198,7 +184,8 @@ def interrupted_in_chunk(number):
     return program
 
 
-def test_ctrl_c_finishes_the_chunk_and_saves(session, unbroken):
+def test_ctrl_c_finishes_the_chunk_and_saves(session, unbroken, monkeypatch):
+    monkeypatch.setattr(metrics, "plot_curves", plot_curves)  # the real one
     result = session(interrupted_in_chunk(2), max_iterations=8)
     assert result.interrupted and not result.summary["finished"]
     assert result.summary == json.loads((session.directory / "summary.json").read_text())
@@ -248,7 +235,7 @@ def test_ctrl_c_hands_its_meaning_back_afterwards(session):
 
 def test_a_second_ctrl_c_stops_at_once():
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job starts with it ignored
-    with pytest.raises(KeyboardInterrupt), accounting.Interrupt() as interrupt:
+    with pytest.raises(KeyboardInterrupt), Interrupt() as interrupt, interrupt.by_ctrl_c():
         signal.raise_signal(signal.SIGINT)
         assert interrupt.requested
         signal.raise_signal(signal.SIGINT)
@@ -274,11 +261,20 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoi
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_check_finite_names_the_metric(value):
-    with pytest.raises(ValueError, match="train/gradient_norm is not finite at iteration 7"):
-        loop.check_finite({"train/loss": 1.0, "train/gradient_norm": value}, 7)
-    loop.check_finite({"train/loss": 1.0}, 7)
-    loop.check_finite({}, 7)  # while the ring fills there is no loss
+def test_check_finite_names_the_metric(value, tmp_path):
+    with Checkpointer(tmp_path) as checkpoints:
+        with pytest.raises(ValueError, match="train/gradient_norm is not finite at iteration 7"):
+            loop.check_finite({"train/loss": 1.0, "train/gradient_norm": value}, 7, checkpoints)
+        loop.check_finite({"train/loss": 1.0}, 7, checkpoints)
+        loop.check_finite({}, 7, checkpoints)  # while the ring fills there is no loss
+
+
+def test_a_run_that_diverges_before_its_first_checkpoint_is_told_to_begin_anew(session, monkeypatch):
+    monkeypatch.setattr(tiny_run, "SESSION", replace(tiny_run.SESSION, checkpoint_minutes=0.0))
+    with pytest.raises(ValueError, match="nothing was saved yet; begin anew with --overwrite and a lower --optim"):
+        session(diverging, max_iterations=8)
+    assert checkpoint_steps(session.directory / "checkpoints") == []
+    assert session(max_iterations=4, overwrite=True).summary["finished"]
 
 
 def test_a_run_that_is_overwritten_leaves_nothing_behind_and_its_config_is_the_new_ones(session):

@@ -284,7 +284,7 @@ def test_unwritable_folder_is_one_sentence_at_once(tmp_path, state):
 
 def test_error_in_the_block_is_not_hidden_by_a_failed_save(tmp_path, monkeypatch, state):
     monkeypatch.setattr(
-        "muzero_jax.storage.checkpoint._replace_folder", lambda *_: (_ for _ in ()).throw(OSError("gone"))
+        "muzero_jax.storage.unfinished.replace_folder", lambda *_: (_ for _ in ()).throw(OSError("gone"))
     )
     with pytest.raises(KeyError, match="first"), Checkpointer(tmp_path) as checkpoints:
         checkpoints.save(1, state)

@@ -1,0 +1,74 @@
+"""Folders that are whole or absent: how a save that is killed, or fails, leaves the checkpoints before it as they are.
+
+A save is written to a hidden folder and renamed when it is whole. Beside it lies an empty one: if that is gone at the
+end, somebody deleted the run meanwhile, and what the save made again is no checkpoint.
+"""
+
+import logging
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+def replace_folder(source: Path, target: Path) -> None:
+    """Renames `source` to `target`; at no moment is `target` half written."""
+    replaced = target.with_name(f".saving-instead-of-{target.name}")
+    if target.exists():
+        target.rename(replaced)
+    source.rename(target)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def mark(saving: Path) -> Path:
+    """An empty folder that lies beside a save while it is written."""
+    return saving.with_name(f"{saving.name}.begun")
+
+
+@contextmanager
+def still_there(folder: Path) -> Iterator[None]:
+    """Raises FileNotFoundError if `mark`'s folder is gone at the end: somebody deleted all, and Orbax made it anew."""
+    try:
+        yield
+    except Exception as error:
+        if folder.exists():
+            raise
+        raise FileNotFoundError(str(folder)) from error
+    folder.rmdir()
+
+
+def remove_unfinished(directory: Path) -> None:
+    """Deletes what killed or failed saves left behind."""
+    for path in directory.glob(".saving-*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _remove_empty(directory: Path) -> None:
+    """Deletes what Orbax made again of a folder that somebody deleted, and of the run's around it."""
+    for folder in (directory, directory.parent):
+        with suppress(OSError):  # it holds something
+            folder.rmdir()
+
+
+@contextmanager
+def writing(directory: Path) -> Iterator[None]:
+    """Makes a failure to write one sentence, without Orbax's own tracebacks; another error (a bug) stays as it is."""
+    logger = logging.getLogger("absl")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    except Exception as error:
+        remove_unfinished(directory)
+        if any(sign in str(error) for sign in ("No space left", "quota", "File too large")):
+            problem = "disk full; free space"
+        elif isinstance(error, FileNotFoundError):
+            _remove_empty(directory)
+            problem = "the folder was deleted or moved; put it back"
+        elif isinstance(error, OSError) or any(sign in str(error) for sign in ("PERMISSION_DENIED", "Read-only")):
+            problem = "not writable; change its permissions"
+        else:
+            raise
+        raise ValueError(f"cannot write checkpoints to {directory}: {problem} or choose another --run-dir") from error
+    finally:
+        logger.setLevel(level)

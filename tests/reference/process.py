@@ -1,0 +1,66 @@
+"""The tiny run as a user has it: `experiments/train.py` in a process of its own, which tests kill and interrupt."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+
+from muzero_jax.run import metrics
+from muzero_jax.storage import config as configs
+from tests.reference import tiny_run
+
+VARYING = "time/", "eval/"
+ROOT = Path(__file__).parent.parent.parent
+FLAGS = "--device cpu --devices 2 --no-tensorboard --checkpoint-minutes 1e-9".split()  # a checkpoint after every chunk
+IN_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
+"""A program that makes its standard input the terminal of its session, and goes on as another."""
+
+
+def begin(run_dir, **changes):
+    """Makes a run's folder that has a config alone: resuming it begins it."""
+    run_dir.mkdir()
+    configs.save(replace(tiny_run.CONFIG, **changes), run_dir)
+
+
+def start(run_dir, *, terminal=None, cache=None, flags=FLAGS):
+    """Begins the run, or goes on with it; its output is a pipe, or a terminal that closes with its other end.
+
+    Programs that this test process has compiled come from its folder of them, or from `cache`.
+    """
+    environment = os.environ | {
+        "JAX_COMPILATION_CACHE_DIR": str(cache or jax.config.jax_compilation_cache_dir),
+        "PYTHONUNBUFFERED": "1",
+    }
+    words = [sys.executable, str(ROOT / "experiments" / "train.py"), "--resume", "--run-dir", str(run_dir), *flags]
+    if terminal is None:
+        ends = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    else:
+        words, ends = (
+            [sys.executable, "-c", IN_TERMINAL, *words],
+            dict.fromkeys(("stdin", "stdout", "stderr"), terminal),
+        )
+    return subprocess.Popen(words, env=environment, cwd=ROOT, start_new_session=True, text=True, **ends)
+
+
+def chunks(run_dir):
+    """What a run says of its chunks, without what the clock decides: times, rates, and which versions are evaluated."""
+    records = [record for record in metrics.read_records(run_dir) if "selfplay/frames_per_second" in record]
+    return [
+        {name: value for name, value in record.items() if not name.startswith(VARYING) and "per_second" not in name}
+        for record in records
+    ]
+
+
+def read_until(process, words):
+    """The lines that a process says, up to one that begins with these words; fails if it ends before."""
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith(words):
+            return lines
+    raise AssertionError(f"{words!r} was never said: {''.join(lines)}")

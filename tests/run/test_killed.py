@@ -1,0 +1,132 @@
+"""`kill -9` at twenty random moments of real runs: each goes on, and ends as one that was never killed, bit for bit.
+
+The figures: .venv/bin/pytest -m slow -s tests/run/test_killed.py (they stand in docs/results/2026-11-24-never-lost.md).
+"""
+
+import random
+import time
+from dataclasses import replace
+
+import pytest
+
+from muzero_jax.run import metrics
+from muzero_jax.storage import run_directory
+from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
+from tests.reference import process, tiny_run
+from tests.reference.tiny_run import CONFIG, assert_same
+
+RUNS, LAST, CHUNK = 4, 16, CONFIG.iterations_per_chunk
+EVALUATION = replace(CONFIG.evaluation, interval_minutes=1e-9)  # of every version, once the matches are compiled
+
+
+def newest_record(run_dir):
+    records = metrics.read_records(run_dir)
+    return records[-1] if records else {"iteration": 0}
+
+
+def is_saving(run_dir):
+    return any(run_dir.glob("checkpoints/.saving-*"))
+
+
+def is_evaluating(run_dir):
+    """The last chunk, after which there is always an evaluation, is recorded and saved."""
+    record = newest_record(run_dir)
+    is_played = record["iteration"] == LAST and not metrics.brings_evaluation(record)
+    return is_played and LAST in checkpoint_steps(run_dir / "checkpoints")
+
+
+def phase(run_dir, said):
+    """What the run was at when it was killed, by what it had said and left."""
+    if not any(line.startswith("memory") for line in said):
+        return "compiling"
+    if any(line.startswith("training is over") for line in said):
+        return "concluding"
+    if is_evaluating(run_dir):
+        return "evaluating"
+    return "saving" if is_saving(run_dir) else "training"
+
+
+def await_moment(run, condition):
+    while not condition():
+        assert run.poll() is None, "the run ended too early"
+        time.sleep(0.001)
+
+
+def reach(run, run_dir, wanted, dice):
+    """Waits for a phase, and then for a random while that mostly ends in it; returns what the run has said."""
+    first = newest_record(run_dir)["iteration"]
+    further = first + CHUNK * dice.randint(1, 2)
+    if wanted == "compiling":
+        said, longest = process.read_until(run, "compiling"), 1.0
+    elif wanted == "concluding":
+        said, longest = process.read_until(run, "training is over"), 0.5
+    else:
+        said, longest = process.read_until(run, ("training;", "going on")), {"evaluating": 0.5}.get(wanted, 0.03)
+        moments = {
+            "training": lambda: newest_record(run_dir)["iteration"] >= further,
+            "saving": lambda: newest_record(run_dir)["iteration"] >= further and is_saving(run_dir),
+            "evaluating": lambda: is_evaluating(run_dir),
+        }
+        await_moment(run, moments[wanted])
+    time.sleep(dice.uniform(0, longest))
+    return said
+
+
+def kill(run_dir, wanted, dice, cache):
+    """Kills a run in a phase; returns the phase that it was in, and how many iterations were lost."""
+    with process.start(run_dir, cache=cache) as run:
+        said = reach(run, run_dir, wanted, dice)
+        assert run.poll() is None, "the run ended too early"
+        run.kill()
+        said += run.stdout.readlines()
+    steps = checkpoint_steps(run_dir / "checkpoints")
+    return phase(run_dir, said), newest_record(run_dir)["iteration"] - (steps[-1] if steps else 0)
+
+
+def saved_state(run_dir):
+    with Checkpointer(run_dir / "checkpoints") as checkpoints:
+        return checkpoints.restore_latest(tiny_run.abstract_state())
+
+
+def run_to_its_end(run_dir, cache):
+    with process.start(run_dir, cache=cache) as run:
+        said = run.stdout.read()
+    assert run.returncode == 0 and "Traceback" not in said and "damaged" not in said, said
+    assert run_directory.has_ended(run_dir)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """A folder of compiled programs that all runs share."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def unbroken(cache, tmp_path_factory):
+    """The folder of a run that nobody killed."""
+    run_dir = tmp_path_factory.mktemp("runs") / "unbroken"
+    process.begin(run_dir, max_iterations=LAST, evaluation=EVALUATION)
+    run_to_its_end(run_dir, cache)
+    return run_dir
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(RUNS))
+def test_a_run_goes_on_after_kill_9_at_any_moment_as_if_nothing_had_happened(number, cache, unbroken, tmp_path):
+    """Each run is killed five times, once in every phase, and each time gone on with.
+
+    A save takes place while the next chunk runs. So of the chunks that have a record, that of the save under way and
+    the next may be lost.
+    """
+    run_dir, seed = tmp_path / "run", random.randrange(1000)
+    print(f"\nrun {number}, seed {seed}")
+    dice = random.Random(seed)
+    process.begin(run_dir, max_iterations=LAST, evaluation=EVALUATION)
+    for wanted in ("compiling", "training", "saving", "evaluating", "concluding"):
+        found, lost = kill(run_dir, wanted, dice, cache)
+        print(f"run {number} killed while {found} ({wanted} was aimed at), {lost} iterations lost", flush=True)
+        assert lost <= 2 * CHUNK
+    run_to_its_end(run_dir, cache)
+    assert_same(saved_state(run_dir)[1], saved_state(unbroken)[1])
+    assert process.chunks(run_dir) == process.chunks(unbroken)
+    print(f"run {number} ended as the unbroken one did")

@@ -1,0 +1,354 @@
+"""What happens to a run from outside costs no more than the work since its last save, and is one sentence.
+
+Each test ends with "resumed, and equal to the unbroken run to the last bit".
+"""
+
+import gc
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from muzero_jax.evaluation.arena import Arena
+from muzero_jax.run import assembly, interrupt, metrics, report
+from muzero_jax.run.interrupt import Interrupt, Stopped
+from muzero_jax.storage import run_directory
+from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
+from tests.reference import process, tiny_run
+from tests.reference.tiny_run import CONFIG, assert_same
+from tests.run.conftest import saved_state
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:coroutine .* was never awaited", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+SYSTEMS = [signal.SIGTERM, signal.SIGHUP]
+PLOT_CURVES = metrics.plot_curves
+EVALUATED = replace(CONFIG.evaluation, interval_minutes=1e-9)  # after every chunk
+
+
+@pytest.fixture(autouse=True)
+def no_drawing(monkeypatch):
+    """It takes longer than the run."""
+    monkeypatch.setattr(metrics, "plot_curves", lambda run_dir: None)
+
+
+def happening_in_chunk(number, event):
+    """The program; `event` is called while its chunk `number` runs."""
+    calls = []
+
+    def program(state):
+        calls.append(None)
+        if len(calls) == number:
+            event()
+        return tiny_run.program()(state)
+
+    return program
+
+
+def stopped_by(signum, number=2):
+    return happening_in_chunk(number, lambda: signal.raise_signal(signum))
+
+
+def assert_goes_on(session, unbroken, **changes):
+    """Resumed, the run ends as if nothing had happened."""
+    session(max_iterations=8, resume=True, **changes)
+    assert_same(saved_state(session.directory)[1], unbroken[8])
+
+
+# --- SIGTERM and SIGHUP -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("signum", SYSTEMS)
+def test_a_system_that_asks_for_the_end_gets_a_saved_run(signum, session, unbroken):
+    before = signal.getsignal(signum)
+    result = session(stopped_by(signum), max_iterations=8)
+    assert result.interrupted and result.by_system and not result.summary["finished"]
+    assert checkpoint_steps(session.directory / "checkpoints")[-1] == 4
+    assert signal.getsignal(signum) is before
+    assert_goes_on(session, unbroken)
+
+
+def test_ctrl_c_is_a_persons(session):
+    result = session(stopped_by(signal.SIGINT), max_iterations=8)
+    assert result.interrupted and not result.by_system
+
+
+def test_a_signal_while_the_program_compiles_is_not_lost(session, monkeypatch, unbroken):
+    assemble = assembly.assemble
+
+    def asked_meanwhile(*arguments, **keywords):
+        signal.raise_signal(signal.SIGTERM)
+        return assemble(*arguments, **keywords)
+
+    with monkeypatch.context() as early:
+        early.setattr("muzero_jax.run.runner.assemble", asked_meanwhile)
+        assert session(max_iterations=8).by_system
+        assert checkpoint_steps(session.directory / "checkpoints") == [0]
+        with pytest.raises(Stopped):
+            session(max_iterations=8, overwrite=True)
+    assert checkpoint_steps(session.directory / "checkpoints") == [0], "what was to be overwritten stays"
+    assert_goes_on(session, unbroken)
+
+
+def test_a_signal_in_the_final_matches_ends_them_and_they_can_be_played_later(session, monkeypatch, unbroken):
+    def asked(*arguments, **keywords):
+        signal.raise_signal(signal.SIGTERM)
+        pytest.fail("the matches went on")
+
+    with monkeypatch.context() as matches, pytest.raises(Stopped):
+        matches.setattr(Arena, "play", asked)
+        session(max_iterations=8)
+    assert not run_directory.has_ended(session.directory)
+    assert_goes_on(session, unbroken)
+    assert run_directory.has_ended(session.directory)
+
+
+def test_what_nohup_ignores_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupt() as asked:
+            signal.raise_signal(signal.SIGHUP)
+            assert not asked.requested
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_signals_that_come_together_are_one_request(monkeypatch):
+    """A closed terminal's come from the kernel and from the shell; systemd sends both; drivers pass them on."""
+    monkeypatch.setattr(interrupt.os, "_exit", lambda status: pytest.fail("ended at once"))
+    with Interrupt() as asked:
+        for signum in (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP):
+            signal.raise_signal(signum)
+    assert asked.signal == signal.SIGHUP
+
+
+def test_a_second_signal_ends_the_process_at_once_though_python_is_not_asked():
+    """Deep in a call of C, as a chunk is."""
+    program = (
+        "import hashlib\nfrom muzero_jax.run.interrupt import Interrupt\n"
+        "with Interrupt():\n    print('ready', flush=True)\n    hashlib.pbkdf2_hmac('sha256', b'', b'', 10**8)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], cwd=process.ROOT, stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        child.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(interrupt.SAME_SECONDS + 0.2)
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(5) == 128 + signal.SIGTERM
+
+
+# --- a full disk ------------------------------------------------------------------------------------------------------
+
+
+class Limit:
+    """A file-size limit of 0 in place of a disk: every write of a byte fails."""
+
+    def __init__(self, folder):
+        del folder
+        self._before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(self):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, self._before[1]))
+
+    def free(self):
+        resource.setrlimit(resource.RLIMIT_FSIZE, self._before)
+
+    close = free
+
+
+class SmallDisk:
+    """A file system of 4 MiB in memory."""
+
+    def __init__(self, folder):
+        self._folder, self._filler = folder, folder / "filler"
+        folder.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True)
+        if mounted.returncode:
+            pytest.skip("mounts are refused here")
+
+    def fill(self):
+        with self._filler.open("wb", buffering=0) as file:
+            try:
+                while file.write(bytes(1 << 12)):
+                    pass
+            except OSError:
+                pass
+
+    def free(self):
+        self._filler.unlink(missing_ok=True)
+
+    def close(self):
+        subprocess.run(["umount", self._folder], check=True)
+
+
+@pytest.fixture(params=[Limit, SmallDisk])
+def disk(request, tmp_path, session):
+    """A disk that can be full, on which `session` runs."""
+    disk = request.param(tmp_path / "run")
+    yield disk
+    disk.free()
+    gc.collect()  # coroutines of Orbax that it gave up, while their warning is ignored
+    disk.close()
+
+
+@pytest.mark.parametrize("what", ["a chunk", "saving", "versions", "curves", "the summary"])
+def test_a_full_disk_is_one_sentence_and_the_newest_good_checkpoint_stays(what, disk, session, monkeypatch, unbroken):
+    """It fills up in the third chunk, or when what is named is written for the third time."""
+    place, name, words = {
+        "a chunk": (None, "", "metrics"),
+        "saving": (Checkpointer, "save", "checkpoints"),
+        "versions": (Checkpointer, "save_params", "checkpoints to .*/versions"),
+        "curves": (metrics, "plot_curves", "curves.png"),
+        "the summary": (report, "split_time", "summary.json"),
+    }[what]
+    times = []
+
+    def filling(original):
+        def call(*arguments, **keywords):
+            times.append(None)
+            if len(times) == 3:
+                disk.fill()
+            return original(*arguments, **keywords)
+
+        return call
+
+    with (
+        monkeypatch.context() as soon,
+        pytest.raises(ValueError, match=f"^cannot write {words}.*; free space") as error,
+    ):
+        if place:
+            soon.setattr(place, name, filling(PLOT_CURVES if what == "curves" else getattr(place, name)))
+        program = None if place else happening_in_chunk(3, disk.fill)
+        session(program, max_iterations=8, evaluation=EVALUATED)
+    assert "\n" not in str(error.value)
+    disk.free()
+    iteration, state = saved_state(session.directory)
+    assert iteration >= 2, "that of the chunk before may have been under way"
+    assert_same(state, unbroken[iteration])
+    assert not list(session.directory.glob("checkpoints/.saving-*"))
+    assert_goes_on(session, unbroken, evaluation=EVALUATED)
+
+
+# --- the run's folder -------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_is_deleted_under_a_run_is_one_sentence_and_is_not_made_again(session):
+    gone = happening_in_chunk(3, lambda: shutil.rmtree(session.directory))
+    with pytest.raises(ValueError, match="was deleted or moved while the run trained.*--resume"):
+        session(gone, max_iterations=8, evaluation=EVALUATED)
+    assert not session.directory.exists()
+
+
+def test_a_folder_that_is_moved_under_a_run_goes_on_at_its_new_place(session, unbroken, tmp_path):
+    moved = happening_in_chunk(3, lambda: session.directory.rename(tmp_path / "elsewhere"))
+    with pytest.raises(ValueError, match="was deleted or moved"):
+        session(moved, max_iterations=8)
+    assert not session.directory.exists()
+    (tmp_path / "elsewhere").rename(session.directory)
+    assert_goes_on(session, unbroken)
+
+
+def unchangeable(folder):
+    """Makes a folder one in which nothing can be made; returns what takes that back."""
+    if subprocess.run(["chattr", "+i", folder], capture_output=True).returncode:
+        pytest.skip("folders cannot be made unchangeable here")
+    return lambda: subprocess.run(["chattr", "-i", folder], check=True)
+
+
+def a_plain_file(folder):
+    """Puts a file in a folder's place; returns what takes that back."""
+    folder.rename(folder.with_name("aside"))
+    folder.touch()
+    return lambda: (folder.unlink(), folder.with_name("aside").rename(folder))
+
+
+@pytest.mark.parametrize("spoil", [unchangeable, a_plain_file])
+def test_checkpoints_that_cannot_be_written_any_more_are_one_sentence(spoil, session, unbroken):
+    folder, repair = session.directory / "checkpoints", []
+
+    def spoil_later():
+        while 6 not in checkpoint_steps(folder):  # the save under way
+            time.sleep(0.01)
+        repair.append(spoil(folder))
+
+    try:
+        with pytest.raises(ValueError, match="^cannot write checkpoints to .*: not writable; change its permissions"):
+            session(happening_in_chunk(4, spoil_later), max_iterations=8)
+    finally:
+        for undo in repair:
+            undo()
+    assert_goes_on(session, unbroken)
+
+
+# --- losses that are no numbers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("term", ["value", "reward", "policy"])
+def test_the_loss_that_is_no_number_is_named(term, session, unbroken):
+    def diverging(state):
+        state, found = tiny_run.program()(state)
+        if int(state.iteration) == 6:
+            found = found | {
+                f"train/{term}_loss": found["train/loss"] * np.nan,
+                "train/loss": found["train/loss"] * np.nan,
+            }
+        return state, found
+
+    with pytest.raises(ValueError, match=f"^train/{term}_loss is not finite at iteration 6") as error:
+        session(diverging, max_iterations=8)
+    assert "\n" not in str(error.value)
+    assert saved_state(session.directory)[0] == 4
+    assert_goes_on(session, unbroken)
+
+
+# --- the clock --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_jumps_changes_nothing(hours, session, monkeypatch, unbroken):
+    real = time.time
+    jump = happening_in_chunk(2, lambda: monkeypatch.setattr(time, "time", lambda: real() + 3600 * hours))
+    monkeypatch.setattr(tiny_run, "SESSION", replace(tiny_run.SESSION, tensorboard=True))
+    session(jump, max_iterations=8, evaluation=EVALUATED)
+    minutes = [record["time/minutes"] for record in metrics.read_records(session.directory)]
+    assert minutes == sorted(minutes) and minutes[0] >= 0 and minutes[-1] < 30
+    assert_same(saved_state(session.directory)[1], unbroken[8])
+
+
+# --- kill -9 and a closed terminal, to a real process -----------------------------------------------------------------
+
+
+def await_records(run, run_dir, count):
+    while len(metrics.read_records(run_dir)) < count:
+        assert run.poll() is None, "the run ended too early"
+        time.sleep(0.01)
+
+
+def test_a_run_that_is_killed_goes_on_as_if_nothing_had_happened(session, unbroken):
+    process.begin(session.directory)
+    with process.start(session.directory) as run:
+        await_records(run, session.directory, 2)
+        run.kill()
+    assert_goes_on(session, unbroken)
+    assert [record["iteration"] for record in process.chunks(session.directory)] == [2, 4, 6, 8]
+
+
+def test_a_terminal_that_is_closed_ends_a_run_that_is_saved(session, unbroken):
+    """What it says then goes nowhere, and that is no error."""
+    process.begin(session.directory)
+    ours, its = os.openpty()
+    with process.start(session.directory, terminal=its) as run:
+        os.close(its)
+        await_records(run, session.directory, 2)
+        os.close(ours)
+        assert run.wait(100) == 0
+    newest = metrics.read_records(session.directory)[-1]["iteration"]
+    assert checkpoint_steps(session.directory / "checkpoints")[-1] == newest
