@@ -73,11 +73,11 @@ def settings(examples: int, *, is_repeated: bool, **options: Any) -> hypothesis.
 def explore(
     check: Check, strategy: Any, found: Sequence[Any], examples: int, folder: Path, *, is_repeated: bool
 ) -> int:
-    """Tries `found`, then so many examples of the strategy; then some of them again: the bytes that this left behind."""
+    """Tries `found`, then so many examples; then some of them again, and returns the bytes that this left behind."""
     kept: list[Any] = []
 
     def attempt(example: Any) -> None:
-        if len(kept) < KEPT:
+        if len(kept) < KEPT and example not in found:
             kept.append(example)
         with guarded(folder):
             check(example, folder)
@@ -176,7 +176,7 @@ def guarded(folder: Path, seconds: float = MOST_SECONDS) -> Iterator[None]:
 
 
 def _too_long(*_: Any) -> None:
-    raise AssertionError(f"an example took too long")
+    raise AssertionError("an example took too long")
 
 
 def _audit(event: str, arguments: tuple) -> None:

@@ -53,7 +53,7 @@ def tensors(draw):
 
 @st.composite
 def files(draw):
-    """Bytes in the format of safetensors, mostly; odd in the header's length, the header, the tensors or the metadata."""
+    """Bytes in the format of safetensors, mostly; odd in the header's length, the header, its tensors or metadata."""
     header, data = draw(st.just((HEADER, DATA)) | tensors())
     header = draw(edited(header, ODD))
     if isinstance(header, dict) and isinstance(header.get("__metadata__"), dict) and draw(st.booleans()):
@@ -68,7 +68,7 @@ def files(draw):
 
 
 def sealed(content: bytes) -> bytes:
-    """The file with the checksum that its content has, which anybody can compute; as it is where nothing can be read."""
+    """The file with the checksum that its content has, which anybody can compute; as it is if it cannot be read."""
     try:
         arrays = safetensors.numpy.load(content)
         size = int.from_bytes(content[:8], "little")
