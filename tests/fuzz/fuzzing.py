@@ -31,7 +31,7 @@ MOST_GROWTH = 100_000
 """Bytes that trying them again may cost; one list that is never emptied costs more."""
 MOST_AT_ONCE = 100_000_000
 """Bytes that one example may need while it runs."""
-LONGEST_SENTENCE = 1000
+LONGEST_SENTENCE = 2000
 
 Check = Callable[[Any, Path], None]
 """(example, a folder of its own) -> nothing; an assertion fails or an exception comes out where there is a fault."""
