@@ -27,7 +27,7 @@ def mark(saving: Path) -> Path:
 
 @contextmanager
 def still_there(folder: Path) -> Iterator[None]:
-    """Raises FileNotFoundError if `mark`'s folder is gone at the end: then somebody deleted all, and Orbax made it anew."""
+    """Raises FileNotFoundError if `mark`'s folder is gone at the end: somebody deleted all, and Orbax made it anew."""
     try:
         yield
     except Exception as error:

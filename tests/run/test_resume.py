@@ -185,7 +185,7 @@ def interrupted_in_chunk(number):
 
 def test_ctrl_c_finishes_the_chunk_and_saves(session, unbroken):
     result = session(interrupted_in_chunk(2), max_iterations=8)
-    assert result.interrupted and not result.summary["finished"]
+    assert result.interrupted and not result.by_system and not result.summary["finished"]
     assert result.summary == json.loads((session.directory / "summary.json").read_text())
     assert result.summary["totals"]["frames"] == 128
     assert (session.directory / "curves.png").read_bytes().startswith(b"\x89PNG")
@@ -262,6 +262,9 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoi
 def test_check_finite_names_the_metric(value):
     with pytest.raises(ValueError, match="train/gradient_norm is not finite at iteration 7"):
         loop.check_finite({"train/loss": 1.0, "train/gradient_norm": value}, 7)
+    for term in ("value", "reconstruction", "consistency", "legality", "discount"):
+        with pytest.raises(ValueError, match=f"^train/{term}_loss is not finite"):
+            loop.check_finite({"train/loss": value, f"train/{term}_loss": value, "train/policy_loss": 1.0}, 7)
     loop.check_finite({"train/loss": 1.0}, 7)
     loop.check_finite({}, 7)  # while the ring fills there is no loss
 
