@@ -1,10 +1,12 @@
 """What every entry point does with a user's mistake: one sentence on stderr and a non-zero exit, never a traceback."""
 
 import shlex
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from experiments import requirements
 from muzero_jax.arithmetic.devices import is_out_of_memory
 
 EXIT_ERROR = 2
@@ -21,6 +23,8 @@ def report_errors(
     Args:
       when_memory_is_full: what to do then, by flags that the command has.
     """
+    if signal.getsignal(signal.SIGINT) is requirements.leave:  # from here on it is one line, below
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return main(arguments)
     except (ValueError, OSError) as error:
@@ -33,12 +37,24 @@ def report_errors(
         return EXIT_ERROR
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
+        if requirements.is_command:  # a Python that ends in order may crash while XLA's threads still compile
+            sys.stdout.flush()
+            requirements.leave(signal.SIGINT, None)
         return EXIT_INTERRUPTED
 
 
 def command(script: str) -> str:
     """A command that works as it is printed, whether or not the virtual environment is active."""
     return f"{shlex.quote(sys.executable)} experiments/{script}.py"
+
+
+def ask_command(run_dir: Path) -> str:
+    """How to ask the agent of a run what it thinks of a new game."""
+    code = (
+        f"import jax, muzero_jax; agent = muzero_jax.load({str(run_dir)!r}); "
+        "print(agent.analyse(agent.environment.init(jax.random.key(0))))"
+    )
+    return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
 
 
 def play_command(run_dir: Path) -> str:

@@ -3,17 +3,20 @@
 The agent searches without noise. Each command has flags of its own: python experiments/evaluate.py match --help
 """
 
-import json
 import sys
-import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
+import experiments.requirements  # noqa: F401  # first: it says what is missing, and keeps Ctrl-C silent
+
+# isort: split
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from experiments import evaluate_flags as flags
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import compilation_cache, devices
@@ -47,6 +50,7 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
         num_simulations=command.num_simulations,
         make_parts=make_parts or building.make_parts,
         board_size=command.board_size,
+        trust=players.Trust(all_code=command.trust_code),
     )
     result, text = COMMANDS[type(command)](command, mesh, load_agent)
     print(json.dumps(result) if command.json else text or tables.fields(result))
@@ -68,7 +72,7 @@ def check(command: flags.Command) -> None:
 def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
     """Final scores of groups of runs, and with `--plot` their learning curves; nothing is played."""
     from muzero_jax.evaluation import charts
-    from muzero_jax.run import comparison
+    from muzero_jax.run import comparison, learning_curves
 
     if a.plot is not None:
         charts.check_path(a.plot)
@@ -78,11 +82,13 @@ def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
     evaluated = {point.run for point in points}
     silent = ", ".join(str(run) for run in a.runs if str(run) not in evaluated)
     if not points:
-        raise ValueError(f"no run here was evaluated yet: {silent}; wait for its first scores")
+        raise ValueError(
+            f"no run here was evaluated yet: {silent}; wait for its first scores (a game for one has none)"
+        )
     if silent:
         say(f"left out, because they have no scores yet: {silent}")
     if a.plot is not None:
-        comparison.plot(points, a.plot, opponents=a.opponent, axes=a.axis)
+        learning_curves.plot(points, a.plot, opponents=a.opponent, axes=a.axis)
     return comparison.result(points), comparison.format_table(points)
 
 

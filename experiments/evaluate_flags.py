@@ -25,6 +25,8 @@ class Command:
     """the board to play on, for runs whose network fits every board; default: the one that they were trained on"""
     json: Switch = False
     """print one JSON object"""
+    trust_code: Switch = False
+    """run the Python files that somebody else's run or agent names; read them first"""
     device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
     """what to run on; auto: the best that JAX finds"""
     devices: int | None = None

@@ -6,19 +6,20 @@ or UCI if the game is chess and the first line is `uci`; then stdout carries not
 `--film out.svg` a game that the agent plays against itself.
 """
 
-import itertools
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
+import experiments.requirements  # noqa: F401  # first: it says what is missing, and keeps Ctrl-C silent
 
 # isort: split
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Literal
+
 import tyro
 
 from experiments.command_line import report_errors
@@ -67,6 +68,8 @@ class Arguments:
     """moves that --tree looks ahead"""
     width: int = 4
     """moves that --tree draws at each node, the most visited first"""
+    trust_code: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """run the Python files that somebody else's run or agent names; read them first"""
     device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
     """what to run on; auto: where there is an accelerator, that or the CPU, whichever searches sooner"""
     devices: int | None = None
@@ -151,7 +154,8 @@ def load(a: Arguments, make_parts: Callable | None = None):
         raise ValueError(f"--num-simulations is {a.num_simulations}, but must be from 1 to {MOST_SIMULATIONS}")
     make_parts = make_parts or building.make_parts
     path = a.run or Path(f"{agent_file.PREFIX}{(a.agent or '').removeprefix(agent_file.PREFIX)}")
-    agent = players.load_agent(path, a.num_simulations, make_parts, a.board_size)
+    trust = players.Trust(all_code=a.trust_code)
+    agent = players.load_agent(path, a.num_simulations, make_parts, a.board_size, trust)
     game, thinker = seat(a, agent, make_parts)
     return game, thinker, make_notation(agent.parts.environment, a.notation)
 

@@ -1,8 +1,10 @@
-"""Ends a command in one sentence where the project's packages are missing: each imports this before any of them.
+"""What a command needs before any package is imported: one sentence if packages are missing, and a silent Ctrl-C.
 
 So this file itself needs the standard library alone.
 """
 
+import os
+import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +29,16 @@ def sentence(missing, has_environment):
     others = f" and {len(missing) - 1} more packages" if len(missing) > 1 else ""
     return f"{sys.executable} lacks {missing[0]}{others}; {remedy}"
 
+
+def leave(signum, frame):
+    """Ctrl-C while packages are imported: nothing has begun, and a traceback would tell of the imports alone."""
+    os._exit(128 + signum)
+
+
+main_file = getattr(sys.modules["__main__"], "__file__", None)  # whoever imports a command keeps his own Ctrl-C
+is_command = main_file is not None and Path(main_file).resolve().parent == ROOT / "experiments"
+if is_command and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, leave)
 
 missing_packages = [name for name in PACKAGES if find_spec(name) is None]
 if missing_packages:

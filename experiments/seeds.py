@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from experiments import several
 from experiments.several import Folders, Parse, Run
-from muzero_jax.run import comparison
+from muzero_jax.run import comparison, learning_curves, offline
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 
@@ -49,7 +49,8 @@ def train(asked: Asked, parse: Parse, make_parts: Any) -> int:
     parsed = parse(asked.shared)
     if parsed is None:
         return 0
-    config, session, *_ = parsed
+    config, session, _, num_devices = parsed
+    config = offline.settle(config, num_devices)
     several.check_flags(config, session, make_parts, flag="--seeds", each="seed")
     runs = plan(asked, config)
     status = several.train(runs, asked.folders, asked.shared, several.has_spent)
@@ -63,6 +64,6 @@ def _conclude(run_dirs: list[Path], picture: Path) -> None:
     points = comparison.read_runs(run_dirs)
     if points:
         print(f"\n{comparison.format_table(points)}")
-    if comparison.has_curves(points):
-        comparison.plot(points, picture)
+    if learning_curves.has_curves(points):
+        learning_curves.plot(points, picture)
         print(f"curves: {picture}")

@@ -92,10 +92,8 @@ def train(runs: Sequence[Run], folders: Folders, shared: list[str], has_ended: C
     """
     check_folders(runs, folders)
     if folders.overwrite:
-        _check_weights(runs[0].config)  # before anything is deleted
-        for run in runs:
-            if run.run_dir.exists():
-                run_directory.make_room(run.run_dir)
+        _check_weights(runs[0].config, trust_code="--trust-code" in shared)  # before anything is deleted
+        run_directory.make_room_for_all(run.run_dir for run in runs)
     for number, run in enumerate(runs, 1):
         print(f"{run.name}, {number} of {len(runs)}", flush=True)
         has_begun = run_directory.holds_run(run.run_dir)
@@ -140,18 +138,19 @@ def _have_begun(runs: Sequence[Run]) -> bool:
     return any(run_directory.holds_run(run.run_dir) for run in runs)
 
 
-def _check_weights(config: Config) -> None:
+def _check_weights(config: Config, *, trust_code: bool) -> None:
     """Raises ValueError in one sentence for weights that a run cannot begin with."""
     if config.init_from:
         from muzero_jax import building  # here, because pgx starts JAX when it is imported
         from muzero_jax.run import warm_start
 
-        warm_start.open_source(config, building.make_parts(config), None, lambda line: None)
+        parts = building.make_parts(config)
+        warm_start.open_source(config, parts, None, lambda line: None, trust_code=trust_code)
 
 
 def _made_with(run: Run) -> Config:
     """The config of a run that has begun, whose folder may have been moved since."""
-    made_with = configs.load(run.run_dir)
+    made_with = configs.inspect(run.run_dir)
     return replace(made_with, init_from=run.config.init_from) if run.inherits else made_with
 
 

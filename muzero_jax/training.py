@@ -67,12 +67,16 @@ def train_iteration(state: TrainState, *, parts: Parts) -> tuple[TrainState, Met
 
     # Until the ring is ready, only play.
     ready = ring.num_stored >= parts.frames_to_learn
-    learn = partial(learn_from, parts=parts)
+    learn = jax.jit(partial(learn_from, parts=parts), inline=True)  # traced once, for its outputs' shapes too
     learned = jax.lax.cond(ready, learn, partial(rest, learn), state.learner, ring, learn_key)
     learner, revisions, learn_metrics = learned
     ring = replay.revise(ring, revisions)
 
-    metrics = jax.lax.psum(self_play.statistics(trajectory, state.actor, actor), AXIS) | learn_metrics
+    played = self_play.statistics(trajectory, state.actor, actor)
+    if parts.environment.num_players == 1:
+        before = replay.returns_so_far(state.replay, state.actor.num_moves)
+        played |= self_play.returns(trajectory, before, replay.returns_so_far(ring, actor.num_moves))
+    metrics = jax.lax.psum(played, AXIS) | learn_metrics
     return TrainState(actor, learner, ring, state.iteration + 1, state.seed_key), metrics
 
 

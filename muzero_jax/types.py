@@ -64,6 +64,7 @@ class Model(NamedTuple):
     layer_bytes: int | None = None  # of a tower: one layer's activations of one position, in float32; else None
     project: Callable[[Params, Array], Array] | None = None  # (params, embedding) -> [N, D], to compare embeddings by
     predict_projection: Callable[[Params, Array], Array] | None = None  # (params, projection [N, D]) -> [N, D]
+    bound: float | None = None  # returns, and so rewards and values, lie in [-bound, bound]; None: that is not known
 
 
 class Symmetries(NamedTuple):
@@ -132,6 +133,14 @@ class Environment(NamedTuple):
             )
         return self.discount
 
+    def check_for_two(self, what: str) -> None:
+        """Raises ValueError, which says that `what` needs two players, if this is a game for one."""
+        if self.num_players != 2:
+            raise ValueError(
+                f"{self.name} is a game for one player, and {what} two; the run's curves show its mean return, and "
+                "muzero_jax.load(RUN).analyse(state) asks its agent"
+            )
+
     def look(self, states: EnvState) -> Position:
         """The positions of B games (leaves [B, ...])."""
         return Position(jax.vmap(self.observe)(states), jax.vmap(self.legal)(states), states)
@@ -178,7 +187,8 @@ class Targets(NamedTuple):
     reward: Array  # [N, K]; 0 past the end
     value: Array  # [N, K+1]; 0 past the end
     policy: Array  # [N, K+1, A]
-    policy_mask: Array  # [N, K+1] float32, 0 where there is no policy to learn: past the end, or after a cheap search
+    policy_mask: Array  # [N, K+1] float32, 0 where there is no policy to learn: past the end, or after a cheap search,
+    # for which in a batch those of full searches count more (`learning.targets.weigh_policies`); else 1
     alive: Array  # [N, K+1] float32, 0 past the end
     mask: Array  # [N, K+1] float32, 0 past a time limit: what would have come then is not known
     discount: Array  # [N, K] float32, signed, of each move; 0 past the end

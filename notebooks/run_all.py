@@ -1,8 +1,11 @@
 """Executes notebooks in full and keeps their outputs: python notebooks/run_all.py [NAME ...]
 
-Buttons do not outlive their kernel, so of a game only its picture is kept. Lines on stderr are left out.
+A name may be cut short: 06. In the fast mode (MUZERO_JAX_FAST=1) nothing is learned. Then the notebooks stay as they
+are, and what was executed lies in runs/fast. Buttons do not outlive their kernel, so of a game only its picture is
+kept. Lines on stderr are left out.
 """
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -11,12 +14,22 @@ import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parent
+FAST = FOLDER.parent / "runs" / "fast"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 MOST_BYTES = 1_000_000
 
 
-def execute(path: Path) -> None:
-    """Runs a notebook in its folder and writes it back."""
+def find(name: str) -> Path:
+    """The notebook whose name begins so; ValueError in one sentence if that is none, or several."""
+    found = sorted(FOLDER.glob("*.ipynb"))
+    named = [path for path in found if path.stem.startswith(name.removesuffix(".ipynb"))]
+    if len(named) != 1:
+        raise ValueError(f"{name!r} names {len(named)} notebooks; give one of {', '.join(path.stem for path in found)}")
+    return named[0]
+
+
+def execute(path: Path, folder: Path) -> None:
+    """Runs a notebook where it lies and writes it into a folder."""
     start = time.perf_counter()
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(notebook, timeout=None, store_widget_state=False, resources={"metadata": {"path": FOLDER}})
@@ -26,9 +39,10 @@ def execute(path: Path) -> None:
         if cell.cell_type == "code":
             cell.outputs = [kept(output) for output in cell.outputs if output.get("name") != "stderr"]
     notebook.metadata = {"kernelspec": notebook.metadata.kernelspec, "language_info": {"name": "python"}}
-    nbformat.write(notebook, path)
-    size = path.stat().st_size
-    print(f"{path.name}: {time.perf_counter() - start:.0f} s, {size / 1000:.0f} kB")
+    folder.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, folder / path.name)
+    size = (folder / path.name).stat().st_size
+    print(f"{folder / path.name}: {time.perf_counter() - start:.0f} s, {size / 1000:.0f} kB")
     if size > MOST_BYTES:
         raise ValueError(f"{path.name} has {size} bytes; draw smaller pictures")
 
@@ -40,6 +54,17 @@ def kept(output: dict) -> dict:
     return output
 
 
+def main(names: list[str]) -> int:
+    """Executes the named notebooks, or all; returns the exit status."""
+    try:
+        paths = [find(name) for name in names] or sorted(FOLDER.glob("*.ipynb"))
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    for path in paths:
+        execute(path, FAST if os.environ.get("MUZERO_JAX_FAST") == "1" else FOLDER)
+    return 0
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:] or sorted(path.stem for path in FOLDER.glob("*.ipynb")):
-        execute(FOLDER / f"{name}.ipynb")
+    sys.exit(main(sys.argv[1:]))

@@ -42,6 +42,8 @@ class Arguments:
     """the .safetensors file; its name is the agent's. Those in muzero_jax/agents come with the package"""
     commit: str | None = None
     """commit of muzero_jax that trained the run, which does not say so itself"""
+    trust_code: bool = False
+    """run the Python files that somebody else's run or agent names; read them first"""
     note: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
     """a sentence for the card, for example another measurement with its command; may be given more than once"""
 
@@ -54,7 +56,7 @@ def main(arguments: list[str]) -> int:
     devices.configure_devices(1, "cpu")
     from muzero_jax.evaluation import players
 
-    agent = players.load_agent(a.run)
+    agent = players.load_agent(a.run, trust=players.Trust(all_code=a.trust_code))
     card = a.out.with_suffix(".md")
     agent_file.save(a.out, agent.config, agent.params, iteration=agent.iteration, card=card.name)
     files.write_whole(card, make_card(a, agent, read_summary(a.run, agent.iteration)))

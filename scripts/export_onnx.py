@@ -35,6 +35,8 @@ class Arguments:
     """folder for the files; it is made where there is none"""
     page: bool = True
     """write the page, too"""
+    trust_code: bool = False
+    """run the Python files that somebody else's run or agent names; read them first"""
     runtime: Path | None = None
     """onnxruntime-web as npm packs it; default: npm fetches it"""
 
@@ -49,7 +51,7 @@ def main(arguments: list[str]) -> int:
     from muzero_jax.arithmetic import devices
 
     devices.configure_devices(1, "cpu")
-    agent = load(a.agent)
+    agent = load(a.agent, trust_code=a.trust_code)
     check(agent.config, a.page)
     a.out.mkdir(parents=True, exist_ok=True)
     networks = {name: model.SerializeToString() for name, model in export(agent).items()}
@@ -64,7 +66,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def load(name: str) -> Any:
+def load(name: str, *, trust_code: bool = False) -> Any:
     """The agent, computing in float32 whatever it was trained in: a graph is for any device."""
     from muzero_jax import building
     from muzero_jax.evaluation import players
@@ -72,7 +74,7 @@ def load(name: str) -> Any:
     def make_parts(config):
         return building.make_parts(dataclasses.replace(config, network=in_float32(config.network)))
 
-    return players.load_agent(Path(name), make_parts=make_parts)
+    return players.load_agent(Path(name), make_parts=make_parts, trust=players.Trust(all_code=trust_code))
 
 
 def in_float32(network: Any) -> Any:
@@ -127,20 +129,31 @@ def export(agent: Any) -> dict[str, Any]:
 def description(agent: Any) -> dict[str, Any]:
     """What the page must know of the agent besides its networks."""
     from muzero_jax.building.searches import num_considered
-    from muzero_jax.games.catalogue import game_of
+    from muzero_jax.games.catalogue import make_notation
+    from muzero_jax.play.position import new_game
+    from muzero_jax.play.thinking import WHY_ANOTHER
+    from muzero_jax.play.web_session import board_state
     from muzero_jax.storage import agent_file
 
     config, environment, search = agent.config, agent.parts.environment, agent.config.search
-    size, name = environment.observation_shape[0], agent.name.removeprefix(agent_file.PREFIX)
-    budgets = sorted({*BUDGETS, agent.num_simulations})
+    opening, notation = new_game(environment), make_notation(environment)
+    state = board_state(opening, notation)
+    name, budgets = Path(agent.name.removeprefix(agent_file.PREFIX)).stem, sorted({*BUDGETS, agent.num_simulations})
     return {
-        "title": f"{game_of(environment).title} against {Path(name).stem}",
+        "state": state
+        | {
+            "goal": f"{state['goal']} You play against {name}.",
+            "budgets": budgets,
+            "num_simulations": agent.num_simulations,
+        },
+        "moves": [notation.write(opening.state, action) for action in range(environment.num_actions)],
+        "why": WHY_ANOTHER,
         "game": environment.name,
-        "size": size,
+        "size": environment.observation_shape[0],
         "observationShape": [1, *environment.observation_shape],
-        "numSimulations": agent.num_simulations,
         "considered": {budget: num_considered(config, environment, budget) for budget in budgets},
         "improvedValue": search.improved_value,
+        "bound": agent.parts.model.bound,
         "sigma": {
             "valueScale": search.value_scale,
             "maxvisitInit": search.maxvisit_init,

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments import several
 from experiments.command_line import report_errors
-from muzero_jax.run import comparison
+from muzero_jax.run import comparison, learning_curves
 from muzero_jax.run.comparison import Point
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.fields import POSITIVE
@@ -141,8 +141,8 @@ def record(folder: Path, study: Study, points: list[Point]) -> None:
     """Writes a result: scores, table, curves where there are any, what it was made with, and the hashes of all."""
     write_scores(folder / SCORES, points)
     (folder / TABLE).write_text(comparison.format_table(points) + "\n", encoding="utf-8")
-    if comparison.has_curves(points):
-        comparison.plot(points, folder / CURVES)
+    if learning_curves.has_curves(points):
+        learning_curves.plot(points, folder / CURVES)
     made = {
         "date": datetime.now(UTC).date().isoformat(),
         "commit": machine.commit(),

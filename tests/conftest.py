@@ -36,10 +36,14 @@ def pytest_configure(config):
     """
     if "not slow" in config.option.markexpr:
         flags = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+        if jax.__version_info__ < (0, 11):  # later ones know no such flag and would abort
+            flags += " --xla_cpu_use_fusion_emitters=false"
         os.environ.setdefault("XLA_FLAGS", flags)  # read when the first program compiles
     # A program that two tests trace alike is compiled once. Each worker has a folder of its own: JAX's has no lock.
-    folder = tempfile.TemporaryDirectory(prefix="programs-")
+    folder, data = (tempfile.TemporaryDirectory(prefix=prefix) for prefix in ("programs-", "data-"))
     config.add_cleanup(folder.cleanup)
+    config.add_cleanup(data.cleanup)
+    os.environ["XDG_DATA_HOME"] = data.name  # what training notes of the user's own files (`storage.trust`)
     jax.config.update("jax_compilation_cache_dir", folder.name)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 

@@ -53,7 +53,7 @@ LIBRARIES = {
     "rich": {"run.display", "play.terminal"},
     "wandb": {"run.metrics"},
     "filelock": {"storage.run_directory"},
-    "platformdirs": {"arithmetic.compilation_cache"},
+    "platformdirs": {"arithmetic.compilation_cache", "storage.trust"},
     "safetensors": {"storage.agent_file"},
     "starlette": {"play.web_server"},
     "uvicorn": {"play.web_server"},
@@ -170,6 +170,16 @@ def test_the_import_table_has_no_cycle_and_names_only_its_own_modules():
 def test_only_the_hosts_side_may_read_a_config():
     readers = {module for module, tree in TREES.items() if any(".config" in name for name in imports(tree))}
     assert {room_of(module) for module in readers} == READS_CONFIG
+
+
+def test_who_reads_a_config_without_asking_whether_its_code_may_run_is_known():
+    """`configs.load` and `agent_file.read` ask (`storage.trust`); who looks at a config otherwise must not build it."""
+    callers = {
+        name: {module for module, path in PATHS.items() if f"configs.{name}(" in path.read_text()}
+        for name in ("from_json", "inspect")
+    }
+    assert callers["from_json"] == {"storage.agent_file"}
+    assert callers["inspect"] == {"run.comparison", "run.offline", "storage.run_directory"}
 
 
 def test_every_room_knows_exactly_the_rooms_that_the_table_says():

@@ -1,5 +1,6 @@
 """Wiring: each field of a config reaches the function that it is for, and games and networks of one's own fit in."""
 
+import itertools
 from dataclasses import replace
 from functools import partial
 
@@ -8,16 +9,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec
 
 from muzero_jax import building, training
 from muzero_jax.arithmetic import devices
+from muzero_jax.building import searches
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play, targets
 from muzero_jax.run import assembly, program, runner
+from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, read_records
 from muzero_jax.run.program import init, make_chunk, make_init
 from muzero_jax.run.session import Session
 from muzero_jax.types import Batch, Draws, LearnerState, ReplayState
-from tests.reference import gamble, tiny_run
+from tests.reference import double_nim, gamble, tiny_run
 from tests.reference.programs import compiled_before, primitives
 from tests.reference.tiny_run import CONFIG, on_host
 from tests.reference.windows import random_window
@@ -79,8 +83,9 @@ def test_the_rollout_of_a_run_is_the_noisy_one_and_explores_as_the_config_says(p
 
 def test_reanalyze_searches_without_noise_and_as_large_a_share_as_the_config_says(params, window):
     parts = building.make_parts(changed("replay", reanalyze_fraction=0.5))
-    refresh = jax.jit(parts.reanalyze)
     state = LearnerState(params, None, jnp.int32(0), jnp.int32(9))
+    whole = PartitionSpec()
+    refresh = jax.jit(devices.shard_map(parts.reanalyze, devices.make_mesh(1), whole, whole))
     (one, metrics), (other, _) = (jax.device_get(refresh(state, window, jax.random.key(seed))) for seed in (0, 1))
     np.testing.assert_array_equal(one.search_policy, other.search_policy)
     np.testing.assert_array_equal(one.search_value, other.search_value)
@@ -257,6 +262,30 @@ def test_self_play_can_search_with_the_true_rules(params):
 # --- a game of one's own ----------------------------------------------------------------------------------------------
 
 
+def nim_of(size_when_again):
+    """Double nim as an `Environment` whose discounts are -0.97 and, where the same player moves again, that size."""
+
+    def move(state, action, key=None):
+        step = double_nim.move(state, action, key)
+        return step._replace(discount=step.discount * jnp.where(step.discount > 0, size_when_again, 0.97))
+
+    return double_nim.GAME._replace(move=move)
+
+
+def test_a_foretold_discount_has_the_size_of_the_environments_own():
+    """The config's is 1, the game's 0.97: of two stones one leaves 1 and the turn stays, of three it passes."""
+    model, config = double_nim.exact_model(foretells_legality=False), changed("targets", discount=1.0)
+    world = searches.make_world(config, nim_of(0.97), model, true_rules=False)
+    node = world.expand(None, jax.random.key(0), jnp.zeros(2, jnp.int32), jnp.array([2, 3]))
+    np.testing.assert_allclose(node.discount, [0.97, -0.97], rtol=1e-6)
+    constant = nim_of(0.97)._replace(discount=-0.97)
+    told = replace(config, network=replace(config.network, predict_discount=True))
+    world = searches.make_world(told, constant, model, true_rules=False)
+    np.testing.assert_allclose(world.expand(None, None, jnp.zeros(1, int), jnp.array([2])).discount, [0.97], rtol=1e-6)
+    with pytest.raises(ValueError, match=r"double_nim have discounts of the sizes 0\.9 and 0\.97, but a model .* sign"):
+        searches.make_world(config, nim_of(0.9), model, true_rules=False)
+
+
 @pytest.fixture(scope="module")
 def gambled():
     """Two chunks of a game without a board or a pgx state: what an iteration needs is what an `Environment` says."""
@@ -285,6 +314,23 @@ def test_chance_is_drawn_and_both_kinds_of_end_are_told_apart(gambled):
     for game in range(8):  # an episode lasts five moves at most, and the next begins anew
         ends = np.flatnonzero(played.is_last[:, game])
         assert np.diff(ends, prepend=-1).max() <= gamble.TIME_LIMIT
+
+
+def test_the_returns_of_a_game_for_one_are_those_of_the_games_that_ended(gambled):
+    """Games of up to five moves end across rollouts of four: the sums need what came before."""
+    state, metrics = gambled
+    played = jax.tree.map(lambda x: x[: int(state.replay.num_stored)], on_host(state.replay.transitions))
+    assert len(played.reward) == 16, "the ring remembers all"
+    ended = np.zeros(16)
+    for game in range(8):
+        so_far = 0.0
+        for frame in range(16):
+            so_far += played.reward[frame, game]
+            if played.is_last[frame, game]:
+                ended[frame], so_far = ended[frame] + so_far, 0.0
+    by_iteration = ended.reshape(4, 4).sum(axis=1)
+    assert by_iteration[2:].min() > 0
+    np.testing.assert_allclose(metrics["selfplay/finished_returns"], by_iteration[2:], rtol=1e-5)
 
 
 def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
@@ -323,6 +369,20 @@ def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, mo
     result = runner.train(config, session, tmp_path, devices.make_mesh(1), lambda text: None, parts)
     assert given == [parts]
     assert result.summary["strength"] == {} and (tmp_path / "summary.json").is_file()
+    returns, games = metrics["selfplay/finished_returns"].sum(), metrics["selfplay/games"].sum()
+    played, random = result.summary["returns"].values()
+    assert played == pytest.approx(float(returns / games)) and random == pytest.approx(random_mean(), abs=0.2)
+    records = read_records(tmp_path)
+    assert {record.get(RANDOM_RETURN) for record in records[1:]} == {random} and records[1][RETURN] == played
+
+
+def random_mean():
+    """What random play earns at `gamble`, over all 32 ways to bet and to pass: half of the bets made."""
+    bets = 0
+    for moves in itertools.product([gamble.BET, gamble.PASS], repeat=gamble.TIME_LIMIT):
+        ends = [n for n in range(len(moves)) if moves[: n + 1].count(gamble.PASS) == gamble.MOST_PASSES]
+        bets += moves[: min(ends, default=gamble.TIME_LIMIT)].count(gamble.BET)
+    return bets / 32 / 2
 
 
 def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():

@@ -77,7 +77,7 @@ def observation_length(config: Config) -> int:
     """How many frames of a window must bring their observation: the first, unless an option reads more."""
     reads_all = config.optimiser.reconstruction_weight or config.optimiser.consistency_weight
     unrolled = config.unroll_steps + 1 if reads_all else 1
-    return max(unrolled, reanalyzed_frames(config)) if config.replay.reanalyze_fraction else unrolled
+    return max(unrolled, reanalyzed_frames(config)) if config.reanalyze_fraction else unrolled
 
 
 def reanalyzed_frames(config: Config) -> int:
@@ -91,7 +91,7 @@ def reanalyzed_frames(config: Config) -> int:
 
 def build_reanalyze(config: Config, environment: Environment, model: Model):
     """Searches a share of the windows again, without root noise; or does nothing."""
-    share = config.replay.reanalyze_fraction
+    share = config.reanalyze_fraction
 
     def leave(learner_state: LearnerState, window: Transition, key: Array) -> tuple[Transition, Metrics]:
         return window, {}
@@ -104,11 +104,12 @@ def build_reanalyze(config: Config, environment: Environment, model: Model):
 
 def build_note(config: Config) -> Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]:
     """What the ring is to keep of what learning finds out, and its metrics."""
-    share, notes = config.replay.reanalyze_fraction, []
+    share, notes = config.reanalyze_fraction, []
     if share:
         notes.append(partial(reanalyze.note, share=share, num_frames=reanalyzed_frames(config)))
     if config.replay.priority_exponent:
-        notes.append(partial(priorities.note, make_targets=build_targets(config, unroll_steps=0)))
+        stops = partial(targets.stops, stop_at_exploration=config.targets.stop_at_exploration)
+        notes.append(partial(priorities.note, make_targets=build_targets(config, unroll_steps=0), stops=stops))
 
     def note(draws: Draws, window: Transition, batch: Batch) -> tuple[tuple[Revision, ...], Metrics]:
         noted = [each(draws, window, batch) for each in notes]

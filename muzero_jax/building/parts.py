@@ -21,7 +21,7 @@ def make_parts(config: Config, *, environment: Environment | None = None, model:
     environment = environment or worlds.build_environment(config)
     model = model or worlds.build_model(config, environment)
     optimiser, follow = learning.build_optimiser(config), learning.build_follow(config)
-    num_envs, reanalyzes = config.self_play.num_envs, config.replay.reanalyze_fraction > 0
+    num_envs, reanalyzes = config.self_play.num_envs, config.reanalyze_fraction > 0
     return Parts(
         environment=environment,
         model=model,
@@ -66,5 +66,5 @@ def build_rollout(config: Config, environment: Environment, model: Model):
         search=searches.build_self_play_search(config, environment, model),
         length=play.rollout_length,
         choose=partial(self_play.choose, exploration=play.exploration, sampled_moves=play.sampled_moves),
-        keeps_state=config.model == "rules" and config.replay.reanalyze_fraction > 0,
+        keeps_state=config.model == "rules" and config.reanalyze_fraction > 0,
     )

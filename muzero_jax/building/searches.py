@@ -3,8 +3,9 @@
 from functools import partial
 
 from muzero_jax.arithmetic import micro_batches
-from muzero_jax.building.worlds import foretells_discount
+from muzero_jax.building.worlds import foretells_discount, gamma
 from muzero_jax.search import narrow, playout_cap, simulator
+from muzero_jax.search.bounded import bounded
 from muzero_jax.search.engines import ENGINES
 from muzero_jax.search.simulator import Simulator
 from muzero_jax.storage.config import Config
@@ -26,6 +27,8 @@ def make_search(
     """
     search = config.search
     world = make_world(config, environment, model, true_rules=true_rules)
+    if environment.num_players == 2 and model.bound:
+        world = bounded(world, model.bound)
     engine = ENGINES[search.engine]
     budget = num_simulations or search.num_simulations
     if search.policy == "gumbel":
@@ -66,7 +69,7 @@ def make_world(config: Config, environment: Environment, model: Model, *, true_r
     foretold = foretells_discount(config, environment)
     return simulator.learned_model(
         model,
-        config.targets.discount if foretold else environment.constant_discount,
+        gamma(environment) if foretold else environment.constant_discount,
         believes_legality=config.model == "learned_legality",
         believes_discount=foretold,
     )

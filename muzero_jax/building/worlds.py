@@ -3,8 +3,10 @@
 import inspect
 
 from muzero_jax.arithmetic import precision
-from muzero_jax.games.own_game import load_environment
+from muzero_jax.games.own_game import load_environment, random_games
+from muzero_jax.games.random_play import discount_sizes
 from muzero_jax.networks import contract
+from muzero_jax.networks.check import check_model
 from muzero_jax.networks.layers import Abilities
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
@@ -28,7 +30,7 @@ def build_model(config: Config, environment: Environment) -> Model:
         if "abilities" in inspect.signature(make_own).parameters:
             options["abilities"] = abilities
         model = make_own(environment, support, **options)
-        return contract.checked(model, environment, abilities, source=network.file)
+        return contract.checked(model, environment, abilities, source=network.file)._replace(bound=support.high)
     return make_model(
         environment,
         support,
@@ -39,6 +41,15 @@ def build_model(config: Config, environment: Environment) -> Model:
         compute_dtype=precision.resolve(network.compute_dtype).compute_dtype,
         abilities=abilities,
     )
+
+
+def check_network(config: Config) -> list[str]:
+    """What `check_model` finds in the network that the config names; ValueError where the user's file makes none."""
+    environment = build_environment(config)
+    model = build_model(config, environment)
+    if config.model == "rules":
+        return []  # `check_model` looks at the dynamics most of all, and there are none
+    return check_model(model, environment)
 
 
 def wanted_abilities(config: Config, environment: Environment) -> Abilities:
@@ -55,3 +66,19 @@ def wanted_abilities(config: Config, environment: Environment) -> Abilities:
 def foretells_discount(config: Config, environment: Environment) -> bool:
     """Whether the dynamics say whose turn is next: if asked to, and where no constant discount is right."""
     return config.model != "rules" and (config.network.predict_discount or environment.discount is None)
+
+
+def gamma(environment: Environment) -> float:
+    """|discount| of the moves that end no game, of which a model foretells the sign alone.
+
+    Where no constant discount is right, random games show it. Raises ValueError in one sentence if it varies.
+    """
+    if environment.discount is not None:
+        return abs(environment.discount)
+    sizes = discount_sizes(random_games(environment))
+    if len(sizes) > 1:
+        raise ValueError(
+            f"moves of {environment.name} have discounts of the sizes {sizes[0]:g} and {sizes[-1]:g}, but a model "
+            "foretells only their sign; make all of one size, or plan with the true rules (--model rules)"
+        )
+    return sizes[0] if sizes else 1.0

@@ -93,7 +93,11 @@ def plies(
 def examine(
     environment: Environment, player: Player, params: Params, say: Callable[[str], None] = lambda line: None
 ) -> dict[str, Any]:
-    """Walks as either colour: a match's fields, where `games` are distinct final moves; losses by colour, positions."""
+    """Walks as either colour: a match's fields, where `games` are distinct final moves; losses by colour, positions.
+
+    Raises ValueError as `walk`, and for a game that is not for two players.
+    """
+    environment.check_for_two("trying every reply needs")
     first, second = (
         walk(environment, player, params, moves_first=moves_first, say=say) for moves_first in (True, False)
     )

@@ -64,8 +64,10 @@ Means = dict[str, Mean]
 def examine(agent: Agent, *, num_positions: int, unroll_steps: int, seed: int) -> Result:
     """Unrolls the agent's model from at most `num_positions` positions, and searches from them.
 
-    Raises ValueError for numbers that are not positive, and for an agent that has no model.
+    Raises ValueError for numbers that are not positive, for an agent that has no model, and for a game that is not for
+    two players, whose rules may need a key.
     """
+    agent.parts.environment.check_for_two("this comparison needs")
     if agent.config.model == "rules":
         raise ValueError(f"{agent.name} was trained with --model rules, so it has no model whose faults could be shown")
     for flag, number in (("--positions", num_positions), ("--unroll-steps", unroll_steps)):

@@ -172,5 +172,4 @@ def _check_match(environment: Environment, num_games: int, opening_plies: int) -
         raise ValueError(f"A match plays every opening from both seats, so its games must be even, not {num_games}.")
     if opening_plies < 0:
         raise ValueError(f"An opening has 0 or more plies, not {opening_plies}.")
-    if environment.num_players != 2:
-        raise ValueError(f"A match needs a game for two players; {environment.name} has {environment.num_players}.")
+    environment.check_for_two("a match needs")

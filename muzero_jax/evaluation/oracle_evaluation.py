@@ -59,6 +59,7 @@ def examine(
     """
     if num_positions < 1:
         raise ValueError(f"--positions is {num_positions}, but must be positive")
+    agent.parts.environment.check_for_two("an oracle needs")
     oracle = make_oracle(game_of(agent.parts.environment), agent.config.board_size)
     states, is_own_play = _draw(agent, oracle, num_positions, seed)
     if not is_own_play.size:

@@ -27,6 +27,7 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import restore_params
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import Simulations, check_value
+from muzero_jax.storage.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.training import Parts
 from muzero_jax.types import Params, Player, SearchFn
 
@@ -100,6 +101,7 @@ def load_agent(
     num_simulations: int | None = None,
     make_parts: MakeParts = building.make_parts,
     board_size: int | None = None,
+    trust: Trust = OWN_FILES_ALONE,
 ) -> Agent:
     """The agent that `path` names: a run (its newest intact checkpoint), a version of one, or a file (agent:NAME).
 
@@ -107,9 +109,9 @@ def load_agent(
     board that it was trained on unless its network fits the one that is given.
 
     Raises ValueError in one sentence if `path` names no run, no intact checkpoint, no version that there is, or no
-    agent, or if its network or its game does not fit `board_size`.
+    agent, if its network or its game does not fit `board_size`, or if it would run a Python file without `trust`.
     """
-    config, file, restore = _open(path)
+    config, file, restore = _open(path, trust)
     budget = config.evaluation.num_simulations
     if num_simulations is not None:
         budget = check_budget(num_simulations, "--num-simulations")
@@ -137,13 +139,13 @@ def _on_board(board_size: int, config: Config, parts: Parts, path: Path, make_pa
     return moved, moved_parts
 
 
-def _open(path: Path) -> tuple[Config, Path, Callable[[Params], tuple[int, Params]]]:
+def _open(path: Path, trust: Trust) -> tuple[Config, Path, Callable[[Params], tuple[int, Params]]]:
     """A config, the file that holds it, and what reads (iteration, weights) once the weights' shapes are known."""
     if (file := agent_file.find(str(path))) is not None:
-        stored = agent_file.read(file)
+        stored = agent_file.read(file, trust)
         return stored.config, file, lambda abstract: (stored.iteration, stored.params(abstract))
     saved = run_directory.find_saved(path) or run_directory.Saved(path)
-    config, step = configs.load(saved.run_dir), run_directory.version_of(saved)
+    config, step = configs.load(saved.run_dir, trust), run_directory.version_of(saved)
     folder = saved.folder or saved.run_dir / run_directory.CHECKPOINTS
     return config, saved.run_dir / configs.FILE, partial(restore_params, folder, step=step)
 

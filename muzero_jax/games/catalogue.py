@@ -9,7 +9,7 @@ from muzero_jax.games.connect_four import CONNECT_FOUR
 from muzero_jax.games.game import Game
 from muzero_jax.games.go import GO_9X9, GO_19X19
 from muzero_jax.games.hex import HEX
-from muzero_jax.games.notation import ACTION, STANDARD, Notation, numbers
+from muzero_jax.games.notation import ACTION, STANDARD, Notation, numbers, of_page
 from muzero_jax.games.oracle import Oracle
 from muzero_jax.games.othello import OTHELLO
 from muzero_jax.games.shogi import ANIMAL_SHOGI, SHOGI
@@ -41,7 +41,7 @@ def make_notation(environment: Environment, kind: str = STANDARD) -> Notation:
     """How moves of an environment are written; `kind` is STANDARD or ACTION."""
     game = game_of(environment)
     shape = (0, 0) if environment.board is None else environment.board.shape
-    notation = game.notation(shape, environment.num_actions)
+    notation = (game.notation or of_page(game.view.page))(shape, environment.num_actions)
     if kind == ACTION:
         write, read = numbers(environment.num_actions)
         return notation._replace(write=write, read=read)

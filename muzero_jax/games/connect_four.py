@@ -9,7 +9,6 @@ import numpy as np
 
 from muzero_jax.games.game import Exact, Game
 from muzero_jax.games.layout import Layout
-from muzero_jax.games.notation import columns_alone
 from muzero_jax.games.oracle import Oracle
 from muzero_jax.games.sides import by_stones
 from muzero_jax.games.view import View, numbered_stones, rows_of
@@ -113,7 +112,6 @@ CONNECT_FOUR = Game(
     goal="A stone falls to the lowest free cell of its column. Four in a row win: level, upright or diagonal.",
     # A column's action is the number of its top cell.
     layout=Layout(symmetries=lambda cells: [cells, cells[:, ::-1]]),
-    notation=columns_alone,
     view=View(numbered_stones(HEIGHT, WIDTH), colours=COLOURS, inks=COLOURS, page="connect_four"),
     sides=by_stones(lambda board: board[:WIDTH] < 0),
     winning_cells=rows_of(4),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pgx
 
 from muzero_jax.games.layout import Layout
-from muzero_jax.games.notation import MakeNotation, cells_or_numbers
+from muzero_jax.games.notation import MakeNotation
 from muzero_jax.games.oracle import Oracle
 from muzero_jax.games.sides import Sides
 from muzero_jax.games.view import Cell, Squares, View
@@ -42,7 +42,7 @@ class Game(NamedTuple):
     rules: Callable[[int | None], Any] | None = None  # board size -> a pgx `Env`; None: pgx's own under this name
     sizes: range | None = None  # board sizes that `rules` takes, None being its default; None if there is no choice
     layout: Layout = Layout()
-    notation: MakeNotation = cells_or_numbers
+    notation: MakeNotation | None = None  # how moves are written; None: as the board on the page needs it
     view: View = View()
     sides: Sides = Sides()
     points: Points | None = None

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from muzero_jax.games.clicks import COLUMNS
 from muzero_jax.types import EnvState
 
 STANDARD, ACTION = "standard", "action"
@@ -45,8 +46,9 @@ MakeNotation = Callable[[tuple[int, int], int], Notation]
 
 
 def action_numbers(shape: tuple[int, int], num_actions: int) -> Notation:
-    """pgx's own numbers as moves; columns from a on, row 1 at the top."""
-    return Notation(*numbers(num_actions), *_labels(shape))
+    """pgx's own numbers as moves. The board has no labels, which would look like the names of moves."""
+    del shape
+    return Notation(*numbers(num_actions), [], [])
 
 
 def cells_or_numbers(shape: tuple[int, int], num_actions: int) -> Notation:
@@ -68,11 +70,17 @@ def coordinates(*others: str, letters: str = LETTERS, upward: bool = False) -> M
     return make
 
 
-def columns_alone(shape: tuple[int, int], num_actions: int) -> Notation:
-    """For games whose actions are the columns."""
-    del num_actions
+def columns_or_numbers(shape: tuple[int, int], num_actions: int) -> Notation:
+    """A letter where the actions are as many as the columns, else numbers."""
+    if num_actions != shape[1] or shape[1] > len(LETTERS):
+        return action_numbers(shape, num_actions)
     columns, rows = _labels(shape)
     return Notation(*words(columns), columns, rows)
+
+
+def of_page(page: str | None) -> MakeNotation:
+    """The notation that a kind of board (`View.page`) brings with it, for games that have none of their own."""
+    return columns_or_numbers if page == COLUMNS else cells_or_numbers
 
 
 def words(names: list[str]) -> tuple[Write, Read]:

@@ -1,8 +1,8 @@
 """Random games of any environment, recorded move by move: what can be known of rules that nobody has described.
 
-They say whether turns alternate and how long a game lasts, and they are what `games.check` looks for mistakes in. All
-games are played at once, in pieces of one compiled size. A finished game is moved on with the others, which rules must
-bear.
+They say whether turns alternate, how long a game lasts and what chance alone earns, and `games.check` looks for faults
+in them. All games are played at once, in pieces of one compiled size. A finished game is moved on with the others,
+which rules must bear.
 """
 
 from functools import partial
@@ -58,9 +58,22 @@ def turns_alternate(moves: Moves) -> bool:
     return bool((moves.player != moves.next_player)[goes_on].all())
 
 
+def discount_sizes(moves: Moves) -> list[float]:
+    """The |discount|s of the moves that ended no game, the smallest first; to six digits, as float32 keeps them."""
+    sizes = np.abs(moves.discount[~moves.over & (moves.discount != 0)]).astype(float)
+    return np.unique(sizes.round(6)).tolist()
+
+
 def longest_game(moves: Moves) -> int:
     """Moves of the longest game, at least 1."""
     return max(1, int((~moves.over).sum(axis=0).max()))
+
+
+def mean_return(moves: Moves) -> float | None:
+    """The mean of the games' returns, which are plain sums of rewards; of those that ended, None if none did."""
+    ended = moves.is_last.any(axis=0)
+    returns = np.where(moves.over, 0.0, moves.reward).sum(axis=0)
+    return float(returns[ended].mean()) if ended.any() else None
 
 
 @partial(jax.jit, static_argnums=(0, 2))

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 FIRST, SECOND = 0, 1
 """Colours by who moves first: SGF calls them black and white."""
-_TOKEN = re.compile(r"\s*(?:([();])|([A-Za-z]+)|\[((?:\\.|[^\]\\])*)\])", re.DOTALL)
+_TOKEN = re.compile(r"\s*(?:([();])|([A-Za-z]+)|\[([^\]\\]*(?:\\.[^\]\\]*)*)\])", re.DOTALL)
+_OPENED = re.compile(r"\s*\[")
 
 
 class SgfMove(NamedTuple):
@@ -52,6 +53,8 @@ def split(text: str) -> list[str]:
             depth += {"(": 1, ")": -1}.get(token[1], 0)
             if not depth:
                 break
+        if depth and _OPENED.match(text, end):  # a value that is never closed: the rest of the file is its text
+            end = len(text)
         games.append(text[start:end])
         start = text.find("(;", end)
     return games

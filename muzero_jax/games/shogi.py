@@ -29,9 +29,9 @@ def action_location(shape: tuple[int, int], num_actions: int) -> Int[np.ndarray,
 
 
 def notation(shape: tuple[int, int], num_actions: int) -> Notation:
-    """Action numbers; columns are numbered from the right."""
-    columns = [str(shape[1] - column) for column in range(shape[1])]
-    return action_numbers(shape, num_actions)._replace(columns=columns)
+    """Action numbers; columns are numbered from the right, rows from the top."""
+    columns, rows = ([str(number + 1) for number in range(length)] for length in (shape[1], shape[0]))
+    return action_numbers(shape, num_actions)._replace(columns=columns[::-1], rows=rows)
 
 
 def _view(read: Read, shape: tuple[int, int], letters: Sequence[str]) -> View:

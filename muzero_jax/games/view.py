@@ -16,6 +16,9 @@ EMPTY = "."
 FIRST, SECOND = "X", "O"
 """The stones of the first mover and of the other; games with pieces show letters, the first mover's in capitals."""
 
+INKS = ("black", "white", "red", "yellow", "blue")
+"""The colours in which front ends draw stones."""
+
 Squares = list[list[str]]
 """Rows of `X`, `O`, piece letters and `.`, the top row first."""
 
@@ -56,11 +59,11 @@ class View(NamedTuple):
     """pieces that both may drop"""
     colours: tuple[str, str] = ("black", "white")  # what every front end calls the first mover and the other
     inks: tuple[str, str] = ("black", "white")
-    """the colours in which every front end draws the two: each is black, white, red, yellow or blue"""
+    """the colours in which every front end draws the two, of `INKS`"""
     marks_last: bool = False  # whether an action is a cell, so that the last one played can be marked
     leans: bool = False  # whether each row lies half a cell to the right of the one above
     has_edges: bool = False  # whether the first mover owns the top and bottom edge, and the other left and right
-    page: str | None = None  # the kind of board in `play/web/board.js`; None: text, and a button for each legal move
+    page: str | None = None  # one of `clicks.PAGES`, a board of `play/web/board.js`; None: text, and a button a move
 
 
 def stones(signs: Int[np.ndarray, "H W"]) -> Squares:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.learning import replay as replays
@@ -83,14 +83,25 @@ def tickets(bits: Array, total: Array) -> Array:
 
 
 def note(
-    draws: Draws, window: Transition, batch: Batch, *, make_targets: Callable[[Transition], Targets]
+    draws: Draws,
+    window: Transition,
+    batch: Batch,
+    *,
+    make_targets: Callable[[Transition], Targets],
+    stops: Callable[[Transition], Bool[Array, "N L"]],
 ) -> tuple[Revision, Metrics]:
-    """The priorities of the windows that were drawn, for the ring; their mean, and that of the losses' weights.
+    """The priorities of the windows that were drawn, for the ring; the mean error, and that of the losses' weights.
+
+    A return that stops where its window starts is the search's own value, and says nothing of its error. Such a window
+    keeps the priority that it has.
 
     Args:
       make_targets: `targets.make`, with its hyperparameters bound, without a share of the search's own value.
+      stops: `targets.stops`, likewise.
     """
     del batch
+    is_known = ~stops(window)[:, 0]
     error = jnp.abs(window.search_value[:, 0] - make_targets(window).value[:, 0])
-    revision = Revision(draws.slot, draws.game, jnp.ones(draws.slot.shape, bool), priority=error + FLOOR)
-    return revision, {"train/priority": jnp.mean(error), "train/importance_weight": jnp.mean(draws.weight)}
+    mean_error = jnp.sum(error * is_known) / jnp.maximum(jnp.sum(is_known), 1)
+    revision = Revision(draws.slot, draws.game, is_known, priority=error + FLOOR)
+    return revision, {"train/priority": mean_error, "train/importance_weight": jnp.mean(draws.weight)}

@@ -5,8 +5,9 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Float
 
+from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.learning import learner as learners
 from muzero_jax.types import Batch, Draws, LearnerState, Metrics, Params, Position, Revision, SearchFn, Transition
 
@@ -14,31 +15,38 @@ from muzero_jax.types import Batch, Draws, LearnerState, Metrics, Params, Positi
 def refresh_share(
     learner: LearnerState, window: Transition, key: Array, *, search: SearchFn, share: float, num_frames: int
 ) -> tuple[Transition, Metrics]:
-    """`refresh` of a share of the windows, at least one; returns them all, and how stale the targets had become.
+    """`refresh` of a share of the batch; returns a device's windows, and how stale their targets had become.
 
-    The target network searches, if there is one.
+    The target network searches, if there is one. The mean of all devices' metrics is that over the share.
     """
-    num_windows = chosen(window, share)
-    params = learners.settled(learner)
-    fresh = refresh(params, window, key, search=search, num_windows=num_windows, num_frames=num_frames)
+    is_chosen = chosen(window, share)
+    params, num_windows = learners.settled(learner), len(is_chosen)
+    fresh = refresh(params, window, key, search=search, is_chosen=is_chosen, num_frames=num_frames)
     searched, stored = (jax.tree.map(lambda x: x[:num_windows, :num_frames], w) for w in (fresh, window))
-    return fresh, staleness(searched, stored)
+    return fresh, staleness(searched, stored, is_chosen / jax.lax.pmean(jnp.mean(is_chosen), AXIS))
 
 
-def chosen(window: Transition, share: float) -> int:
-    """How many of the windows are searched again."""
-    return max(1, round(window.action.shape[0] * share))
+def chosen(window: Transition, share: float) -> Bool[Array, " M"]:
+    """Which of a device's first M windows are searched again: on all devices together that share, at least one window.
+
+    Their number does not depend on the number of devices. Where it does not divide among them, the first have one more,
+    and the others search one in vain, because all run one program. Runs where `AXIS` names the devices.
+    """
+    num_devices = jax.lax.axis_size(AXIS)
+    total = max(1, round(window.action.shape[0] * num_devices * share))
+    return jnp.arange(-(-total // num_devices)) * num_devices + jax.lax.axis_index(AXIS) < total
 
 
 def note(draws: Draws, window: Transition, batch: Batch, *, share: float, num_frames: int) -> tuple[Revision, Metrics]:
     """The fresh targets of searched windows, for the ring; their metrics are `refresh_share`'s."""
     del batch
-    num_windows = chosen(window, share)
+    is_chosen = chosen(window, share)
+    num_windows = len(is_chosen)
     slot, game = draws.slot[:num_windows, None] + jnp.arange(num_frames), draws.game[:num_windows, None]
     revision = Revision(
         slot,
         jnp.broadcast_to(game, slot.shape),
-        jnp.ones(slot.shape, bool),
+        jnp.broadcast_to(is_chosen[:, None], slot.shape),
         search_policy=window.search_policy[:num_windows, :num_frames],
         search_value=window.search_value[:num_windows, :num_frames],
     )
@@ -46,36 +54,46 @@ def note(draws: Draws, window: Transition, batch: Batch, *, share: float, num_fr
 
 
 def refresh(
-    params: Params, window: Transition, key: Array, *, search: SearchFn, num_windows: int, num_frames: int
+    params: Params, window: Transition, key: Array, *, search: SearchFn, is_chosen: Bool[Array, " M"], num_frames: int
 ) -> Transition:
-    """Replaces `search_policy` and `search_value` of the first `num_frames` frames of the first `num_windows` windows.
+    """Replaces `search_policy` and `search_value` of the first `num_frames` frames of those windows that are chosen.
 
-    Windows are drawn independently, so "the first" are as random as any. Frames past a game's end belong to the next
-    one; they are searched all the same, for the ring, and masked later, as every target there is. A cheap search's
-    policy is not learned from, but this one's is.
+    These are among the first M. Windows are drawn independently, so "the first" are as random as any. Frames past a
+    game's end belong to the next one; they are searched all the same, for the ring, and masked later, as every target
+    there is. A cheap search's policy is not learned from, but this one's is.
 
     Args:
       window: leaves [N, L, ...], with the observation leaf at least `num_frames` long.
     """
     frames = Position(window.observation, window.legal_action_mask, window.state)
-    found = search(params, key, jax.tree.map(lambda x: x[:num_windows, :num_frames].reshape(-1, *x.shape[2:]), frames))
+    num_windows = len(is_chosen)
     shape = (num_windows, num_frames)
+    found = search(params, key, jax.tree.map(lambda x: x[:num_windows, :num_frames].reshape(-1, *x.shape[2:]), frames))
+
+    def put(stored: Array, fresh: Array) -> Array:
+        is_fresh = is_chosen.reshape(-1, *[1] * (fresh.ndim - 1))
+        return stored.at[:num_windows, :num_frames].set(jnp.where(is_fresh, fresh, stored[:num_windows, :num_frames]))
+
     in_full = window.in_full
     return window._replace(
-        search_policy=window.search_policy.at[:num_windows, :num_frames].set(found.policy.reshape(*shape, -1)),
-        search_value=window.search_value.at[:num_windows, :num_frames].set(found.value.reshape(shape)),
-        in_full=None if in_full is None else in_full.at[:num_windows, :num_frames].set(True),
+        search_policy=put(window.search_policy, found.policy.reshape(*shape, -1)),
+        search_value=put(window.search_value, found.value.reshape(shape)),
+        in_full=None if in_full is None else put(in_full, jnp.ones(shape, bool)),
     )
 
 
-def staleness(fresh: Transition, stored: Transition) -> Metrics:
+def staleness(fresh: Transition, stored: Transition, weight: Float[Array, " M"]) -> Metrics:
     """How far stored targets had drifted from fresh ones, and how many iterations ago they were searched: means.
 
     Values are compared by their absolute difference, policies by total variation, which is at most 1. A KL divergence
-    would be infinite where a stored policy has a 0.
+    would be infinite where a stored policy has a 0. `weight` is that of each of the M windows in the means.
     """
-    value = jnp.mean(jnp.abs(fresh.search_value - stored.search_value))
-    policy = jnp.mean(0.5 * jnp.sum(jnp.abs(fresh.search_policy - stored.search_policy), axis=-1))
+
+    def mean(of_frames: Array) -> Array:
+        return jnp.mean(weight[:, None] * of_frames)
+
+    value = mean(jnp.abs(fresh.search_value - stored.search_value))
+    policy = mean(0.5 * jnp.sum(jnp.abs(fresh.search_policy - stored.search_policy), axis=-1))
     metrics = {"train/stale_value": value, "train/stale_policy": policy}
     age = stored.search_age
-    return metrics if age is None else metrics | {"train/stale_iterations": jnp.mean(age.astype(jnp.float32))}
+    return metrics if age is None else metrics | {"train/stale_iterations": mean(age.astype(jnp.float32))}

@@ -5,7 +5,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.types import ActorState, Environment, EnvState, Params, SearchFn, SearchOutput, Step, Transition
@@ -126,3 +126,12 @@ def statistics(trajectory: Transition, before: ActorState, after: ActorState) ->
         "selfplay/frames": frames,
         "selfplay/finished_frames": frames + jnp.sum(before.num_moves) - jnp.sum(after.num_moves),
     }
+
+
+def returns(trajectory: Transition, before: Float[Array, " B"], after: Float[Array, " B"]) -> dict[str, Array]:
+    """The sum of the returns of the games that ended in a rollout, which only games for one are measured by.
+
+    A return is the plain sum of a game's rewards. `before` and `after` the rollout are those of the games in progress,
+    as `replay.returns_so_far` knows them. Early rewards of a game that outlasts the ring count when they leave it.
+    """
+    return {"selfplay/finished_returns": jnp.sum(trajectory.reward) + jnp.sum(before) - jnp.sum(after)}

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.types import Batch, Targets, Transition
 
 
@@ -59,6 +60,12 @@ def alive_frames(is_last: Bool[Array, "N L"]) -> Bool[Array, "N L"]:
     return jnp.pad(goes_on[:, :-1], ((0, 0), (1, 0)), constant_values=True)
 
 
+def stops(window: Transition, *, stop_at_exploration: bool) -> Bool[Array, "N L"]:
+    """Where a return goes no further: at random moves if asked to, and at a move after which a time limit ended all."""
+    is_cut = window.is_last & (window.discount != 0)
+    return (window.explored & stop_at_exploration) | is_cut
+
+
 def make(
     window: Transition,
     *,
@@ -85,7 +92,7 @@ def make(
         window.reward,
         window.discount,
         window.search_value,
-        (window.explored & stop_at_exploration) | is_cut,
+        stops(window, stop_at_exploration=stop_at_exploration),
         unroll_steps=unroll_steps,
         td_steps=td_steps,
         td_lambda=td_lambda,
@@ -101,6 +108,17 @@ def make(
         mask=alive_frames(is_cut & alive)[:, :k1].astype(jnp.float32),
         discount=jnp.where(alive[:, :k], window.discount[:, :k], 0.0),
     )
+
+
+def weigh_policies(targets: Targets) -> Targets:
+    """Where some searches were cheap, the policies of full ones count for all.
+
+    At each depth the weights of all devices' policies add up to the number of positions that go on. So the policy's
+    loss is a mean over what is learned, whatever the share of full searches. Runs where `AXIS` names the devices.
+    """
+    sums = (x.sum(axis=0, keepdims=True) for x in (targets.policy_mask, targets.alive))
+    full, alive = jax.lax.psum(tuple(sums), AXIS)
+    return targets._replace(policy_mask=targets.policy_mask * (alive / jnp.maximum(full, 1.0)))
 
 
 def unroll_actions(window: Transition, key: Array, *, unroll_steps: int) -> Int[Array, "N K"]:
@@ -126,10 +144,11 @@ def make_batch(
       weight: of each window. make_targets: `make`, with its hyperparameters bound.
       legal_length: how many frames of legal moves the losses read, 1 or K + 1.
     """
+    wanted = make_targets(window)
     return Batch(
         observation=window.observation[:, : unroll_steps + 1],  # Reanalyze reads more, the losses do not
         legal_action_mask=window.legal_action_mask[:, :legal_length],
         actions=unroll_actions(window, key, unroll_steps=unroll_steps),
-        targets=make_targets(window),
+        targets=wanted if window.in_full is None else weigh_policies(wanted),
         weight=weight,
     )

@@ -57,10 +57,18 @@ def turn_of(environment: Environment) -> Turn:
     """The first symmetry that exchanges the colours and is its own inverse; ValueError for a game that has none."""
     if environment.board is not None:
         for observation, flipped, action in zip(*map(np.asarray, environment.board.symmetries), strict=True):
-            if flipped.any() and np.array_equal(observation[observation], np.arange(observation.size)):
+            if flipped.any() and _undoes_itself(observation, flipped, action):
                 flag = int(flipped.argmax())
                 return Turn(tuple(observation.tolist()), tuple(flipped.tolist()), tuple(action.tolist()), flag)
     raise ValueError(
-        f"--network.canonical turns positions by a symmetry that exchanges the colours, and {environment.name} has "
-        "none; leave it out"
+        "--network.canonical turns positions by a symmetry that exchanges the colours and undoes itself, and "
+        f"{environment.name} has none; leave it out"
     )
+
+
+def _undoes_itself(
+    observation: Int[np.ndarray, " O"], flipped: Bool[np.ndarray, " O"], action: Int[np.ndarray, " A"]
+) -> bool:
+    """Whether a symmetry twice is none at all: entries and actions are back, and what was negated is so once more."""
+    is_back = all(np.array_equal(each[each], np.arange(each.size)) for each in (observation, action))
+    return is_back and np.array_equal(flipped[observation], flipped)

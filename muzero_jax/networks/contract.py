@@ -13,6 +13,9 @@ from muzero_jax.types import Environment, Model, NetworkOutput
 BATCH_SIZES = (3, 5)
 """Two, so that a model for one batch size alone is found."""
 
+STORED_TOGETHER = ("embedding", "value_logits", "legal_logits", "discount_logits")
+"""Outputs whose size is the model's own choice, or which it may leave out. The others are held to one shape already."""
+
 
 class Broken(ValueError):
     """A function of the model that cannot even be traced; in one sentence."""
@@ -93,11 +96,13 @@ def _of_child(root: NetworkOutput, child: Any, num_actions: int, abilities: Abil
     """What is wrong with the output of an imagined move, beyond what every output must be."""
     if not isinstance(child, NetworkOutput):
         return
-    if _shown(root.embedding) != _shown(child.embedding):
-        yield (
-            f"recurrent_inference takes an embedding {_shown(root.embedding)} and returns {_shown(child.embedding)}; "
-            "make them alike, because a search stores them together"
-        )
+    for field in STORED_TOGETHER:
+        seen, imagined = (_shown(getattr(output, field)) for output in (root, child))
+        if seen != imagined:
+            yield (
+                f"{field} is {seen} from initial_inference and {imagined} from recurrent_inference; make them alike, "
+                "because searches and losses store them together"
+            )
     num_rows = _shape(child.policy_logits)[0]
     wanted = {
         "legal_logits": (abilities.legality, num_actions, "above 0 for a legal move (--model learned_legality)"),
@@ -144,6 +149,8 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 def _shown(value: Any) -> str:
+    if value is None:
+        return "None"
     return f"{value.dtype} {value.shape}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
 
 

@@ -71,6 +71,7 @@ def make_model(
         layer_bytes=4 * width * math.prod(shape[:2]) if kind in ("tower", "fully_convolutional") else None,
         project=partial(apply, "project") if abilities.projection else None,
         predict_projection=partial(apply, "predict_projection") if abilities.projection else None,
+        bound=max(-support.low, support.high),
     )
 
 

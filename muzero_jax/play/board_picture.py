@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muzero_jax.games import view
+from muzero_jax.games.clicks import known_location
 from muzero_jax.games.notation import Notation
 from muzero_jax.play.position import Position
 
@@ -57,7 +58,8 @@ def draw(
     if board is None:
         raise ValueError(f"{position.name} has no board to draw; print its text instead (play.drawing)")
     notes = _shares(policy) if policy is not None else _values(values) if values is not None else {}
-    location = np.asarray(board.action_location)
+    page, drawn = position.game.view.page, np.asarray(board.action_location)
+    location = known_location(page, board.shape, drawn)
     on_board = {int(location[action]): note for action, note in notes.items() if location[action] >= 0}
     beside = [f"{notation.write(position.state, a)} {n.text}" for a, n in notes.items() if location[a] < 0 and n.text]
     leans = position.game.view.leans

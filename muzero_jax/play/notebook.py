@@ -12,6 +12,7 @@ import numpy as np
 from muzero_jax.evaluation.players import Agent
 from muzero_jax.games import view
 from muzero_jax.games.catalogue import make_notation
+from muzero_jax.games.clicks import known_location
 from muzero_jax.play import board_picture, drawing
 from muzero_jax.play.board_picture import INKS
 from muzero_jax.play.position import BLACK, WHITE, IllegalMove, Position, new_game
@@ -214,7 +215,8 @@ def _make_panel(game: NotebookGame) -> Panel | None:
         return None
     if board is None:
         return None
-    location, num_cells = np.asarray(board.action_location), board.shape[0] * board.shape[1]
+    location = known_location(game.position.game.view.page, board.shape, np.asarray(board.action_location))
+    num_cells = board.shape[0] * board.shape[1]
     first = location[:num_cells]
     is_cells = np.array_equal(first, np.arange(len(first))) and len(location) <= num_cells + MOST_OTHERS
     return Panel(ipywidgets, game) if is_cells else None

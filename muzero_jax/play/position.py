@@ -202,8 +202,12 @@ class Position(NamedTuple):
 
 def new_game(environment: Environment) -> Position:
     """The opening of a game; raises ValueError for a game that is not for two players."""
-    if environment.num_players != 2:
-        raise ValueError(f"{environment.name} has {environment.num_players} player(s); only two can play here")
+    environment.check_for_two("play needs")
+    return opening_of(environment)
+
+
+def opening_of(environment: Environment) -> Position:
+    """The opening of any game; where it is for one player, it can be looked at and not played."""
     opening = jax.jit(environment.init)(jax.random.key(0))  # step by step it took six times as long
     game = game_of(environment)
     return Position(environment, game, jax.jit(environment.move), opening, opening, (BLACK, WHITE)).new()

@@ -40,7 +40,7 @@ class Analysis(NamedTuple):
     policy: Float[np.ndarray, " A"]  # of the search
     value: float  # of the search, in [-1, 1], for the colour to move
     prior: Float[np.ndarray, " A"]  # the network's own policy over legal actions
-    prior_value: float  # the network's own value
+    prior_value: float  # the network's own value, likewise
     num_simulations: int
     seconds: float
     tree: Tree | None = None  # of the search, without embeddings, still on the device; None if the engine is mctx
@@ -187,13 +187,14 @@ class Thinker:
         start = time.perf_counter()
         answer, tree = search(self._params, state, jnp.asarray(mask))
         action, policy, value, prior, prior_value = jax.device_get(answer)
+        value, prior_value = (float(np.clip(x, -1.0, 1.0)) for x in (value, prior_value))  # as games for two end
         seconds = time.perf_counter() - start
         self._compiled[budget] = search
         for oldest in list(self._compiled)[:-MOST_COMPILED]:
             del self._compiled[oldest]
         if not is_new:
             self._took[budget] = seconds if budget not in self._took else (self._took[budget] + seconds) / 2
-        return Analysis(int(action), policy, float(value), prior, float(prior_value), budget, seconds, tree)
+        return Analysis(int(action), policy, value, prior, prior_value, budget, seconds, tree)
 
     def _compile(self, budget: int) -> Callable:
         search, head = self._make_search(budget), self._head

@@ -11,6 +11,7 @@ and in the browser, so it has no noise and answers the same question alike. Each
 used, which takes seconds.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from muzero_jax.evaluation import players
 from muzero_jax.evaluation.players import Agent
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.play import tree_view
-from muzero_jax.play.position import Position, new_game
+from muzero_jax.play.position import Position, opening_of
 from muzero_jax.play.thinking import Analysis, make_thinker
 from muzero_jax.types import EnvState
 
@@ -33,7 +34,7 @@ NUM_LINES, LINE_LENGTH = 5, 8
 class Line(NamedTuple):
     """How the game may go on, as the search expects it; the moves are legal, one after the other."""
 
-    moves: tuple[str, ...]  # as the game's players write them
+    moves: tuple[str, ...]  # as the game's players write them; in a game for one the first alone, for chance may follow
     actions: tuple[int, ...]  # the same as numbers
     visits: int  # simulations that began with the first move
     value: float  # of the first move, in [-1, 1], for the side to move
@@ -55,7 +56,8 @@ class TrainedAgent:
     """A trained agent, which judges states of its game.
 
     Attributes:
-      environment: the game, compiled. `environment.init(key)` begins one, `environment.move(state, action)` goes on.
+      environment: the game, compiled. `environment.init(key)` begins one, `environment.move(state, action)` goes on; a
+        game for one with chance takes a key as well.
       notation: `notation.write(state, action)` is a move as text, and `notation.read(state, text)` its action.
       num_simulations: the search budget where a call gives none.
       agent: the network, its config and its weights (`evaluation.players.Agent`).
@@ -64,12 +66,14 @@ class TrainedAgent:
 
     def __init__(self, agent: Agent):
         self.agent, environment = agent, agent.parts.environment
-        self._game = new_game(environment)
+        self._game = opening_of(environment)
+        is_for_one = environment.num_players == 1  # and may draw from its key
+        move = jax.jit(environment.move) if is_for_one else lambda state, action, key: self._game.move(state, action)
         self._thinker = make_thinker(agent, num_simulations=agent.num_simulations)
         self._shapes = jax.eval_shape(environment.init, jax.random.key(0))
         self.environment = environment._replace(
             init=jax.jit(environment.init),
-            move=lambda state, action, key=None: self._game.move(state, jnp.int32(action)),  # as positions call it
+            move=lambda state, action, key=None: move(state, jnp.int32(action), key),  # as positions call it
         )
         self.notation = make_notation(environment)
         self.num_simulations, self.name, self.iteration = agent.num_simulations, agent.name, agent.iteration
@@ -117,6 +121,10 @@ class TrainedAgent:
     def _lines(self, position: Position, found: Analysis) -> tuple[Line, ...]:
         if found.tree is None:
             return ()
+        if self.environment.num_players == 1:
+            root = tree_view.branches(found.tree, found.action, depth=1, width=NUM_LINES)
+            write = partial(self.notation.write, position.state)
+            return tuple(Line((write(move.action),), (move.action,), move.visits, move.q) for move in root.children)
         root = tree_view.branches(found.tree, found.action, depth=LINE_LENGTH, width=NUM_LINES, width_below=1)
         lines = []
         for branches in tree_view.lines(tree_view.named(root, position, self.notation)):
@@ -126,7 +134,13 @@ class TrainedAgent:
         return tuple(lines)
 
 
-def load(run: str | Path, num_simulations: int | None = None, board_size: int | None = None) -> TrainedAgent:
+def load(
+    run: str | Path,
+    num_simulations: int | None = None,
+    board_size: int | None = None,
+    *,
+    trust_code: bool = False,
+) -> TrainedAgent:
     """The agent of a run directory (its newest intact checkpoint), of a version in it (RUN/versions/N), or of a file.
 
     `agent:hex_5x5` is a trained agent that comes with the package, `agent:PATH.safetensors` one in a file of yours.
@@ -134,9 +148,13 @@ def load(run: str | Path, num_simulations: int | None = None, board_size: int | 
     Args:
       num_simulations: its usual search budget; by default the run's evaluation.num_simulations.
       board_size: the board to play on, if its network fits every board; by default the one that it was trained on.
+      trust_code: run the Python files of a game or a network that the run or the agent names; read them first. Files
+        that you trained with yourself, and that have not changed since, run without it.
 
-    Raises ValueError in one sentence if there is no such run or agent, or its game is not for two players.
+    Raises ValueError in one sentence if there is no such run or agent, or it would run a Python file that you did not
+    train with.
     """
     if num_simulations is not None:
         players.check_budget(num_simulations, "num_simulations")
-    return TrainedAgent(players.load_agent(Path(run), num_simulations, board_size=board_size))
+    trust = players.Trust(all_code=trust_code)
+    return TrainedAgent(players.load_agent(Path(run), num_simulations, board_size=board_size, trust=trust))

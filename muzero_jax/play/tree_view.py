@@ -46,6 +46,7 @@ def branches(tree: Tree, best: int, *, depth: int, width: int, width_below: int 
             raise ValueError(f"the tree's {limit} is {value}, but must be positive")
     fields = jax.device_get((tree.visits, tree.q, tree.prior, tree.children, tree.value))
     visits, q, prior, children, value = (np.asarray(field)[:, 0] for field in fields)
+    q, value = (np.clip(x, -1.0, 1.0) for x in (q, value))  # what people read is a result of the game
 
     def grow(branch: Branch, node: int, left: int) -> Branch:
         order = [int(a) for a in np.lexsort((-prior[node], -visits[node])) if visits[node, a] > 0]

@@ -30,7 +30,8 @@ OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
 """What this machine may be called in a Host header; a page of another site would name its own."""
 PAGE = Path(__file__).parent / "web"
 FILES = {"index.html": "text/html", "style.css": "text/css"} | dict.fromkeys(
-    ("app.js", "board.js", "hex.js", "svg.js", "thoughts.js"), "text/javascript"
+    ("app.js", "ask.js", "board.js", "chess.js", "hex.js", "memory.js", "svg.js", "thoughts.js", "tip.js"),
+    "text/javascript",
 )
 MOST_BYTES = 10_000
 """The longest order that is read; the page sends none so long."""

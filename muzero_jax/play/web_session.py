@@ -7,6 +7,10 @@ agent's: it asks for the agent's moves, so people, agents or both can play.
 
 from typing import Any
 
+import numpy as np
+
+from muzero_jax.games import clicks
+from muzero_jax.games.layout import cells_first
 from muzero_jax.games.notation import Notation
 from muzero_jax.play import drawing, tree_picture, tree_view
 from muzero_jax.play.position import Position
@@ -21,6 +25,48 @@ PLAIN = "plain"
 """The page of a game that has no board of its own there: its position as text, and a button for each legal move."""
 
 
+def board_state(position: Position, notation: Notation) -> dict[str, Any]:
+    """The board, the moves that clicks on it name, whose turn it is, what is legal and what was played."""
+    game, view, squares = position.game, position.game.view, position.squares
+    played = _texts(position, notation)
+    return {
+        "game": position.name,
+        "title": game.title,
+        "goal": game.goal,
+        "board": view.page or PLAIN,
+        "text": "" if view.page else drawing.plain(drawing.draw(position, notation)),
+        "columns": notation.columns,
+        "rows": notation.rows,
+        "squares": squares,
+        "clicks": _clicks(position, notation, (len(squares), len(squares[0]))),
+        "names": view.colours,
+        "inks": view.inks,
+        "to_move": position.colour_to_move,
+        "legal": [notation.write(position.state, action) for action in position.legal_actions()],
+        "moves": played,
+        "ply": len(played),
+        "swapped": position.swapped,
+        "result": position.result,
+        "winning_cells": position.winning_cells,
+    }
+
+
+def _texts(position: Position, notation: Notation) -> list[str]:
+    """The moves so far; a move's text belongs to the position before it."""
+    before = (position.start, *(ply.state for ply in position.plies))
+    return [notation.write(state, ply.action) for state, ply in zip(before, position.plies, strict=False)]
+
+
+def _clicks(position: Position, notation: Notation, shape: tuple[int, int]) -> list[list[str | None]]:
+    """The move that a click on each cell of the picture names, legal or not; None where it names none."""
+    board, num_actions = position.environment.board, position.environment.num_actions
+    location = cells_first(shape, num_actions)
+    if board is not None and board.shape == shape:
+        location = np.asarray(board.action_location)
+    actions = clicks.clicked_actions(position.game.view.page, shape, location)
+    return [[None if a < 0 else notation.write(position.state, a) for a in row] for row in actions.tolist()]
+
+
 class WebGame:
     """One game against one agent; only one call at a time."""
 
@@ -29,29 +75,11 @@ class WebGame:
         self._remembered: tuple[Any, Analysis] | None = None  # the last analysis, and of what
 
     def state(self) -> dict[str, Any]:
-        """The board, whose turn it is, what is legal and what was played."""
-        position, view = self.position, self.position.game.view
-        played = self._texts()
-        return {
-            "game": position.name,
-            "title": position.game.title,
-            "goal": position.game.goal,
-            "board": view.page or PLAIN,
-            "text": "" if view.page else drawing.plain(drawing.draw(position, self.notation)),
-            "columns": self.notation.columns,
-            "rows": self.notation.rows,
-            "squares": position.squares,
-            "names": view.colours,
-            "inks": view.inks,
-            "to_move": position.colour_to_move,
-            "legal": [self._write(action) for action in position.legal_actions()],
-            "moves": played,
-            "ply": len(played),
-            "swapped": position.swapped,
-            "result": self.position.result,
-            "winning_cells": position.winning_cells,
-            "num_simulations": self.thinker.num_simulations,
-            "budgets": sorted({*BUDGETS, self.thinker.num_simulations}),
+        """What `board_state` says, and the budgets that the page offers."""
+        usual = self.thinker.num_simulations
+        return board_state(self.position, self.notation) | {
+            "num_simulations": usual,
+            "budgets": sorted({*BUDGETS, usual}),
         }
 
     def play(self, move: str, ply: int | None = None) -> dict[str, Any]:
@@ -102,12 +130,6 @@ class WebGame:
     def _go_to(self, position: Position) -> dict[str, Any]:
         self.position = position
         return self.state()
-
-    def _texts(self) -> list[str]:
-        """The moves so far; a move's text belongs to the position before it."""
-        plies = self.position.plies
-        before = (self.position.start, *(ply.state for ply in plies))
-        return [self.notation.write(state, ply.action) for state, ply in zip(before, plies, strict=False)]
 
     def _read(self, move: str) -> int:
         self._expect_more()

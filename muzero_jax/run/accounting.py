@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muzero_jax.arithmetic.computation import Flops
-from muzero_jax.run.metrics import Record
+from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, RETURNS, Record
 from muzero_jax.storage.config import Config
 
 
@@ -69,6 +69,8 @@ class Totals:
         totals = (*self._counted.values(), *(["total/simulations"] if self.plays else []))
         self.counts = {name: record.get(name, 0.0) for name in (*totals, FLOPS)}
         self.self_play_share: float | None = record.get("time/self_play_share")
+        self.mean_return: float | None = record.get(RETURN)  # the newest; None in a game for two
+        self.random_return: float | None = record.get(RANDOM_RETURN)
         self.pace = Pace()
         self._filling: list[float] = []  # seconds an iteration
         self._learning: list[float] = []
@@ -106,7 +108,11 @@ class Totals:
             "selfplay/frames_per_second": frames / seconds,
             "selfplay/simulations_per_second": simulations / seconds,
         }
-        return rates | ({"selfplay/mean_length": finished_frames / games} if games else {})
+        if games:
+            rates["selfplay/mean_length"] = finished_frames / games
+        if games and "selfplay/finished_returns" in metrics:
+            rates[RETURN] = self.mean_return = float(metrics["selfplay/finished_returns"].sum()) / games
+        return rates
 
     @property
     def updates(self) -> int:
@@ -115,8 +121,8 @@ class Totals:
 
     def record(self) -> Record:
         """What a resumed run goes on from."""
-        share = self.self_play_share
-        return self.counts | ({} if share is None else {"time/self_play_share": share})
+        known = {"time/self_play_share": self.self_play_share, RANDOM_RETURN: self.random_return}
+        return self.counts | {name: value for name, value in known.items() if value is not None}
 
     def _estimate_share(self, learned: np.ndarray, seconds: float) -> None:
         """Self-play's share of an iteration that learns, by the last that did not and the first that did.
@@ -134,12 +140,15 @@ class Totals:
             self.self_play_share = share if share < 1.0 else None
 
     def summary(self, seconds: float) -> dict[str, Record]:
-        """Totals and mean rates over the run's `seconds` of self-play and learning."""
+        """Totals, mean rates over the run's `seconds` of self-play and learning, and of a game for one the returns."""
         names = ("games", "frames", "simulations", "updates") if self.plays else ("updates",)
         totals = {name: self.counts[f"total/{name}"] for name in names}
         rates = {name: total / max(seconds, 1e-9) for name, total in totals.items()}
         flops = self.counts[FLOPS]
-        return {"totals": totals, "rates": rates, "flops": {"total": flops, "rate": flops / max(seconds, 1e-9)}}
+        summary = {"totals": totals, "rates": rates, "flops": {"total": flops, "rate": flops / max(seconds, 1e-9)}}
+        if self.mean_return is not None:
+            summary["returns"] = {RETURNS[RETURN]: self.mean_return, RETURNS[RANDOM_RETURN]: self.random_return}
+        return summary
 
 
 class Pace(NamedTuple):

@@ -1,4 +1,4 @@
-"""Several runs of each of several groups: their scores with intervals, as a table and as learning curves.
+"""Several runs of each of several groups: their scores with intervals, as a table.
 
 Runs that differ in their seed alone are a group. A group is judged by the interquartile mean of its runs, with
 percentile intervals of the bootstrap over runs (Agarwal et al. 2021, "Deep RL at the edge of the statistical
@@ -8,7 +8,7 @@ precipice", section 4). There is one game, so theirs is the stratified bootstrap
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from muzero_jax.evaluation import charts, tables
+from muzero_jax.evaluation import tables
 from muzero_jax.run import budget, metrics
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
@@ -33,8 +33,7 @@ COLUMNS: dict[Axis, str] = {
 KINDS: dict[Axis, Callable[[float], float]] = {"frames": int, "updates": int, "minutes": float, "flops": float}
 OF_A_RUN_ALONE = ("seed", "optimiser.decay_updates")
 """Fields of the config that runs of one group differ in; where the budget is in minutes, speed settles the second."""
-RESAMPLES, CURVE_POINTS = 2000, 40
-DASHES = ("-", "--", ":")
+RESAMPLES = 2000
 
 
 class Point(NamedTuple):
@@ -81,7 +80,7 @@ def read_runs(run_dirs: Sequence[Path]) -> list[Point]:
 
     Raises ValueError in one sentence for a folder that holds no run, and for runs of two games.
     """
-    games = {configs.load(run_dir).env_name: run_dir for run_dir in run_dirs}
+    games = {configs.inspect(run_dir).env_name: run_dir for run_dir in run_dirs}
     if len(games) > 1:
         one, other = list(games)[:2]
         raise ValueError(f"{games[one]} played {one} and {games[other]} {other}; compare runs of one game")
@@ -90,7 +89,7 @@ def read_runs(run_dirs: Sequence[Path]) -> list[Point]:
 
 def read_run(run_dir: Path, group: str) -> list[Point]:
     """The scores of one run: those of `metrics.jsonl`, of whose last record the final matches take the place."""
-    config = configs.load(run_dir)
+    config = configs.inspect(run_dir)
     records = [record for record in metrics.read_records(run_dir) if metrics.scores(record)]
     matches = run_directory.strength(run_dir)
     final = {name: match["score"] for name, match in matches.items()}
@@ -132,7 +131,7 @@ def _stem(run_dir: Path) -> str:
 
 def _flags(run_dir: Path) -> dict[str, str]:
     """The run's config as texts by dotted name, without what a run has for itself."""
-    return {name: value for name, value in _flat(configs.load(run_dir)).items() if name not in OF_A_RUN_ALONE}
+    return {name: value for name, value in _flat(configs.inspect(run_dir)).items() if name not in OF_A_RUN_ALONE}
 
 
 def are_alike(one: Config, other: Config, *, budgets: bool = True) -> bool:
@@ -186,24 +185,6 @@ def expected(points: Sequence[Point], opponent: str, num_runs: int) -> tuple[flo
     return max(0.0, float(scores.mean()) - half), min(1.0, float(scores.mean()) + half)
 
 
-def curve(points: Iterable[Point], opponent: str, axis: Axis) -> tuple[np.ndarray, Estimate] | None:
-    """One group's score against an opponent, at places that all its runs reached; None if they share none.
-
-    A run's score between two evaluations is interpolated.
-    """
-    runs: dict[str, list[tuple[float, float]]] = {}
-    for point in points:
-        if point.opponent == opponent:
-            runs.setdefault(point.run, []).append((getattr(point, axis), point.score))
-    first = max((min(run)[0] for run in runs.values()), default=np.inf)
-    last = min((max(run)[0] for run in runs.values()), default=-np.inf)
-    if last < first:
-        return None
-    places = np.linspace(first, last, CURVE_POINTS)
-    known = (np.asarray(sorted(run)).T for run in runs.values())
-    return places, estimate([np.interp(places, spent, scores) for spent, scores in known])
-
-
 def result(points: Sequence[Point]) -> dict[str, Any]:
     """The final scores as plain numbers, by group and opponent."""
     return {
@@ -238,54 +219,3 @@ def _mean(numbers: Sequence[float | int]) -> float:
 def _show(found: Estimate) -> str:
     interval = "" if np.isnan(found.low) else f" {tables.percent_interval((found.low, found.high))}"
     return tables.percent(found.mean) + interval
-
-
-def has_curves(points: Iterable[Point]) -> bool:
-    """Whether any run met an opponent while it trained."""
-    return any(not point.is_final for point in points)
-
-
-def plot(points: Sequence[Point], path: Path, *, opponents: Sequence[str] = (), axes: Sequence[Axis] = AXES) -> None:
-    """Draws learning curves with their intervals: a row an opponent, a column an axis.
-
-    By default the strongest rollout MCTS that all groups met while they trained. Raises ValueError as
-    `charts.check_path`, and if the opponents were not met by all.
-    """
-    charts.check_path(path)
-    groups = groups_of(points)
-    met = set.intersection(*({point.opponent for point in of if not point.is_final} for of in groups.values()))
-    if unknown := [name for name in opponents if name not in met]:
-        raise ValueError(f"not all runs met {unknown[0]} while they trained; choose of {', '.join(sorted(met))}")
-    if not met:
-        raise ValueError("these runs met no opponent of all while they trained; their final scores are all there is")
-    shown = list(opponents) or sorted(met, key=_budget)[-1:]
-    figure = charts.make_figure((4.2 * len(axes) + 2.4, 3.6 * len(shown)))
-    grid = figure.subplots(len(shown), len(axes), squeeze=False)
-    for row, opponent in zip(grid, shown, strict=False):
-        for panel, axis in zip(row, axes, strict=True):
-            _panel(panel, groups, opponent, axis)
-    figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize="small")
-    figure.savefig(path, dpi=120)
-
-
-def _budget(opponent: str) -> int:
-    """Orders opponents by strength, as far as names tell."""
-    digits = re.search(r":(\d+)$", opponent)
-    return int(digits[1]) if digits else 0
-
-
-def _panel(panel: Any, groups: Mapping[str, list[Point]], opponent: str, axis: Axis) -> None:
-    for number, (name, points) in enumerate(groups.items()):
-        found = curve(points, opponent, axis)
-        if not found:
-            continue
-        places, score = found
-        colour, dashes = metrics.COLOURS[number % len(metrics.COLOURS)], DASHES[number // len(metrics.COLOURS) % 3]
-        panel.plot(places, score.mean, color=colour, linestyle=dashes, label=f"{name} ({score.count})")
-        if len(groups) <= len(metrics.COLOURS):  # more intervals than that hide each other
-            panel.fill_between(places, score.low, score.high, color=colour, alpha=0.15, linewidth=0)
-    panel.set(xlabel=axis, ylabel=f"score against {opponent}", ylim=(-0.03, 1.03))
-    panel.set_xlim(left=0)
-    panel.locator_params(axis="x", nbins=5)
-    panel.grid(True, color="0.9")
-    panel.spines[["top", "right"]].set_visible(False)

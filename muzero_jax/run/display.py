@@ -141,6 +141,9 @@ def _progress(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         progress.append(("loss", ", ".join(losses) + (f"  JUMPED by {jump:.0%}" if jump else "")))
     if strengths:
         progress.append(("score against", ", ".join(strengths)))
+    returns = [f"{record[key]:.3g} ({name})" for key, name in metrics.RETURNS.items() if key in record]
+    if returns:
+        progress.append(("return", ", ".join(returns)))
     if metrics.OPENINGS in record:
         progress.append(("openings right", f"{record[metrics.OPENINGS]:.0%}"))
     if metrics.ELO in record:

@@ -82,7 +82,7 @@ class Loop(NamedTuple):
             while not (interrupt.requested or callbacks.error or self._is_over(iteration)):
                 state, record = self._chunk(state)
                 iteration += self.config.iterations_per_chunk
-                check_finite(record, iteration)
+                check_finite(record, iteration, self.checkpoints)
                 state, is_fixed = self._fix_schedule(state)
                 is_last = self._is_over(iteration)
                 evaluate = (self.compiling.is_done and evaluations.due(clock.minutes)) or (is_last and evaluates)
@@ -195,12 +195,17 @@ def with_span(state: TrainState, span: int) -> TrainState:
     return state._replace(learner=state.learner._replace(schedule_span=placed))
 
 
-def check_finite(record: Record, iteration: int) -> None:
+def check_finite(record: Record, iteration: int, checkpoints: Checkpointer) -> None:
     """Raises ValueError if learning has diverged; called before anything is saved, so no bad checkpoint is written."""
     terms = [name for name in record if name.startswith("train/") and name.endswith("_loss")]  # first: they say which
     for name in (*terms, "train/loss", "train/gradient_norm", "train/parameter_norm"):
-        if not math.isfinite(record.get(name, 0.0)):
-            raise ValueError(
-                f"{name} is not finite at iteration {iteration}: training has diverged and stops. Checkpoints "
-                "saved so far are good; go on from the last with --resume and a lower --optimiser.learning-rate"
-            )
+        if math.isfinite(record.get(name, 0.0)):
+            continue
+        checkpoints.wait()
+        remedy = "nothing was saved yet; begin anew with --overwrite"
+        if checkpoint_steps(checkpoints.directory):
+            remedy = "checkpoints saved so far are good; go on from the last with --resume"
+        raise ValueError(
+            f"{name} is not finite at iteration {iteration}: training has diverged and stops; {remedy} and a lower "
+            "--optimiser.learning-rate"
+        )

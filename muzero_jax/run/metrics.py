@@ -26,6 +26,9 @@ FILE, CURVES = "metrics.jsonl", "curves.png"
 FLUSH_SECONDS = 30.0
 """Between two times that TensorBoard's events go to the disk, which is waited for."""
 ELO, OPENINGS = "eval/elo", "eval/openings_right"
+RETURN, RANDOM_RETURN = "selfplay/mean_return", "selfplay/random_return"
+RETURNS = {RETURN: "self-play", RANDOM_RETURN: "random play"}
+"""What there is in place of scores where a game is for one."""
 MINUTES, FLOPS = "time/minutes", "total/flops"
 LABELS = {MINUTES: "training time (minutes)", FLOPS: "floating point operations of the network"}
 LOSSES = {"train/loss": "total"} | {f"train/{name}_loss": name for name in ("policy", "value", "reward")}
@@ -165,19 +168,24 @@ def brings_evaluation(record: Mapping[str, Any]) -> bool:
 def plot_curves(run_dir: str | Path) -> Path:
     """Draws scores, Elo, losses and throughput into `run_dir/curves.png` and returns its path.
 
-    Raises `ValueError` if there is nothing to draw.
+    In a game for one there are returns in place of scores and Elo. Raises `ValueError` if there is nothing to draw.
     """
     from matplotlib.figure import Figure  # not pyplot, which would change global state
 
     records = read_records(run_dir)
     if not records:
         raise ValueError(f"there is nothing to draw in {Path(run_dir) / FILE}; train a run first")
-    figure = Figure(figsize=(15.5, 7.2), layout="constrained")
-    panels = figure.subplots(2, 3)
-    for (strength, rating), along in zip(panels.T, (MINUTES, FLOPS), strict=False):
-        _draw_scores(strength, records, along)
-        _panel(rating, records, {ELO: "Elo"}, "Rating among its own versions", "Elo (first = 0)", along, marker="o")
-    loss, speed = panels[:, 2]
+    is_for_one = _is_for_one(records)
+    figure = Figure(figsize=(10.4 if is_for_one else 15.5, 7.2), layout="constrained")
+    panels = figure.subplots(2, 2 if is_for_one else 3)
+    if is_for_one:
+        for panel, along in zip(panels[:, 0], (MINUTES, FLOPS), strict=True):
+            _draw_returns(panel, records, along)
+    else:
+        for (strength, rating), along in zip(panels.T, (MINUTES, FLOPS), strict=False):
+            _draw_scores(strength, records, along)
+            _panel(rating, records, {ELO: "Elo"}, "Rating among its own versions", "Elo (first = 0)", along, marker="o")
+    loss, speed = panels[:, -1]
     _draw_losses(loss, records)
     _panel(speed, records, RATES, "Throughput", "per second")
     speed.set_yscale("log", nonpositive="mask")
@@ -188,14 +196,23 @@ def plot_curves(run_dir: str | Path) -> Path:
 
 
 def draw_progress(records: Sequence[Record]) -> Any:
-    """Scores and losses so far, as a figure of matplotlib's."""
+    """Scores (in a game for one returns) and losses so far, as a figure of matplotlib's."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 3.4), layout="constrained")
     strength, loss = figure.subplots(1, 2)
-    _draw_scores(strength, records)
+    (_draw_returns if _is_for_one(records) else _draw_scores)(strength, records)
     _draw_losses(loss, records)
     return figure
+
+
+def _is_for_one(records: Sequence[Record]) -> bool:
+    """Whether the records are of a game for one."""
+    return any(name in record for record in records for name in RETURNS)
+
+
+def _draw_returns(axes: Any, records: Sequence[Record], along: str = MINUTES) -> None:
+    _panel(axes, records, RETURNS, "Mean return of games that ended", "sum of a game's rewards", along)
 
 
 def _draw_scores(axes: Any, records: Sequence[Record], along: str = MINUTES) -> None:
@@ -227,9 +244,9 @@ def _panel(
     axes.set_prop_cycle(color=COLOURS)
     for key, label in names.items():
         pairs = ((record.get(along), record.get(key)) for record in records)
-        points = [pair for pair in pairs if None not in pair]
+        points = dict(pair for pair in pairs if None not in pair)  # of two at one place the later: the final match
         if points:
-            axes.plot(*zip(*points, strict=True), label=label, markersize=4, **style)
+            axes.plot(*zip(*points.items(), strict=True), label=label, markersize=4, **style)
     axes.set_title(title, loc="left", fontweight="bold")
     axes.set(xlabel=LABELS[along], ylabel=unit)
     axes.set_xlim(left=0)

@@ -20,6 +20,7 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import describe_replay, restore_replay
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import check_fields
+from muzero_jax.storage.files import from_home
 from muzero_jax.storage.run_directory import CHECKPOINTS, holds_run
 from muzero_jax.types import Environment, ReplayState
 
@@ -28,24 +29,21 @@ Fill = Callable[[ReplayState], ReplayState]
 
 
 def begin(config: Config) -> Config:
-    """What the flags of an offline run override: all targets fresh, and the discount that a run's games were made with.
-
-    The share is the paper's (section 3).
-    """
+    """What the flags of an offline run override: the discount is that with which a run's games were made."""
     source = _path(config)
-    made_with = configs.load(source) if holds_run(source) else config
-    targets = replace(config.targets, discount=made_with.targets.discount)
-    return replace(config, targets=targets, replay=replace(config.replay, reanalyze_fraction=1.0))
+    made_with = configs.inspect(source) if holds_run(source) else config
+    return replace(config, targets=replace(config.targets, discount=made_with.targets.discount))
 
 
 def settle(config: Config, num_devices: int) -> Config:
-    """The config with the ring's sizes, which are the source's, and with the source's absolute path.
+    """The config with the ring's sizes, which are the source's; without a source as it is.
 
     Raises ValueError if the source holds no games, or games of another kind than the config names.
     """
+    if not config.offline:
+        return config
     check_fields(config)
     source = _path(config)
-    config = replace(config, offline=str(source))
     return _as_run(config, source) if holds_run(source) else _as_games(config, source, num_devices)
 
 
@@ -67,12 +65,12 @@ def open_source(config: Config, environment: Environment, say: Callable[[str], N
 
 def _path(config: Config) -> Path:
     assert config.offline is not None
-    return Path(config.offline).expanduser().absolute()
+    return from_home(config.offline).absolute()
 
 
 def _needs_states(config: Config) -> bool:
     """Whether Reanalyze searches with the true rules."""
-    return config.model == "rules" and config.replay.reanalyze_fraction > 0
+    return config.model == "rules" and config.reanalyze_fraction > 0
 
 
 def _with_ring(config: Config, *, num_envs: int, replay_length: int, **self_play: Any) -> Config:
@@ -87,7 +85,7 @@ def _with_ring(config: Config, *, num_envs: int, replay_length: int, **self_play
 
 
 def _as_run(config: Config, source: Path) -> Config:
-    made_with = configs.load(source)
+    made_with = configs.inspect(source)
     for flag, now, then in (
         ("--env", config.env, made_with.env),
         ("--board-size", config.board_size, made_with.board_size),

@@ -16,6 +16,7 @@ from muzero_jax import building
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Versions
+from muzero_jax.games import random_play
 from muzero_jax.run import budget, offline, profiling, warm_start
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.assembly import assemble
@@ -30,11 +31,14 @@ from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.report import Reporter
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
-from muzero_jax.storage import run_directory
+from muzero_jax.storage import run_directory, trust
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
-from muzero_jax.types import Init, Params, TrainState
+from muzero_jax.types import Environment, Init, Params, TrainState
+
+RANDOM_GAMES, MOST_MOVES = 256, 1000
+"""Games of random play whose mean return stands beside self-play's, and where they are broken off."""
 
 
 class Result(NamedTuple):
@@ -88,7 +92,9 @@ def train(
         own, parts = parts, parts or building.make_parts(config)
         is_new = not (session.resume and checkpoint_steps(checkpoints.directory))
         fill = offline.open_source(config, parts.environment, say) if config.offline and is_new else None
-        weights = warm_start.open_source(config, parts, own, say) if config.init_from and is_new else None
+        weights = None
+        if config.init_from and is_new:
+            weights = warm_start.open_source(config, parts, own, say, trust_code=session.trust_code)
         run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
         parts, init, abstract, program, plan, flops = run
         del run  # which would keep `init` in memory
@@ -99,9 +105,13 @@ def train(
         iteration, state, record = find_start(checkpoints, abstract, run_dir) if session.resume else NEW
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
         configs.save(config, run_dir)
+        if problem := trust.note(config.own_files):
+            say(problem)
         versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
         versions.ladder.load(iteration)
         clock, totals, meter = Clock(record), Totals(config, record, flops), Meter(list(mesh.devices.flat))
+        if totals.plays and totals.random_return is None:
+            totals.random_return = random_return(parts.environment)
         callbacks = Callbacks(on_metrics, on_evaluation)
         others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
         others.append(callbacks)
@@ -120,6 +130,13 @@ def train(
                     config, session, run_dir, program, versions, compiling, checkpoints, reporter, profiler, interrupt
                 )
                 return hold(loop, state, iteration)
+
+
+def random_return(environment: Environment) -> float | None:
+    """What random play earns on average in a game for one; None in a game for two, or where no such game ends."""
+    if environment.num_players != 1:
+        return None
+    return random_play.mean_return(random_play.play(environment, num_games=RANDOM_GAMES, max_moves=MOST_MOVES))
 
 
 def make_state(init: Init, abstract: TrainState, fill: offline.Fill | None, weights: Params | None) -> TrainState:

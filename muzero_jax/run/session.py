@@ -45,6 +45,8 @@ class Session:
     """trace a few chunks, once learning has begun, into run_dir/profile; docs/benchmark.md says how to read it"""
     compilation_cache: bool = True
     """keep compiled programs in the user's cache folder, so that the next start takes seconds"""
+    trust_code: bool = False
+    """run the Python files that somebody else's run or agent names; read them first"""
     verbose: bool = False
     """print the whole config and what the memory is for"""
 

@@ -1,25 +1,41 @@
-"""A run from a script or a notebook: `muzero_jax.train(config, "runs/x", minutes=5)`.
+"""The one way from a config to a run, for `experiments/train.py` and `muzero_jax.train(config, "runs/x", minutes=5)`.
 
-Importing this starts no JAX backend, so that a CPU still becomes a device for each core.
+`prepare` does all that comes before `runner.train`, so that neither of them can skip a step. Importing this starts no
+JAX backend, so that a CPU still becomes a device for each core.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
+from jax.sharding import Mesh
 
-from muzero_jax.arithmetic import compilation_cache, devices
-from muzero_jax.run import budget, display
+from muzero_jax.arithmetic import compilation_cache, devices, precision
+from muzero_jax.run import budget, display, metrics, offline
+from muzero_jax.run import session as sessions
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
-from muzero_jax.storage import run_directory
+from muzero_jax.storage import python_file, run_directory
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.validation import validate
+from muzero_jax.storage.validation import check_resumable, validate
 
 if TYPE_CHECKING:
     from muzero_jax.run.runner import Result
+
+MOST_CHECK_SECONDS = 3.0
+"""After this time no further part of the check of somebody's own game begins."""
+
+Say = Callable[[str], None]
+
+
+class Ready(NamedTuple):
+    """A run that nothing in its flags or files speaks against."""
+
+    config: Config  # with the sizes that its source or `--autotune` decides
+    run_dir: Path  # which exists
+    mesh: Mesh
 
 
 @display.output_may_end()
@@ -29,7 +45,8 @@ def train(
     *,
     minutes: float | None = None,
     overwrite: bool = False,
-    say: Callable[[str], None] = print,
+    trust_code: bool = False,
+    say: Say = print,
     on_metrics: Callable[[dict[str, Any]], object] | None = None,
     on_evaluation: Callable[[dict[str, Any]], object] | None = None,
 ) -> "Result":
@@ -38,21 +55,136 @@ def train(
     Args:
       minutes: the budget, in place of those that the config names.
       overwrite: delete the run in `run_dir` first.
+      trust_code: run the Python files that the source of `init_from` names; those that the config names run anyway.
       say, on_metrics, on_evaluation: called as `runner.train` says; `say=lambda line: None` prints nothing.
 
     Raises ValueError in one sentence, as `runner.train` does, or for a config that makes no run.
     """
     if minutes is not None:
         config = replace(config, **dict.fromkeys(budget.FIELDS) | {"minutes": minutes})
-    config, run_dir = validate(configs.with_absolute_paths(config)), Path(run_dir)
-    run_directory.check(run_dir, overwrite=overwrite)
+    session = Session(run_dir=str(run_dir), overwrite=overwrite, trust_code=trust_code)
     available, cores = devices.configure_devices(), devices.usable_cores()
     from muzero_jax.run import runner  # only now, because pgx starts JAX when it is imported
 
     if jax.default_backend() == "cpu" and available < cores:
         first = "muzero_jax.arithmetic.devices.configure_devices()"
         say(f"JAX has begun with {available} of {cores} cores; to use all of them, call {first} before anything else")
-    compilation_cache.enable()
-    mesh = devices.make_mesh(devices.largest_divisor(available, *config.shared_sizes))
-    session = Session(overwrite=overwrite)
-    return runner.train(config, session, run_dir, mesh, say, on_metrics=on_metrics, on_evaluation=on_evaluation)
+    ready = prepare(config, session, available, say)
+    return runner.train(
+        ready.config, session, ready.run_dir, ready.mesh, say, on_metrics=on_metrics, on_evaluation=on_evaluation
+    )
+
+
+def prepare(
+    config: Config,
+    session: Session,
+    num_devices: int,
+    say: Say,
+    *,
+    made_with: Config | None = None,
+    make_parts: Callable[[Config], Any] | None = None,
+) -> Ready:
+    """Settles what a run's source and devices decide, checks it, says what will be trained, and makes its folder.
+
+    Args:
+      num_devices: those at hand, as `devices.configure_devices` says.
+      made_with: the config of the run that `session.resume` goes on with.
+      make_parts: given where parts of one's own replace those that the config names; those are then not checked.
+
+    Raises ValueError in one sentence, before anything is made or deleted.
+    """
+    config = configs.with_absolute_paths(config)
+    if not session.resume:
+        config = offline.settle(config, num_devices)
+    run_dir = _check(config, session, made_with or config)
+    if make_parts and session.autotune:
+        raise ValueError("--autotune measures the configured game and network; leave it out with parts of your own")
+    mesh = devices.make_mesh(_share_out(config, session, num_devices, say))
+    if session.compilation_cache:
+        compilation_cache.enable()
+    if config.network.file and not make_parts:
+        from muzero_jax import building  # here, because pgx starts JAX when it is imported
+
+        for sentence in building.check_network(config):
+            say(f"warning     {config.network.file}: {sentence}")
+    if session.autotune:
+        from muzero_jax.run import autotune
+
+        config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=say)
+    _introduce(config, mesh.size, run_dir, say, verbose=session.verbose)
+    if python_file.is_path(config.env) and not (session.resume or make_parts):
+        _examine(config, say)
+    run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
+    return Ready(config, run_dir, mesh)
+
+
+def _check(config: Config, session: Session, made_with: Config) -> Path:
+    """The run's folder, neither made nor touched; ValueError in one sentence if the flags make no run."""
+    validate(config)
+    sessions.validate(session)
+    if session.wandb:
+        metrics.check_wandb()
+    run_dir = Path(session.run_dir) if session.run_dir else run_directory.default(config)
+    if config.offline:
+        offline.check(session)
+    run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
+    if session.resume:
+        check_resumable(config, made_with)
+        budget.check_left(config, run_dir)
+    return run_dir
+
+
+def _share_out(config: Config, session: Session, num_devices: int, say: Say) -> int:
+    """How many devices share the games and the batch: as many as divide them, or what `--devices` says."""
+    if session.devices is None:
+        used = devices.largest_divisor(num_devices, *config.shared_sizes)
+        if used < num_devices:
+            games, windows = (-(-size // num_devices) * num_devices for size in config.shared_sizes)
+            say(
+                f"using {used} of {num_devices} devices, because they share games and batch evenly; all would be used "
+                f"with --self-play.num-envs {games} --optimiser.batch-size {windows}"
+            )
+        return used
+    for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):
+        devices.check_divisible(flag, size, num_devices)
+    return num_devices
+
+
+def _introduce(config: Config, num_devices: int, run_dir: Path, say: Say, *, verbose: bool) -> None:
+    """Says what will be trained, on what, for how long and where; with `verbose` the whole config."""
+    from muzero_jax import building
+    from muzero_jax.games.catalogue import game_of
+
+    if verbose:
+        say(configs.describe(config))
+    size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
+    compute_dtype, reason = precision.resolve(config.network.compute_dtype)
+    say(f"game        {game_of(building.build_environment(config)).title}{size}")
+    say(f"device      {devices.describe_device(num_devices)}, {compute_dtype} ({reason})")
+    say(f"budget      {budget.describe(config)}; compiling and the final matches come on top")
+    if config.offline:
+        say(f"offline     from the games of {config.offline} alone; none are played")
+    say(f"directory   {run_dir}")
+
+
+def _examine(config: Config, say: Say) -> None:
+    """Plays random games of somebody's own file; raises ValueError for the first problem, and says what is odd."""
+    from muzero_jax import building
+    from muzero_jax.games import check, own_game
+
+    environment, num_games = building.build_environment(config), own_game.NUM_GAMES
+    found = check.examine(environment, num_games=num_games, max_moves=1000, seconds=MOST_CHECK_SECONDS)
+    whole_check = f"muzero_jax.check_environment({config.env!r})"
+    if found.problems:
+        more = f" (and {len(found.problems) - 1} more: {whole_check} names all)" if len(found.problems) > 1 else ""
+        raise ValueError(f"{config.env}: {found.problems[0]}{more}")
+    for doubt in found.doubts:
+        say(f"doubt       {doubt}")
+    is_taken_to_alternate = environment.num_players == 2 and environment.discount is not None
+    if is_taken_to_alternate and config.model != "rules" and not config.network.predict_discount:
+        say(
+            f"turns       alternated in all {num_games} random games; add --network.predict-discount if a player may "
+            "ever move twice"
+        )
+    if not found.is_complete:
+        say(f"check       in part, for the rules are slow; {whole_check} makes all of it")

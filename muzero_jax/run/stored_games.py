@@ -6,6 +6,7 @@ columns are longer by so much than their games, and the rest of each is filled w
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +16,15 @@ from jaxtyping import Bool, Float, Int
 from muzero_jax.games.game_files import StoredGame
 from muzero_jax.games.notation import Notation, Read, numbers
 from muzero_jax.learning import replay
+from muzero_jax.storage.fields import shown
 from muzero_jax.types import Environment, EnvState, ReplayState, Transition
 
 BATCH = 256
 """Games that are played at once."""
+NUM_STARTS = 16
+"""Keys that tell whether the opening depends on the key."""
+SEATS = "current_player", "_player_order"
+"""What pgx draws for every game: which of its two players moves first. No position depends on it."""
 COLOURS = "the first player", "the second player"
 
 
@@ -28,19 +34,59 @@ def play(environment: Environment, games: list[StoredGame], *, keeps_state: bool
     The policy of a frame is the move that was played, its value the game's return for the mover. A game that the rules
     did not end counts as cut off by a time limit, with a value of 0 everywhere.
 
-    Raises ValueError, with file, game and move, for a move that the rules do not allow.
+    Raises ValueError for a game with chance, and, with file, game and move, for a move that the rules do not allow.
     """
     from muzero_jax.games import catalogue  # here, because pgx starts JAX when it is imported
 
-    notation, size = catalogue.make_notation(environment), min(BATCH, len(games))
-    read = partial(_read, notation=notation, read_number=numbers(environment.num_actions)[1])
+    notation, size = catalogue.make_notation(environment), min(BATCH, max(NUM_STARTS, len(games)))
     if other := next((game for game in games if game.size not in (None, len(notation.columns))), None):
         raise ValueError(f"{other.name}: its board has size {other.size}, not {len(notation.columns)}")
     init = jax.jit(lambda: jax.vmap(environment.init)(jax.random.split(jax.random.key(0), size)))
     step = jax.jit(partial(_step, environment=environment, keeps_state=keeps_state))
+    states = jax.device_get(init())
+    _check_without_chance(environment, states)
+    opening = jax.tree.map(lambda x: x[0], states)
+    read_text = _with_numbers(notation, opening, np.flatnonzero(environment.legal(opening)), environment.num_actions)
+    read = partial(_read, notation=notation, read_text=read_text, num_actions=environment.num_actions)
     batches = [games[start : start + size] for start in range(0, len(games), size)]
-    frames = [_play_batch(batch, jax.device_get(init()), step, read) for batch in batches]
+    frames = [_play_batch(batch, states, step, read) for batch in batches]
     return jax.tree.map(lambda *parts: np.concatenate(parts), *frames)
+
+
+def _check_without_chance(environment: Environment, states: EnvState) -> None:
+    """Raises ValueError where moves or the `states` after `init`, one for each of many keys, depend on the key.
+
+    A file does not hold the key, so its games would be played again with other dice.
+    """
+    opening = jax.tree.map(lambda x: x[0], states)
+    try:
+        jax.eval_shape(lambda state: environment.move(state, jnp.int32(0), None), opening)
+    except Exception as error:  # whatever somebody's rules raise without a key
+        raise _has_chance(environment, "a move draws from its key") from error
+    for path, leaf in jax.tree_util.tree_leaves_with_path(states):
+        if getattr(path[-1], "name", "") not in SEATS and not _all_alike(leaf):
+            name = jax.tree_util.keystr(path, simple=True, separator=".")
+            raise _has_chance(environment, f"its opening's {name} depends on the key of init")
+
+
+def _has_chance(environment: Environment, where: str) -> ValueError:
+    return ValueError(
+        f"{environment.name} has chance ({where}), and a file of moves does not say how that fell; learn from the "
+        "folder of a run, whose replay keeps it"
+    )
+
+
+def _all_alike(leaf: Any) -> bool:
+    """Whether the rows [G, ...] of a leaf are one and the same; random keys never are."""
+    return not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) and bool((leaf == leaf[:1]).all())
+
+
+def _with_numbers(notation: Notation, opening: EnvState, legal: Int[np.ndarray, " M"], num_actions: int) -> Read:
+    """The game's notation, and action numbers too, unless the game itself writes its opening moves in digits."""
+    read_number = numbers(num_actions)[1]
+    if any(notation.write(opening, int(action)).isdecimal() for action in legal):
+        return notation.read
+    return lambda state, text: (read_number if text.isdecimal() else notation.read)(state, text)
 
 
 def _step(
@@ -92,19 +138,22 @@ def _check_turn(game: StoredGame, ply: int, *, mover: int, is_over: bool) -> Non
         raise _refusal(game, ply, f"it is the turn of {COLOURS[mover]}")
 
 
-def _read(game: StoredGame, ply: int, state: EnvState, *, notation: Notation, read_number: Read) -> int:
-    """The action of a move: in SGF's notation, by the action's number, or in the game's notation."""
+def _read(game: StoredGame, ply: int, state: EnvState, *, notation: Notation, read_text: Read, num_actions: int) -> int:
+    """The action of a move: in SGF's notation where the game has one, else as `read_text` reads it."""
     text = game.moves[ply]
     try:
-        if game.is_sgf and notation.read_sgf:
-            return notation.read_sgf(text)
-        return (read_number if text.isdecimal() else notation.read)(state, text)
+        action = notation.read_sgf(text) if game.is_sgf and notation.read_sgf else read_text(state, text)
     except ValueError as error:
         raise _refusal(game, ply, str(error)) from None
+    if not 0 <= action < num_actions:  # somebody's own notation may count on
+        raise _refusal(game, ply, "the game has no such move")
+    return action
 
 
 def _refusal(game: StoredGame, ply: int, reason: str) -> ValueError:
-    return ValueError(f"{game.name}, move {ply + 1} ({game.moves[ply]}): {reason}; mend the file or take the game away")
+    return ValueError(
+        f"{game.name}, move {ply + 1} ({shown(game.moves[ply])}): {reason}; mend the file or take the game away"
+    )
 
 
 def _joined(frames: Transition, lengths: Int[np.ndarray, "G"]) -> Transition:

@@ -1,7 +1,8 @@
 """Playout-cap randomisation: few moves are searched in full and learned from, the others cheaply (Wu 2019).
 
-(KataGo, arXiv 1902.10565, section 3.1.) More games for the same computation: values learn from all of their positions,
-policies only from those searched in full. The games of a batch share every draw, because they share one search.
+(KataGo, arXiv 1902.10565, section 3.1, where nothing at all is learned from cheap searches.) More games for the same
+computation: values learn from all of their positions, policies only from those searched in full. The games of a batch
+share every draw, because they share one search.
 """
 
 import jax

@@ -4,12 +4,13 @@
     agent:some/x.safetensors  a file of the user's
 
 Reading runs no code, as a pickle's would. A checksum over config and weights tells a damaged file, because safetensors
-itself looks at its header alone. A game or a network of the user's own is kept by its file's name, and looked for
-beside the agent's file.
+itself looks at its header alone. A game or a network of one's own is kept by its file's name and looked for beside the
+agent's file, where it runs only if the user trusts it (`storage.trust`).
 """
 
 import hashlib
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,9 +21,11 @@ import safetensors
 import safetensors.numpy
 
 from muzero_jax.storage import config as configs
-from muzero_jax.storage import python_file
+from muzero_jax.storage import python_file, trust
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.files import write_whole
+from muzero_jax.storage.fields import shown
+from muzero_jax.storage.files import from_home, write_whole
+from muzero_jax.storage.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.types import Params
 
 PREFIX, SUFFIX = configs.AGENT_PREFIX, ".safetensors"
@@ -46,8 +49,8 @@ class Stored(NamedTuple):
         for name in [*wanted, *self.arrays]:
             if _shape_of(wanted.get(name)) != _shape_of(self.arrays.get(name)):
                 raise ValueError(
-                    f"the network of {self.file} is another than this version of muzero_jax builds (in {name}); use "
-                    "the version that made it, or train the agent again and export it"
+                    f"the network of {self.file} is another than this version of muzero_jax builds (in {shown(name)}); "
+                    "use the version that made it, or train the agent again and export it"
                 )
         return jax.tree.unflatten(structure, [jax.device_put(self.arrays[name], jax.devices()[0]) for name in wanted])
 
@@ -56,7 +59,7 @@ def find(name: str) -> Path | None:
     """The file that a player's name means, whether or not there is one; None if it means no file of an agent."""
     rest = name.removeprefix(PREFIX)
     if rest.endswith(SUFFIX):
-        return Path(rest).expanduser()
+        return from_home(rest)
     return SHIPPED / f"{rest}{SUFFIX}" if name.startswith(PREFIX) else None
 
 
@@ -88,21 +91,27 @@ def save(file: str | Path, config: Config, params: Params, *, iteration: int, ca
         raise ValueError(f"cannot write {file}: {error}; choose another file") from error
 
 
-def read(file: Path) -> Stored:
-    """Reads an agent; ValueError, in one sentence, if there is none, or if the file is damaged or of another format."""
+def read(file: Path, trust_in: Trust = OWN_FILES_ALONE) -> Stored:
+    """Reads an agent, to build it.
+
+    Raises ValueError, in one sentence, if there is none, if the file is damaged or of another format, or if it names a
+    Python file that must not run (`storage.trust`).
+    """
     check_exists(file)
     try:
         with safetensors.safe_open(file, framework="numpy") as opened:
             metadata = opened.metadata() or {}
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # it is no dict
-    except (OSError, ValueError, safetensors.SafetensorError) as error:
-        raise ValueError(f"{file} is damaged, or no safetensors file ({error}); fetch it again") from error
+    except Exception as error:  # whatever NumPy raises for a dtype or a shape that it lacks comes through safetensors
+        raise ValueError(f"{file} is damaged, or no safetensors file ({shown(error)}); fetch it again") from error
     _check(file, metadata, arrays)
     try:
         config = configs.from_json(metadata["config"])
     except ValueError as error:
         raise ValueError(f"{file} cannot be loaded: {error}; update muzero_jax, or export the agent again") from error
-    return Stored(file, _within(config, file.parent), int(metadata["iteration"]), arrays)
+    config = _within(config, file.parent)
+    trust.check(config.own_files, file, trust_in)
+    return Stored(file, config, int(metadata["iteration"]), arrays)
 
 
 def check_exists(file: Path) -> None:
@@ -119,9 +128,13 @@ def _check(file: Path, metadata: dict[str, str], arrays: dict[str, np.ndarray]) 
         raise ValueError(f"{file} holds no agent of muzero_jax; scripts/export_agent.py makes one from a run")
     version = metadata.get("format_version", "")
     if version != str(FORMAT_VERSION):
-        raise ValueError(f"{file} has format {version}, but this muzero_jax reads format {FORMAT_VERSION}; update it")
+        raise ValueError(
+            f"{file} has format {shown(version)}, but this muzero_jax reads format {FORMAT_VERSION}; update it"
+        )
     if metadata.get("sha256") != _checksum(metadata, arrays):
         raise ValueError(f"{file} is damaged: its checksum is another than when it was saved; fetch it again")
+    if "config" not in metadata or not re.fullmatch("[0-9]{1,18}", metadata.get("iteration", "")):
+        raise ValueError(f"{file} lacks its config or its iteration; export the agent again with another version")
 
 
 def _checksum(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:

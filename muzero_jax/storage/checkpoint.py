@@ -22,10 +22,13 @@ from jax.sharding import SingleDeviceSharding
 from orbax.checkpoint import v1 as ocp
 
 from muzero_jax.storage import shapes, unfinished
+from muzero_jax.storage.fields import shown
 from muzero_jax.types import Params, ReplayState, TrainState
 
 MANIFEST = "manifest"
 """A file in JSON: for each part of the checkpoint its arrays' shapes and dtypes, and its checksum."""
+LONGEST_NAME = 500
+"""Characters of an array's name or shape in a manifest."""
 
 
 class Checkpointer:
@@ -124,7 +127,8 @@ class Checkpointer:
 
 def checkpoint_steps(directory: str | Path) -> list[int]:
     """The steps of the complete (though perhaps since damaged) checkpoints in `directory`, oldest first."""
-    return sorted(int(path.name) for path in Path(directory).glob("*/") if path.name.isdecimal())
+    names = (path.name for path in Path(directory).glob("*/"))
+    return sorted(int(name) for name in names if name.isdecimal() and name == str(int(name)))  # 007 was never saved
 
 
 def restore_params(directory: str | Path, abstract_params: Params, *, step: int | None = None) -> tuple[int, Params]:
@@ -149,7 +153,7 @@ def describe_replay(directory: str | Path) -> dict[str, str]:
     Reads no array.
     """
     for step in reversed(checkpoint_steps(directory)):
-        with suppress(OSError, ValueError, KeyError, TypeError):  # a damaged one
+        with suppress(OSError, ValueError, KeyError):  # a damaged one
             return _saved_replay(Path(directory) / str(step))
     raise ValueError(f"no checkpoint in {directory}; give the folder of a run that has saved one")
 
@@ -170,13 +174,12 @@ def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple
     context = ocp.Context()
     context.pytree.loading.partial_load = True
     with context:
-        return newest, ocp.load_checkpointables(folder, {"state": {"replay": abstract_replay}})["state"]["replay"]
+        return newest, _read(folder, {"state": {"replay": abstract_replay}})["state"]["replay"]
 
 
 def _saved_replay(folder: Path) -> dict[str, str]:
     """What `shapes.describe` said of the ring when it was saved."""
-    arrays = json.loads((folder / MANIFEST).read_text())["state"]["arrays"]
-    prefix = ".replay"
+    arrays, prefix = _manifest(folder)["state"]["arrays"], ".replay"
     return {path.removeprefix(prefix): array for path, array in arrays.items() if path.startswith(prefix)}
 
 
@@ -207,21 +210,44 @@ def _newest_intact(directory: Path, steps: list[int], parts: Iterable[str]) -> i
 def _is_intact(folder: Path, parts: Iterable[str]) -> bool:
     """Whether the files of the named parts are those that were saved."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text())
+        manifest = _manifest(folder)
         return all(manifest[part]["checksum"] == _checksum(folder / part, manifest[part]["arrays"]) for part in parts)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError):
         return False
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    """What a checkpoint's manifest says of each part; ValueError, OSError or KeyError where it is none of ours."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        words = [word for part in manifest.values() for pair in part["arrays"].items() for word in pair]
+        is_ours = all(word.isprintable() and len(word) < LONGEST_NAME for word in words)
+    except (AttributeError, TypeError, RecursionError) as error:
+        raise ValueError("it is not built as a manifest") from error
+    if not is_ours:
+        raise ValueError("it names arrays as no network does")
+    return manifest
 
 
 def _load(folder: Path, abstract: dict[str, Any]) -> dict[str, Any]:
     """Reads the parts of one checkpoint that `abstract` names, if their shapes are the saved ones."""
-    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest = _manifest(folder)
     for part, tree in abstract.items():
         maker = "by another network" if part == "params" else "with other settings"
         _check_shapes(f"checkpoint {folder} was made {maker}", manifest[part]["arrays"], shapes.describe(tree))
     first = SingleDeviceSharding(jax.devices()[0])
     placed = jax.tree.map(lambda leaf: leaf.update(sharding=leaf.sharding or first), abstract)
-    return ocp.load_checkpointables(folder, placed)
+    return _read(folder, placed)
+
+
+def _read(folder: Path, abstract: dict[str, Any]) -> dict[str, Any]:
+    """What Orbax reads. Where the checksums are right and the content is not, it raises whatever its parsers raise."""
+    try:
+        return ocp.load_checkpointables(folder, abstract)
+    except Exception as error:
+        raise ValueError(
+            f"checkpoint {folder} cannot be read ({shown(error)}); restore a copy or choose another --run-dir"
+        ) from error
 
 
 def _check_shapes(problem: str, saved: dict[str, str], wanted: dict[str, str]) -> None:

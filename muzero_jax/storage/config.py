@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from muzero_jax.storage import python_file
+from muzero_jax.storage import python_file, trust
 from muzero_jax.storage.config_groups import (
     EvaluationConfig,
     NetworkConfig,
@@ -26,7 +26,8 @@ from muzero_jax.storage.fields import (
     PositiveInt,
     from_json_values,
 )
-from muzero_jax.storage.files import write_whole
+from muzero_jax.storage.files import from_home, write_whole
+from muzero_jax.storage.trust import OWN_FILES_ALONE, Trust
 
 Seed = Annotated[int, Constraint(lambda seed: 0 <= seed < 2**32, "must lie between 0 and 2^32 - 1")]
 
@@ -91,6 +92,12 @@ class Config:
         return share * full + (1.0 - share) * self.self_play.cheap_simulations
 
     @property
+    def reanalyze_fraction(self) -> float:
+        """Share of each batch that is searched again; offline all of it (Schrittwieser et al. 2021, section 3)."""
+        share = self.replay.reanalyze_fraction
+        return float(self.offline is not None) if share is None else share
+
+    @property
     def frames_to_learn(self) -> int:
         """Frames of each game that the ring holds before the first update."""
         return max(self.replay.min_frames, self.window_length)
@@ -104,6 +111,12 @@ class Config:
     def shared_sizes(self) -> tuple[int, int]:
         """What the devices share evenly: games, and windows of a batch."""
         return self.self_play.num_envs, self.optimiser.batch_size
+
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        """The Python files of the user's own game and network, which run when the config is built."""
+        game = (self.env,) if python_file.is_path(self.env) else ()
+        return game + ((self.network.file,) if self.network.file else ())
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -124,7 +137,7 @@ def absolute_env(env: str) -> str:
 
 def absolute(path: str) -> str:
     """A path from the root; ~ is the user's home."""
-    return str(Path(path).expanduser().resolve())
+    return str(from_home(path).resolve())
 
 
 def with_absolute_paths(config: Config) -> Config:
@@ -158,7 +171,10 @@ def to_json(config: Config) -> str:
 
 
 def from_json(text: str) -> Config:
-    """The inverse of `to_json`; ValueError names a key that this version doesn't know, or a value out of range."""
+    """The inverse of `to_json`; ValueError names a key that this version doesn't know, or a value out of range.
+
+    The text may name a stranger's Python files: nobody builds the config before `trust.check` has seen its `own_files`.
+    """
     try:
         return from_json_values(Config, json.loads(text))
     except RecursionError:
@@ -172,8 +188,21 @@ def save(config: Config, run_dir: Path) -> None:
     write_whole(run_dir / FILE, to_json(config))
 
 
-def load(run_dir: Path) -> Config:
-    """The config that a run was made with; ValueError, which names the file, if the folder holds no run of ours."""
+def load(run_dir: Path, trust_in: Trust = OWN_FILES_ALONE) -> Config:
+    """The config that a run was made with, to build it again.
+
+    Raises ValueError as `inspect` does, or for a Python file that must not run (`storage.trust`).
+    """
+    config = inspect(run_dir)
+    trust.check(config.own_files, run_dir / FILE, trust_in)
+    return config
+
+
+def inspect(run_dir: Path) -> Config:
+    """The config that a run was made with, to look at and never to build: it may name a stranger's Python files.
+
+    Raises ValueError, which names the file, if the folder holds no run of ours.
+    """
     file = run_dir / FILE
     if not file.is_file():
         raise ValueError(

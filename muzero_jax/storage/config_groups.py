@@ -138,9 +138,9 @@ class ReplayConfig:
     """frames of each game stored before the first update, and never fewer than one window"""
     symmetries: bool = True
     """turn each window by a random symmetry of the game"""
-    reanalyze_fraction: UnitInterval = 0.0
+    reanalyze_fraction: UnitInterval | None = None
     """share of each batch that is searched again with fresh weights before it is learned from; the ring keeps what that
-    found"""
+    found. None: 0 with self-play, 1 where stored games alone are learned from"""
     priority_exponent: UnitInterval = 0.0
     """alpha: windows are drawn in proportion to |search value - return| to this power; 0: all alike"""
     importance_exponent: UnitInterval = 1.0

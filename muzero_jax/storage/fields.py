@@ -42,7 +42,7 @@ Simulations = Annotated[int, POSITIVE, WITHIN_BUDGET]
 def check_value(value: Any, hint: Any, name: str) -> None:
     """Raises ValueError, in one sentence that calls the value `name`, if the annotation does not allow it."""
     if complaint := _complaint(value, hint):
-        raise ValueError(f"{name} is {_shown(value)}, but {complaint}")
+        raise ValueError(f"{name} is {shown(value)}, but {complaint}")
 
 
 def check_fields(record: Any) -> None:
@@ -76,10 +76,11 @@ def _check(cls: Any, values: Any, prefix: str = "") -> None:
             check_value(value, hints[name], f"--{prefix}{name}".replace("_", "-"))
 
 
-def _shown(value: Any) -> str:
-    """The value as one line of a sentence."""
+def shown(value: Any, longest: int = LONGEST_VALUE) -> str:
+    """The value as one line of a sentence, without what a terminal would take for an order; cut off where too long."""
     text = " ".join(str(value).split())
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
+    text = "".join(character if character.isprintable() else "?" for character in text[: longest + 1])
+    return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 def _build(hint: Any, value: Any) -> Any:

@@ -42,3 +42,13 @@ def check_writable(file: Path, flag: str) -> None:
     except OSError as error:
         reason = error.strerror or error
         raise ValueError(f"{flag} {file} cannot be written ({reason}); name a file in a folder that can be") from error
+
+
+def from_home(path: str | Path) -> Path:
+    """The path with the user's home in the place of ~; ValueError if it begins with ~ and no user's name."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(
+            f"{path} is in the home of a user whom this machine does not know; write ./~ or a path"
+        ) from None

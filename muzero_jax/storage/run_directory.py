@@ -5,14 +5,15 @@
     RUN/checkpoints/N the same of one of the last checkpoints
 
 A version is named by its path, so that a shell completes it and `RUN/versions/*` names them all. Nothing here starts a
-JAX backend. Only `prepare` makes a folder, and only `make_room` deletes what is in one; `locked` removes an empty one.
+JAX backend. Only `prepare` makes a folder, and only `make_room` deletes what is in one, whose lock the caller holds;
+`locked` removes an empty one.
 """
 
 import json
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.files import from_home
 
 CHECKPOINTS, VERSIONS, SUMMARY, LOCK = "checkpoints", "versions", "summary.json", ".lock"
 
@@ -109,7 +111,7 @@ def newest(env: str | None, board_size: int | None, seed: int | None) -> Path:
 def _is_of(run_dir: Path, wanted: dict[str, str | int]) -> bool:
     """Whether a run's config has the wanted values; a config that cannot be read has none."""
     try:
-        config = configs.load(run_dir)
+        config = configs.inspect(run_dir)
     except ValueError:
         return False
     return all(getattr(config, name) == value for name, value in wanted.items())
@@ -183,7 +185,7 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
     if not is_run and run_dir.exists() and (not run_dir.is_dir() or _content(run_dir)):
         raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
     if is_run and overwrite:
-        configs.load(run_dir)  # other programs write a config.json too: what is not ours is refused, not deleted
+        configs.inspect(run_dir)  # other programs write a config.json too: what is not ours is refused, not deleted
         lost = [source for source in sources if _path_of(source).is_relative_to(run_dir.resolve())]
         if lost and not resume:
             raise ValueError(f"--overwrite would delete {lost[0]}, which the new run reads; choose another --run-dir")
@@ -191,7 +193,7 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
 
 def _path_of(source: str) -> Path:
     """Where the games or weights of a source lie."""
-    return (agent_file.find(source) or Path(source).expanduser()).resolve()
+    return (agent_file.find(source) or from_home(source)).resolve()
 
 
 def prepare(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> Path:
@@ -211,9 +213,19 @@ def prepare(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> 
 def make_room(run_dir: Path) -> None:
     """Deletes the run in a folder, if it holds one; called once nothing can refuse the new run."""
     if holds_run(run_dir):
-        configs.load(run_dir)  # never what is not ours
+        configs.inspect(run_dir)  # never what is not ours
         for path in _content(run_dir):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def make_room_for_all(run_dirs: Iterable[Path]) -> None:
+    """Deletes the runs in all these folders, or none: ValueError if another process trains in one of them."""
+    there = [run_dir for run_dir in run_dirs if run_dir.exists()]
+    with ExitStack() as locks:
+        for run_dir in there:
+            locks.enter_context(locked(run_dir))
+        for run_dir in there:
+            make_room(run_dir)
 
 
 def _content(run_dir: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable
 
+from muzero_jax.storage import python_file
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import check_fields
 
@@ -20,6 +21,8 @@ def validate(config: Config) -> Config:
             "--optimiser.micro-batch-size does not go with --network.compute-dtype float16, whose loss is scaled for a "
             "whole batch; leave one of them out"
         )
+    if config.network.file and not python_file.is_path(config.network.file):
+        raise ValueError(f"--network {config.network.file} must be a Python file (.py) that defines make_model")
     if config.network.options and not config.network.file:
         raise ValueError("--network.options are those of a network of your own; name its file with --network FILE too")
     if config.network.imagines_observations and not config.optimiser.reconstruction_weight:
@@ -32,7 +35,7 @@ def validate(config: Config) -> Config:
             "--optimiser.target-period and --optimiser.target-decay are two ways for one target network to follow; "
             "leave one of them out"
         )
-    if (config.optimiser.target_period or config.optimiser.target_decay) and not config.replay.reanalyze_fraction:
+    if (config.optimiser.target_period or config.optimiser.target_decay) and not config.reanalyze_fraction:
         raise ValueError(
             "a target network is what Reanalyze searches with; add --replay.reanalyze-fraction, say 0.5, or leave "
             "--optimiser.target-period and --optimiser.target-decay out"
@@ -71,7 +74,7 @@ FIXED = (
 discounts, so another rollout length or discount would mix games without a word."""
 SWITCHES: dict[str, Callable[[Config], bool]] = {
     "replay.priority_exponent": lambda config: config.replay.priority_exponent > 0,
-    "replay.reanalyze_fraction": lambda config: config.replay.reanalyze_fraction > 0,
+    "replay.reanalyze_fraction": lambda config: config.reanalyze_fraction > 0,
     "self_play.full_search_share": lambda config: config.self_play.full_search_share < 1,
     "optimiser.consistency_weight": lambda config: config.optimiser.consistency_weight > 0,
     "optimiser.target_period": lambda config: config.optimiser.target_period is not None,

@@ -1,5 +1,5 @@
 // The rules of the two games. A position: cells (0 empty, 1 and 2 the sides' stones), whose turn it is (0 or 1), the
-// moves made, the winner (undefined, 0, 1, or -1 for a draw). `play` returns a new position.
+// moves made, the winner (undefined, 0, 1, or -1 for a draw) and the cells that won. `play` returns a new position.
 
 const DIRECTIONS = [[0, 1], [1, 0], [1, 1], [1, -1]];
 const BESIDE = [[0, -1], [1, -1], [1, 0], [0, 1], [-1, 1], [-1, 0]]; // Hex: the six neighbours
@@ -12,14 +12,20 @@ function observation(position, more) {
   return Float32Array.from(position.cells.flatMap(planes), Number);
 }
 
-const start = (numCells) => ({ cells: Array(numCells).fill(0), mover: 0, moves: [], winner: undefined });
+const start = (numCells) => ({ cells: Array(numCells).fill(0), mover: 0, moves: [], winner: undefined, won: [] });
+
+// The position after the mover's stone was put there; `won` are the cells by which that wins.
+function after({ mover, moves }, action, cells, won) {
+  const winner = won.length ? mover : cells.every(Boolean) ? -1 : undefined;
+  return { cells, mover: 1 - mover, moves: [...moves, action], winner, won };
+}
 
 function hex(size) {
   const swap = size * size;
   const mirrored = (cell) => (cell % size) * size + Math.floor(cell / size);
 
-  // Whether the chain that `cell` belongs to joins the edges of its side: 0 top and bottom, 1 left and right.
-  function joins(cells, cell, side) {
+  // The chain that `cell` belongs to if it joins the edges of its side: 0 top and bottom, 1 left and right.
+  function joining(cells, cell, side) {
     const chain = [cell];
     const seen = new Set(chain);
     for (const at of chain) {
@@ -31,7 +37,7 @@ function hex(size) {
       }
     }
     const lines = chain.map((at) => (side === 0 ? Math.floor(at / size) : at % size));
-    return lines.includes(0) && lines.includes(size - 1);
+    return lines.includes(0) && lines.includes(size - 1) ? chain : [];
   }
 
   function play(position, action) {
@@ -40,8 +46,7 @@ function hex(size) {
     const cell = action === swap ? mirrored(moves[0]) : action;
     if (action === swap) cells[moves[0]] = 0;
     cells[cell] = mover + 1;
-    const winner = joins(cells, cell, mover) ? mover : undefined;
-    return { cells, mover: 1 - mover, moves: [...moves, action], winner };
+    return after(position, action, cells, joining(cells, cell, mover));
   }
 
   return {
@@ -49,31 +54,29 @@ function hex(size) {
     legal: (position) => [...position.cells.map((cell) => cell === 0), position.moves.length === 1],
     observe: (position) => observation(position, [position.mover === 1, position.moves.length === 1]),
     play,
-    actionOf: (cell) => cell,
-    ...{ rows: size, columns: size, others: { Swap: swap }, sides: ["Black", "White"] },
-    goal: "Black joins top and bottom, white joins left and right. White's first move may be a swap.",
   };
 }
 
 function connectFour() {
   const [rows, columns] = [6, 7];
 
-  function hasFour(cells, cell, stone) {
-    const [row, column] = [Math.floor(cell / columns), cell % columns];
-    const isOwn = (r, c) => onBoard(r, c, rows, columns) && cells[r * columns + c] === stone;
-    const reach = (down, right, length = 0) =>
-      isOwn(row + (length + 1) * down, column + (length + 1) * right) ? reach(down, right, length + 1) : length;
-    return DIRECTIONS.some(([down, right]) => reach(down, right) + reach(-down, -right) >= 3);
+  // The cells of all lines of four or more through `cell`.
+  function four(cells, cell, stone) {
+    const reach = (at, down, right) => {
+      const [row, column] = [Math.floor(at / columns) + down, (at % columns) + right];
+      const next = row * columns + column;
+      return onBoard(row, column, rows, columns) && cells[next] === stone ? [next, ...reach(next, down, right)] : [];
+    };
+    const lines = DIRECTIONS.map(([down, right]) => [cell, ...reach(cell, down, right), ...reach(cell, -down, -right)]);
+    return lines.filter((line) => line.length >= 4).flat();
   }
 
   function play(position, column) {
-    const { mover, moves } = position;
     const cells = [...position.cells];
     let cell = (rows - 1) * columns + column;
     while (cells[cell]) cell -= columns;
-    cells[cell] = mover + 1;
-    const winner = hasFour(cells, cell, mover + 1) ? mover : cells.every(Boolean) ? -1 : undefined;
-    return { cells, mover: 1 - mover, moves: [...moves, column], winner };
+    cells[cell] = position.mover + 1;
+    return after(position, column, cells, four(cells, cell, position.mover + 1));
   }
 
   return {
@@ -81,9 +84,6 @@ function connectFour() {
     legal: (position) => position.cells.slice(0, columns).map((cell) => cell === 0),
     observe: (position) => observation(position, []),
     play,
-    actionOf: (cell) => cell % columns,
-    ...{ rows, columns, others: {}, sides: ["Red", "Yellow"] },
-    goal: "Four in a line win: along a row, a column or a diagonal.",
   };
 }
 

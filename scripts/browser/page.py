@@ -1,12 +1,14 @@
-"""The page that plays without a server: our own files, the agent, and onnxruntime-web from npm.
+"""The page that plays without a server: that of `play.py --web`, the agent, and onnxruntime-web from npm.
 
 A browser lets a page from a disk fetch nothing, not even its neighbours. So what is no script becomes one: the networks
-and the WebAssembly program stand in JavaScript as base64.
+and the WebAssembly program stand in JavaScript as base64. Nor may its scripts import one another, so the modules of the
+page become one script, and `answers.js` says what the server would.
 """
 
 import base64
 import gzip
 import json
+import re
 import shutil
 import subprocess
 import tarfile
@@ -14,8 +16,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from muzero_jax.play.web_server import PAGE
+
 ASSETS = Path(__file__).resolve().parent
-FILES = ("index.html", "games.js", "search.js", "page.js")
+OWN = ("games.js", "search.js", "answers.js")
+SCRIPTS = ("ort.js", "runtime.js", "agent.js", *OWN, "page.js")
+"""In the order in which they run."""
+START, IMPORT = "app.js", re.compile(r'^import .* from "\./(.*)";$', re.MULTILINE)
 PACKAGE, VERSION = "onnxruntime-web", "1.30.0"
 SCRIPT, MODULE, WASM = "ort.wasm.min.js", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"
 PATIENCE = 300  # seconds for a download of 33 MB
@@ -28,10 +35,35 @@ def write(out: Path, agent: dict[str, Any], networks: dict[str, bytes], runtime:
     """
     with tempfile.TemporaryDirectory() as folder:
         _write_runtime(out, runtime or fetch(Path(folder)))
-    for name in FILES:
-        shutil.copyfile(ASSETS / name, out / name)
+    for folder, names in ((ASSETS, OWN), (PAGE, ("style.css",))):
+        for name in names:
+            shutil.copyfile(folder / name, out / name)
+    (out / "page.js").write_text(bundle(), encoding="utf-8")
+    (out / "index.html").write_text(_index(), encoding="utf-8")
     inlined = {name: base64.b64encode(network).decode() for name, network in networks.items()}
     _write_script(out / "agent.js", "AGENT", agent | inlined)
+
+
+def bundle() -> str:
+    """The modules of the page as one script, each after those that it imports."""
+    parts: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        text = (PAGE / name).read_text(encoding="utf-8")
+        for imported in IMPORT.findall(text):
+            if imported not in parts:
+                add(imported)
+        parts[name] = re.sub("^export ", "", IMPORT.sub("", text), flags=re.MULTILINE)
+
+    add(START)
+    return "(() => {\n" + "\n".join(parts.values()) + "})();\n"
+
+
+def _index() -> str:
+    """The page's HTML with scripts in place of its module."""
+    text = (PAGE / "index.html").read_text(encoding="utf-8")
+    scripts = "\n  ".join(f'<script defer src="{name}"></script>' for name in SCRIPTS)
+    return text.replace(f'<script type="module" src="{START}"></script>', scripts)
 
 
 def fetch(folder: Path) -> Path:

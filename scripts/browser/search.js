@@ -26,12 +26,23 @@ function halving(numConsidered, numSimulations) {
   return sequence.slice(0, numSimulations);
 }
 
+const clip = (x, [low, high]) => Math.min(Math.max(x, low), high);
+
+// A move's reward, and the range of the value after it, that keep reward + discount x value in range (bounded.py).
+function inRange([low, high], reward, discount, bound) {
+  const reach = Math.abs(discount) * bound;
+  const kept = clip(reward, [low - reach, high + reach]);
+  const ends = [low, high].map((end) => clip((end - kept) / (discount || 1), [-bound, bound]));
+  return [kept, ends.sort((one, other) => one - other)];
+}
+
 // A node as the network judges it. `q` and `visits` are of its actions, for its own mover.
-function makeNode(output, parent, action) {
-  const [prior, value] = [[...output.prior.data], output.value.data[0]];
-  const [reward, discount] = parent ? [output.reward.data[0], output.discount.data[0]] : [0, 0];
+function makeNode(output, parent, action, { bound }) {
+  const [prior, discount] = [[...output.prior.data], parent ? output.discount.data[0] : 0];
+  const [reward, range] = parent ? inRange(parent.range, output.reward.data[0], discount, bound) : [0, [-bound, bound]];
+  const value = clip(output.value.data[0], range);
   const [visits, q, children] = [0, 0, null].map((fill) => Array(prior.length).fill(fill));
-  const arrival = { reward, discount, parent, action, embedding: output.embedding };
+  const arrival = { reward, discount, range, parent, action, embedding: output.embedding };
   return { prior, visits, q, children, raw: value, value, count: 1, ...arrival };
 }
 
@@ -76,10 +87,11 @@ function backUp(leaf) {
   }
 }
 
-// The move, its policy and the value for the mover. `network` has `initial` and `recurrent`, `settings` an agent's.
+// The move, its policy, the value for the mover and the root of the tree. `network` has `initial` and `recurrent`,
+// `settings` are an agent's.
 async function search(network, observation, legal, numSimulations, settings) {
   const { sigma } = settings;
-  const root = makeNode(await network.initial(observation), null, null);
+  const root = makeNode(await network.initial(observation), null, null, settings);
   const all = root.prior.map((p) => Math.log(Math.max(p, TINY)));
   const top = Math.max(...all);
   const logits = all.map((logit, a) => (legal[a] ? logit - top : LOWEST));
@@ -97,12 +109,12 @@ async function search(network, observation, legal, numSimulations, settings) {
       node = node.children[action];
       action = actionBelow(node, sigma);
     }
-    const leaf = makeNode(await network.recurrent(node.embedding, action), node, action);
+    const leaf = makeNode(await network.recurrent(node.embedding, action), node, action, settings);
     node.children[action] = leaf;
     backUp(leaf);
   }
   const [q, completed] = [scaledQ(root, sigma), completedQ(root)];
   const policy = softmax(logits.map((logit, a) => (legal[a] ? logit + q[a] : LOWEST)));
   const value = settings.improvedValue ? sum(policy.map((p, a) => p * completed[a])) : root.value;
-  return { action: choose(Math.max(...root.visits)), policy, value };
+  return { action: choose(Math.max(...root.visits)), policy, value, root };
 }

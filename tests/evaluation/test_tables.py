@@ -27,6 +27,15 @@ def test_strength_is_a_line_an_opponent_with_what_its_score_may_be():
     ]
 
 
+def test_where_one_seat_won_every_game_the_table_says_that_a_side_seems_to_win_by_force():
+    match = {"score": 0.5, "ci95": [0.4, 0.6], "wins": 64, "draws": 0, "losses": 64}
+    for first, second, word in ((1.0, 0.0, "first"), (0.0, 1.0, "second")):
+        told = tables.strength({"mcts:1000": match | {"score_as_first": first, "score_as_second": second}})
+        assert f"mcts:1000: whoever moved {word} won every game, so that side seems to win by force" in told
+    for first, second in ((0.5, 0.5), (1.0, 1.0), (0.9, 0.1)):
+        assert "force" not in tables.strength({"x": match | {"score_as_first": first, "score_as_second": second}})
+
+
 def test_a_share_that_there_is_not_is_no_number():
     assert (tables.percent(None), tables.percent(0.125)) == ("-", "12.5%")
     assert tables.percent_interval([0.0, 1.0]) == "[0.0, 100.0]"

@@ -4,18 +4,22 @@ import json
 import os
 import re
 import runpy
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tyro
 
+import muzero_jax
 from experiments import evaluate, play, presets, requirements, train, train_flags
 from experiments import evaluate_flags as flags
 from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
@@ -29,7 +33,7 @@ from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.validation import validate
-from tests.reference import tiny_run
+from tests.reference import gamble, tiny_run
 
 ROOT = Path(__file__).parent.parent.parent
 TINY = (
@@ -295,6 +299,20 @@ def test_a_second_ctrl_c_still_names_the_command_that_resumes(run, tmp_path, mon
     monkeypatch.setattr(runner, "train", lambda *arguments: (_ for _ in ()).throw(KeyboardInterrupt))
     status, output, error = run(train, *TINY, "--run-dir", tmp_path / "other")
     assert status == EXIT_INTERRUPTED and "--resume" not in output and "the same command begins again" in error
+
+
+def test_the_agent_of_a_game_for_one_is_asked_and_not_played(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
+    parts = tiny_run.parts()._replace(environment=gamble.GAMBLE)
+    train.main([*TINY, "--run-dir", str(tmp_path / "run")], lambda config: parts)
+    output = capsys.readouterr().out
+    assert "play.py" not in output
+    _, _, code = shlex.split(output.splitlines()[-1].removeprefix("ask:"))
+    loaded = []
+    asked = SimpleNamespace(environment=gamble.GAMBLE, analyse=lambda state: "an answer")
+    monkeypatch.setattr(muzero_jax, "load", lambda run: loaded.append(run) or asked, raising=False)
+    exec(code)
+    assert loaded == [str(tmp_path / "run")] and capsys.readouterr().out == "an answer\n"
 
 
 def test_ctrl_c_before_a_run_is_overwritten_does_not_offer_to_resume_the_old_one(run, saved_run, tmp_path, monkeypatch):
@@ -642,6 +660,20 @@ def test_ctrl_c_outside_of_training_is_no_traceback(capsys):
 
     assert report_errors(interrupted, []) == EXIT_INTERRUPTED
     assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "play"])
+def test_ctrl_c_while_packages_are_imported_is_silent(command, tmp_path):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job starts with it ignored
+    (tmp_path / "tyro.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)\n")
+    ended = subprocess.run(
+        [sys.executable, f"experiments/{command}.py"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (EXIT_INTERRUPTED, "", "")
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def test_overwrite_deletes_all_old_sizes_first(started, network, tmp_path):
     started.ends = 0
     started.commands.clear()
     assert train.main(command(tmp_path, network, "--overwrite")) == 130
-    assert [path.name for path in tmp_path.iterdir() if run_directory.holds_run(path)] == []
+    assert list(loaded(tmp_path)) == ["3x3"] and not run_directory.has_ended(tmp_path / "3x3"), "it began anew"
 
 
 def test_overwrite_spares_the_run_that_the_first_size_begins_with(started, network, tmp_path, capsys):

@@ -1,13 +1,16 @@
 """`train.py --offline` as a user types it."""
 
 import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from experiments import train
+import muzero_jax
+from experiments import presets, train
 from experiments.command_line import EXIT_ERROR, report_errors
 from muzero_jax.arithmetic import compilation_cache
 from muzero_jax.run import runner
@@ -29,7 +32,7 @@ def began(monkeypatch):
     """The configs of the runs that would have begun, and their folders."""
     seen = []
 
-    def begin(config, session, run_dir, *rest):
+    def begin(config, session, run_dir, *rest, **callbacks):
         seen.append((config, run_dir))
         return Result({}, interrupted=True)
 
@@ -64,10 +67,10 @@ def test_a_runs_games_bring_their_game_and_sizes(began, saved_run, tmp_path, mon
         Path("runs/tic_tac_toe-offline-seed0"),
     )
     assert config.self_play.num_envs == tiny_run.CONFIG.self_play.num_envs
-    assert (config.replay.replay_length, config.replay.reanalyze_fraction, config.minutes) == (32, 1.0, None)
+    assert (config.replay.replay_length, config.reanalyze_fraction, config.minutes) == (32, 1.0, None)
     assert f"offline     from the games of {saved_run} alone; none are played" in capsys.readouterr().out
     train.main([*arguments, "--replay.reanalyze-fraction", "0.5"])
-    assert began[1][0].replay.reanalyze_fraction == 0.5
+    assert began[1][0].reanalyze_fraction == 0.5
 
 
 def test_a_file_of_games_is_kept_by_its_whole_path(began, games, monkeypatch):
@@ -77,12 +80,33 @@ def test_a_file_of_games_is_kept_by_its_whole_path(began, games, monkeypatch):
     assert config.offline == str(games) and config.self_play.num_envs == 2
 
 
+def test_a_script_takes_the_same_way_in_as_the_command(began, games, saved_run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    preset = replace(presets.preset("tic_tac_toe", None), minutes=None, updates=10)
+    preset = replace(preset, targets=replace(preset.targets, unroll_steps=2, td_steps=4))
+    preset = replace(preset, optimiser=replace(preset.optimiser, batch_size=8))
+    for number, source in enumerate((saved_run, games)):
+        said, run_dir = [], tmp_path / f"run{number}"
+        muzero_jax.train(replace(preset, offline=os.path.relpath(source)), run_dir, say=said.append)
+        train.main([
+            *("--offline", str(source), "--env", "tic_tac_toe", "--updates", "10"),
+            *("--run-dir", str(run_dir), *WINDOWS),
+        ])  # fmt: skip
+        by_script, by_command = began[-2:]
+        assert by_script == by_command and run_dir.exists()
+        assert f"offline     from the games of {source} alone; none are played" in said
+    discounted = replace(preset, offline=str(saved_run), targets=replace(preset.targets, discount=0.9))
+    with pytest.raises(ValueError, match="with --targets.discount 1.0, not 0.9"):
+        muzero_jax.train(discounted, tmp_path / "refused")
+    assert len(began) == 4 and not (tmp_path / "refused").exists()
+
+
 def test_help_shows_the_flag_and_the_sources_defaults(saved_run, capsys):
     train.main(["--offline", str(saved_run), "--help"])
     assert "--offline STR\n    learn from stored games alone" in capsys.readouterr().out
     train.main(["--offline", str(saved_run), "--help-all"])
     shown = capsys.readouterr().out
-    assert "searched again with fresh weights" in shown and "[1.0]" in shown.split("--replay.reanalyze-fraction")[1]
+    assert "searched again with fresh weights" in shown and "1 where stored games alone are learned from" in shown
 
 
 def test_mistakes_are_one_sentence(began, games, saved_run, tmp_path, capsys):

@@ -5,7 +5,7 @@ import pytest
 from experiments import presets, train
 from experiments.command_line import EXIT_ERROR, report_errors
 from muzero_jax.arithmetic import compilation_cache
-from muzero_jax.run import runner
+from muzero_jax.run import runner, start
 from muzero_jax.run.runner import Result
 from muzero_jax.storage.validation import validate
 
@@ -70,9 +70,18 @@ def test_what_is_odd_is_said_and_the_run_begins(begin):
 
 
 def test_a_check_that_would_take_long_is_made_in_part_and_says_how_to_make_all_of_it(begin, monkeypatch):
-    monkeypatch.setattr(train, "MOST_CHECK_SECONDS", -1.0)
+    monkeypatch.setattr(start, "MOST_CHECK_SECONDS", -1.0)
     _, output, _ = begin("from tests.games.test_check import Heap as make")
     assert "check       in part, for the rules are slow; muzero_jax.check_environment('/" in output
+
+
+def test_turns_that_alternated_in_random_games_are_said_to_be_taken_so_unless_they_are_learned(begin):
+    says = "turns       alternated in all 16 random games; add --network.predict-discount if a player may ever move"
+    heap = "from tests.games.test_check import Heap as make"
+    twice = "from tests.reference.double_nim import GAME\ndef make(): return GAME"
+    for text, flags, is_said in ((heap, [], 1), (heap, ["--network.predict-discount"], 0), (twice, [], 0)):
+        _, output, error = begin(text, *flags, "--overwrite")
+        assert output.count(f"\n{says} twice\n") == is_said and not error
 
 
 # --- settings for a game of which nothing is known --------------------------------------------------------------------

@@ -82,6 +82,19 @@ def test_overwrite_deletes_all_old_runs_first(started, tmp_path, monkeypatch):
     assert not run_directory.holds_run(tmp_path / "seed0") and not run_directory.holds_run(tmp_path / "seed1")
 
 
+def test_overwrite_deletes_nothing_while_another_process_trains_in_any_of_the_folders(started, tmp_path, capsys):
+    for seed in (0, 1, 2):
+        told_runs.tell(tmp_path / f"seed{seed}", [0.3], seed=seed, config=asked())
+    before = sorted(path for path in tmp_path.rglob("*") if path.name != run_directory.LOCK)
+    words = [*TINY, "--seeds", "3", "--run-dir", str(tmp_path), "--overwrite"]
+    with run_directory.locked(tmp_path / "seed2"):
+        assert report_errors(train.main, words) == 2
+    error = capsys.readouterr().err
+    assert f"another process is training in {tmp_path / 'seed2'}; wait until" in error and error.count("\n") == 1
+    assert sorted(path for path in tmp_path.rglob("*") if path.name != run_directory.LOCK) == before and not started
+    assert train.main(words) == 0 and len(started) == 3  # the locks were given back
+
+
 def test_games_without_opponents_are_trained_and_not_compared(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(comparison, "read_run", lambda run_dir, group: [])
     monkeypatch.setattr(several, "wait", lambda words: told_runs.tell(Path(words[-3]), [], config=asked()) and 0)

@@ -73,7 +73,7 @@ def test_it_is_played_by_action_numbers_on_a_plain_board(environment, game):
     position, moves = new_game(environment), catalogue.make_notation(environment)
     position = position.play(moves.read(position.state, "1"))
     assert moves.write(position.state, 1) == "1"
-    assert drawing.plain(drawing.draw(position, moves)) == "  a b c\n1 . . 1"  # plane 1: filled by who is not to move
+    assert drawing.plain(drawing.draw(position, moves)) == " . . 1"  # plane 1: filled by who is not to move
     with pytest.raises(ValueError, match="not a number from 0 to 1"):
         moves.read(position.state, "a1")
     with pytest.raises(IllegalMove, match="the other side is to move"):
@@ -90,7 +90,7 @@ def test_it_is_played_by_action_numbers_on_a_plain_board(environment, game):
 def test_it_has_a_page_of_text_in_the_browser_and_no_choice_of_size(environment):
     game = WebGame(new_game(environment), fake_thinker(favourite=0), catalogue.make_notation(environment))
     state = game.play("1")
-    assert (state["board"], state["text"], state["legal"]) == ("plain", "  a b c\n1 . . 1", ["0", "1"])
+    assert (state["board"], state["text"], state["legal"]) == ("plain", " . . 1", ["0", "1"])
     with pytest.raises(ValueError, match="Only hex has a choice of board size; leave the board size out for row"):
         environment_of(ROW, board_size=4)
 

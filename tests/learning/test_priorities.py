@@ -9,7 +9,7 @@ import pytest
 
 from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.learning import priorities, replay, targets
-from muzero_jax.types import Draws, ReplayState, Revision
+from muzero_jax.types import Batch, Draws, ReplayState, Revision
 from tests.reference import targets as reference
 from tests.reference.windows import make_window, random_window
 
@@ -235,13 +235,36 @@ def test_a_priority_is_the_distance_of_search_value_and_return_whatever_the_valu
         window, jnp.ones(30), jax.random.key(0), make_targets=learned, unroll_steps=0, legal_length=1
     )
     draws = Draws(jnp.arange(30), jnp.arange(30), jnp.linspace(0.1, 1.0, 30))
-    revision, metrics = jax.jit(partial(priorities.note, make_targets=make_targets))(draws, window, batch)
+    stops = partial(targets.stops, stop_at_exploration=True)
+    note = partial(priorities.note, make_targets=make_targets, stops=stops)
+    revision, metrics = jax.jit(note)(draws, window, batch)
     _, value, _ = reference.make(window, unroll_steps=2, td_steps=4, td_lambda=1.0)
-    error = np.abs(np.asarray(window.search_value)[:, 0] - value[:, 0])
-    np.testing.assert_allclose(revision.priority, error + priorities.FLOOR, rtol=1e-4)
-    np.testing.assert_allclose(metrics["train/priority"], error.mean(), rtol=1e-4)
+    error, known = np.abs(np.asarray(window.search_value)[:, 0] - value[:, 0]), ~np.asarray(window.explored)[:, 0]
+    np.testing.assert_allclose(revision.priority[known], error[known] + priorities.FLOOR, rtol=1e-4)
+    np.testing.assert_array_equal(revision.is_known, known)
+    np.testing.assert_allclose(metrics["train/priority"], error[known].mean(), rtol=1e-4)
     np.testing.assert_allclose(metrics["train/importance_weight"], 0.55, rtol=1e-5)
-    assert revision.search_value is None and np.asarray(revision.is_known).all()
+    assert revision.search_value is None and 0 < known.sum() < len(known)
+
+
+@pytest.mark.parametrize("stop_at_exploration, found", [(True, [0.51, 0.7, 0.7]), (False, [0.51, 0.91, 0.7])])
+def test_a_window_whose_return_stops_at_once_keeps_its_priority(stop_at_exploration, found):
+    """Three games in the ring, won by their one move, which search gave 0.5, 0.1 and 0.9; all have the priority 0.7.
+
+    The second move was drawn at random, and the third reached a time limit. |0.5 - 1| and |0.1 - 1| are known errors.
+    """
+    window = make_window(
+        np.ones((3, 2)), [[0, 0], [0, 0], [-1, -1]], search_value=[[0.5, 0], [0.1, 0], [0.9, 0]],
+        explored=[[False] * 2, [True] * 2, [False] * 2], is_last=np.ones((3, 2)),
+    )  # fmt: skip
+    hyperparameters = {"stop_at_exploration": stop_at_exploration}
+    make = partial(targets.make, unroll_steps=0, td_steps=1, td_lambda=1.0, **hyperparameters)
+    draws = Draws(jnp.zeros(3, jnp.int32), jnp.arange(3), jnp.ones(3))
+    stops = partial(targets.stops, **hyperparameters)
+    revision, metrics = priorities.note(draws, window, Batch(*[None] * 5), make_targets=make, stops=stops)  # type: ignore
+    ring = make_ring(games=3)._replace(priority=jnp.full((C, 3), 0.7))
+    np.testing.assert_allclose(replay.revise(ring, (revision,)).priority[0], found, rtol=1e-6)
+    np.testing.assert_allclose(metrics["train/priority"], 0.5 if stop_at_exploration else 0.7, rtol=1e-6)
 
 
 def test_a_window_without_an_error_is_drawn_now_and_then():

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import reanalyze, replay, self_play, targets
 from muzero_jax.networks.model import make_model
@@ -29,9 +30,26 @@ def reading_search(params, key, position):
     return SearchOutput(jnp.zeros(len(observation), jnp.int32), policy, params * observation[:, 0])
 
 
-refresh_by_reading = jax.jit(
-    partial(reanalyze.refresh, search=reading_search), static_argnames=("num_windows", "num_frames")
-)
+@partial(jax.jit, static_argnames=("num_windows", "num_frames"))
+def refresh_by_reading(params, window, key, *, num_windows, num_frames):
+    is_chosen = jnp.ones(num_windows, bool)
+    return reanalyze.refresh(params, window, key, search=reading_search, is_chosen=is_chosen, num_frames=num_frames)
+
+
+def on_devices(function, *arguments):
+    """`function` of what each device has, along a leading axis."""
+    return jax.jit(jax.vmap(function, axis_name=AXIS))(*arguments)
+
+
+def alone(function, *arguments):
+    """`function` as the only device runs it."""
+    found = on_devices(function, *jax.tree.map(lambda x: jnp.asarray(x)[None], arguments))
+    return jax.tree.map(lambda x: x[0], found)
+
+
+def note_alone(draws, window, *, share, num_frames=FRAMES):
+    """What one device tells its ring."""
+    return alone(lambda *x: reanalyze.note(*x, NO_BATCH, share=share, num_frames=num_frames)[0], draws, window)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +105,8 @@ def test_targets_hold_no_root_noise_and_come_from_the_weights_given(window):
         qtransform=QTransform(0.1, 50.0, rescale_values=False),
         improved_value=True,
     )
-    refresh = jax.jit(partial(reanalyze.refresh, search=search, num_windows=N, num_frames=FRAMES))
+    chosen = jnp.ones(N, bool)
+    refresh = jax.jit(partial(reanalyze.refresh, search=search, is_chosen=chosen, num_frames=FRAMES))
     old, new = model.init(jax.random.key(0)), model.init(jax.random.key(1))
     one, other = refresh(new, window, jax.random.key(0)), refresh(new, window, jax.random.key(7))
     np.testing.assert_array_equal(one.search_policy, other.search_policy)
@@ -103,21 +122,45 @@ def learner_with(params, target_params=None):
 
 
 def test_the_target_network_searches_if_there_is_one_and_else_the_network_itself(window):
-    refresh = jax.jit(partial(reanalyze.refresh_share, search=reading_search, share=1.0, num_frames=FRAMES))
+    refresh = partial(reanalyze.refresh_share, search=reading_search, share=1.0, num_frames=FRAMES)
     for learner, weight in (
         (learner_with(jnp.float32(10.0)), 10),
         (learner_with(jnp.float32(10.0), jnp.float32(3.0)), 3),
     ):
-        fresh, _ = refresh(learner, window, jax.random.key(0))
+        fresh, _ = alone(refresh, learner, window, jax.random.key(0))
         np.testing.assert_allclose(fresh.search_value[:, :FRAMES], weight * window.observation[:, :FRAMES, 0])
 
 
 @pytest.mark.parametrize("share, num_windows", [(0.01, 1), (0.3, 2), (0.5, 2), (0.75, 4), (1.0, 5)])
 def test_a_share_of_the_windows_is_searched_and_at_least_one(window, share, num_windows):
-    assert reanalyze.chosen(window, share) == num_windows
     draws = Draws(jnp.arange(N), jnp.zeros(N, jnp.int32), jnp.ones(N))
-    revision, _ = reanalyze.note(draws, window, NO_BATCH, share=share, num_frames=FRAMES)
+    revision = note_alone(draws, window, share=share)
     assert revision.slot.shape == revision.game.shape == revision.is_known.shape == (num_windows, FRAMES)
+    assert np.asarray(revision.is_known).all()
+
+
+@pytest.mark.parametrize("num_devices", [1, 2, 8])
+@pytest.mark.parametrize("share, total", [(0.05, 3), (0.5, 32), (0.001, 1)])
+def test_as_many_windows_of_a_batch_are_searched_on_any_number_of_devices(num_devices, share, total):
+    """0.05 of 64 windows are 3.2, so 3: were each of 8 devices to round its own, 8. Metrics are means over these."""
+    stored = random_window(0, 64, L, A)._replace(search_age=jnp.arange(64 * L, dtype=jnp.int32).reshape(64, L))
+    share_of_each = jax.tree.map(lambda x: x.reshape(num_devices, -1, *x.shape[1:]), stored)
+    draws = Draws(*[jnp.zeros((num_devices, 64 // num_devices), int)] * 2, jnp.ones((num_devices, 64 // num_devices)))
+
+    def learn(draws, window):
+        key = jax.random.key(0)
+        refresh = partial(reanalyze.refresh_share, search=reading_search, share=share, num_frames=FRAMES)
+        fresh, metrics = refresh(learner_with(jnp.float32(10.0)), window, key)
+        revision, _ = reanalyze.note(draws, fresh, NO_BATCH, share=share, num_frames=FRAMES)
+        return fresh, revision, jax.lax.pmean(metrics, AXIS)
+
+    fresh, revision, metrics = on_devices(learn, draws, share_of_each)
+    is_fresh = np.asarray(fresh.search_value != share_of_each.search_value).reshape(64, L)
+    assert is_fresh.sum() == np.asarray(revision.is_known).sum() == total * FRAMES
+    assert is_fresh[:, :FRAMES].all(axis=1).sum() == total
+    drift = np.abs(np.asarray(fresh.search_value - share_of_each.search_value)).reshape(64, L)[is_fresh]
+    np.testing.assert_allclose(metrics["train/stale_value"], drift.mean(), rtol=1e-5)
+    np.testing.assert_allclose(metrics["train/stale_iterations"], stored.search_age[is_fresh].mean(), rtol=1e-5)
 
 
 def test_a_policy_of_a_cheap_search_is_learned_from_once_it_was_searched_again(window):
@@ -126,7 +169,7 @@ def test_a_policy_of_a_cheap_search_is_learned_from_once_it_was_searched_again(w
     np.testing.assert_array_equal(fresh.in_full, (np.arange(N)[:, None] < 2) & (np.arange(L) < FRAMES))
     ring = replay.init(frame_of(cheap), num_envs=1, replay_length=L)
     draws = Draws(jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32), jnp.ones(1))
-    revision, _ = reanalyze.note(draws, fresh, NO_BATCH, share=0.2, num_frames=FRAMES)
+    revision = note_alone(draws, jax.tree.map(lambda x: x[:1], fresh), share=0.2)
     revised = jax.jit(replay.revise)(ring, (revision,))
     np.testing.assert_array_equal(revised.transitions.in_full[:, 0], np.arange(L) < FRAMES)
 
@@ -145,7 +188,7 @@ def test_frames_of_the_next_episode_at_a_windows_end_get_their_own_targets_too()
     draws = Draws(jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32), jnp.ones(1))
     window = replay.gather(ring, draws, observation_shape=(2,), window_length=5, observation_length=5)
     fresh = refresh_by_reading(jnp.float32(10.0), window, jax.random.key(0), num_windows=1, num_frames=5)
-    revision, _ = reanalyze.note(draws, fresh, NO_BATCH, share=1.0, num_frames=5)
+    revision = note_alone(draws, fresh, share=1.0, num_frames=5)
     revised = jax.jit(replay.revise)(ring, (revision,)).transitions
     np.testing.assert_allclose(revised.search_value, 10 * game.observation[..., 0])
     legal = np.asarray(game.legal_action_mask)
@@ -190,9 +233,8 @@ def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_th
     draws = Draws(jnp.array([7, 11, 0, 3]), jnp.array([0, 1, 2, 3]), jnp.ones(4))
     shape = environment.observation_shape
     window = replay.gather(ring, draws, observation_shape=shape, window_length=1, observation_length=1)
-    fresh, _ = jax.jit(partial(reanalyze.refresh_share, search=search, share=1.0, num_frames=1))(
-        learner_with(params), window, jax.random.key(3)
-    )
+    refresh = partial(reanalyze.refresh, search=search, is_chosen=jnp.ones(4, bool), num_frames=1)
+    fresh = jax.jit(refresh)(params, window, jax.random.key(3))
 
     states, move, positions = start.env_state, jax.jit(jax.vmap(environment.move)), []
     newborn = jax.vmap(environment.init)(jax.random.split(jax.random.key(9), 4))
@@ -216,7 +258,8 @@ def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_th
 
 
 def test_staleness_is_the_mean_distance_of_values_and_of_policies(window):
-    same = reanalyze.staleness(window, window)
+    weight = jnp.ones(N)
+    same = reanalyze.staleness(window, window, weight)
     assert (same["train/stale_value"], same["train/stale_policy"]) == (0, 0)
     one_hot = jnp.broadcast_to(jnp.eye(A)[0], (N, L, A))
     stored = window._replace(search_policy=one_hot, search_value=jnp.zeros((N, L)))
@@ -224,7 +267,7 @@ def test_staleness_is_the_mean_distance_of_values_and_of_policies(window):
     fresh = stored._replace(
         search_policy=jnp.where(half[..., None], jnp.eye(A)[2], one_hot), search_value=jnp.where(half, -0.5, 0.0)
     )
-    moved = reanalyze.staleness(fresh, stored)
+    moved = reanalyze.staleness(fresh, stored, weight)
     np.testing.assert_allclose(moved["train/stale_value"], 0.5 * 18 / 35, rtol=1e-6)
     np.testing.assert_allclose(moved["train/stale_policy"], 18 / 35, rtol=1e-6)  # total variation: 1 where disjoint
 
@@ -233,10 +276,9 @@ def test_staleness_is_that_of_the_frames_that_were_searched_alone(window):
     """Two of five windows, three of seven frames: the means are over those six."""
     refresh = partial(reanalyze.refresh_share, search=reading_search, share=0.4, num_frames=FRAMES)
     age = jnp.arange(N * L, dtype=jnp.int32).reshape(N, L)
-    fresh, metrics = jax.jit(refresh)(
-        learner_with(jnp.float32(10.0)), window._replace(search_age=age), jax.random.key(0)
-    )
+    stored = window._replace(search_age=age)
+    fresh, metrics = alone(refresh, learner_with(jnp.float32(10.0)), stored, jax.random.key(0))
     one, other = (np.asarray(w.search_value)[:2, :FRAMES] for w in (fresh, window))
     np.testing.assert_allclose(metrics["train/stale_value"], np.abs(one - other).mean(), rtol=1e-5)
     np.testing.assert_allclose(metrics["train/stale_iterations"], np.mean([0, 1, 2, 7, 8, 9]))
-    assert "train/stale_iterations" not in reanalyze.staleness(window, window)
+    assert "train/stale_iterations" not in reanalyze.staleness(window, window, jnp.ones(N))

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.learning import bits, reanalyze, replay
 from muzero_jax.types import Batch, Draws, Revision, Transition
 from tests.reference.replay import Replay
@@ -61,6 +62,20 @@ def histories():
         history.add(trajectory.discount == 0)
         snapshots.append((ring, len(history.ends), history.start_weights(L, K, END_WEIGHT)))
     return snapshots
+
+
+def test_returns_so_far_are_the_rewards_of_the_last_moves_that_the_ring_remembers(histories):
+    num_moves = jnp.array([0, 3, C + 5])  # just begun, in the middle, longer than the ring
+    for ring, total, _ in histories:
+        reward = np.random.default_rng(total).random((C, B), np.float32)
+        ring = ring._replace(transitions=ring.transitions._replace(reward=jnp.asarray(reward)))
+        frames = [reward[time % C] for time in range(total)][-C:]  # oldest first
+        expected = [
+            sum(frame[game] for frame in frames[max(0, len(frames) - moves) :]) for game, moves in ((0, 0), (1, 3))
+        ]
+        found = replay.returns_so_far(ring, jnp.minimum(num_moves, total))
+        np.testing.assert_allclose(found[:2], [0.0, expected[1]], rtol=1e-6)
+        np.testing.assert_allclose(found[2], sum(frame[2] for frame in frames), rtol=1e-6)
 
 
 # --- the ring ---------------------------------------------------------------------------------------------------------
@@ -273,6 +288,13 @@ def test_what_is_not_known_is_not_written_and_nothing_else_changes(histories):
     jax.tree.map(np.testing.assert_array_equal, revised._replace(transitions=kept), ring)
 
 
+def note_all(draws, window, *, num_frames):
+    """What the only device tells its ring of windows that were all searched again."""
+    note = partial(reanalyze.note, batch=NO_BATCH, share=1.0, num_frames=num_frames)
+    found = jax.vmap(lambda *x: note(*x)[0], axis_name=AXIS)(*jax.tree.map(lambda x: x[None], (draws, window)))
+    return jax.tree.map(lambda x: x[0], found)
+
+
 @pytest.mark.parametrize("rollouts", [2, 3, 4, 5, 8])
 def test_fresh_targets_land_in_the_frames_that_were_searched_across_the_rings_seam_and_never_past_its_head(
     histories, rollouts
@@ -284,7 +306,7 @@ def test_fresh_targets_land_in_the_frames_that_were_searched_across_the_rings_se
     draws = draws_at(*(np.pad(x, (0, padding), mode="edge") for x in (slot, game)))
     window = gather(ring, draws, window_length=L, observation_length=L)
     named = window._replace(search_value=1000.0 + window.action, search_policy=window.search_policy * 0)
-    revision, _ = reanalyze.note(draws, named, NO_BATCH, share=1.0, num_frames=L)
+    revision = note_all(draws, named, num_frames=L)
     revised = revise(ring, (revision,)).transitions
     for time in range(total - C, total):
         row = revised.search_value[time % C]
@@ -299,7 +321,7 @@ def test_with_fewer_frames_to_search_the_rest_of_each_window_keeps_its_targets(h
     before = ring.transitions.search_value
     draws = draws_at([C - 2], [1])
     window = gather(ring, draws, window_length=L, observation_length=L)._replace(search_value=jnp.full((1, L), 7.0))
-    revision, _ = reanalyze.note(draws, window, NO_BATCH, share=1.0, num_frames=3)
+    revision = note_all(draws, window, num_frames=3)
     after = revise(ring, (revision,)).transitions.search_value
     wanted = np.array(before)
     wanted[[C - 2, C - 1, 0], 1] = 7.0

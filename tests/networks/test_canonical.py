@@ -102,6 +102,22 @@ def test_a_game_whose_symmetries_keep_the_colours_is_refused():
         canonical.turn_of(BOARD)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"action_permutation": np.stack([np.arange(10), np.roll(np.arange(10), 1)])},  # ten turns, not two
+        {"observation_flip": np.stack([np.zeros(36, bool), np.arange(36) == 4])},  # negated, then moved elsewhere
+    ],
+)
+def test_a_turn_that_does_not_undo_itself_is_refused(change):
+    flipping = np.array([0, int(HEX.board.symmetries.observation_flip.any(axis=1).argmax())])
+    symmetries = jax.tree.map(lambda table: table[flipping], HEX.board.symmetries)
+    canonical.turn_of(HEX._replace(board=HEX.board._replace(symmetries=symmetries)))
+    symmetries = symmetries._replace(**{name: jnp.asarray(table) for name, table in change.items()})
+    with pytest.raises(ValueError, match="exchanges the colours and undoes itself, and hex has none; leave it out"):
+        canonical.turn_of(HEX._replace(board=HEX.board._replace(symmetries=symmetries)))
+
+
 def test_the_turn_is_the_transposition_and_undoes_itself():
     turn = canonical.turn_of(HEX)
     np.testing.assert_array_equal(turn.action, MIRROR)

@@ -1,9 +1,11 @@
 """The notebooks as files, and the first cell, which all share; `.ci/run` executes them in their fast mode."""
 
+import importlib.util
 import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,37 @@ def test_no_output_is_a_dead_button_an_error_or_a_warning(path):
     assert [
         output for output in outputs(path) if output["output_type"] == "error" or output.get("name") == "stderr"
     ] == []
+
+
+@pytest.fixture
+def run_all(monkeypatch, tmp_path):
+    """notebooks/run_all.py, which executes nothing here."""
+    spec = importlib.util.spec_from_file_location("run_all", FOLDER / "run_all.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module.NotebookClient, "execute", lambda self: None)
+    monkeypatch.setattr(module, "FAST", tmp_path / "runs" / "fast")
+    return module
+
+
+def test_the_fast_mode_leaves_the_notebooks_as_they_are(run_all, monkeypatch, tmp_path):
+    monkeypatch.setenv("MUZERO_JAX_FAST", "1")
+    before = PATHS[5].read_bytes()
+    assert run_all.main(["06"]) == 0 and PATHS[5].read_bytes() == before
+    assert [path.name for path in (tmp_path / "runs" / "fast").iterdir()] == [PATHS[5].name]
+
+
+def test_what_opens_the_notebooks_comes_with_their_extra():
+    shown = (FOLDER.parent / "docs/install.md").read_text(encoding="utf-8")
+    extras = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "`.venv/bin/jupyter lab notebooks` opens them" in shown
+    assert "jupyterlab>=4" in extras["optional-dependencies"]["notebook"]
+    assert "\njupyterlab==4." in (FOLDER.parent / "constraints.txt").read_text(encoding="utf-8")
+
+
+def test_a_notebook_that_is_not_there_is_one_sentence(run_all, capsys):
+    assert [run_all.main([name]) for name in ("99", "0")] == [2, 2]
+    assert "error: '99' names 0 notebooks; give one of 01_quickstart, 02_search_by_hand" in capsys.readouterr().err
 
 
 def test_all_share_the_first_cell_which_has_no_address_yet():

@@ -6,7 +6,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from muzero_jax.games.catalogue import make_notation
+from muzero_jax.games.environment import environment_of
 from muzero_jax.play import board_picture
+from muzero_jax.play.position import new_game
+from tests.games.test_game import ROW
 from tests.reference.nim import make_nim
 from tests.reference.play import notation, opening, played
 
@@ -70,3 +74,10 @@ def test_a_game_without_a_board_says_what_to_do_instead():
     position = opening("tic_tac_toe")._replace(environment=make_nim(3))
     with pytest.raises(ValueError, match="has no board to draw; print its text"):
         board_picture.draw(position, notation("tic_tac_toe"))
+
+
+def test_actions_of_which_nobody_said_where_they_lie_are_written_below_the_board():
+    """Two actions on three cells: they are the left and the right end, not the first two cells."""
+    environment = environment_of(ROW)._replace(game=ROW)
+    picture = board_picture.draw(new_game(environment), make_notation(environment), policy=[0.25, 0.75])
+    assert texts(picture) == ["0 25%, 1 75%"]

@@ -20,10 +20,14 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from muzero_jax.games.catalogue import make_notation
+from muzero_jax.games.environment import environment_of
 from muzero_jax.games.own_game import load_environment
+from muzero_jax.games.view import View
 from muzero_jax.play import web_server
 from muzero_jax.play.position import new_game
 from muzero_jax.play.web_session import WebGame
+from tests.games.test_game import ROW
+from tests.reference.drop import DROP
 from tests.reference.play import fake_thinker, notation, opening
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -229,7 +233,9 @@ def test_a_game_by_keys_alone_with_a_swap(page, hex_site):
     swap.send_keys(Keys.ENTER)
     page.settle()
     assert page.text("message") == "White swapped: black's stone became white's, mirrored."
-    assert page.label("a3") == "a3, white" and not page.driver.find_elements(By.CSS_SELECTOR, "#choices button")
+    assert page.label("a3") == "a3, white, last move" and not page.driver.find_elements(
+        By.CSS_SELECTOR, "#choices button"
+    )
     page.cell("c1").send_keys(Keys.ARROW_DOWN)
     page.press(Keys.SPACE)
     page.settle()
@@ -409,3 +415,62 @@ def test_sides_have_the_games_own_names_and_colours(page, tic_tac_toe_site):
         colour = page.driver.find_element(By.CSS_SELECTOR, f".mark.{mark}").value_of_css_property("stroke")
         numbers = [int(number) for number in re.findall(r"[0-9]+", colour)[:3]]
         assert numbers.index(max(numbers)) == most
+
+
+def own_site(game):
+    environment = environment_of(game)._replace(game=game)
+    return serving(WebGame(new_game(environment), fake_thinker(favourite=0), make_notation(environment)))
+
+
+def visible_frames(page):
+    script = (
+        "return [...document.querySelectorAll('.focus')].filter((f) => getComputedStyle(f).visibility == 'visible')"
+    )
+    return len(page.driver.execute_script(script))
+
+
+def test_a_borrowed_board_of_columns_is_played_by_clicks_and_the_choice_is_ringed(page):
+    with own_site(DROP) as site:
+        page.open(site)
+        page.driver.find_element(By.CSS_SELECTOR, '[data-row="0"][data-column="1"]').click()
+        page.settle()
+        assert page.moves() == ["b", "a"] and not page.text("message") and page.has("#actions button") == 0
+        assert page.label("a").startswith("a1, empty") and page.has(".stone") == 2 and page.has(".last") == 1
+        assert visible_frames(page) == 0, "a frame around the clicked cell looks like a move"
+        page.press(Keys.ARROW_UP)
+        assert visible_frames(page) == 1
+        page.choose("overlay", "search policy")
+        assert page.text("would") == "It would play a (ringed)." and page.has(".cell .choice") == 1
+        for scheme in ("light", "dark"):  # white stones are no holes
+            page.follow(scheme)
+            assert page.luminance(".stone.second", "fill") > 1.4 * page.luminance(".hole", "fill") + 0.05
+        assert page.errors() == []
+
+
+def test_moves_that_no_click_names_have_buttons_below_the_board(page):
+    game = ROW._replace(view=View(page="tic_tac_toe"))
+    with own_site(game) as site:
+        page.open(site)
+        page.driver.find_element(By.CSS_SELECTOR, '[data-row="0"][data-column="1"]').click()
+        assert page.text("message") == "No move belongs to this cell: use the buttons." and page.moves() == []
+        page.driver.find_element(By.CSS_SELECTOR, '#actions [data-move="1"]').click()
+        page.settle()
+        assert page.moves() == ["1", "0"] and page.has("#actions button") == 2
+        page.choose("overlay", "search policy")
+        assert page.text("would") == "It would play 0 (ringed)." and page.has("#actions .choice") == 1
+        assert page.errors() == []
+
+
+def test_shares_too_small_to_read_are_shown_where_the_focus_is(page, hex_site):
+    page.open(hex_site)
+    page.choose("overlay", "search policy")
+    number = page.driver.find_element(By.CSS_SELECTOR, ".number")
+    assert number.is_displayed() and page.text("value")
+    page.driver.execute_script("document.getElementById('board').style.width = '150px'")
+    page.wait(lambda: not number.is_displayed())
+    page.driver.execute_script("document.querySelector('[data-cell=\"b2\"]').focus()")
+    height = "return document.querySelector('.tip text').getBoundingClientRect().height"
+    assert page.driver.execute_script("return document.querySelector('.tip').textContent") == "b2: 5%"
+    assert page.driver.execute_script(height) >= 12
+    page.driver.execute_script("document.activeElement.blur()")
+    assert page.has(".tip text") == 0

@@ -204,7 +204,7 @@ def test_all_positions_of_a_game_share_its_compiled_rules():
 
 
 def test_only_games_for_two_can_be_played():
-    with pytest.raises(ValueError, match="tic_tac_toe has 1 player"):
+    with pytest.raises(ValueError, match="tic_tac_toe is a game for one player, and play needs two"):
         new_game(make_environment("tic_tac_toe")._replace(num_players=1))
 
 
@@ -235,6 +235,13 @@ def test_an_agent_is_asked_from_the_right_side_with_the_right_legality():
         assert analysis.action == SWAP - 1 and analysis.policy[SWAP] == 0 and analysis.policy[5] == 0
     assert thinker.analyse(played("hex", "b:b2")).action == SWAP
     assert analysis.best(2)[0] == SWAP - 1 and analysis.policy.sum() == pytest.approx(1)
+
+
+def test_nobody_is_told_a_value_beyond_a_win():
+    """Whatever a search or a network says: here 1.7 and -1.2."""
+    thinker = fake_thinker(num_simulations=170, first_sight=-1.2)
+    analysis = thinker.analyse(opening("tic_tac_toe"))
+    assert (analysis.value, analysis.prior_value) == (1.0, -1.0)
 
 
 def test_a_position_in_go_is_not_repeated():

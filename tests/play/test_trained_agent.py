@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -9,10 +10,15 @@ import numpy as np
 import pytest
 
 import muzero_jax
-from muzero_jax.evaluation import players
+from muzero_jax import building
+from muzero_jax.evaluation import exhaustive, fidelity, matches, opponents, oracle_evaluation, players
+from muzero_jax.games.own_game import environment_from
 from muzero_jax.play import thinking
 from muzero_jax.play.position import new_game
+from muzero_jax.play.trained_agent import TrainedAgent
+from tests.reference.climb import Climb
 from tests.reference.play import save_untrained_run
+from tests.reference.tiny_run import CONFIG
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +62,18 @@ def test_it_is_the_search_that_plays_elsewhere(untrained_run, agent):
     np.testing.assert_array_equal(here.policy, elsewhere.policy)
     np.testing.assert_array_equal(here.prior, elsewhere.prior)
     assert (here.value, here.prior_value) == (elsewhere.value, elsewhere.prior_value)
+
+
+def test_a_shipped_agent_that_is_winning_expects_no_more_than_a_win():
+    """Hex 5x5 after nine moves, one side's at random: search said 1.18 where it could not be more than 1."""
+    agent = muzero_jax.load("agent:hex_5x5", num_simulations=16)
+    state = agent.environment.init(jax.random.key(0))
+    for move in "b4 swap-pieces d3 c2 c4 b3 a2 e1 d4".split():
+        state = agent.environment.move(state, agent.notation.read(state, move)).state
+    asked = agent.environment.look(jax.tree.map(lambda x: x[None], state))
+    found = jax.jit(agent.agent.search(16))(agent.agent.params, jax.random.key(0), asked)
+    assert found.tree is not None and 0.9 < found.value[0] <= 1
+    assert 0.9 < np.abs(found.tree.q).max() <= 1 + 1e-6
 
 
 def test_a_whole_game_is_played_with_states_alone(agent):
@@ -105,6 +123,52 @@ def test_its_environment_can_be_batched(agent):
     states = jax.vmap(agent.environment.init)(jax.random.split(jax.random.key(0), 2))
     step = jax.vmap(agent.environment.move)(states, jnp.array([0, 8]))
     np.testing.assert_array_equal(step.state.legal_action_mask.sum(axis=1), [8, 8])
+
+
+# --- a game for one ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def climber():
+    """An untrained agent for a game for one, whose rules need their key."""
+    config = replace(CONFIG, env="climb")
+    parts = building.make_parts(config, environment=environment_from(Climb(), "climb"))
+    params = jax.jit(parts.model.init)(jax.random.key(0))
+    return TrainedAgent(players.Agent(config, parts, 4, params))
+
+
+def test_an_agent_for_one_judges_states_and_its_environment_takes_the_key_that_chance_needs(climber):
+    state, reward = climber.environment.init(jax.random.key(0)), 0.0
+    analysis = climber.analyse(state)
+    assert analysis.policy.sum() == pytest.approx(1) and -1 <= analysis.value <= 1
+    assert [line.actions for line in analysis.lines][0] == (analysis.action,)
+    assert all(line.moves == (str(line.actions[0]),) and line.visits > 0 for line in analysis.lines)
+    for move in range(3):
+        step = climber.environment.move(state, climber.act(state), jax.random.key(move))
+        state, reward = step.state, reward + float(step.reward)
+    assert state.terminated and 0 <= reward <= 1
+    with pytest.raises(ValueError, match="the game is over"):
+        climber.act(state)
+
+
+def test_what_needs_two_players_is_refused_in_a_sentence_that_says_what_to_ask(climber):
+    agent = climber.agent
+    environment, player = agent.parts.environment, opponents.random_player(agent.parts.environment)
+    refused = {
+        "a match needs": lambda: matches.match_in_pieces(environment, player, player, num_games=2, opening_plies=0),
+        "trying every reply needs": lambda: exhaustive.examine(environment, player, None),
+        "this comparison needs": lambda: fidelity.examine(agent, num_positions=1, unroll_steps=1, seed=0),
+        "an oracle needs": lambda: oracle_evaluation.examine(agent, [], num_positions=1, seed=0),
+        "play needs": lambda: new_game(environment),
+    }
+    for what, ask in refused.items():
+        with pytest.raises(
+            ValueError, match=rf"^climb is a game for one player, and {what} two; .*load\(RUN\)\.analyse"
+        ):
+            ask()
+
+
+# --- an engine without trees ------------------------------------------------------------------------------------------
 
 
 def test_without_a_tree_there_are_no_lines(untrained_run, tmp_path):

@@ -56,6 +56,12 @@ def whole(best=4, depth=9, width=9, **limits):
     return tree_view.branches(hand_made_tree(), best, depth=depth, width=width, **limits)
 
 
+def test_no_branch_is_worth_more_than_a_win():
+    tree = hand_made_tree()
+    root = tree_view.branches(tree._replace(q=tree.q * 8, value=tree.value * 8), 4, depth=9, width=9)
+    assert (root.q, [child.q for child in root.children]) == (1.0, [1.0, -1.0, 0.0])
+
+
 def test_a_trees_branches_come_with_their_numbers_the_most_visited_first():
     root = whole()
     assert outline(root) == (-1, 10, [(4, 6, [(0, 3, []), (4, 2, [(1, 1, [])])]), (0, 3, [(1, 1, [])]), (8, 1, [])])

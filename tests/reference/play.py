@@ -38,8 +38,11 @@ def played(name, text):
     return position
 
 
-def fake_thinker(*, favourite=0, num_simulations=4, **options):
-    """Likes `favourite` where it is legal, else the last legal action; values everything at num_simulations / 100."""
+def fake_thinker(*, favourite=0, num_simulations=4, first_sight=0.25, **options):
+    """Likes `favourite` where it is legal, else the last legal action.
+
+    Values everything at num_simulations / 100, without a search at `first_sight`.
+    """
 
     def make_search(budget):
         def search(params, key, position):
@@ -53,7 +56,7 @@ def fake_thinker(*, favourite=0, num_simulations=4, **options):
 
     def head(params, key, position):
         mask = position.legal_action_mask
-        return SearchOutput(None, mask / mask.sum(axis=1, keepdims=True), jnp.full(mask.shape[:1], 0.25))
+        return SearchOutput(None, mask / mask.sum(axis=1, keepdims=True), jnp.full(mask.shape[:1], first_sight))
 
     return Thinker(make_search, head, None, num_simulations=num_simulations, **options)
 

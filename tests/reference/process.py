@@ -16,9 +16,13 @@ VARYING = "time/", "eval/"
 ROOT = Path(__file__).parent.parent.parent
 FLAGS = "--device cpu --devices 2 --no-tensorboard --checkpoint-minutes".split()
 IN_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "signal.signal(signal.SIGHUP, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
 )
-"""A program that makes its standard input the terminal of its session, and goes on as another."""
+"""A program that makes its standard input the terminal of its session, and goes on as another.
+
+It hears when that terminal closes, also where the tests themselves run under `nohup`.
+"""
 
 
 def begin(run_dir, **changes):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 from muzero_jax.evaluation.arena import Arena
-from muzero_jax.run import assembly, program, runner
+from muzero_jax.run import assembly, metrics, program, runner
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer
 from tests.reference import tiny_run
@@ -47,10 +47,14 @@ def saved_state(run_dir):
 
 @pytest.fixture
 def session(monkeypatch, tmp_path):
-    """Runs `runner.train` in `tmp_path/run`; `program` replaces the compiled one."""
+    """Runs `runner.train` in `tmp_path/run`; `program` replaces the compiled one.
+
+    Curves are an empty file: drawing them takes longer than the runs, and `test_metrics` draws a run's records.
+    """
     make_init, shared, whole_program = program.make_init, tiny_run.make_init(), tiny_run.program()
     monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
     monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
+    monkeypatch.setattr(metrics, "plot_curves", lambda run_dir: (run_dir / metrics.CURVES).touch())
 
     def init_of(parts, *others):
         """The shared one for the tiny run's own network, which is the only one with an embedding of width 16."""

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from experiments import evaluate
-from muzero_jax.run import comparison
+from muzero_jax.run import comparison, learning_curves
 from tests.reference import told_runs
 from tests.reference.told_runs import HEX, tell
 
@@ -62,7 +63,7 @@ def test_final_scores_are_those_of_the_final_matches(runs):
 
 def test_between_two_evaluations_a_runs_score_is_interpolated(runs):
     points = comparison.groups_of(comparison.read_runs(runs))["hex-5"]
-    places, score = comparison.curve(points, "mcts:100", "frames")
+    places, score = learning_curves.curve(points, "mcts:100", "frames")
     assert (places[0], places[-1]) == (told_runs.FRAMES_A_MINUTE, 2 * told_runs.FRAMES_A_MINUTE)
     middle = np.interp(1.5 * told_runs.FRAMES_A_MINUTE, places, score.mean)
     assert score.mean[0] == pytest.approx(0.2) and middle == pytest.approx((0.2 + 0.5) / 2, abs=0.01)
@@ -70,9 +71,43 @@ def test_between_two_evaluations_a_runs_score_is_interpolated(runs):
 
 def test_a_curve_goes_as_far_as_the_shortest_of_its_runs(tmp_path):
     runs = [tell(tmp_path / "r-seed0", [0.1, 0.2, 0.3]), tell(tmp_path / "r-seed1", [0.1, 0.2], seed=1)]
-    places, _ = comparison.curve(comparison.read_runs(runs), "mcts:100", "minutes")
+    places, _ = learning_curves.curve(comparison.read_runs(runs), "mcts:100", "minutes")
     assert places[-1] == 2.0
-    assert comparison.curve(comparison.read_runs(runs), "random", "minutes") is None
+    assert learning_curves.curve(comparison.read_runs(runs), "random", "minutes") is None
+
+
+POINT = comparison.Point("g", "r", 0, 1, 1, 1.0, 1.0, "mcts:100", 0.2, False, 128)
+
+
+def test_a_curve_ends_in_the_final_match_and_not_in_a_hook():
+    """The last evaluation and the longer final match are of one agent, which had spent the same."""
+    late = [POINT._replace(minutes=2.0, score=0.6, is_final=True), POINT._replace(minutes=2.0, score=0.4)]
+    places, score = learning_curves.curve([POINT, *late], "mcts:100", "minutes")
+    np.testing.assert_allclose(score.mean, np.interp(places, [1.0, 2.0], [0.2, 0.6]))
+
+
+def lines_of(points, axis="minutes"):
+    """The labels and the places of the lines that a panel shows."""
+    axes = Figure().subplots()
+    learning_curves._panel(axes, comparison.groups_of(points), "mcts:100", axis)
+    return [(line.get_label(), *line.get_xdata()[[0, -1]]) for line in axes.lines]
+
+
+def test_a_group_whose_runs_share_no_part_of_an_axis_is_drawn_run_by_run():
+    """As after `--seeds 2`: the first waits for its matches to compile, and is measured when the second has ended."""
+    first, last = POINT._replace(run="0", minutes=1.02), POINT._replace(run="1", minutes=1.01)
+    points = [first, first._replace(score=0.4, is_final=True), POINT._replace(run="1", minutes=0.2), last]
+    assert learning_curves.curve(points, "mcts:100", "minutes") is None
+    assert [places[1:] for places in lines_of(points)] == [(1.02, 1.02), (0.2, 1.01)]
+    assert lines_of(points)[0][0] == "g (2)"
+    together = [point._replace(frames=int(100 * point.minutes)) for point in points] + [first._replace(frames=30)]
+    assert lines_of(together, "frames") == [("g (2)", 30, 101)]
+
+
+def test_a_group_that_met_an_opponent_in_its_final_matches_alone_is_drawn_beside_the_others(tmp_path):
+    late = POINT._replace(group="late", run="s", is_final=True)
+    learning_curves.plot([POINT, POINT._replace(minutes=2.0), late], tmp_path / "all.svg")
+    assert "<!-- late (1) -->" in (tmp_path / "all.svg").read_text()
 
 
 def test_the_table_has_a_line_a_group_with_what_was_spent(runs):
@@ -83,8 +118,8 @@ def test_the_table_has_a_line_a_group_with_what_was_spent(runs):
 
 
 def test_curves_are_drawn_over_the_axes_that_were_asked_for(runs, tmp_path):
-    comparison.plot(comparison.read_runs(runs), tmp_path / "all.svg")
-    comparison.plot(comparison.read_runs(runs), tmp_path / "one.svg", axes=("minutes",))
+    learning_curves.plot(comparison.read_runs(runs), tmp_path / "all.svg")
+    learning_curves.plot(comparison.read_runs(runs), tmp_path / "one.svg", axes=("minutes",))
     every, one = ((tmp_path / f"{name}.svg").read_text() for name in ("all", "one"))
     assert "<!-- frames -->" in every and "<!-- minutes -->" in one and "<!-- frames -->" not in one
     assert "<!-- rules (2) -->" in every
@@ -92,7 +127,7 @@ def test_curves_are_drawn_over_the_axes_that_were_asked_for(runs, tmp_path):
 
 def test_an_opponent_that_not_all_met_cannot_be_drawn(runs, tmp_path):
     with pytest.raises(ValueError, match=r"not all runs met mcts:7 .* choose of mcts:100"):
-        comparison.plot(comparison.read_runs(runs), tmp_path / "all.svg", opponents=["mcts:7"])
+        learning_curves.plot(comparison.read_runs(runs), tmp_path / "all.svg", opponents=["mcts:7"])
 
 
 def test_two_runs_with_the_same_seed_are_two_runs(tmp_path):
@@ -100,7 +135,7 @@ def test_two_runs_with_the_same_seed_are_two_runs(tmp_path):
     runs = [tell(tmp_path / name, [score, score], final=score) for name, score in (("before", 0.2), ("after", 0.8))]
     points = comparison.read_runs(runs)
     assert set(comparison.group_names(runs).values()) == {"before"}
-    _, score = comparison.curve(points, "mcts:100", "frames")
+    _, score = learning_curves.curve(points, "mcts:100", "frames")
     assert score.count == 2 and score.mean == pytest.approx(0.5)
     assert "before     2" in comparison.format_table(points)
 

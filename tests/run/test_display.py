@@ -49,6 +49,13 @@ def test_away_from_a_terminal_progress_is_one_line_per_record(every_record):
     assert second == "iteration 1,608 | time 1:01:00, 0:00 left"
 
 
+def test_a_game_for_one_shows_its_return_beside_random_play(every_record):
+    lines = []
+    with ProgressDisplay(None, say=lines.append) as shown:
+        shown.update({"iteration": 8, "selfplay/mean_return": 0.7512, "selfplay/random_return": 0.375})
+    assert lines == ["iteration 8 | return 0.751 (self-play), 0.375 (random play) | time 0:00"]
+
+
 def test_away_from_a_terminal_lines_are_seconds_apart_unless_one_tells_an_evaluation(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(display.time, "monotonic", lambda: now[0])

@@ -36,6 +36,7 @@ def names_that_code_can_write():
     totals = Totals(CONFIG, {})
     totals.add(chunk | {"train/updates": np.zeros(2)}, 1.0)
     written = set(totals.add(chunk, 2.0)) | set(Clock({}).record()) | {"iteration", metrics.ELO, metrics.OPENINGS}
+    written.add(metrics.RANDOM_RETURN)
     opponents = {f"eval/{name}" for name in progress._specs(CONFIG.evaluation.mcts_simulations or (100, 1000))}
     return {pages.metric_name(name) for name in written | opponents}
 

@@ -12,6 +12,9 @@ from muzero_jax.evaluation.progress import Versions
 from muzero_jax.run import metrics
 from muzero_jax.run.metrics import (
     OPENINGS,
+    RANDOM_RETURN,
+    RETURN,
+    draw_progress,
     last_record,
     open_metrics,
     plot_curves,
@@ -154,6 +157,23 @@ def test_the_end_of_a_run_says_how_many_first_stones_are_judged_right(session, m
     assert summary["openings"] == judged
     assert heard[-1][OPENINGS] == 5 / 9 and scores(heard[-1]) == {"random": 0.5}
     plot_curves(session.directory)
+
+
+def test_a_curve_ends_in_the_final_match_and_not_in_a_hook():
+    last = {"time/minutes": 2.0, "eval/random": 0.5}
+    records = [{"time/minutes": 1.0, "eval/random": 0.4}, last, last | {"eval/random": 0.7}]
+    strength, _ = draw_progress(records).axes
+    assert strength.lines[0].get_xydata().tolist() == [[1.0, 0.4], [2.0, 0.7]]
+
+
+def test_the_curves_of_a_game_for_one_are_its_returns_beside_random_play(tmp_path):
+    records = [{"time/minutes": 1.0, RANDOM_RETURN: 0.25}, {"time/minutes": 2.0, RETURN: 0.5, RANDOM_RETURN: 0.25}]
+    returns, _ = draw_progress(records).axes
+    shown = {line.get_label(): line.get_xydata().tolist() for line in returns.lines}
+    assert shown == {"self-play": [[2.0, 0.5]], "random play": [[1.0, 0.25], [2.0, 0.25]]}
+    with open_metrics(tmp_path, tensorboard=False) as write:
+        write({"iteration": 2, "total/flops": 1e9, "train/loss": 1.0, "train/updates_per_second": 2.0} | records[1])
+    assert plot_curves(tmp_path).read_bytes().startswith(b"\x89PNG")
 
 
 def test_curves_are_drawn_without_touching_global_state_even_with_gaps(tmp_path):

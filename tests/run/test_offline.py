@@ -109,7 +109,7 @@ def test_a_runs_ring_decides_the_sizes(source):
     )
     config = offline.settle(offline.begin(replace(other, offline=str(source))), 2)
     assert (config.self_play.num_envs, config.self_play.rollout_length, config.replay.replay_length) == (8, 4, 32)
-    assert config.replay.reanalyze_fraction == 1.0 and config.network.width == 32
+    assert config.reanalyze_fraction == 1.0 and config.network.width == 32
     assert config.iterations_to_learn == 1 and config.frames_to_learn == config.window_length
     validate(config)
 
@@ -164,7 +164,7 @@ def open_source(config):
 def test_the_true_rules_search_again_only_where_the_ring_has_their_states(source, games):
     with pytest.raises(ValueError, match="keeps no states of the rules.*--replay.reanalyze-fraction 0"):
         open_source(offline_config(source, model="rules"))
-    open_source(replace(offline_config(source, model="rules"), replay=CONFIG.replay))
+    open_source(offline_config(source, model="rules", replay=replace(CONFIG.replay, reanalyze_fraction=0.0)))
     config = offline.settle(offline_config(games, model="rules"), 2)
     abstract = program.make_init(building.make_parts(config), 0, tiny_run.mesh()).eval_shape().replay
     ring = open_source(config)(abstract)

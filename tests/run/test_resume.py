@@ -21,6 +21,7 @@ from muzero_jax.evaluation.progress import Ladder, Versions
 from muzero_jax.run import accounting, assembly, budget, loop, metrics, program, report
 from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.run.memory import Meter, bytes_per_device
+from muzero_jax.run.metrics import plot_curves
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from tests.reference import tiny_run
@@ -183,7 +184,8 @@ def interrupted_in_chunk(number):
     return program
 
 
-def test_ctrl_c_finishes_the_chunk_and_saves(session, unbroken):
+def test_ctrl_c_finishes_the_chunk_and_saves(session, unbroken, monkeypatch):
+    monkeypatch.setattr(metrics, "plot_curves", plot_curves)  # the real one
     result = session(interrupted_in_chunk(2), max_iterations=8)
     assert result.interrupted and not result.by_system and not result.summary["finished"]
     assert result.summary == json.loads((session.directory / "summary.json").read_text())
@@ -259,14 +261,24 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoi
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_check_finite_names_the_metric(value):
-    with pytest.raises(ValueError, match="train/gradient_norm is not finite at iteration 7"):
-        loop.check_finite({"train/loss": 1.0, "train/gradient_norm": value}, 7)
-    for term in ("value", "reconstruction", "consistency", "legality", "discount"):
-        with pytest.raises(ValueError, match=f"^train/{term}_loss is not finite"):
-            loop.check_finite({"train/loss": value, f"train/{term}_loss": value, "train/policy_loss": 1.0}, 7)
-    loop.check_finite({"train/loss": 1.0}, 7)
-    loop.check_finite({}, 7)  # while the ring fills there is no loss
+def test_check_finite_names_the_metric(value, tmp_path):
+    with Checkpointer(tmp_path) as checkpoints:
+        with pytest.raises(ValueError, match="train/gradient_norm is not finite at iteration 7"):
+            loop.check_finite({"train/loss": 1.0, "train/gradient_norm": value}, 7, checkpoints)
+        for term in ("value", "reconstruction", "consistency", "legality", "discount"):
+            record = {"train/loss": value, f"train/{term}_loss": value, "train/policy_loss": 1.0}
+            with pytest.raises(ValueError, match=f"^train/{term}_loss is not finite"):
+                loop.check_finite(record, 7, checkpoints)
+        loop.check_finite({"train/loss": 1.0}, 7, checkpoints)
+        loop.check_finite({}, 7, checkpoints)  # while the ring fills there is no loss
+
+
+def test_a_run_that_diverges_before_its_first_checkpoint_is_told_to_begin_anew(session, monkeypatch):
+    monkeypatch.setattr(tiny_run, "SESSION", replace(tiny_run.SESSION, checkpoint_minutes=0.0))
+    with pytest.raises(ValueError, match="nothing was saved yet; begin anew with --overwrite and a lower --optim"):
+        session(diverging, max_iterations=8)
+    assert checkpoint_steps(session.directory / "checkpoints") == []
+    assert session(max_iterations=4, overwrite=True).summary["finished"]
 
 
 def test_a_run_that_is_overwritten_leaves_nothing_behind_and_its_config_is_the_new_ones(session):

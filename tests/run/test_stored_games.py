@@ -1,6 +1,7 @@
 """Games from files as a ring: worked by hand for two games of tic-tac-toe, and by its properties for any."""
 
 import functools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 
 from muzero_jax.games.environment import make_environment
+from muzero_jax.games.game import Game
 from muzero_jax.games.game_files import StoredGame
+from muzero_jax.games.notation import Notation
 from muzero_jax.learning import replay
 from muzero_jax.run import stored_games
 from muzero_jax.types import Transition
@@ -92,6 +95,45 @@ def test_moves_are_read_in_the_games_notation_in_sgf_and_as_numbers():
     sgf = StoredGame("x.sgf, game 1", ("aa", "", "ba"), colours=(0, 1, 0), size=9)
     frames = stored_games.play(go, [sgf, StoredGame("x.txt, game 1", ("A9", "pass", "B9"))], keeps_state=False)
     np.testing.assert_array_equal(frames.action, [0, 81, 1] * 2)
+
+
+def test_digits_are_the_games_own_notation_where_it_writes_moves_in_digits():
+    notation = Notation(lambda state, action: str(action + 1), lambda state, text: int(text) - 1, list("123"), [])
+    counted = environment()._replace(game=Game("counted", "Cells from 1 to 9", notation=lambda *board: notation))
+    frames = stored_games.play(counted, [game("1", "4", "2", "5", "3")], keeps_state=False)
+    np.testing.assert_array_equal(frames.action, FIRST_WINS)
+    with pytest.raises(ValueError, match=r"move 1 \(0\): the game has no such move"):
+        stored_games.play(counted, [game("0")], keeps_state=False)
+
+
+class Dealt(NamedTuple):
+    """A board beside something that nobody sees yet."""
+
+    board: Any
+    deck: jax.Array
+
+
+def throw(state, action, key):
+    return environment().move(state, jnp.where(jax.random.bernoulli(key), action, 8 - action))
+
+
+def deal(key):
+    return Dealt(environment().init(key), jax.random.permutation(key, 9))
+
+
+@pytest.mark.parametrize(
+    "changes, where",
+    [
+        ({"move": throw}, r"\(a move draws from its key\)"),
+        (
+            {"init": deal, "move": lambda state, action, key: environment().move(state.board, action)},
+            r"\(its opening's deck depends on the key of init\)",
+        ),
+    ],
+)
+def test_a_game_with_chance_is_refused_as_its_dice_would_fall_anew(changes, where):
+    with pytest.raises(ValueError, match=f"tic_tac_toe has chance {where}.* learn from the folder of a run"):
+        stored_games.play(environment()._replace(**changes), [game(*FIRST_WINS)], keeps_state=False)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from experiments import presets
 from experiments.train_flags import Command, all_flags
 from muzero_jax.run.session import Session
-from scripts.documentation import api, hooks
+from scripts.documentation import api, hooks, rooms
 from tests.reference.pages import PAGES, ROOT, read
 from tests.test_architecture import KNOWS
 
@@ -103,6 +103,14 @@ def test_a_docstring_becomes_a_list_of_arguments_and_a_record_keeps_its_comments
 def test_the_design_page_has_the_table_of_rooms_that_the_tests_hold():
     rows = re.findall(r"^\| `(\w+)/?` \|[^|]*\|([^|]*)\|$", read(ROOT / "docs/design.md"), flags=re.MULTILINE)
     assert {room: set(re.findall(r"\w+", knows)) for room, knows in rows} == KNOWS
+
+
+def test_the_picture_of_the_rooms_is_that_of_the_imports():
+    """If it is not: python -m scripts.documentation.rooms"""
+    knows = rooms.read_imports()
+    assert knows == KNOWS
+    assert rooms.draw(knows) == rooms.PICTURE.read_text(encoding="utf-8")
+    assert ("training", "learning") in rooms.arrows(knows) and ("training", "types") not in rooms.arrows(knows)
 
 
 def test_the_script_says_what_it_can_do(tmp_path):

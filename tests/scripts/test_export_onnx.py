@@ -142,9 +142,17 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path):
         pages.write(tmp_path, {}, {}, tmp_path / "x.tgz")
 
 
-def test_the_page_has_at_most_300_lines_of_javascript():
+def test_what_the_page_has_beside_that_of_the_server_is_at_most_345_lines():
     files = sorted(Path(pages.__file__).parent.glob("*.js"))
-    assert 0 < sum(len(file.read_text().splitlines()) for file in files) <= 300
+    assert 0 < sum(len(file.read_text().splitlines()) for file in files) <= 345
+
+
+def test_the_servers_modules_become_one_script_each_after_those_that_it_imports():
+    text = pages.bundle()
+    assert "import " not in text and "export " not in text
+    ends = ("function element(", "class Tip", "class Board", "board = new Board(")
+    places = [text.index(part) for part in ends]
+    assert places == sorted(places) and all(text.count(part) == 1 for part in ends)
 
 
 @pytest.fixture(scope="module")
@@ -169,17 +177,22 @@ def driver():
     options.binary_location = CHROMIUM
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
         options.add_argument(argument)
+    options.add_argument("--window-size=1180,820")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
     driver.set_script_timeout(300)
     yield driver
     driver.quit()
 
 
-@pytest.fixture
-def opened(driver, runtime, tmp_path):
+@pytest.fixture(scope="module")
+def opened(driver, runtime, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+
     def open_page(name):
-        out = tmp_path / name
-        assert export_onnx.main([f"agent:{name}", "--out", str(out), "--runtime", str(runtime)]) == 0
+        out = folder / name
+        if not out.exists():
+            assert export_onnx.main([f"agent:{name}", "--out", str(out), "--runtime", str(runtime)]) == 0
         driver.get((out / "index.html").as_uri())
         return driver
 
@@ -230,26 +243,55 @@ def test_the_page_moves_as_python_does_in_200_positions(opened, name):
     assert share >= SAME_MOVES
 
 
-PLAYS = """
-const [action, done] = arguments;
-(async () => {
-  await network;
-  while (!isOver()) {
-    if (isYours()) move(action >= 0 ? action : game.legal(position).indexOf(true));
-    await new Promise((resume) => setTimeout(resume, 5));
-  }
-  return { winner: position.winner, moves: position.moves };
-})().then(done, (error) => done(error.stack));
-"""
+FIRST = "textOf(actionsOf(played.at(-1))[0])"
+
+
+def seen(driver, script):
+    return driver.execute_script(f"return {script}")
+
+
+def settle(driver):
+    """Waits until the agent has answered; then the page says what it has to say."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    is_still = "document.body.dataset.busy === 'false'"
+    WebDriverWait(driver, 120, poll_frequency=0.05).until(lambda driver: seen(driver, is_still))
+    return seen(driver, "document.getElementById('status').innerText")
+
+
+def click(driver, place):
+    driver.find_element("css selector", place).click()
+    return settle(driver)
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_game_on_the_page_goes_on_to_its_end(opened):
     """Four stones in the first column, where the agent lets them stand, win; otherwise the agent has won."""
     driver = opened("connect_four")
-    driver.execute_script("at('budget').value = '16'")
-    driver.find_element("css selector", "[data-cell='0']").click()
-    end = driver.execute_async_script(PLAYS, -1)
-    assert end["moves"][0] == 0 and end["winner"] in (0, 1, -1)
-    status = driver.find_element("id", "status").text
-    assert status == {0: "Red wins", 1: "Yellow wins", -1: "A draw"}[end["winner"]]
+    settle(driver)
+    driver.execute_script("document.getElementById('budget').value = '16'")
+    while (status := click(driver, f"[data-cell='{seen(driver, FIRST)}']")) == "Red to move":
+        assert seen(driver, "document.querySelectorAll('.last').length") == 1
+    assert status in ("Red wins", "Yellow wins") and seen(driver, "played.at(-1).moves[0]") == 0
+    assert len(seen(driver, "[...document.querySelectorAll('.won')]")) >= 4
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_the_page_says_when_the_agent_swaps_shows_what_it_thinks_and_takes_moves_back(opened):
+    driver = opened("hex_5x5")
+    assert settle(driver) == "Black to move"
+    labels = seen(driver, "[...document.querySelectorAll('#board .label')].map((label) => label.textContent).join('')")
+    assert labels == "abcde12345"
+    click(driver, "[data-cell='c3']")
+    message = seen(driver, "document.getElementById('message').innerText")
+    assert message == "White swapped: black's stone became white's, mirrored."
+    assert seen(driver, "document.querySelector('[data-cell=c3]').ariaLabel") == "c3, white, last move"
+    driver.execute_script("const show = document.getElementById('overlay'); show.value = 'values'")
+    driver.execute_script("document.getElementById('overlay').dispatchEvent(new Event('change'))")
+    settle(driver)
+    lines = seen(driver, "[...document.querySelectorAll('#lines td:first-child')].map((line) => line.innerText)")
+    assert 1 <= len(lines) <= 4 and all(len(line.split()) <= 6 for line in lines)
+    assert seen(driver, "document.querySelector('.choice').parentElement.dataset.cell") == lines[0].split()[0]
+    click(driver, "#undo")
+    assert seen(driver, "[played.length, document.querySelectorAll('.stone').length]") == [1, 0]
+    assert [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []

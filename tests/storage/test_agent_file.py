@@ -27,9 +27,9 @@ def file(tmp_path):
 
 
 def rewrite(file, **changes):
-    """Writes the file anew with other metadata, and with the checksum that such metadata has."""
+    """Writes the file anew with other metadata (None: without it), and with the checksum that such metadata has."""
     with safetensors.safe_open(file, framework="numpy") as opened:
-        metadata = {**opened.metadata(), **changes}
+        metadata = {name: text for name, text in (opened.metadata() | changes).items() if text is not None}
     arrays = safetensors.numpy.load_file(file)
     metadata["sha256"] = agent_file._checksum(metadata, arrays)
     safetensors.numpy.save_file(arrays, file, metadata)
@@ -70,6 +70,13 @@ def test_half_a_file_and_no_agent_at_all_are_refused(file):
         agent_file.read(file)
     safetensors.numpy.save_file(PARAMS["a"], file)
     with pytest.raises(ValueError, match="holds no agent of muzero_jax; scripts/export_agent.py makes one"):
+        agent_file.read(file)
+
+
+@pytest.mark.parametrize("changes", [{"config": None}, {"iteration": None}, {"iteration": "six"}])
+def test_an_agent_without_config_or_iteration_is_refused(file, changes):
+    rewrite(file, **changes)
+    with pytest.raises(ValueError, match="mine.safetensors lacks its config or its iteration; fetch it again"):
         agent_file.read(file)
 
 

@@ -95,19 +95,25 @@ def test_two_cannot_train_in_one_folder_at_a_time(tmp_path):
         run_directory.check(tmp_path)  # and its file does not make a folder a stranger's
 
 
-def test_a_lock_ends_with_its_process(tmp_path):
+def test_a_lock_of_another_process_keeps_every_run_and_ends_with_that_process(tmp_path):
     code = f"""
-import os
+import sys
 from pathlib import Path
 from muzero_jax.storage.run_directory import locked
-with locked(Path({str(tmp_path)!r})):
+with locked(Path({str(tmp_path / "later")!r})):
     print("held", flush=True)
-    os.kill(os.getpid(), 9)
+    sys.stdin.read()
 """
-    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert killed.stdout == "held\n"
-    with run_directory.locked(tmp_path):
-        pass
+    runs = [make_run(tmp_path / name) for name in ("earlier", "later")]
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(ValueError, match="another process is training in .*later; wait until it has ended"):
+            run_directory.make_room_for_all(runs)
+        assert [(run / "metrics.jsonl").read_text() for run in runs] == ["precious", "precious"]
+        process.kill()
+    run_directory.make_room_for_all([*runs, tmp_path / "none"])
+    assert not any(map(run_directory.holds_run, runs))
 
 
 def test_where_there_are_no_locks_training_goes_on_without(tmp_path, monkeypatch):

@@ -1,11 +1,14 @@
 // The page: asks the server, which alone knows the rules, and shows what it says.
 // Whose turn is the agent's is decided here: `you` is "0" or "1" (a colour), "both" or "none" (watching).
 
-import { Board, cellText } from "./board.js";
-import { drawThoughts, make, overlayOf, shareText } from "./thoughts.js";
+import { ask, capital } from "./ask.js";
+import { Board, placeName } from "./board.js";
+import { recalled, remember } from "./memory.js";
+import { $, drawThoughts, make, overlayOf, shareText } from "./thoughts.js";
 
+const SPECIAL = { pass: "Pass", "swap-pieces": "Swap" };
+const PROMOTED = { q: "Queen", r: "Rook", b: "Bishop", n: "Knight" };
 const PAUSE_BETWEEN_MOVES = 500; // milliseconds, so that a person can watch two agents
-const $ = (id) => document.getElementById(id);
 const board = new Board($("board"), onCell);
 
 let state = null;
@@ -18,21 +21,6 @@ let isPaused = false;
 let mistake = "";
 let generation = 0; // a new game, an undo or another side makes running turns stop
 
-async function ask(path, fields) {
-  const options = fields && {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(fields),
-  };
-  const answer = await fetch(path, options).catch(() => null);
-  if (!answer) throw new Error("The server does not answer: is it still running?");
-  const result = await answer.json().catch(() => ({ error: `The server answered ${answer.status}.` }));
-  if (!answer.ok) throw new Error(sentence(result.error));
-  return result;
-}
-
-const capital = (text) => text[0].toUpperCase() + text.slice(1);
-const sentence = (text) => capital(text) + (/[.!?]$/.test(text) ? "" : ".");
 const budget = () => Number($("budget").value);
 const isAgents = (colour) =>
   $("you").value === "none" || ($("you").value !== "both" && Number($("you").value) !== colour);
@@ -124,14 +112,16 @@ function onCell(row, column) {
     if (!isBusy && !isPaused) interrupt(goOn); // its order failed, or another page has played meanwhile
     return;
   }
-  if (state.board === "chess") return onSquare(row, column);
-  playMove(cellText(state, row, column));
+  if (state.board === "chess" && state.columns.length) return onSquare(row, column);
+  const move = state.clicks[row][column];
+  if (move !== null) return playMove(move);
+  say(state.result ? "The game is over." : "No move belongs to this cell: use the buttons.");
 }
 
 // Chess: the first click picks a piece up, the second puts it down; a click on the same square lets go.
 function onSquare(row, column) {
-  const square = cellText(state, row, column);
-  const from = chosen && cellText(state, ...chosen);
+  const square = placeName(state, row, column);
+  const from = chosen && placeName(state, ...chosen);
   promotions = [];
   say("");
   if (from === square) chosen = null;
@@ -153,7 +143,7 @@ function draw(status) {
   document.body.dataset.busy = isBusy;
   const targets = !chosen
     ? []
-    : state.legal.filter((m) => m.startsWith(cellText(state, ...chosen))).map((m) => board.find(m.slice(2, 4)).join());
+    : state.legal.filter((m) => m.startsWith(placeName(state, ...chosen))).map((m) => board.ends(m)?.[1].join());
   Object.assign(document.body.dataset, { first: state.inks[0], second: state.inks[1] });
   $("text").textContent = state.text;
   if (!isPlain())
@@ -194,15 +184,20 @@ function drawMessage() {
   $("message").className = mistake ? "mistake" : notice && "notice";
 }
 
-// Moves that are no cells: a pass, a swap, the pieces that a pawn may become; without a board, all legal moves.
+// Buttons for moves that no click names. Beside the board: a pass, a swap, the pieces that a pawn may become. Below it:
+// all others; without a board these are all legal moves.
 function drawChoices() {
-  const names = { q: "Queen", r: "Rook", b: "Bishop", n: "Knight", pass: "Pass", "swap-pieces": "Swap" };
-  const special = ["pass", "swap-pieces"].filter((move) => state.legal.includes(move));
-  const others = isPlain() ? state.legal : promotions.length ? promotions : special;
+  const special = isPlain() ? [] : state.legal.filter((move) => move in SPECIAL);
+  const others = state.legal.filter((move) => isPlain() || !(move in SPECIAL || board.canPlay(move)));
+  drawButtons("choices", promotions.length ? promotions : special);
+  drawButtons("actions", others);
+}
+
+function drawButtons(place, moves) {
   const isMine = !state.result && !isAgents(state.to_move);
-  const nameOf = (move) => (isPlain() ? move : (names[move] ?? names[move.at(-1)]));
-  $(isPlain() ? "actions" : "choices").replaceChildren(
-    ...(isMine ? others : []).map((move) => {
+  const nameOf = (move) => (promotions.includes(move) ? PROMOTED[move.at(-1)] : SPECIAL[move]) ?? move;
+  $(place).replaceChildren(
+    ...(isMine ? moves : []).map((move) => {
       const share = shareText(analysis, $("overlay").value, move);
       const button = make(
         "button",
@@ -223,6 +218,8 @@ function fillControls() {
   const size = `${state.squares.length}×${state.squares[0].length}`;
   $("title").textContent = state.title + (["hex", "go"].includes(state.board) ? ` ${size}` : "");
   $("goal").textContent = state.goal;
+  $("keys").hidden = state.board !== "chess" && !state.clicks.flat().some(Boolean);
+  $("tree").hidden = Boolean(globalThis.answer); // the server alone draws it
   document.title = `${$("title").textContent} – muzero_jax`;
   const sides = [
     ["0", `${state.names[0]} (first)`],
@@ -236,26 +233,18 @@ function fillControls() {
   );
 }
 
-// What was chosen for this game, so that a refresh changes nothing; another --num-simulations starts afresh.
-const memory = () => `muzero_jax: ${$("title").textContent}, ${state.num_simulations}`;
-
-function remember() {
-  const choices = { you: $("you").value, budget: $("budget").value, overlay: $("overlay").value, isPaused };
-  try {
-    localStorage.setItem(memory(), JSON.stringify(choices));
-  } catch {} // a browser may keep nothing: then a refresh starts from the defaults
-}
+// Another --num-simulations starts afresh.
+const memory = () => `${$("title").textContent}, ${state.num_simulations}`;
+const keep = () =>
+  remember(memory(), { you: $("you").value, budget: $("budget").value, overlay: $("overlay").value, isPaused });
 
 function setPaused(value) {
   isPaused = value;
-  remember();
+  keep();
 }
 
 function recall() {
-  let choices = null;
-  try {
-    choices = JSON.parse(localStorage.getItem(memory()));
-  } catch {}
+  const choices = recalled(memory());
   for (const id of ["you", "budget", "overlay"]) {
     const isOffered = [...$(id).options].some((option) => option.value === choices?.[id]);
     if (isOffered) $(id).value = choices[id];
@@ -289,7 +278,7 @@ $("you").addEventListener("change", () => {
 });
 for (const id of ["budget", "overlay"])
   $(id).addEventListener("change", () => {
-    remember();
+    keep();
     interrupt(goOn);
   });
 

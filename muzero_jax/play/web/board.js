@@ -2,24 +2,16 @@
 // Cells are told apart by row and column, row 0 being the top row of `squares`; `flipped` turns chess around.
 
 import { element } from "./svg.js";
+import { chessArrow, chessName, chessPiece } from "./chess.js";
+import { Tip } from "./tip.js";
 import { hexBounds, hexCentre, hexCorner, hexEdges } from "./hex.js";
 
 const EMPTY = ".";
+const STONES = ["X", "O"]; // the first mover's and the other's; other pieces are letters
 
-// Silhouettes in a box of 45, drawn for this page.
-const PIECES = {
-  p: "M22.5 9a6 6 0 0 1 4 10.4c3.6 2.2 4 6 3.4 9.6h-14.8c-.6-3.6-.2-7.4 3.4-9.6a6 6 0 0 1 4-10.4zM13 38c0-5 2-7 4-9h11c2 2 4 4 4 9z",
-  r: "M11 39v-4h2.5l2-16-3.5-2.5v-8h5v3.5h3v-3.5h5v3.5h3v-3.5h5v8l-3.5 2.5 2 16h2.5v4z",
-  n: "M15 39c-.5-8 7-12 6.5-18-2 3-6 3-8 5.5l-4-3.5 7.5-11 .5-5 4.5 3.5c10 .5 14.5 12 12.5 28.5zM19 15.5v.1",
-  b: "M22.5 5.5a2.5 2.5 0 0 1 1.7 4.3c4.5 3.7 7.3 8.2 7.3 12.2 0 3-1.5 5-3.5 6.5l1.5 5.5h-14l1.5-5.5c-2-1.5-3.5-3.5-3.5-6.5 0-4 2.8-8.5 7.3-12.2a2.5 2.5 0 0 1 1.7-4.3zM22.5 15.5v7M19 19h7M11 39c0-3.5 2-5 4.5-5h14c2.5 0 4.5 1.5 4.5 5z",
-  q: "M12 33 7 15l7.5 9 2.5-13.5 5.5 12.5 5.5-12.5 2.5 13.5 7.5-9-5 18zM11 39c0-3 1-4.5 3-6h17c2 1.5 3 3 3 6z",
-  k: "M21 3h3v3h3.5v3H24v4h-3V9h-3.5V6H21zM22.5 20c-3-9 4-9 0 0 4-8 16-6 15 2-.6 5-5 7-5.5 11h-19c-.5-4-4.9-6-5.5-11-1-8 11-10 15-2zM11.5 39c0-3 1-4.5 3-6h16c2 1.5 3 3 3 6z",
-};
-const PIECE_NAMES = { p: "pawn", r: "rook", n: "knight", b: "bishop", q: "queen", k: "king" };
-
-export function cellText(state, row, column) {
-  return state.board === "connect_four" ? state.columns[column] : state.columns[column] + state.rows[row];
-}
+// A cell's name: as the labels at the board's edges have it, else by its numbers.
+export const placeName = ({ columns, rows }, row, column) =>
+  columns.length && rows.length ? columns[column] + rows[row] : `row ${row + 1}, column ${column + 1}`;
 
 export class Board {
   constructor(svg, onCell) {
@@ -29,6 +21,10 @@ export class Board {
     svg.addEventListener("click", (event) => this.press(event));
     svg.addEventListener("keydown", (event) => this.key(event));
     svg.addEventListener("focusin", (event) => this.remember(event.target.closest(".cell")));
+    // The focus shows itself to people who use keys; after a click its frame would look like a move.
+    document.addEventListener("keydown", () => svg.toggleAttribute("data-keys", true));
+    document.addEventListener("pointerdown", () => svg.toggleAttribute("data-keys", false));
+    this.tip = new Tip(svg, (row, column) => this.tipText(row, column));
   }
 
   // `overlay`: null, or what `overlayOf` in thoughts.js makes of an analysis.
@@ -40,10 +36,18 @@ export class Board {
     this.focused = [Math.min(this.focused[0], this.height - 1), Math.min(this.focused[1], this.width - 1)];
     this.svg.setAttribute("class", state.board);
     this.svg.setAttribute("aria-label", `Board, ${this.height} rows of ${this.width}`);
-    this.svg.replaceChildren(...this.below(), ...this.cells(), ...this.above());
+    this.svg.replaceChildren(...this.below(), ...this.cells(), ...this.arrows());
     const [left, top, right, bottom] = this.bounds();
     this.svg.setAttribute("viewBox", `${left} ${top} ${right - left} ${bottom - top}`);
     if (hadFocus) this.focus(...this.focused);
+    this.tip.redraw();
+  }
+
+  // What the overlay says of a cell, "" for nothing.
+  tipText(row, column) {
+    const move = this.state.clicks[row][column];
+    const note = this.overlay?.cells.get(((move && this.cellOf(move)) || [row, column]).join());
+    return note?.text ? `${move ?? placeName(this.state, row, column)}: ${note.text}` : "";
   }
 
   centre(row, column) {
@@ -109,13 +113,15 @@ export class Board {
     const isChoice = this.overlay?.choice?.join() === key;
     const isFocused = row === this.focused[0] && column === this.focused[1];
     const isChosen = this.chosen !== null && this.chosen[0] === row && this.chosen[1] === column;
+    const isIdle = state.board !== "chess" && state.clicks[row][column] === null;
+    const looks = [(row + column) % 2 && "odd", isChosen && "chosen", isWon && "won", isIdle && "idle"];
     const group = element("g", {
-      class: ["cell", (row + column) % 2 && "odd", isChosen && "chosen", isWon && "won"].filter(Boolean).join(" "),
+      class: ["cell", ...looks].filter(Boolean).join(" "),
       role: "button",
       tabindex: isFocused ? 0 : -1,
       "data-row": row,
       "data-column": column,
-      "data-cell": cellText(state, row, column),
+      "data-cell": state.clicks[row][column] ?? placeName(state, row, column),
       "aria-label": this.describe(row, column, piece, { isLast, isWon, isChoice, note }),
     });
     group.append(this.shape("ground", x, y));
@@ -161,15 +167,9 @@ export class Board {
 
   piece(piece, x, y) {
     const { board } = this.state;
-    if (board === "chess") {
-      const kind = piece === piece.toUpperCase() ? "white" : "black";
-      return element("path", {
-        class: `piece ${kind}`,
-        d: PIECES[piece.toLowerCase()],
-        transform: `translate(${x - 0.46} ${y - 0.48}) scale(.0206)`,
-      });
-    }
-    const kind = piece === "X" ? "first" : "second";
+    if (board === "chess") return chessPiece(piece, x, y);
+    if (!STONES.includes(piece)) return element("text", { class: "letter", x, y, "font-size": 0.5 }, piece);
+    const kind = piece === STONES[0] ? "first" : "second";
     if (board === "tic_tac_toe") {
       if (piece === "O") return element("circle", { class: `mark ${kind}`, cx: x, cy: y, r: 0.27 });
       return element("path", { class: `mark ${kind}`, d: `M${x - 0.25} ${y - 0.25}l.5 .5m0 -.5l-.5 .5` });
@@ -182,28 +182,10 @@ export class Board {
     });
   }
 
-  // Arrows of chess moves, above everything.
-  above() {
-    return (this.overlay?.arrows ?? []).flatMap(({ from, to, strength, isChoice }) => {
-      const [x, y] = this.centre(...from);
-      const [u, v] = this.centre(...to);
-      const length = Math.hypot(u - x, v - y);
-      const [a, b] = [(u - x) / length, (v - y) / length];
-      const width = 0.05 + 0.13 * strength;
-      const head = 0.16 + width;
-      const [s, t] = [u - a * (head + 0.1), v - b * (head + 0.1)];
-      const points = [
-        [s + a * head, t + b * head],
-        [s - b * head * 0.6, t + a * head * 0.6],
-        [s + b * head * 0.6, t - a * head * 0.6],
-      ];
-      const opacity = isChoice ? 0.9 : (0.35 + 0.55 * strength).toFixed(2);
-      const kind = isChoice ? "of-choice" : "";
-      return [
-        element("path", { class: `arrow ${kind}`, d: `M${x} ${y}L${s} ${t}`, "stroke-width": width, opacity }),
-        element("polygon", { class: `arrow-head ${kind}`, points: points.join(" "), opacity }),
-      ];
-    });
+  arrows() {
+    return (this.overlay?.arrows ?? []).flatMap((arrow) =>
+      chessArrow(this.centre(...arrow.from), this.centre(...arrow.to), arrow),
+    );
   }
 
   // Where the last move went, as keys "row,column".
@@ -211,34 +193,47 @@ export class Board {
     const { state } = this;
     const move = state.moves.at(-1);
     if (!move) return new Set();
-    if (state.board === "connect_four") {
-      const column = state.columns.indexOf(move);
-      return new Set([`${state.squares.findIndex((row) => row[column] !== EMPTY)},${column}`]);
-    }
-    const parts = state.board === "chess" ? [move.slice(0, 2), move.slice(2, 4)] : [move];
-    return new Set(
-      parts
-        .map((part) => this.find(part))
-        .filter(Boolean)
-        .map((cell) => cell.join()),
-    );
+    if (state.swapped) return this.stones(); // the mirrored one, alone on the board
+    const cells = state.board === "chess" ? this.ends(move) : [this.cellOf(move, (cell) => cell !== EMPTY)];
+    return new Set(cells?.filter(Boolean).map((cell) => cell.join()));
   }
 
-  // The cell that a text names, as [row, column], or null.
-  find(text) {
+  stones() {
+    const every = this.state.squares.flatMap((row, r) => row.map((piece, c) => piece !== EMPTY && `${r},${c}`));
+    return new Set(every.filter(Boolean));
+  }
+
+  // The cell that a click plays a move in, as [row, column], or null. In a column it is the lowest free one, where the
+  // stone will lie, or the first that `isIt`.
+  cellOf(move, isIt = null) {
+    const { board, clicks, squares } = this.state;
+    const row = clicks.findIndex((texts) => texts.includes(move));
+    if (row < 0) return null;
+    const column = clicks[row].indexOf(move);
+    if (board !== "connect_four") return [row, column];
+    const cells = squares.map((cells) => cells[column]);
+    const fallen = isIt ? cells.findIndex(isIt) : cells.lastIndexOf(EMPTY);
+    return fallen < 0 ? null : [fallen, column];
+  }
+
+  // Chess: the squares that a move leads from and to, null where it is not written so.
+  ends(move) {
     const { columns, rows } = this.state;
-    const column = columns.findIndex((name) => text.startsWith(name));
-    const row = column < 0 ? -1 : rows.indexOf(text.slice(columns[column].length));
-    return row < 0 ? null : [row, column];
+    const find = (text) => [rows.indexOf(text[1]), columns.indexOf(text[0])];
+    const [from, to] = [move.slice(0, 2), move.slice(2, 4)].map(find);
+    return [...from, ...to].includes(-1) ? null : [from, to];
+  }
+
+  // Whether clicks on the board can play a move.
+  canPlay(move) {
+    return this.state.board === "chess" ? this.ends(move) !== null : this.cellOf(move, () => true) !== null;
   }
 
   describe(row, column, piece, { isLast, isWon, isChoice, note }) {
     const { board, names } = this.state;
     let holds = "empty";
-    if (piece !== EMPTY && board === "chess")
-      holds = `${piece === piece.toUpperCase() ? "white" : "black"} ${PIECE_NAMES[piece.toLowerCase()]}`;
-    else if (piece !== EMPTY) holds = names[piece === "X" ? 0 : 1];
-    const place = this.state.columns[column] + this.state.rows[row];
+    if (piece !== EMPTY) holds = board === "chess" ? chessName(piece) : (names[STONES.indexOf(piece)] ?? piece);
+    const place = placeName(this.state, row, column);
     const marks = [isLast && "last move", isWon && "part of the win", note?.text && `agent: ${note.text}`];
     return [place, holds, ...marks, isChoice && "the agent's move"].filter(Boolean).join(", ");
   }

@@ -1,7 +1,7 @@
 // What the agent thinks, on the board and in words. `kind` is the overlay: "policy", "values", "prior" or "" for none.
 
 const STRONGEST_ARROWS = 4;
-const $ = (id) => document.getElementById(id);
+export const $ = (id) => document.getElementById(id);
 
 export const make = (name, text) => Object.assign(document.createElement(name), { textContent: text });
 
@@ -34,31 +34,25 @@ export function overlayOf(state, analysis, kind, board) {
   if (state.board === "chess") return chessOverlay(notes, analysis, kind, board);
   const cells = new Map();
   for (const [move, note] of notes) {
-    const cell = landing(state, move, board);
+    const cell = board.cellOf(move);
     if (cell) cells.set(cell.join(), note);
   }
-  return { cells, arrows: [], choice: landing(state, analysis.move, board) };
+  return { cells, arrows: [], choice: board.cellOf(analysis.move) };
 }
 
 // Arrows for the strongest moves and for the agent's own, with their numbers where they end.
 function chessOverlay(notes, { move: choice, values }, kind, board) {
-  const ends = (move) => [board.find(move.slice(0, 2)), board.find(move.slice(2, 4))];
-  const shown = notes.filter(([move], index) => index < STRONGEST_ARROWS || move === choice);
-  if (!shown.some(([move]) => move === choice)) shown.push([choice, { strength: 0, kind: "", text: "" }]);
+  const drawn = notes.filter(([move]) => board.ends(move));
+  const shown = drawn.filter(([move], index) => index < STRONGEST_ARROWS || move === choice);
+  if (board.ends(choice) && !shown.some(([move]) => move === choice)) shown.push([choice, { strength: 0, kind: "", text: "" }]);
   const cells = new Map();
   const arrows = shown.map(([move, note]) => {
-    const [from, to] = ends(move);
+    const [from, to] = board.ends(move);
     if (move === choice || !cells.has(to.join())) cells.set(to.join(), { ...note, strength: 0.5 * note.strength });
     const strength = kind === "values" ? ((values[move] ?? -1) + 1) / 2 : note.strength;
     return { from, to, strength: Math.max(0, strength), isChoice: move === choice };
   });
-  return { cells, arrows, choice: ends(choice)[1] };
-}
-
-function landing(state, move, board) {
-  if (state.board !== "connect_four") return board.find(move);
-  const column = state.columns.indexOf(move);
-  return [state.squares.findLastIndex((row) => row[column] === "."), column];
+  return { cells, arrows, choice: board.ends(choice)?.[1] };
 }
 
 // The value with its bar, the move, the lines, and why the move need not have the largest share.
@@ -71,7 +65,8 @@ export function drawThoughts(state, analysis, kind) {
   $("value").textContent =
     `Value for ${state.names[analysis.colour]}: ${signed(analysis.value)} after ${analysis.num_simulations} ` +
     `simulations, ${signed(analysis.prior_value)} at first sight.`;
-  $("would").replaceChildren("It would play ", make("b", analysis.move), " (ringed).");
+  const isRinged = document.querySelector("#board .choice, button.choice") !== null;
+  $("would").replaceChildren("It would play ", make("b", analysis.move), isRinged ? " (ringed)." : ".");
   $("why").textContent = analysis.why;
   $("lines").replaceChildren(
     ...analysis.lines.map((line) => {

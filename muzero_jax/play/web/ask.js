@@ -1,0 +1,19 @@
+// Questions and orders to the server; its mistakes are sentences.
+
+// A page without a server has the answers itself (scripts/browser/answers.js).
+export async function ask(path, fields) {
+  if (globalThis.answer) return globalThis.answer(path, fields);
+  const options = fields && {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(fields),
+  };
+  const answer = await fetch(path, options).catch(() => null);
+  if (!answer) throw new Error("The server does not answer: is it still running?");
+  const result = await answer.json().catch(() => ({ error: `The server answered ${answer.status}.` }));
+  if (!answer.ok) throw new Error(sentence(result.error));
+  return result;
+}
+
+export const capital = (text) => text[0].toUpperCase() + text.slice(1);
+const sentence = (text) => capital(text) + (/[.!?]$/.test(text) ? "" : ".");

@@ -1,0 +1,44 @@
+"""A world in which no value leaves the range that a game's returns have.
+
+A learned model pays the reward of a win, and goes on valuing what comes after it: reward + discount x value of a won
+move was 1.85 where a return is at most 1. So each node here carries, beside its embedding, the range in which its value
+keeps reward + discount x value within bounds at *every* node above it, and its value is brought into that range.
+Whatever is backed up then lies within bounds, and so do means of it. That is `clip(reward + discount x value)` at every
+level of the backup, but done where a node is made. So any search can be bounded, mctx's too, and none knows of it.
+
+What a model says of positions that go on is left as it is: a right reward and a right value never leave the range.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from muzero_jax.search.simulator import Node, Simulator
+from muzero_jax.types import Params, Position
+
+
+def bounded(world: Simulator, bound: float) -> Simulator:
+    """`world`, for a game whose returns lie in [-bound, bound] from every position on."""
+
+    def root(params: Params, position: Position) -> Node:
+        node = world.root(params, position)
+        highest = jnp.full_like(node.value, bound)
+        return _within(node, -highest, highest)
+
+    def expand(params: Params, key: Array, action: Array, embedding: tuple[Any, Array, Array]) -> Node:
+        inner, low, high = embedding
+        node = world.expand(params, key, action, inner)
+        reach = jnp.abs(node.discount) * bound  # beyond it no value could make up for the reward
+        reward = jnp.clip(node.reward, low - reach, high + reach)
+        divisor = jnp.where(node.discount == 0, 1.0, node.discount)  # a value that counts nothing may be any
+        ends = (low - reward) / divisor, (high - reward) / divisor
+        lowest, highest = (jnp.clip(pick(*ends), -bound, bound) for pick in (jnp.minimum, jnp.maximum))
+        return _within(node._replace(reward=reward), lowest, highest)
+
+    return Simulator(root, expand)
+
+
+def _within(node: Node, low: Float[Array, " B"], high: Float[Array, " B"]) -> Node:
+    """The node with its value in [low, high], which it carries."""
+    return node._replace(value=jnp.clip(node.value, low, high), embedding=(node.embedding, low, high))

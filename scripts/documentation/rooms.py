@@ -1,0 +1,84 @@
+"""docs/pictures/rooms.svg, the package's rooms and who imports whom: python -m scripts.documentation.rooms
+
+The imports are read from the sources. An arrow is left out where a longer way leads to the same room, so a room may
+import whatever lies below it along arrows. A test wants the picture to be that of the sources.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PICTURE = ROOT / "docs/pictures/rooms.svg"
+PLACES = {
+    "run": (1.0, 0),
+    "play": (2.0, 0),
+    "evaluation": (1.5, 1),
+    "building": (1.5, 2),
+    "search": (0.0, 3),
+    "games": (1.0, 3),
+    "networks": (2.0, 3),
+    "training": (3.0, 3),
+    "learning": (3.0, 4),
+    "storage": (1.5, 5),
+    "arithmetic": (2.5, 5),
+    "types": (1.25, 6),
+}
+"""The column and the row of each room."""
+WIDTH, HEIGHT, COLUMN, ROW, MARGIN = 110, 34, 150, 66, 20
+
+Knows = dict[str, set[str]]
+"""The rooms that each room imports."""
+
+
+def read_imports(package: Path = ROOT / "muzero_jax") -> Knows:
+    """Who imports whom; a room is a folder of the package, or a module beside the folders."""
+    knows: Knows = {room: set() for room in PLACES}
+    for path in package.rglob("*.py"):
+        room = path.relative_to(package).with_suffix("").parts[0]
+        if room != "__init__":
+            knows[room] |= set(_rooms_in(ast.parse(path.read_text(encoding="utf-8")))) & set(knows) - {room}
+    return knows
+
+
+def _rooms_in(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "muzero_jax":
+            yield from (f"{node.module}.{alias.name}".split(".")[1] for alias in node.names)
+
+
+def arrows(knows: Knows) -> list[tuple[str, str]]:
+    """The imports that no longer way implies."""
+
+    def below(room: str) -> set[str]:
+        return knows[room].union(*map(below, knows[room]))
+
+    return sorted((room, to) for room in knows for to in knows[room] if not any(to in below(on) for on in knows[room]))
+
+
+def draw(knows: Knows) -> str:
+    """The picture as SVG."""
+    left, top = MARGIN + WIDTH / 2, MARGIN + HEIGHT / 2
+    centres = {room: (left + COLUMN * column, top + ROW * row) for room, (column, row) in PLACES.items()}
+    width = left + max(x for x, _ in centres.values())
+    height = top + max(y for _, y in centres.values())
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" font-family="sans-serif">',
+        "<title>The rooms of muzero_jax, and who imports whom</title>",
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+        '<path d="M0 0 8 4 0 8z" fill="#444"/></marker></defs>',
+        f'<rect width="{width:g}" height="{height:g}" rx="10" fill="#fff"/>',
+    ]
+    for room, to in arrows(knows):
+        (x, y), (to_x, to_y) = centres[room], centres[to]
+        ends = f"M{x:g} {y + HEIGHT / 2:g} L{to_x:g} {to_y - HEIGHT / 2 - 2:g}"
+        lines.append(f'<path d="{ends}" fill="none" stroke="#444" stroke-width="1.4" marker-end="url(#tip)"/>')
+    for room, (x, y) in centres.items():
+        corner = f'x="{x - WIDTH / 2:g}" y="{y - HEIGHT / 2:g}"'
+        lines.append(f'<rect {corner} width="{WIDTH}" height="{HEIGHT}" rx="8" fill="#d7e6f5" stroke="#444"/>')
+        lines.append(f'<text x="{x:g}" y="{y + 5:g}" font-size="15" text-anchor="middle">{room}</text>')
+    return "\n".join([*lines, "</svg>", ""])
+
+
+if __name__ == "__main__":
+    PICTURE.write_text(draw(read_imports()), encoding="utf-8")
