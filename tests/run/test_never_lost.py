@@ -30,14 +30,8 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:coroutine .* was never awaited", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
 slow = partial(pytest.param, marks=pytest.mark.slow)  # for what differs little from another case
-PLOT_CURVES = metrics.plot_curves
+PLOT_CURVES = metrics.plot_curves  # which `session` replaces
 EVALUATED = replace(CONFIG.evaluation, interval_minutes=1e-9)  # after every chunk
-
-
-@pytest.fixture(autouse=True)
-def no_drawing(monkeypatch):
-    """It takes longer than the run."""
-    monkeypatch.setattr(metrics, "plot_curves", lambda run_dir: None)
 
 
 def happening_in_chunk(number, event):
