@@ -67,7 +67,7 @@ def train_iteration(state: TrainState, *, parts: Parts) -> tuple[TrainState, Met
 
     # Until the ring is ready, only play.
     ready = ring.num_stored >= parts.frames_to_learn
-    learn = partial(learn_from, parts=parts)
+    learn = jax.jit(partial(learn_from, parts=parts), inline=True)  # traced once, for its outputs' shapes too
     learned = jax.lax.cond(ready, learn, partial(rest, learn), state.learner, ring, learn_key)
     learner, revisions, learn_metrics = learned
     ring = replay.revise(ring, revisions)

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.arithmetic import micro_batches
 from muzero_jax.learning import replay
-from muzero_jax.run.program import make_init
+from muzero_jax.run.program import make_chunk, make_init
 from tests.reference import tiny_run
 from tests.reference.programs import primitives
 from tests.reference.tiny_run import CONFIG, assert_same, on_host
@@ -52,6 +53,21 @@ def test_the_program_never_calls_the_host():
     names = primitives(tiny_run.traced().jaxpr.jaxpr)
     assert {"scan", "while", "cond", "shard_map"} <= names and any(name.startswith("psum") for name in names)
     assert {name for name in names if "callback" in name or name in ("infeed", "outfeed", "device_put_host")} == set()
+
+
+def test_an_update_is_traced_once_though_its_shapes_are_asked_for_too():
+    """Tracing took three times as long before: the branch that only plays, and parts of a batch, ask for shapes."""
+    shared, traced = tiny_run.parts(), []
+
+    def update(learner, batch):
+        traced.append(batch.actions.shape)
+        return shared.update(learner, batch)
+
+    parts = shared._replace(update=update)
+    make_chunk(parts, tiny_run.mesh(), num_iterations=2).trace(tiny_run.abstract_state())
+    assert len(traced) == 1
+    micro_batches.mean(lambda rows: traced.append(rows.shape) or rows.sum(), jnp.ones((6, 2)), 2)
+    assert traced[1:] == [(2, 2)]
 
 
 def test_the_whole_state_is_donated(run):

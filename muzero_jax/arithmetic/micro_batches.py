@@ -87,6 +87,7 @@ def mean(gradient: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
     def add(total, part):
         return jax.tree.map(jnp.add, total, gradient(part)), None
 
+    gradient = jax.jit(gradient, inline=True)  # traced once, for its output's shapes too
     shapes = jax.eval_shape(gradient, jax.tree.map(lambda rows: rows[0], parts))
     total, _ = jax.lax.scan(add, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes), parts)
     return jax.tree.map(lambda x: x / num_parts, total)
