@@ -130,6 +130,8 @@ def memory(check: Check, kept: Sequence[Any], folder: Path) -> tuple[int, int]:
         tracemalloc.reset_peak()
         after, arrays_after = again()
         peak = tracemalloc.get_traced_memory()[1] - before
+        if after - before >= MOST_GROWTH:  # a cache that filled late, or a leak, which grows each time
+            before, (after, arrays_after) = after, again()
     finally:
         tracemalloc.stop()
     assert arrays_after <= arrays_before, "arrays stay on the device"

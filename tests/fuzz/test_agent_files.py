@@ -68,6 +68,12 @@ def files(draw):
     return draw(disturbed(st.just(content))) if kind == "bytes" else content
 
 
+def written(header: dict, data: bytes = DATA) -> bytes:
+    """A file of that header and data."""
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
 def sealed(content: bytes) -> bytes:
     """The file with the checksum that its content has, which anybody can compute; as it is if it cannot be read."""
     try:
@@ -77,11 +83,21 @@ def sealed(content: bytes) -> bytes:
         header["__metadata__"]["sha256"] = agent_file._checksum(header["__metadata__"], arrays)
     except Exception:
         return content
-    text = json.dumps(header).encode()
-    return len(text).to_bytes(8, "little") + text + content[8 + size :]
+    return written(header, content[8 + size :])
 
 
-@fuzzing.fuzzed(st.tuples(files(), st.booleans() | st.just(True)))
+FOUND = [
+    (written(replaced(HEADER, ("__metadata__", "config"), ...)), True),
+    (written(replaced(HEADER, ("__metadata__", "iteration"), ...)), True),
+    (written(replaced(HEADER, ("__metadata__", "iteration"), "two\nlines")), True),
+    (written(replaced(HEADER, ("__metadata__", "format_version"), "9" * 5000)), True),
+    (written(replaced(HEADER, ("__metadata__",), "9" * 5000)), False),
+    (written({"x": {"dtype": "F8_E4M3", "shape": [1], "data_offsets": [0, 1]}}, b"0"), False),
+    (written({"x": {"dtype": "F32", "shape": [0, 2**63], "data_offsets": [0, 0]}}, b""), False),
+]
+
+
+@fuzzing.fuzzed(st.tuples(files(), st.booleans() | st.just(True)), found=FOUND)
 def test_agent_files(example, folder):
     content, is_sealed = example
     if not (folder / "mine.py").exists():

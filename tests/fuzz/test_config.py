@@ -7,8 +7,16 @@ from tests.fuzz import fuzzing
 from tests.fuzz.configs_of_strangers import TEXTS, assert_nothing_ran, lay_traps
 from tests.fuzz.fuzzing import refusal
 
+FOUND = [
+    b'{"init_from": "~no-such-user/x"}',
+    b'{"network": {"file": "\\ud800.py"}}',
+    b'{"env": "a\\u0000.py"}',
+    b'{"env": "%s", "network": {"file": "mine.py"}}' % (b"9" * 5000),
+    b'{"env": "%s.py"}' % (b"x" * 5000),
+]
 
-@fuzzing.fuzzed(TEXTS)
+
+@fuzzing.fuzzed(TEXTS, found=FOUND)
 def test_config_json(text, folder):
     if not (folder / "mine.py").exists():
         lay_traps(folder)
