@@ -1,5 +1,6 @@
 """What every test runs under: two CPU devices, and shapes checked on every call of an annotated function."""
 
+import gc
 import os
 import resource
 import tempfile
@@ -28,6 +29,9 @@ def _checked_modules() -> list[str]:
 
 
 install_import_hook(_checked_modules(), "beartype.beartype")
+
+
+gc.set_threshold(50_000, 20, 20)  # tracing makes many objects and few cycles; looking for those took a tenth of the time
 
 
 def pytest_configure(config):
