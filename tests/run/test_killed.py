@@ -16,7 +16,9 @@ from tests.reference import process, tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same
 
 RUNS, LAST, CHUNK = 4, 40, CONFIG.iterations_per_chunk
-EVALUATION = replace(CONFIG.evaluation, interval_minutes=1000.0)  # once the matches are compiled, and at the end
+EVALUATION = replace(  # once the matches are compiled, and at the end; long enough to be met
+    CONFIG.evaluation, interval_minutes=1000.0, games=64, final_games=64, mcts_simulations=(100,)
+)
 SELDOM = 2.0
 """Minutes between two saves, which are more than such a run takes: it is killed while it trains and saves nothing."""
 
@@ -31,10 +33,9 @@ def is_saving(run_dir):
 
 
 def is_evaluating(run_dir):
-    """The last chunk, after which there is always an evaluation, is recorded and saved."""
+    """The last chunk, after which there is always an evaluation, is recorded, and the evaluation is not."""
     record = newest_record(run_dir)
-    is_played = record["iteration"] == LAST and not metrics.brings_evaluation(record)
-    return is_played and LAST in checkpoint_steps(run_dir / "checkpoints")
+    return record["iteration"] == LAST and not metrics.brings_evaluation(record)
 
 
 def phase(run_dir, said):
@@ -44,7 +45,7 @@ def phase(run_dir, said):
     record = newest_record(run_dir)
     if record["iteration"] == LAST and metrics.brings_evaluation(record):
         return "concluding"
-    if is_evaluating(run_dir):
+    if is_evaluating(run_dir) and LAST in checkpoint_steps(run_dir / "checkpoints"):
         return "evaluating"
     return "saving" if is_saving(run_dir) else "training"
 
@@ -64,7 +65,7 @@ def reach(run, run_dir, wanted, dice):
     elif wanted == "concluding":
         said, longest = process.read_until(run, "training is over"), 0.5
     else:
-        said, longest = process.read_until(run, ("training;", "going on")), {"evaluating": 0.2}.get(wanted, 0.02)
+        said, longest = process.read_until(run, ("training;", "going on")), {"evaluating": 0.4}.get(wanted, 0.02)
         moments = {
             "training": lambda: newest_record(run_dir)["iteration"] >= further,
             "saving": lambda: newest_record(run_dir)["iteration"] >= further and is_saving(run_dir),
