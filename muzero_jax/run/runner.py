@@ -108,8 +108,7 @@ def train(
         if totals.plays and totals.random_return is None:
             totals.random_return = random_return(parts.environment)
         callbacks = Callbacks(on_metrics, on_evaluation)
-        others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
-        others.append(callbacks)
+        others = [*([wandb_writer(run_dir, config=asdict(config))] if session.wandb else []), callbacks]
         with open_metrics(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others) as write:
             begins = state is None
             state = make_state(init, abstract, fill, weights) if state is None else state

@@ -1,6 +1,6 @@
 """`kill -9` at twenty random moments of real runs: each goes on, and ends as one that was never killed, bit for bit.
 
-The figures: .venv/bin/pytest -m slow -s tests/run/test_killed.py (they stand in docs/results/2026-11-24-never-lost.md).
+The figures: .venv/bin/pytest -m slow -s tests/run/test_killed.py
 """
 
 import random
