@@ -31,7 +31,7 @@ def _checked_modules() -> list[str]:
 install_import_hook(_checked_modules(), "beartype.beartype")
 
 
-gc.set_threshold(50_000, 20, 20)  # tracing makes many objects and few cycles; looking for those took a tenth of the time
+gc.set_threshold(50_000, 20, 20)  # tracing makes many objects and few cycles: looking took a tenth of the time
 
 
 def pytest_configure(config):

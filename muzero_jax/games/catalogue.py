@@ -14,6 +14,7 @@ from muzero_jax.games.oracle import Oracle
 from muzero_jax.games.othello import OTHELLO
 from muzero_jax.games.shogi import ANIMAL_SHOGI, SHOGI
 from muzero_jax.games.tic_tac_toe import TIC_TAC_TOE
+from muzero_jax.storage.fields import shown
 from muzero_jax.types import Environment
 
 _ALL = (TIC_TAC_TOE, CONNECT_FOUR, OTHELLO, HEX, GO_9X9, GO_19X19, CHESS, GARDNER_CHESS, ANIMAL_SHOGI, SHOGI)
@@ -29,7 +30,7 @@ def find(name: str) -> Game:
         reason = "is a game of pgx that is not supported yet, because it has chance, hidden cards or no board"
         raise ValueError(f"{name!r} {reason}; {choices}")
     closest = difflib.get_close_matches(name.lower().replace("-", "_"), GAMES, n=1, cutoff=0.0)[0]
-    raise ValueError(f"There is no game {name!r} (did you mean {closest!r}?); {choices}")
+    raise ValueError(f"There is no game {shown(name)!r} (did you mean {closest!r}?); {choices}")
 
 
 def game_of(environment: Environment) -> Game:

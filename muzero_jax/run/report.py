@@ -45,7 +45,7 @@ class Reporter(NamedTuple):
     def conclude(
         self, iteration: int, strength: dict[str, Summary] | None = None, openings: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Writes how the run stands at `iteration`, and draws its curves; returns what the summary holds.
+        """Draws the run's curves, and writes how it stands at `iteration`; returns what the summary holds.
 
         `strength` are the matches of the run's end, without which it is not finished, and `openings` its verdicts on
         solved first stones.
@@ -57,9 +57,10 @@ class Reporter(NamedTuple):
         summary |= {"elo": self.ladder.by_iteration(), "memory": memory} | machine
         summary |= self.totals.summary(self.clock.seconds["train"])
         summary["seconds"] = split_time(self.clock, self.totals)
-        write_whole(self.run_dir / run_directory.SUMMARY, json.dumps(summary, indent=2))
         if any(self.totals.counts.values()):
             metrics.plot_curves(self.run_dir)
+        # Last: it says that the run has ended, and then nothing may be missing.
+        write_whole(self.run_dir / run_directory.SUMMARY, json.dumps(summary, indent=2))
         return summary
 
 

@@ -91,10 +91,7 @@ def train(
         saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
         own, parts = parts, parts or building.make_parts(config)
         is_new = not (session.resume and checkpoint_steps(checkpoints.directory))
-        fill = offline.open_source(config, parts.environment, say) if config.offline and is_new else None
-        weights = None
-        if config.init_from and is_new:
-            weights = warm_start.open_source(config, parts, own, say, trust_code=session.trust_code)
+        fill, weights = open_sources(config, session, parts, own, say) if is_new else (None, None)
         run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
         parts, init, abstract, program, plan, flops = run
         del run  # which would keep `init` in memory
@@ -104,9 +101,7 @@ def train(
             run_directory.make_room(run_dir)
         iteration, state, record = find_start(checkpoints, abstract, run_dir) if session.resume else NEW
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
-        configs.save(config, run_dir)
-        if problem := trust.note(config.own_files):
-            say(problem)
+        keep_config(config, run_dir, say)
         versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
         versions.ladder.load(iteration)
         clock, totals, meter = Clock(record), Totals(config, record, flops), Meter(list(mesh.devices.flat))
@@ -137,6 +132,26 @@ def random_return(environment: Environment) -> float | None:
     if environment.num_players != 1:
         return None
     return random_play.mean_return(random_play.play(environment, num_games=RANDOM_GAMES, max_moves=MOST_MOVES))
+
+
+def open_sources(
+    config: Config, session: Session, parts: Parts, own: Parts | None, say: Callable[[str], None]
+) -> tuple[offline.Fill | None, Params | None]:
+    """What a new run takes of others: the ring if it learns offline, and the weights that it begins with.
+
+    Raises ValueError in one sentence if a source cannot be read or does not fit.
+    """
+    fill = offline.open_source(config, parts.environment, say) if config.offline else None
+    if not config.init_from:
+        return fill, None
+    return fill, warm_start.open_source(config, parts, own, say, trust_code=session.trust_code)
+
+
+def keep_config(config: Config, run_dir: Path, say: Callable[[str], None]) -> None:
+    """Makes the folder a run's, and notes that its own Python files are this user's (`storage.trust`)."""
+    configs.save(config, run_dir)
+    if problem := trust.note(config.own_files):
+        say(problem)
 
 
 def make_state(init: Init, abstract: TrainState, fill: offline.Fill | None, weights: Params | None) -> TrainState:

@@ -134,7 +134,7 @@ def _check(file: Path, metadata: dict[str, str], arrays: dict[str, np.ndarray]) 
     if metadata.get("sha256") != _checksum(metadata, arrays):
         raise ValueError(f"{file} is damaged: its checksum is another than when it was saved; fetch it again")
     if "config" not in metadata or not re.fullmatch("[0-9]{1,18}", metadata.get("iteration", "")):
-        raise ValueError(f"{file} lacks its config or its iteration; export the agent again with another version")
+        raise ValueError(f"{file} lacks its config or its iteration; fetch it again")
 
 
 def _checksum(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:

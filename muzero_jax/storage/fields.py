@@ -76,11 +76,11 @@ def _check(cls: Any, values: Any, prefix: str = "") -> None:
             check_value(value, hints[name], f"--{prefix}{name}".replace("_", "-"))
 
 
-def shown(value: Any) -> str:
-    """The value as one line of a sentence, without what a terminal would take for an order."""
+def shown(value: Any, longest: int = LONGEST_VALUE) -> str:
+    """The value as one line of a sentence, without what a terminal would take for an order; cut off where too long."""
     text = " ".join(str(value).split())
-    text = "".join(character if character.isprintable() else "?" for character in text[: LONGEST_VALUE + 1])
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
+    text = "".join(character if character.isprintable() else "?" for character in text[: longest + 1])
+    return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 def _build(hint: Any, value: Any) -> Any:

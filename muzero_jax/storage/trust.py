@@ -18,6 +18,7 @@ from typing import NamedTuple
 import platformdirs
 
 from muzero_jax.storage import python_file
+from muzero_jax.storage.fields import shown
 from muzero_jax.storage.files import write_whole
 
 REMEDY = "add --trust-code (in Python: trust_code=True)"
@@ -43,9 +44,12 @@ def check(files: Iterable[str], source: str | Path, trust: Trust) -> None:
     """
     for file in files:
         if not python_file.is_path(file):
-            raise ValueError(f"{source} names {file} as code, but it is no Python file (.py); it is not run")
-        path, named = Path(file).resolve(), {Path(name).resolve() for name in trust.named}
-        if trust.all_code or path in named or not path.exists():
+            raise ValueError(f"{source} names {_text(file)} as code, but it is no Python file (.py); it is not run")
+        try:
+            path, is_there = Path(file).resolve(), Path(file).exists()
+        except (OSError, ValueError) as error:  # too long, or of characters that no name has
+            raise ValueError(f"{source} names {_text(file)} as code, which no file is called; mend that") from error
+        if trust.all_code or path in {Path(name).resolve() for name in trust.named} or not is_there:
             continue
         if not (path.is_file() and _note_of(path).exists()):
             raise ValueError(_refusal(path, source))
@@ -64,10 +68,16 @@ def note(files: Iterable[str]) -> str | None:
     return None
 
 
+def _text(path: str | Path) -> str:
+    """A path of a stranger's in a sentence."""
+    return shown(path, longest=1000)
+
+
 def _refusal(path: Path, source: str | Path) -> str:
+    name = _text(path)
     if any(_notes().glob(f"{_path_hash(path)}-*")):
-        return f"{path} has changed since you trained with it, and {source} would run it; read it, then {REMEDY}"
-    return f"{source} would run the Python file {path}, with which you never trained; read it, then {REMEDY}"
+        return f"{name} has changed since you trained with it, and {source} would run it; read it, then {REMEDY}"
+    return f"{source} would run the Python file {name}, with which you never trained; read it, then {REMEDY}"
 
 
 def _note_of(path: Path) -> Path:

@@ -27,6 +27,7 @@ from experiments.train_flags import Command
 from muzero_jax.arithmetic import compilation_cache, devices, precision
 from muzero_jax.games import catalogue
 from muzero_jax.run import autotune, runner
+from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.runner import Result
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
@@ -351,6 +352,21 @@ def test_an_interrupted_run_prints_the_command_that_resumes_it(run, tmp_path, mo
     assert status == EXIT_INTERRUPTED == 130
     assert f"{sys.executable} experiments/train.py --run-dir {tmp_path / 'run'} --resume --devices 2\n" in output
     assert f"experiments/play.py --run {tmp_path / 'run'} --web\n" in output
+
+
+def test_a_run_that_a_system_stopped_has_succeeded_and_says_how_to_go_on(run, tmp_path, monkeypatch):
+    """And so has one that was in its final matches."""
+
+    def stopped(config, session, run_dir, *others):
+        configs.save(config, run_dir)
+        raise Stopped
+
+    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True, by_system=True))
+    status, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run")
+    assert status == 0 and f"--run-dir {tmp_path / 'run'} --resume" in output
+    monkeypatch.setattr(runner, "train", stopped)
+    status, output, _ = run(train, *TINY, "--run-dir", tmp_path / "other")
+    assert status == 0 and f"--run-dir {tmp_path / 'other'} --resume" in output
 
 
 def test_resuming_takes_everything_from_the_saved_config(run, saved_run, monkeypatch):

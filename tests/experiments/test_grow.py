@@ -80,7 +80,7 @@ def command(run_dir, network, *flags, sizes="3,5,7"):
 
 def loaded(run_dir):
     """The configs of the runs of a folder, by size."""
-    return {path.name: configs.load(path) for path in sorted(run_dir.iterdir())}
+    return {path.name: configs.inspect(path) for path in sorted(run_dir.iterdir())}
 
 
 # --- what is started --------------------------------------------------------------------------------------------------

@@ -102,23 +102,60 @@ def test_games_without_opponents_are_trained_and_not_compared(monkeypatch, tmp_p
     assert "Final scores" not in capsys.readouterr().out
 
 
-def test_ctrl_c_is_left_to_the_run_which_is_waited_for(tmp_path):
-    """A real child that takes its time to end when Ctrl-C reaches both."""
+def waiting(tmp_path, on_signal):
+    """A process that waits for a run, which answers signals with this code; leads a group of processes of its own."""
     child = tmp_path / "train.py"
     child.write_text(
-        "import signal, sys, time\n"
-        "def stop(*_):\n    time.sleep(0.5); sys.exit(130)\n"
-        "signal.signal(signal.SIGINT, stop)\nprint('ready', flush=True)\ntime.sleep(30)\n"
+        f"import signal, sys, time\nheard = []\ndef stop(signum, frame):\n    {on_signal}\n"
+        "for signum in (signal.SIGINT, signal.SIGTERM):\n    signal.signal(signum, stop)\n"
+        "print('ready', flush=True)\ntime.sleep(30)\n"
     )
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\nfrom pathlib import Path\nfrom experiments import several\n"
-        "several.__file__ = sys.argv[2]\nsys.exit(several.wait([]))"
+        "several.__file__ = sys.argv[2]\n"
+        "try:\n    sys.exit(several.wait([]))\nexcept several.Stopped:\n    print('no other begins')"
     )
     words = [sys.executable, "-c", program, str(ROOT), str(tmp_path / "several.py")]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True, text=True) as parent:
-        assert parent.stdout.readline() == "ready\n"
+    parent = subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True, text=True)
+    assert parent.stdout.readline() == "ready\n"
+    return parent
+
+
+def test_ctrl_c_is_left_to_the_run_which_is_waited_for(tmp_path):
+    """A real child that takes its time to end when Ctrl-C reaches both."""
+    with waiting(tmp_path, "time.sleep(0.5); sys.exit(130)") as parent:
         os.killpg(parent.pid, signal.SIGINT)
         assert parent.wait(timeout=20) == 130
+
+
+def test_sigterm_is_passed_on_to_the_run_and_no_other_begins(tmp_path):
+    """A run that saves ends with 0, as one does whose budget is spent."""
+    with waiting(tmp_path, "time.sleep(0.5); sys.exit(0)") as parent:
+        os.kill(parent.pid, signal.SIGTERM)
+        assert parent.stdout.read() == "no other begins\n"
+    assert parent.returncode == 0
+
+
+@pytest.mark.slow
+def test_a_run_that_a_signal_killed_has_the_status_that_a_shell_gives_it(tmp_path):
+    with waiting(tmp_path, "signal.signal(signum, signal.SIG_DFL); signal.raise_signal(signum)") as parent:
+        os.kill(parent.pid, signal.SIGTERM)
+        assert parent.wait(timeout=20) == 128 + signal.SIGTERM
+
+
+def test_seeds_that_are_stopped_are_not_compared_and_say_how_to_go_on(monkeypatch, tmp_path, capsys):
+    begun = []
+
+    def wait(words):
+        begun.append(words)
+        told_runs.tell(tmp_path / "seed0", [0.3], config=asked())
+        raise several.Stopped
+
+    monkeypatch.setattr(several, "wait", wait)
+    assert train.main([*TINY, "--seeds", "3", "--run-dir", str(tmp_path)]) == 0
+    output = capsys.readouterr().out
+    assert "stopped at seed 0; go on with the same command and --resume" in output and len(begun) == 1
+    assert "Final scores" not in output
 
 
 def test_a_run_that_fails_ends_them_all(monkeypatch, tmp_path, capsys):

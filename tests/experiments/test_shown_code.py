@@ -56,6 +56,7 @@ def folder(load, monkeypatch, tmp_path):
     for name in ("docs", "examples", "experiments", "muzero_jax"):
         (tmp_path / name).symlink_to(pages.ROOT / name)
     run_dir = tmp_path / "runs" / "hex-5-seed0"
+    run_dir.mkdir(parents=True)
     with open_metrics(run_dir, tensorboard=False) as write:
         write({"total/frames": 64, "train/value_loss": 0.5})
     monkeypatch.chdir(tmp_path)

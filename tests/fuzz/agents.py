@@ -1,4 +1,4 @@
-"""An agent for fuzzing: it plays the first legal move on an odd budget and the last on an even one, and never compiles."""
+"""An agent that never compiles: it plays the first legal move on an odd budget and the last on an even one."""
 
 import numpy as np
 

@@ -8,6 +8,7 @@ import numpy as np
 import safetensors.numpy
 from hypothesis import strategies as st
 
+from muzero_jax.evaluation import players
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
@@ -53,7 +54,7 @@ def tensors(draw):
 
 @st.composite
 def files(draw):
-    """Bytes in the format of safetensors, mostly; odd in the header's length, the header, the tensors or the metadata."""
+    """Bytes in the format of safetensors, mostly; odd in the header's length, the header, its tensors or metadata."""
     header, data = draw(st.just((HEADER, DATA)) | tensors())
     header = draw(edited(header, ODD))
     if isinstance(header, dict) and isinstance(header.get("__metadata__"), dict) and draw(st.booleans()):
@@ -67,8 +68,14 @@ def files(draw):
     return draw(disturbed(st.just(content))) if kind == "bytes" else content
 
 
+def written(header: dict, data: bytes = DATA) -> bytes:
+    """A file of that header and data."""
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
 def sealed(content: bytes) -> bytes:
-    """The file with the checksum that its content has, which anybody can compute; as it is where nothing can be read."""
+    """The file with the checksum that its content has, which anybody can compute; as it is if it cannot be read."""
     try:
         arrays = safetensors.numpy.load(content)
         size = int.from_bytes(content[:8], "little")
@@ -76,11 +83,21 @@ def sealed(content: bytes) -> bytes:
         header["__metadata__"]["sha256"] = agent_file._checksum(header["__metadata__"], arrays)
     except Exception:
         return content
-    text = json.dumps(header).encode()
-    return len(text).to_bytes(8, "little") + text + content[8 + size :]
+    return written(header, content[8 + size :])
 
 
-@fuzzing.fuzzed(st.tuples(files(), st.booleans() | st.just(True)))
+FOUND = [
+    (written(replaced(HEADER, ("__metadata__", "config"), ...)), True),
+    (written(replaced(HEADER, ("__metadata__", "iteration"), ...)), True),
+    (written(replaced(HEADER, ("__metadata__", "iteration"), "two\nlines")), True),
+    (written(replaced(HEADER, ("__metadata__", "format_version"), "9" * 5000)), True),
+    (written(replaced(HEADER, ("__metadata__",), "9" * 5000)), False),
+    (written({"x": {"dtype": "F8_E4M3", "shape": [1], "data_offsets": [0, 1]}}, b"0"), False),
+    (written({"x": {"dtype": "F32", "shape": [0, 2**63], "data_offsets": [0, 0]}}, b""), False),
+]
+
+
+@fuzzing.fuzzed(st.tuples(files(), st.booleans() | st.just(True)), found=FOUND)
 def test_agent_files(example, folder):
     content, is_sealed = example
     if not (folder / "mine.py").exists():
@@ -91,4 +108,7 @@ def test_agent_files(example, folder):
     if stored is not None:
         assert isinstance(stored.config, Config) and stored.iteration >= 0
         refusal(lambda: stored.params(ABSTRACT), file)
+        if stored.config.own_files:
+            _, refused = refusal(lambda: players.load_agent(file))
+            assert refused
     assert_nothing_ran(folder)

@@ -36,6 +36,12 @@ def saved() -> dict[str, bytes]:
         return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
+@pytest.fixture(autouse=True, scope="module")
+def saved_outside():
+    """Makes the checkpoint before an example may write in its own folder alone."""
+    saved()
+
+
 def manifest() -> dict:
     return json.loads(saved()[checkpoint.MANIFEST]) | {"state": {"arrays": REPLAY, "checksum": "0" * 64}}
 
@@ -72,7 +78,16 @@ def lay_out(step: Path, changed: dict[str, bytes], is_sealed: bool) -> None:
         (step / checkpoint.MANIFEST).write_text(json.dumps(parts))
 
 
-@fuzzing.fuzzed(manifests(), growth=1_000_000)  # Orbax 0.12 keeps 14 KB of each read for ever
+FOUND = [
+    ({checkpoint.MANIFEST: b'{"params": ' + b"[" * 100_000}, None, False, b"{}"),
+    ({checkpoint.MANIFEST: b'{"state": {"arrays": "007"}}'}, None, False, b"{}"),
+    ({checkpoint.MANIFEST: b'{"params": {"arrays": [], "checksum": ""}}'}, None, True, b"{}"),
+    ({}, "٣", False, b"{}"),
+    ({}, "007", False, b"{}"),
+]
+
+
+@fuzzing.fuzzed(manifests(), found=FOUND, growth=1_000_000)  # Orbax 0.12 keeps 14 KB of each read for ever
 def test_manifests_and_summaries(example, folder):
     check(example, folder)
 

@@ -1,4 +1,4 @@
-"""GTP and UCI lines of any bytes: each command gets one answer, none ends the session, and a refusal changes nothing."""
+"""GTP and UCI lines of any bytes: each command gets one answer, none ends the session, a refusal changes nothing."""
 
 import io
 import re

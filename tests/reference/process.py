@@ -14,11 +14,15 @@ from tests.reference import tiny_run
 
 VARYING = "time/", "eval/"
 ROOT = Path(__file__).parent.parent.parent
-FLAGS = "--device cpu --devices 2 --no-tensorboard --checkpoint-minutes 1e-9".split()  # a checkpoint after every chunk
+FLAGS = "--device cpu --devices 2 --no-tensorboard --checkpoint-minutes".split()
 IN_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "signal.signal(signal.SIGHUP, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
 )
-"""A program that makes its standard input the terminal of its session, and goes on as another."""
+"""A program that makes its standard input the terminal of its session, and goes on as another.
+
+It hears when that terminal closes, also where the tests themselves run under `nohup`.
+"""
 
 
 def begin(run_dir, **changes):
@@ -27,8 +31,10 @@ def begin(run_dir, **changes):
     configs.save(replace(tiny_run.CONFIG, **changes), run_dir)
 
 
-def start(run_dir, *, terminal=None, cache=None, flags=FLAGS):
+def start(run_dir, *, terminal=None, cache=None, checkpoint_minutes=1e-9):
     """Begins the run, or goes on with it; its output is a pipe, or a terminal that closes with its other end.
+
+    By default it saves after every chunk.
 
     Programs that this test process has compiled come from its folder of them, or from `cache`.
     """
@@ -36,7 +42,8 @@ def start(run_dir, *, terminal=None, cache=None, flags=FLAGS):
         "JAX_COMPILATION_CACHE_DIR": str(cache or jax.config.jax_compilation_cache_dir),
         "PYTHONUNBUFFERED": "1",
     }
-    words = [sys.executable, str(ROOT / "experiments" / "train.py"), "--resume", "--run-dir", str(run_dir), *flags]
+    words = [sys.executable, str(ROOT / "experiments" / "train.py"), "--resume", "--run-dir", str(run_dir)]
+    words += [*FLAGS, str(checkpoint_minutes)]
     if terminal is None:
         ends = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     else:

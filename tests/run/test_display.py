@@ -1,6 +1,7 @@
 """What a person sees of a run: lines in a file, a table that remembers on a terminal."""
 
 import io
+import os
 import sys
 
 import pytest
@@ -132,3 +133,31 @@ def test_a_summary_is_aligned_text(capsys):
     summary_table([{"opponent": "random", "games": "98"}, {"opponent": "mcts:1000", "games": "256"}], "Final")
     summary_table([], "None")
     assert capsys.readouterr().out == "Final\nopponent   games\nrandom     98\nmcts:1000  256\nNone\n"
+
+
+def test_a_line_of_an_evaluation_says_all_that_is_known_of_its_iteration(every_record):
+    """Its record comes after the chunk's own; what an earlier iteration said is not said again."""
+    lines = []
+    with ProgressDisplay(None, say=lines.append) as shown:
+        shown.update({"iteration": 6, "time/minutes": 0.0, "eval/random": 0.25})
+        shown.update({"iteration": 8, "time/minutes": 0.0, "train/loss": 1.5})
+        shown.update({"iteration": 8, "time/minutes": 1.0, "eval/random": 0.5})
+    assert lines[1:] == [
+        "iteration 8 | loss total 1.500 | time 0:00",
+        "iteration 8 | loss total 1.500 | score against random 50% | time 1:00",
+    ]
+
+
+@pytest.mark.parametrize("buffering", [1, -1])
+def test_output_that_nobody_reads_any_more_ends_nothing(buffering, monkeypatch):
+    """As of `train.py | tee`, whose tee has ended by Ctrl-C: it goes nowhere, and leaves nothing to fail at exit."""
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w", buffering=buffering) as broken:
+        monkeypatch.setattr(sys, "stdout", broken)
+        with display.output_may_end():
+            print("the first line")
+            sys.stdout.flush()
+            print("the second")
+        assert sys.stdout is broken
+        print("after all", flush=True)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -28,15 +29,9 @@ from tests.run.conftest import saved_state
 pytestmark = pytest.mark.filterwarnings(
     "ignore:coroutine .* was never awaited", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
-SYSTEMS = [signal.SIGTERM, signal.SIGHUP]
-PLOT_CURVES = metrics.plot_curves
+slow = partial(pytest.param, marks=pytest.mark.slow)  # for what differs little from another case
+PLOT_CURVES = metrics.plot_curves  # which `session` replaces
 EVALUATED = replace(CONFIG.evaluation, interval_minutes=1e-9)  # after every chunk
-
-
-@pytest.fixture(autouse=True)
-def no_drawing(monkeypatch):
-    """It takes longer than the run."""
-    monkeypatch.setattr(metrics, "plot_curves", lambda run_dir: None)
 
 
 def happening_in_chunk(number, event):
@@ -65,7 +60,7 @@ def assert_goes_on(session, unbroken, **changes):
 # --- SIGTERM and SIGHUP -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("signum", SYSTEMS)
+@pytest.mark.parametrize("signum", [signal.SIGTERM, slow(signal.SIGHUP)])
 def test_a_system_that_asks_for_the_end_gets_a_saved_run(signum, session, unbroken):
     before = signal.getsignal(signum)
     result = session(stopped_by(signum), max_iterations=8)
@@ -73,11 +68,6 @@ def test_a_system_that_asks_for_the_end_gets_a_saved_run(signum, session, unbrok
     assert checkpoint_steps(session.directory / "checkpoints")[-1] == 4
     assert signal.getsignal(signum) is before
     assert_goes_on(session, unbroken)
-
-
-def test_ctrl_c_is_a_persons(session):
-    result = session(stopped_by(signal.SIGINT), max_iterations=8)
-    assert result.interrupted and not result.by_system
 
 
 def test_a_signal_while_the_program_compiles_is_not_lost(session, monkeypatch, unbroken):
@@ -189,7 +179,7 @@ class SmallDisk:
         subprocess.run(["umount", self._folder], check=True)
 
 
-@pytest.fixture(params=[Limit, SmallDisk])
+@pytest.fixture(params=[Limit, slow(SmallDisk)])
 def disk(request, tmp_path, session):
     """A disk that can be full, on which `session` runs."""
     disk = request.param(tmp_path / "run")
@@ -199,16 +189,20 @@ def disk(request, tmp_path, session):
     disk.close()
 
 
-@pytest.mark.parametrize("what", ["a chunk", "saving", "versions", "curves", "the summary"])
-def test_a_full_disk_is_one_sentence_and_the_newest_good_checkpoint_stays(what, disk, session, monkeypatch, unbroken):
-    """It fills up in the third chunk, or when what is named is written for the third time."""
-    place, name, words = {
-        "a chunk": (None, "", "metrics"),
-        "saving": (Checkpointer, "save", "checkpoints"),
-        "versions": (Checkpointer, "save_params", "checkpoints to .*/versions"),
-        "curves": (metrics, "plot_curves", "curves.png"),
-        "the summary": (report, "split_time", "summary.json"),
-    }[what]
+@pytest.mark.parametrize(
+    "place, name, words",
+    [
+        (None, "in a chunk", "(metrics|checkpoints)"),
+        (Checkpointer, "save", "checkpoints"),
+        (metrics, "plot_curves", "curves.png"),
+        slow(Checkpointer, "save_params", "checkpoints to .*/versions"),
+        slow(report, "split_time", "summary.json"),
+    ],
+)
+def test_a_full_disk_is_one_sentence_and_the_newest_good_checkpoint_stays(
+    place, name, words, disk, session, monkeypatch, unbroken
+):
+    """It fills up in the third chunk, or when a function that writes is called for the third time."""
     times = []
 
     def filling(original):
@@ -225,7 +219,7 @@ def test_a_full_disk_is_one_sentence_and_the_newest_good_checkpoint_stays(what, 
         pytest.raises(ValueError, match=f"^cannot write {words}.*; free space") as error,
     ):
         if place:
-            soon.setattr(place, name, filling(PLOT_CURVES if what == "curves" else getattr(place, name)))
+            soon.setattr(place, name, filling(PLOT_CURVES if name == "plot_curves" else getattr(place, name)))
         program = None if place else happening_in_chunk(3, disk.fill)
         session(program, max_iterations=8, evaluation=EVALUATED)
     assert "\n" not in str(error.value)
@@ -247,6 +241,7 @@ def test_a_folder_that_is_deleted_under_a_run_is_one_sentence_and_is_not_made_ag
     assert not session.directory.exists()
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_moved_under_a_run_goes_on_at_its_new_place(session, unbroken, tmp_path):
     moved = happening_in_chunk(3, lambda: session.directory.rename(tmp_path / "elsewhere"))
     with pytest.raises(ValueError, match="was deleted or moved"):
@@ -270,7 +265,7 @@ def a_plain_file(folder):
     return lambda: (folder.unlink(), folder.with_name("aside").rename(folder))
 
 
-@pytest.mark.parametrize("spoil", [unchangeable, a_plain_file])
+@pytest.mark.parametrize("spoil", [slow(unchangeable), a_plain_file])
 def test_checkpoints_that_cannot_be_written_any_more_are_one_sentence(spoil, session, unbroken):
     folder, repair = session.directory / "checkpoints", []
 
@@ -288,10 +283,34 @@ def test_checkpoints_that_cannot_be_written_any_more_are_one_sentence(spoil, ses
     assert_goes_on(session, unbroken)
 
 
+def test_a_run_that_was_killed_before_its_first_save_ended_begins_anew(session, unbroken):
+    """But one whose checkpoints were there and are gone is refused, for it would lose its records."""
+    session(stopped_by(signal.SIGTERM), max_iterations=8)
+    shutil.rmtree(session.directory / "checkpoints")
+    with pytest.raises(ValueError, match="has a summary but no checkpoint to go on from; --overwrite"):
+        session(max_iterations=8, resume=True)
+    (session.directory / "summary.json").unlink()
+    assert_goes_on(session, unbroken)
+    assert [record["iteration"] for record in process.chunks(session.directory)] == [2, 4, 6, 8]
+
+
+def test_totals_go_on_from_the_checkpoint_though_the_evaluation_after_it_failed(session, monkeypatch, unbroken):
+    """A chunk is recorded before it is saved: else the totals of a run that is killed here lack its last chunk."""
+
+    def killed(*arguments, **keywords):
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as matches, pytest.raises(RuntimeError, match="killed"):
+        matches.setattr(Arena, "play", killed)
+        session(max_iterations=8, evaluation=EVALUATED)
+    assert_goes_on(session, unbroken)
+    assert [record["total/frames"] for record in process.chunks(session.directory)] == [64, 128, 192, 256]
+
+
 # --- losses that are no numbers ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("term", ["value", "reward", "policy"])
+@pytest.mark.parametrize("term", ["value", slow("reward"), slow("policy")])
 def test_the_loss_that_is_no_number_is_named(term, session, unbroken):
     def diverging(state):
         state, found = tiny_run.program()(state)
@@ -312,7 +331,7 @@ def test_the_loss_that_is_no_number_is_named(term, session, unbroken):
 # --- the clock --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("hours", [-1, 1])
+@pytest.mark.parametrize("hours", [-1, slow(1)])
 def test_a_clock_that_jumps_changes_nothing(hours, session, monkeypatch, unbroken):
     real = time.time
     jump = happening_in_chunk(2, lambda: monkeypatch.setattr(time, "time", lambda: real() + 3600 * hours))
@@ -341,6 +360,7 @@ def test_a_run_that_is_killed_goes_on_as_if_nothing_had_happened(session, unbrok
     assert [record["iteration"] for record in process.chunks(session.directory)] == [2, 4, 6, 8]
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_closed_ends_a_run_that_is_saved(session, unbroken):
     """What it says then goes nowhere, and that is no error."""
     process.begin(session.directory)

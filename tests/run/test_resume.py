@@ -187,7 +187,7 @@ def interrupted_in_chunk(number):
 def test_ctrl_c_finishes_the_chunk_and_saves(session, unbroken, monkeypatch):
     monkeypatch.setattr(metrics, "plot_curves", plot_curves)  # the real one
     result = session(interrupted_in_chunk(2), max_iterations=8)
-    assert result.interrupted and not result.summary["finished"]
+    assert result.interrupted and not result.by_system and not result.summary["finished"]
     assert result.summary == json.loads((session.directory / "summary.json").read_text())
     assert result.summary["totals"]["frames"] == 128
     assert (session.directory / "curves.png").read_bytes().startswith(b"\x89PNG")
@@ -265,6 +265,10 @@ def test_check_finite_names_the_metric(value, tmp_path):
     with Checkpointer(tmp_path) as checkpoints:
         with pytest.raises(ValueError, match="train/gradient_norm is not finite at iteration 7"):
             loop.check_finite({"train/loss": 1.0, "train/gradient_norm": value}, 7, checkpoints)
+        for term in ("value", "reconstruction", "consistency", "legality", "discount"):
+            record = {"train/loss": value, f"train/{term}_loss": value, "train/policy_loss": 1.0}
+            with pytest.raises(ValueError, match=f"^train/{term}_loss is not finite"):
+                loop.check_finite(record, 7, checkpoints)
         loop.check_finite({"train/loss": 1.0}, 7, checkpoints)
         loop.check_finite({}, 7, checkpoints)  # while the ring fills there is no loss
 

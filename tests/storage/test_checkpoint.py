@@ -6,6 +6,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jax
@@ -280,6 +281,28 @@ def test_unwritable_folder_is_one_sentence_at_once(tmp_path, state):
     sentence = r"^cannot write checkpoints to .*: not writable; .*--run-dir$"
     with Checkpointer(tmp_path / "file" / "checkpoints") as checkpoints, pytest.raises(ValueError, match=sentence):
         checkpoints.save(1, state)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("seconds", [0.0, 0.02])
+def test_a_run_that_is_deleted_while_it_is_saved_is_not_made_again(seconds, tmp_path, state):
+    """Orbax would make the folders anew: weights without a config."""
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    with Checkpointer(run_dir / "checkpoints") as checkpoints:
+        checkpoints.save(1, state)
+        time.sleep(seconds)
+        shutil.rmtree(run_dir, ignore_errors=True)
+        shutil.rmtree(run_dir, ignore_errors=True)  # what was written meanwhile
+        with pytest.raises(
+            ValueError, match="the folder was deleted or moved; put it back or choose another --run-dir"
+        ):
+            checkpoints.wait()
+        assert not run_dir.exists()
+        with pytest.raises(ValueError, match="deleted or moved"):
+            checkpoints.save(2, state)
+    assert not run_dir.exists()
+    gc.collect()  # what Orbax gave up, while its warning is ignored
 
 
 def test_error_in_the_block_is_not_hidden_by_a_failed_save(tmp_path, monkeypatch, state):

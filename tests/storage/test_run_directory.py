@@ -181,6 +181,17 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path):
         run_directory.prepare(tmp_path / "run" / "inside")
 
 
+def test_a_read_only_folder_is_a_sentence_before_anything_is_compiled(tmp_path, monkeypatch):
+    """Root may write anywhere, so the refusal is a fake."""
+
+    def refuse(**options):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(run_directory.tempfile, "TemporaryFile", refuse)
+    with pytest.raises(ValueError, match="^cannot write to .*/run: Read-only file system; choose another --run-dir$"):
+        run_directory.prepare(tmp_path / "run")
+
+
 # --- versions ---------------------------------------------------------------------------------------------------------
 
 
