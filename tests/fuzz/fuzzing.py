@@ -193,12 +193,12 @@ def _audit(event: str, arguments: tuple) -> None:
 
 
 def _is_foreign(path: Any, folder: Path) -> bool:
-    """Whether a path lies outside, where neither Python nor JAX keeps what it compiled."""
+    """Whether a path lies outside, where neither Python nor JAX nor Hypothesis keeps its own."""
     if isinstance(path, int):
         return False
     path = os.path.realpath(os.fsdecode(path))
     allowed = str(folder), jax.config.jax_compilation_cache_dir or "/dev/null", "/dev/null"
-    return not path.startswith(allowed) and "__pycache__" not in path
+    return not path.startswith(allowed) and {"__pycache__", ".hypothesis"}.isdisjoint(Path(path).parts)
 
 
 def _hook(installed: list[bool] = []) -> None:  # noqa: B006  # once in a process: an audit hook cannot be taken away
