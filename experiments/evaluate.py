@@ -21,16 +21,17 @@ from experiments import evaluate_flags as flags
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import compilation_cache, devices
 from muzero_jax.storage.fields import check_fields
+from muzero_jax.storage.trust import Trust
 
 Answer = tuple[dict[str, Any], str | None]
 """A result as plain numbers, and the text to show it by, unless one line a field does."""
 
 
-def main(arguments: list[str], make_parts: Callable | None = None) -> int:
+def main(arguments: list[str], build: Callable | None = None) -> int:
     """Runs the command; returns its exit status.
 
     Args:
-      make_parts: config -> `Parts`, for a game or a network that is not the configured one.
+      build: as `building.build`, for a game, a network or an algorithm that is not the configured one.
     """
     command, by_old_flags = flags.parse(arguments, __doc__ or "")
     if isinstance(command, flags.Compare):
@@ -41,16 +42,17 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
     check(command)
     if command.compilation_cache:
         compilation_cache.enable()
+    from muzero_jax import agent as agents
     from muzero_jax import building
-    from muzero_jax.evaluation import players, tables
+    from muzero_jax.evaluation import tables
 
     mesh = devices.make_mesh(num_devices)
     load_agent = partial(
-        players.load_agent,
+        agents.load_agent,
         num_simulations=command.num_simulations,
-        make_parts=make_parts or building.make_parts,
+        build=build or building.build,
         board_size=command.board_size,
-        trust=players.Trust(all_code=command.trust_code),
+        trust=Trust(all_code=command.trust_code),
     )
     result, text = COMMANDS[type(command)](command, mesh, load_agent)
     print(json.dumps(result) if command.json else text or tables.fields(result))
@@ -100,8 +102,10 @@ def play_match(a: flags.Match, mesh, load_agent) -> Answer:
 
     agent = load_agent(a.run)
     rival = players.load(players.parse(a.opponent), agent, load_agent)
-    player, plies = agent.player(), choose_plies(a, agent)
-    match = arena.sharded_match(agent.parts, player, rival.player, mesh, num_games=a.games, opening_plies=plies)
+    player, plies = players.searching(agent), choose_plies(a, agent)
+    match = arena.sharded_match(
+        agent.world.environment, player, rival.player, mesh, num_games=a.games, opening_plies=plies
+    )
     compile_match(match, agent.params, rival.params)
     report = make_progress_report("games finished")
     result = match(agent.params, rival.params, jax.random.key(a.seed), report)
@@ -121,12 +125,12 @@ def compile_match(match, *params) -> None:
 
 def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
     """Tries every reply; the result is the agent's."""
-    from muzero_jax.evaluation import exhaustive
+    from muzero_jax.evaluation import exhaustive, players
 
     agent = load_agent(a.run)
-    player = agent.player()
+    player = players.searching(agent)
     say("compiling, then trying every reply ...")
-    result = exhaustive.examine(agent.parts.environment, player, agent.params, say)
+    result = exhaustive.examine(agent.world.environment, player, agent.params, say)
     return result | about(a, agent) | {"opponent": "exhaustive", "player": player.name}, None
 
 

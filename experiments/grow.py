@@ -154,13 +154,13 @@ def has_ended(run: Run, last: Run) -> bool:
     return several.has_spent(run) if run == last else run_directory.has_ended(run.run_dir)
 
 
-def train(asked: Asked, parse: Parse, make_parts: Any) -> int:
+def train(asked: Asked, parse: Parse, build: Any) -> int:
     """Trains one size after another; returns the exit status of the first that did not end well, or 0."""
     found = parse(_words(asked, asked.sizes[-1]))
     if found is None:  # help was printed
         return 0
     final, session, *_ = found
-    several.check_flags(final, session, make_parts, flag="--grow", each="size")
+    several.check_flags(final, session, build, flag="--grow", each="size")
     others = [parse(_words(asked, size)) for size in asked.sizes[:-1]]
     runs = plan(asked, final, [*(other[0] for other in others if other), final])
     for run in runs:

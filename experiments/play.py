@@ -26,6 +26,7 @@ from experiments.command_line import report_errors
 from muzero_jax.arithmetic import compilation_cache, devices
 from muzero_jax.storage import agent_file
 from muzero_jax.storage.files import check_writable
+from muzero_jax.storage.trust import Trust
 
 LARGEST_SEED = 2**32 - 1
 
@@ -78,11 +79,11 @@ class Arguments:
     """keep compiled programs in the user's cache folder, so that the next start takes seconds"""
 
 
-def main(arguments: list[str], make_parts: Callable | None = None) -> int:
+def main(arguments: list[str], build: Callable | None = None) -> int:
     """Runs the command; returns its exit status.
 
     Args:
-      make_parts: config -> `Parts`, for a game or a network that is not the configured one.
+      build: as `building.build`, for a game, a network or an algorithm that is not the configured one.
     """
     a = tyro.cli(Arguments, args=arguments, description=__doc__)
     check(a)
@@ -94,9 +95,9 @@ def main(arguments: list[str], make_parts: Callable | None = None) -> int:
     devices.configure_devices(a.devices, a.device)
     if a.compilation_cache:
         compilation_cache.enable()
-    position, thinker, moves = load(a, make_parts)
+    position, thinker, moves = load(a, build)
     if out is not None:
-        serve(a, position, thinker, moves, out, lambda size: load(replace(a, board_size=size), make_parts))
+        serve(a, position, thinker, moves, out, lambda size: load(replace(a, board_size=size), build))
     elif a.web:
         serve_page(a, position, thinker, moves)
     elif a.tree or a.film:
@@ -143,39 +144,40 @@ def check(a: Arguments) -> None:
         raise ValueError("--moves is for --tree and --film")
 
 
-def load(a: Arguments, make_parts: Callable | None = None):
+def load(a: Arguments, build: Callable | None = None):
     """The game, the agent and the notation that the flags ask for."""
+    from muzero_jax import agent as agents
     from muzero_jax import building
-    from muzero_jax.evaluation import players
     from muzero_jax.games.catalogue import make_notation
     from muzero_jax.play.thinking import MOST_SIMULATIONS
 
     if a.num_simulations is not None and not 1 <= a.num_simulations <= MOST_SIMULATIONS:
         raise ValueError(f"--num-simulations is {a.num_simulations}, but must be from 1 to {MOST_SIMULATIONS}")
-    make_parts = make_parts or building.make_parts
+    build = build or building.build
     path = a.run or Path(f"{agent_file.PREFIX}{(a.agent or '').removeprefix(agent_file.PREFIX)}")
-    trust = players.Trust(all_code=a.trust_code)
-    agent = players.load_agent(path, a.num_simulations, make_parts, a.board_size, trust)
-    game, thinker = seat(a, agent, make_parts)
-    return game, thinker, make_notation(agent.parts.environment, a.notation)
+    trust = Trust(all_code=a.trust_code)
+    agent = agents.load_agent(path, a.num_simulations, build, a.board_size, trust)
+    game, thinker = seat(a, agent, build)
+    return game, thinker, make_notation(agent.world.environment, a.notation)
 
 
-def seat(a: Arguments, agent, make_parts: Callable):
+def seat(a: Arguments, agent, build: Callable):
     """The game and the agent, on the device that the flags name; on auto, on the one that is measured to be fastest."""
     import jax
 
     from muzero_jax.play import placement, position, thinking
 
     def on(device):
-        parts = make_parts(agent.config)  # anew: the device decides in which precision
+        world, algorithm = build(agent.config)  # anew: the device decides in which precision
+        params = jax.device_put(agent.params, device)
         thinker = thinking.make_thinker(
-            agent._replace(parts=parts, params=jax.device_put(agent.params, device)),
+            agent._replace(world=world, make_search=algorithm.make_search, params=params),
             num_simulations=agent.num_simulations,
             most_simulations=a.num_simulations or thinking.MOST_SIMULATIONS,
             temperature=a.temperature,
             seed=a.seed,
         )
-        return position.new_game(parts.environment), thinker
+        return position.new_game(world.environment), thinker
 
     def search(seated):
         game, thinker = seated

@@ -44,14 +44,14 @@ def plan(asked: Asked, config: Config) -> list[Run]:
     ]
 
 
-def train(asked: Asked, parse: Parse, make_parts: Any) -> int:
+def train(asked: Asked, parse: Parse, build: Any) -> int:
     """Trains them all and compares them; returns the exit status of the first that did not end well, or 0."""
     parsed = parse(asked.shared)
     if parsed is None:
         return 0
     config, session, _, num_devices = parsed
     config = offline.settle(config, num_devices)
-    several.check_flags(config, session, make_parts, flag="--seeds", each="seed")
+    several.check_flags(config, session, build, flag="--seeds", each="seed")
     runs = plan(asked, config)
     status = several.train(runs, asked.folders, asked.shared, several.has_spent)
     if not status:

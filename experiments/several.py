@@ -72,7 +72,7 @@ def spare_accelerator() -> None:
     os.environ.setdefault(PREALLOCATE, "false")
 
 
-def check_flags(config: Config, session: Session, make_parts: Any, *, flag: str, each: str) -> None:
+def check_flags(config: Config, session: Session, build: Any, *, flag: str, each: str) -> None:
     """Raises ValueError in one sentence for what none of several runs can be; each of them is called `each`."""
     validate(config)
     sessions.validate(session)
@@ -80,7 +80,7 @@ def check_flags(config: Config, session: Session, make_parts: Any, *, flag: str,
         raise ValueError(
             f"--autotune may find other sizes for each {each}; run it with one, and give the flags that it prints"
         )
-    if make_parts:
+    if build:
         raise ValueError(f"{flag} starts processes that know no parts of your own; train one {each} after another")
 
 
@@ -144,8 +144,8 @@ def _check_weights(config: Config, *, trust_code: bool) -> None:
         from muzero_jax import building  # here, because pgx starts JAX when it is imported
         from muzero_jax.run import warm_start
 
-        parts = building.make_parts(config)
-        warm_start.open_source(config, parts, None, lambda line: None, trust_code=trust_code)
+        model = building.make_world(config).model
+        warm_start.open_source(config, None, model, lambda line: None, trust_code=trust_code)
 
 
 def _made_with(run: Run) -> Config:

@@ -130,36 +130,36 @@ def check_code(config: Config, session: Session, arguments: list[str]) -> None:
     """Raises ValueError for a Python file that the run to resume names, not the flags, and that must not run."""
     if session.resume:
         typed = set(map(train_flags.name_of, arguments))
-        own = {"--env": config.env, "--network.file": config.network.file or ""}
-        named = frozenset(file for flag, file in own.items() if flag in typed)
+        own = {"--env": config.env, "--network.file": config.network.file, "--algorithm.file": config.algorithm.file}
+        named = frozenset(file for flag, file in own.items() if file and flag in typed)
         trust.check(config.own_files, f"{session.run_dir}/{configs.FILE}", Trust(session.trust_code, named))
 
 
 @display.output_may_end()
-def main(arguments: list[str], make_parts: Callable[[Config], Any] | None = None) -> int:
+def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> int:
     """Runs the command; returns its exit status: 0 if the run has ended, or was saved because of SIGTERM or SIGHUP.
 
-    `make_parts` builds a game, a network or an algorithm of one's own, as `building.make_parts` builds the configured.
+    `build` makes a game, a network or an algorithm of one's own, as `building.build` makes the configured ones.
     """
     for driver in (grow, seeds):
         if asked := driver.read(arguments):
             several.spare_accelerator()
             with suppress(Stopped):  # the run that was under way is saved
-                return driver.train(asked, parse, make_parts)
+                return driver.train(asked, parse, build)
             return 0
     parsed = parse(arguments)
     if parsed is None:
         return 0
     config, session, default, num_devices = parsed
-    config, run_dir, mesh = start.prepare(config, session, num_devices, print, made_with=default, make_parts=make_parts)
+    config, run_dir, mesh = start.prepare(config, session, num_devices, print, made_with=default, build=build)
     from muzero_jax import building
     from muzero_jax.run import runner  # here, because pgx starts JAX when it is imported
 
-    parts = make_parts(config) if make_parts else None
-    environment = parts.environment if parts else building.build_environment(config)
+    own = build(config) if build else None
+    environment = own[0].environment if own else building.build_environment(config)
     before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
     try:
-        result = runner.train(config, session, run_dir, mesh, print, parts)
+        result = runner.train(config, session, run_dir, mesh, print, own)
         status = 0 if result.by_system or not result.interrupted else EXIT_INTERRUPTED
     except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
         result, status = None, 0 if isinstance(error, Stopped) else EXIT_INTERRUPTED

@@ -17,7 +17,7 @@ from muzero_jax.storage.config import Config
 
 MOST_NEEDED = (
     "--env --board-size --grow --model --minutes --frames --updates --seed --run-dir --resume --overwrite --init-from "
-    "--offline --device --devices --autotune --search.num-simulations --network.file --network.width "
+    "--offline --device --devices --autotune --search.num-simulations --network.file --algorithm.file --network.width "
     "--optimiser.learning-rate"
 ).split()
 """What `--help` shows."""
@@ -92,8 +92,8 @@ def help_text(default: Command, *, everything: bool) -> str:
 
 
 def spelled_out(arguments: list[str]) -> list[str]:
-    """The arguments with `--network FILE`, a short spelling, written as `--network.file FILE`."""
-    return [re.sub(r"^--network(?==|$)", "--network.file", word) for word in arguments]
+    """The arguments with `--network FILE` written as `--network.file FILE`, and `--algorithm FILE` likewise."""
+    return [re.sub(r"^--(network|algorithm)(?==|$)", r"--\1.file", word) for word in arguments]
 
 
 def check_names(arguments: list[str], default: Command) -> None:

@@ -47,7 +47,7 @@ class Parts(NamedTuple):
     draw: Callable[[Array, ReplayState], Draws]  # the windows of U batches [U, N]
     gather: Callable[[ReplayState, Draws], Transition]  # windows, leaves [N, L, ...]
     reanalyze: Callable[[LearnerState, Transition, Array], tuple[Transition, Metrics]]  # searches windows again, or not
-    make_batch: Callable[[Transition, Array, Array], Batch]  # targets of the windows, which weigh so much [N]
+    make_batch: Callable[[Transition, Array, Array, Array], Batch]  # (windows, weights [N], updates made, key)
     turn: Callable[[Batch, Array], Batch]  # symmetries of the game, if any
     update: Callable[[LearnerState, Batch], tuple[LearnerState, Metrics]]  # one gradient step
     note: Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]  # what the ring is to keep of it
@@ -110,7 +110,7 @@ def learn_step(
     draws, key = step
     reanalyze_key, batch_key, turn_key = jax.random.split(key, 3)
     window, staleness = parts.reanalyze(learner, parts.gather(ring, draws), reanalyze_key)
-    batch = parts.make_batch(window, draws.weight, batch_key)
+    batch = parts.make_batch(window, draws.weight, learner.num_updates, batch_key)
     learner, metrics = parts.update(learner, parts.turn(batch, turn_key))
     revisions, surprise = parts.note(draws, window, batch)
     return learner, (revisions, metrics | jax.lax.pmean(staleness | surprise, AXIS))

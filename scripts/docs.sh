@@ -4,11 +4,13 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [ -z "${VIRTUAL_ENV:-}" ] && [ -x .venv/bin/mkdocs ]; then PATH=$PWD/.venv/bin:$PATH; fi
-command -v mkdocs >/dev/null || { echo "error: mkdocs is missing; pip install -e '.[docs]' -c constraints.txt" >&2; exit 2; }
 export NO_MKDOCS_2_WARNING=1
+need_mkdocs() {
+  command -v mkdocs >/dev/null || { echo "error: mkdocs is missing; pip install -e '.[docs]' -c constraints.txt" >&2; exit 2; }
+}
 
 case "${1:-build}" in
-  build) mkdocs --quiet build --clean && echo "built: open $PWD/site/index.html" ;;
-  serve) exec mkdocs serve ;;
+  build) need_mkdocs && mkdocs --quiet build --clean && echo "built: open $PWD/site/index.html" ;;
+  serve) need_mkdocs && exec mkdocs serve ;;
   *) echo "error: there is no '$1'; use scripts/docs.sh, or scripts/docs.sh serve" >&2 && exit 2 ;;
 esac

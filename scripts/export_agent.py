@@ -22,6 +22,7 @@ from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices
 from muzero_jax.storage import agent_file, files, run_directory
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.trust import Trust
 from scripts.measuring.machine import commit
 
 MOST_SHIPPED_BYTES = 5_000_000
@@ -54,9 +55,9 @@ def main(arguments: list[str]) -> int:
     if a.out.suffix != agent_file.SUFFIX:
         raise ValueError(f"--out {a.out} must end in {agent_file.SUFFIX}")
     devices.configure_devices(1, "cpu")
-    from muzero_jax.evaluation import players
+    from muzero_jax import agent as agents
 
-    agent = players.load_agent(a.run, trust=players.Trust(all_code=a.trust_code))
+    agent = agents.load_agent(a.run, trust=Trust(all_code=a.trust_code))
     card = a.out.with_suffix(".md")
     agent_file.save(a.out, agent.config, agent.params, iteration=agent.iteration, card=card.name)
     files.write_whole(card, make_card(a, agent, read_summary(a.run, agent.iteration)))
@@ -84,7 +85,7 @@ def make_card(a: Arguments, agent, summary: dict[str, Any]) -> str:
     notes = "".join(f"{wrapped(note)}\n\n" for note in a.note)
     return f"""# {name}
 
-{game_of(agent.parts.environment).title}{size}; {MODELS[config.model]}. To play against it:
+{game_of(agent.world.environment).title}{size}; {MODELS[config.model]}. To play against it:
 
     python experiments/play.py --agent {shlex.quote(player)} --web
 

@@ -68,13 +68,14 @@ def main(arguments: list[str]) -> int:
 
 def load(name: str, *, trust_code: bool = False) -> Any:
     """The agent, computing in float32 whatever it was trained in: a graph is for any device."""
+    from muzero_jax import agent as agents
     from muzero_jax import building
-    from muzero_jax.evaluation import players
+    from muzero_jax.storage.trust import Trust
 
-    def make_parts(config):
-        return building.make_parts(dataclasses.replace(config, network=in_float32(config.network)))
+    def build(config):
+        return building.build(dataclasses.replace(config, network=in_float32(config.network)))
 
-    return players.load_agent(Path(name), make_parts=make_parts, trust=players.Trust(all_code=trust_code))
+    return agents.load_agent(Path(name), build=build, trust=Trust(all_code=trust_code))
 
 
 def in_float32(network: Any) -> Any:
@@ -88,7 +89,8 @@ def check(config: Any, page: bool) -> None:
         raise ValueError("the agent plans with the true rules, so it has no dynamics to export; choose a learned model")
     if page and config.env not in GAMES:
         raise ValueError(f"the page knows the rules of {' and '.join(GAMES)} alone; add --no-page for the networks")
-    if page and (config.search.policy != "gumbel" or config.search.max_children is not None):
+    is_gumbel = config.search.policy == "gumbel" and config.search.max_children is None
+    if page and (config.algorithm.file or not is_gumbel):
         raise ValueError("the page searches as Gumbel MuZero over all actions; add --no-page for the networks alone")
 
 
@@ -100,21 +102,21 @@ def export(agent: Any) -> dict[str, Any]:
     import jax
     import jax.numpy as jnp
 
-    from muzero_jax.building.searches import make_world
+    from muzero_jax.building.searches import unbounded_simulator
     from muzero_jax.types import Position
     from scripts.browser import graph
 
-    environment, params = agent.parts.environment, agent.params
-    world = make_world(agent.config, environment, agent.parts.model, true_rules=False)
+    environment, params = agent.world.environment, agent.params
+    simulator = unbounded_simulator(agent.config, agent.world)
     of_root = ("prior", "value", "embedding")
     any_action, no_chance = jnp.ones((1, environment.num_actions), bool), jax.random.key(0)  # no learned model asks
 
     def initial(observation):
-        node = world.root(params, Position(observation, any_action, None))
+        node = simulator.root(params, Position(observation, any_action, None))
         return {name: getattr(node, name) for name in of_root}
 
     def recurrent(parent, action):
-        node = world.expand(params, no_chance, action, parent)
+        node = simulator.expand(params, no_chance, action, parent)
         return {name: getattr(node, name) for name in (*of_root, "reward", "discount")}
 
     observation = jax.ShapeDtypeStruct((1, *environment.observation_shape), jnp.float32)
@@ -135,7 +137,7 @@ def description(agent: Any) -> dict[str, Any]:
     from muzero_jax.play.web_session import board_state
     from muzero_jax.storage import agent_file
 
-    config, environment, search = agent.config, agent.parts.environment, agent.config.search
+    config, environment, search = agent.config, agent.world.environment, agent.config.search
     opening, notation = new_game(environment), make_notation(environment)
     state = board_state(opening, notation)
     name, budgets = Path(agent.name.removeprefix(agent_file.PREFIX)).stem, sorted({*BUDGETS, agent.num_simulations})
@@ -153,7 +155,7 @@ def description(agent: Any) -> dict[str, Any]:
         "observationShape": [1, *environment.observation_shape],
         "considered": {budget: num_considered(config, environment, budget) for budget in budgets},
         "improvedValue": search.improved_value,
-        "bound": agent.parts.model.bound,
+        "bound": agent.world.model.bound,
         "sigma": {
             "valueScale": search.value_scale,
             "maxvisitInit": search.maxvisit_init,

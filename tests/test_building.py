@@ -12,8 +12,9 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from muzero_jax import building, training
+from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import devices
-from muzero_jax.building import searches
+from muzero_jax.building import learning, searches
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play, targets
 from muzero_jax.run import assembly, program, runner
@@ -27,12 +28,17 @@ from tests.reference.tiny_run import CONFIG, on_host
 from tests.reference.windows import random_window
 
 OBSERVATION = (3, 3, 2)
-WEIGHT = jnp.ones(16)
+WEIGHT, NO_UPDATES = jnp.ones(16), jnp.int32(0)
 
 
 def changed(group, **fields):
     """The tiny run's config with other fields in one group."""
     return replace(CONFIG, **{group: replace(getattr(CONFIG, group), **fields)})
+
+
+def world_of(config, environment):
+    """A game of one's own, with the config's network."""
+    return World(environment, building.build_model(config, environment))
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +62,12 @@ def window():
 def test_self_play_searches_with_noise_and_evaluation_and_play_without(params, policy):
     """Rows 17 and 18 of the pitfalls: eight keys find one answer, or several."""
     config = changed("search", policy=policy)
-    environment, model = tiny_run.parts().environment, tiny_run.parts().model
+    world = tiny_run.world()
+    environment = world.environment
     position = environment.look(jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 4)))
 
     def answers(noise):
-        search = jax.jit(building.make_search(config, environment, model, noise=noise))
+        search = jax.jit(building.make_search(config, world, noise=noise))
         return {tuple(search(params, jax.random.key(seed), position).action.tolist()) for seed in range(8)}
 
     assert len(answers(noise=False)) == 1 < len(answers(noise=True))
@@ -127,7 +134,7 @@ def test_windows_with_an_end_are_drawn_as_often_as_the_config_says(end_weight, s
 def test_symmetries_are_applied_unless_the_config_says_no(window):
     key = jax.random.key(0)
     turning, leaving = (building.make_parts(changed("replay", symmetries=choice)) for choice in (True, False))
-    batch = turning.make_batch(window, WEIGHT, key)
+    batch = turning.make_batch(window, WEIGHT, NO_UPDATES, key)
     turned, left = jax.jit(turning.turn)(batch, key), leaving.turn(batch, key)
     assert left is batch
     is_turned = (np.asarray(turned.observation) != np.asarray(batch.observation)).reshape(16, -1).any(axis=1)
@@ -137,9 +144,9 @@ def test_symmetries_are_applied_unless_the_config_says_no(window):
 def test_targets_are_those_of_the_config(window):
     config = changed("targets", td_lambda=0.5, stop_at_exploration=False)
     wanted = targets.make(window, unroll_steps=2, td_steps=4, td_lambda=0.5, stop_at_exploration=False)
-    found = building.make_parts(config).make_batch(window, WEIGHT, jax.random.key(0)).targets
+    found = building.make_parts(config).make_batch(window, WEIGHT, NO_UPDATES, jax.random.key(0)).targets
     jax.tree.map(np.testing.assert_array_equal, found, wanted)
-    other = building.make_parts(CONFIG).make_batch(window, WEIGHT, jax.random.key(0)).targets
+    other = building.make_parts(CONFIG).make_batch(window, WEIGHT, NO_UPDATES, jax.random.key(0)).targets
     assert (np.asarray(other.value) != np.asarray(found.value)).any()
 
 
@@ -177,7 +184,7 @@ def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_turned(
         ("reanalyze", learner, "window"),
     ]
     assert [(name, arguments[0]) for name, arguments in asked[2:4]] == [("make_batch", "fresh"), ("turn", "batch")]
-    assert asked[2][1][1] == "weights"
+    assert asked[2][1][1:3] == ("weights", 0)
     assert asked[4:] == [("update", (learner, "turned")), ("note", (draws, "fresh", "batch"))]
     assert set(metrics) == {"train/stale_value", "train/priority", "train/loss"}
 
@@ -189,24 +196,28 @@ def test_each_loss_has_the_weight_of_its_own_name(params, window):
     weights = {"reward": 2.0, "value": 3.0, "policy": 5.0, "reconstruction": 7.0}
     config = changed("optimiser", **{f"{name}_weight": weight for name, weight in weights.items()})
     parts = building.make_parts(config)
-    batch = parts.make_batch(window, WEIGHT, jax.random.key(0))
-    total, metrics = jax.jit(building.build_loss(config, parts.environment, parts.model))(params, batch)
+    batch = parts.make_batch(window, WEIGHT, NO_UPDATES, jax.random.key(0))
+    loss = learning.build_loss(config, parts.model, building.make_algorithm(config, tiny_run.world()).terms)
+    total, metrics = jax.jit(loss)(params, batch)
     parts_of_it = {name: float(metrics[f"train/{name}_loss"]) for name in weights}
     assert len({round(part, 4) for part in parts_of_it.values()}) == 4
     np.testing.assert_allclose(total, sum(weights[name] * part for name, part in parts_of_it.items()), rtol=1e-5)
 
 
 def test_only_what_the_losses_ask_for_is_gathered():
-    assert building.observation_length(CONFIG) == 1
-    assert building.observation_length(changed("optimiser", reconstruction_weight=1.0)) == 3
-    assert building.observation_length(changed("replay", reanalyze_fraction=0.1)) == 3
+    def length(config):
+        return learning.observation_length(config, building.make_algorithm(config, tiny_run.world()).terms)
+
+    assert length(CONFIG) == 1
+    assert length(changed("optimiser", reconstruction_weight=1.0)) == 3
+    assert length(changed("replay", reanalyze_fraction=0.1)) == 3
     short = replace(changed("replay", reanalyze_fraction=0.1), targets=replace(CONFIG.targets, td_steps=2))
-    assert building.observation_length(short) == short.window_length == 5  # short returns bootstrap from every frame
+    assert length(short) == short.window_length == 5  # short returns bootstrap from every frame
 
 
 @pytest.mark.parametrize("asked, taken", [(None, 4), (3, 2), (1, 1)])
 def test_the_gradient_is_taken_of_as_many_windows_at_once_as_the_config_says(asked, taken):
-    assert building.micro_batch(changed("optimiser", micro_batch_size=asked), tiny_run.parts().model, 4) == taken
+    assert learning.micro_batch(changed("optimiser", micro_batch_size=asked), tiny_run.parts().model, 4) == taken
 
 
 # --- searches ---------------------------------------------------------------------------------------------------------
@@ -217,7 +228,7 @@ def test_a_larger_budget_considers_more_root_actions(params):
     parts = tiny_run.parts()
     position = parts.environment.look(jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 1)))
     for budget, considered in ((4, 4), (16, 8), (64, 9)):
-        search = building.make_search(CONFIG, parts.environment, parts.model, noise=False, num_simulations=budget)
+        search = building.make_search(CONFIG, tiny_run.world(), noise=False, num_simulations=budget)
         tree = jax.jit(search)(params, jax.random.key(0), position).tree
         assert (np.asarray(tree.visits[0, 0]) > 0).sum() == considered
 
@@ -232,7 +243,8 @@ def test_the_config_says_how_many_children_a_node_keeps(engine, true_rules, para
     for action in (0, 3, 1, 4, 8, 2, 6):  # the last two moves are 5 and 7
         late = jax.vmap(parts.environment.move)(late, jnp.full(2, action)).state
     config = changed("search", engine=engine, max_children=3)
-    search = jax.jit(building.make_search(config, parts.environment, parts.model, noise=True, true_rules=true_rules))
+    config = replace(config, model="rules" if true_rules else "learned")
+    search = jax.jit(building.make_search(config, tiny_run.world(), noise=True))
     early, found = (
         jax.device_get(search(params, jax.random.key(0), parts.environment.look(states))) for states in (games, late)
     )
@@ -244,12 +256,12 @@ def test_the_config_says_how_many_children_a_node_keeps(engine, true_rules, para
 def test_self_play_can_search_with_the_true_rules(params):
     """AlphaZero's self-play: a rollout whose search is told the real rewards, so that an untrained agent takes wins."""
     config = changed("search", num_simulations=16, max_num_considered_actions=9, gumbel_scale=0.0)
-    environment, model = tiny_run.parts().environment, tiny_run.parts().model
+    world, environment = tiny_run.world(), tiny_run.world().environment
     zeros = jax.tree.map(jnp.zeros_like, params)
     actor = self_play.init(environment, jax.random.key(0), num_envs=4)
 
     def play(true_rules):
-        search = building.make_search(config, environment, model, noise=True, true_rules=true_rules)
+        search = building.make_search(replace(config, model="rules" if true_rules else "learned"), world, noise=True)
         rollout = partial(self_play.rollout, environment=environment, search=search, length=7)
         return jax.device_get(jax.jit(rollout)(zeros, actor, jax.random.key(1))[1])
 
@@ -275,15 +287,17 @@ def nim_of(size_when_again):
 def test_a_foretold_discount_has_the_size_of_the_environments_own():
     """The config's is 1, the game's 0.97: of two stones one leaves 1 and the turn stays, of three it passes."""
     model, config = double_nim.exact_model(foretells_legality=False), changed("targets", discount=1.0)
-    world = searches.make_world(config, nim_of(0.97), model, true_rules=False)
-    node = world.expand(None, jax.random.key(0), jnp.zeros(2, jnp.int32), jnp.array([2, 3]))
+    simulator = searches.unbounded_simulator(config, World(nim_of(0.97), model))
+    node = simulator.expand(None, jax.random.key(0), jnp.zeros(2, jnp.int32), jnp.array([2, 3]))
     np.testing.assert_allclose(node.discount, [0.97, -0.97], rtol=1e-6)
     constant = nim_of(0.97)._replace(discount=-0.97)
     told = replace(config, network=replace(config.network, predict_discount=True))
-    world = searches.make_world(told, constant, model, true_rules=False)
-    np.testing.assert_allclose(world.expand(None, None, jnp.zeros(1, int), jnp.array([2])).discount, [0.97], rtol=1e-6)
+    simulator = searches.unbounded_simulator(told, World(constant, model))
+    np.testing.assert_allclose(
+        simulator.expand(None, None, jnp.zeros(1, int), jnp.array([2])).discount, [0.97], rtol=1e-6
+    )
     with pytest.raises(ValueError, match=r"double_nim have discounts of the sizes 0\.9 and 0\.97, but a model .* sign"):
-        searches.make_world(config, nim_of(0.9), model, true_rules=False)
+        searches.unbounded_simulator(config, World(nim_of(0.9), model))
 
 
 @pytest.fixture(scope="module")
@@ -291,7 +305,7 @@ def gambled():
     """Two chunks of a game without a board or a pgx state: what an iteration needs is what an `Environment` says."""
     quick = changed("search", num_simulations=2, max_num_considered_actions=2)
     quick = replace(quick, targets=replace(quick.targets, unroll_steps=1, td_steps=2))
-    parts, mesh = building.make_parts(quick, environment=gamble.GAMBLE), devices.make_mesh(1)
+    parts, mesh = building.make_parts(quick, world_of(quick, gamble.GAMBLE)), devices.make_mesh(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(program, "train_iteration", chex.assert_max_traces(training.train_iteration, n=1))
         chunk = make_chunk(parts, mesh, num_iterations=2)
@@ -336,10 +350,10 @@ def test_the_returns_of_a_game_for_one_are_those_of_the_games_that_ended(gambled
 def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
     """Some bets of each tree win and some lose."""
     config = changed("search", num_simulations=32, max_num_considered_actions=2)
-    model = building.build_model(config, gamble.GAMBLE)
-    search = jax.jit(building.make_search(config, gamble.GAMBLE, model, noise=False, true_rules=True))
+    world = world_of(config, gamble.GAMBLE)
+    search = jax.jit(building.make_search(replace(config, model="rules"), world, noise=False))
     position = gamble.GAMBLE.look(jax.vmap(gamble.GAMBLE.init)(jax.random.split(jax.random.key(0), 64)))
-    tree = jax.device_get(search(model.init(jax.random.key(0)), jax.random.key(1), position).tree)
+    tree = jax.device_get(search(world.model.init(jax.random.key(0)), jax.random.key(1), position).tree)
     bets = tree.action[1:] == gamble.BET
     share = (tree.reward[1:] * bets).sum(axis=0) / bets.sum(axis=0)  # of each of the 64 trees
     assert bets.sum(axis=0).min() > 4 and ((share > 0) & (share < 1)).mean() > 0.8
@@ -349,7 +363,7 @@ def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
 def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, monkeypatch, gambled):
     """`runner.train` with one's own parts: nobody to meet, so nothing is evaluated, and the run ends well."""
     state, metrics = gambled
-    parts = building.make_parts(CONFIG, environment=gamble.GAMBLE)
+    world = world_of(CONFIG, gamble.GAMBLE)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), state)
 
     class Init:
@@ -366,8 +380,15 @@ def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, mo
     monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: compiled)
     config = replace(changed("evaluation", interval_minutes=1.0), max_iterations=2)
     session = Session(tensorboard=False)
-    result = runner.train(config, session, tmp_path, devices.make_mesh(1), lambda text: None, parts)
-    assert given == [parts]
+    result = runner.train(
+        config,
+        session,
+        tmp_path,
+        devices.make_mesh(1),
+        lambda text: None,
+        (world, building.make_algorithm(CONFIG, world)),
+    )
+    assert [(parts.environment, parts.model) for parts in given] == [world]
     assert result.summary["strength"] == {} and (tmp_path / "summary.json").is_file()
     returns, games = metrics["selfplay/finished_returns"].sum(), metrics["selfplay/games"].sum()
     played, random = result.summary["returns"].values()
@@ -386,12 +407,12 @@ def random_mean():
 
 
 def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():
-    parts = building.make_parts(CONFIG, environment=gamble.GAMBLE)
+    parts = building.make_parts(CONFIG, world_of(CONFIG, gamble.GAMBLE))
     batch = Batch(*[None] * len(Batch._fields))  # type: ignore
     assert parts.turn(batch, jax.random.key(0)) is batch
     for kind in ("tower", "attention", "fully_convolutional"):
         with pytest.raises(ValueError, match=f"--network.kind {kind} needs a board, which gamble has not; choose mlp"):
-            building.make_parts(changed("network", kind=kind), environment=gamble.GAMBLE)
+            world_of(changed("network", kind=kind), gamble.GAMBLE)
 
 
 def test_hex_is_built_at_the_configs_size():

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
+from muzero_jax.agent import load_agent
 from muzero_jax.arithmetic import devices
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
-from muzero_jax.evaluation.players import load_agent
 from muzero_jax.run.metrics import read_records
 from muzero_jax.search.simulator import believed_legal
 from muzero_jax.storage.checkpoint import checkpoint_steps
@@ -93,7 +93,7 @@ def test_a_model_learns_what_is_legal_and_whose_turn_is_next(tmp_path):
     flags = ["--model", "learned_legality", "--network.predict-discount"]
     train(tmp_path / "run", "tic_tac_toe", "--updates", 2000, *flags)
     agent = load_agent(tmp_path / "run")
-    environment, model = agent.parts.environment, agent.parts.model
+    environment, model = agent.world.environment, agent.world.model
 
     @jax.jit
     def look(states, key):
@@ -170,7 +170,7 @@ def test_trees_over_a_trained_network_are_mctxs(beginner, policy, only_legal):
     each other that the last bit of a sum, which mctx takes in another order, decides.
     """
     agent = load_agent(beginner)
-    environment = agent.parts.environment
+    environment = agent.world.environment
     actor, _ = workloads.random_play(environment, jax.random.key(1), num_envs=1024, length=3)
     position = environment.look(actor.env_state)
     if not only_legal:
@@ -180,13 +180,13 @@ def test_trees_over_a_trained_network_are_mctxs(beginner, policy, only_legal):
     def root_visits(engine, params):
         search = replace(agent.config.search, engine=engine, policy=policy, dirichlet_fraction=0.0)
         config = replace(agent.config, search=search)
-        found = jax.jit(building.make_search(config, environment, agent.parts.model, noise=True))(params, *inputs)
+        found = jax.jit(building.make_search(config, agent.world, noise=True))(params, *inputs)
         return found.tree.visits[0] if engine == "own" else found.tree.summary().visit_counts
 
     found, reference = root_visits("own", agent.params), root_visits("mctx", agent.params)
     is_equal = np.asarray((found == reference).all(axis=-1))
     assert is_equal.mean() >= 0.995, is_equal.sum()
-    untrained = root_visits("own", agent.parts.model.init(jax.random.key(0)))
+    untrained = root_visits("own", agent.world.model.init(jax.random.key(0)))
     assert (found != untrained).any(axis=-1).mean() > 0.5  # what it has learned makes a difference
 
 

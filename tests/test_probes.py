@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
+from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import devices
 from muzero_jax.learning import self_play
 from muzero_jax.networks.model import make_model
@@ -40,7 +41,7 @@ def parts():
     model = make_model(
         PROBES, Support(-1.0, 1.0, 3), kind="mlp", width=16, num_blocks=1, activation="relu", compute_dtype="float32"
     )
-    search = building.make_search(CONFIG, PROBES, model, noise=True)
+    search = building.make_search(CONFIG, World(PROBES, model), noise=True)
 
     choose = partial(self_play.choose, exploration=0.05)
 
@@ -49,7 +50,7 @@ def parts():
         same_game = PROBES._replace(init=partial(probes.start, actor.env_state.game[0]))
         return self_play.rollout(params, actor, key, environment=same_game, search=search, length=4, choose=choose)
 
-    return building.make_parts(CONFIG, environment=PROBES, model=model)._replace(rollout=rollout)
+    return building.make_parts(CONFIG, World(PROBES, model))._replace(rollout=rollout)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from muzero_jax import building, training
+from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import devices
 from muzero_jax.learning import priorities, replay
 from muzero_jax.networks.model import make_model
@@ -217,7 +218,7 @@ def learn(config, window, iterations):
         activation="relu",
         compute_dtype="float32",
     )
-    parts = building.make_parts(config, environment=environment, model=model)
+    parts = building.make_parts(config, World(environment, model))
 
     def iterate(carry, key):
         learner, ring = carry

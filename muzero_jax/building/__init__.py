@@ -1,20 +1,22 @@
-"""Where a config becomes functions: the one room that reads hyperparameters.
+"""Where a config becomes functions: the one package that reads hyperparameters.
 
-A variant is another function put in here. Your own game or network is an argument of `make_parts`.
+`make_world` makes the game and the network, `make_algorithm` the algorithm for them, and `make_parts` puts them
+together into the functions of a run. A variant is another function put in here, or a record in place of theirs.
 """
 
-from muzero_jax.building.learning import build_loss, micro_batch, observation_length
+from muzero_jax.building.algorithms import build, make_algorithm
 from muzero_jax.building.parts import make_parts
-from muzero_jax.building.searches import make_search
-from muzero_jax.building.worlds import build_environment, build_model, check_network
+from muzero_jax.building.searches import make_search, make_simulator
+from muzero_jax.building.worlds import build_environment, build_model, check_network, make_world
 
 __all__ = [
+    "build",
     "build_environment",
-    "build_loss",
     "build_model",
     "check_network",
+    "make_algorithm",
     "make_parts",
     "make_search",
-    "micro_batch",
-    "observation_length",
+    "make_simulator",
+    "make_world",
 ]

@@ -1,14 +1,14 @@
 """What learning is made of: windows, Reanalyze, targets, losses, the optimiser."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
+import optax
 from jaxtyping import Array
 
+from muzero_jax.algorithm import Algorithm, Update, World
 from muzero_jax.arithmetic import micro_batches
 from muzero_jax.arithmetic.devices import AXIS
-from muzero_jax.building import searches
 from muzero_jax.building.worlds import foretells_discount
 from muzero_jax.learning import learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.losses import Term
@@ -20,9 +20,8 @@ from muzero_jax.types import (
     LearnerState,
     Metrics,
     Model,
-    Params,
     ReplayState,
-    Revision,
+    SearchFn,
     Targets,
     Transition,
 )
@@ -73,9 +72,9 @@ def build_draw(config: Config) -> Callable[[Array, ReplayState], Draws]:
     )
 
 
-def observation_length(config: Config) -> int:
-    """How many frames of a window must bring their observation: the first, unless an option reads more."""
-    reads_all = config.optimiser.reconstruction_weight or config.optimiser.consistency_weight
+def observation_length(config: Config, terms: Sequence[Term]) -> int:
+    """How many frames of a window must bring their observation: the first, unless a loss or Reanalyze reads more."""
+    reads_all = not losses.reads(terms).isdisjoint(("observation_logits", "projection"))
     unrolled = config.unroll_steps + 1 if reads_all else 1
     return max(unrolled, reanalyzed_frames(config)) if config.reanalyze_fraction else unrolled
 
@@ -89,7 +88,7 @@ def reanalyzed_frames(config: Config) -> int:
     return config.window_length if is_short else config.unroll_steps + 1
 
 
-def build_reanalyze(config: Config, environment: Environment, model: Model):
+def build_reanalyze(config: Config, make_search: Callable[[int], SearchFn]):
     """Searches a share of the windows again, without root noise; or does nothing."""
     share = config.reanalyze_fraction
 
@@ -98,30 +97,31 @@ def build_reanalyze(config: Config, environment: Environment, model: Model):
 
     if not share:
         return leave
-    search = searches.make_search(config, environment, model, noise=False)
+    search = make_search(config.search.num_simulations)
     return partial(reanalyze.refresh_share, search=search, share=share, num_frames=reanalyzed_frames(config))
 
 
-def build_note(config: Config) -> Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]:
-    """What the ring is to keep of what learning finds out, and its metrics."""
+def build_note(config: Config):
+    """What the replay is to keep of what learning finds out, and its metrics."""
     share, notes = config.reanalyze_fraction, []
     if share:
         notes.append(partial(reanalyze.note, share=share, num_frames=reanalyzed_frames(config)))
     if config.replay.priority_exponent:
         stops = partial(targets.stops, stop_at_exploration=config.targets.stop_at_exploration)
-        notes.append(partial(priorities.note, make_targets=build_targets(config, unroll_steps=0), stops=stops))
-
-    def note(draws: Draws, window: Transition, batch: Batch) -> tuple[tuple[Revision, ...], Metrics]:
-        noted = [each(draws, window, batch) for each in notes]
-        return tuple(revision for revision, _ in noted), {key: x for _, found in noted for key, x in found.items()}
-
-    return note
+        returns = build_returns(config, unroll_steps=0)  # whatever the value learns from
+        notes.append(partial(priorities.note, make_targets=returns, stops=stops))
+    return partial(replay.note_all, notes=notes)
 
 
-def build_targets(
-    config: Config, *, unroll_steps: int, search_value_weight: float = 0.0
-) -> Callable[[Transition], Targets]:
-    """Makes the targets of K + 1 predictions of each window."""
+def build_targets(config: Config) -> Callable[[Transition, Array], Targets]:
+    """Makes the targets of K + 1 predictions of each window; the same ones after any number of updates."""
+    make = build_returns(config, unroll_steps=config.unroll_steps)
+    own_weight = config.targets.search_value_weight
+    return lambda window, num_updates: make(window, search_value_weight=own_weight)
+
+
+def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets]:
+    """Makes targets whose values are returns alone."""
     wanted = config.targets
     return partial(
         targets.make,
@@ -129,21 +129,25 @@ def build_targets(
         td_steps=wanted.td_steps,
         td_lambda=wanted.td_lambda,
         stop_at_exploration=wanted.stop_at_exploration,
-        search_value_weight=search_value_weight,
     )
 
 
-def build_make_batch(config: Config) -> Callable[[Transition, Array, Array], Batch]:
-    """Makes the batch of a gradient step from windows."""
-    unroll_steps = config.unroll_steps
-    return partial(
-        targets.make_batch,
-        make_targets=build_targets(
-            config, unroll_steps=unroll_steps, search_value_weight=config.targets.search_value_weight
-        ),
-        unroll_steps=unroll_steps,
-        legal_length=unroll_steps + 1 if config.model == "learned_legality" else 1,
-    )
+def build_make_batch(config: Config, algorithm: Algorithm):
+    """Makes the batch of an update: (windows, their weights, updates made, key) -> the batch."""
+    unroll_steps, wanted = config.unroll_steps, losses.reads(algorithm.terms)
+    legal_length = unroll_steps + 1 if "legal_logits" in wanted else 1
+
+    def make_batch(window: Transition, weight: Array, num_updates: Array, key: Array) -> Batch:
+        return targets.make_batch(
+            window,
+            weight,
+            key,
+            make_targets=lambda window: algorithm.make_targets(window, num_updates),
+            unroll_steps=unroll_steps,
+            legal_length=legal_length,
+        )
+
+    return make_batch
 
 
 def build_turn(config: Config, environment: Environment):
@@ -157,17 +161,13 @@ def build_turn(config: Config, environment: Environment):
     return partial(symmetries.turn, symmetries=environment.board.symmetries)
 
 
-def build_update(
-    config: Config,
-    environment: Environment,
-    model: Model,
-    optimiser: Any,
-    follow: learner.Follow | None,
-):
-    """One gradient step on the configured losses."""
-    loss, schedule = build_loss(config, environment, model), build_schedule(config)
+def build_update(config: Config, model: Model) -> Update:
+    """One gradient step."""
+    schedule, follow = build_schedule(config), build_follow(config)
 
-    def update(learner_state: LearnerState, batch: Batch) -> tuple[LearnerState, Metrics]:
+    def update(
+        learner_state: LearnerState, batch: Batch, *, loss: learner.LossOf, optimiser: optax.GradientTransformation
+    ) -> tuple[LearnerState, Metrics]:
         return learner.update(
             learner_state,
             batch,
@@ -182,52 +182,24 @@ def build_update(
     return update
 
 
-def build_loss(config: Config, environment: Environment, model: Model) -> learner.LossOf:
-    """The weighted sum of MuZero's losses and of those that options add."""
-    terms = build_terms(config, environment, model)
-    names = {term.name for term in terms}
-
-    def loss(params: Params, batch: Batch) -> tuple[Array, Metrics]:
-        outputs = losses.unroll(
-            model,
-            params,
-            batch,
-            reconstruct="reconstruction" in names,
-            consistency="consistency" in names,
-            checkpoint=config.optimiser.checkpoint_unroll,
-        )
-        return losses.total(outputs, batch, terms)
-
-    return loss
+def build_loss(config: Config, model: Model, terms: Sequence[Term]) -> learner.LossOf:
+    """The weighted sum of these losses."""
+    return partial(losses.loss, model=model, terms=terms, checkpoint=config.optimiser.checkpoint_unroll)
 
 
-def build_terms(config: Config, environment: Environment, model: Model) -> list[Term]:
+def build_terms(config: Config, world: World) -> tuple[Term, ...]:
     """The losses, each with its weight; with the true rules those of value and policy alone: nothing is unrolled."""
-    weights = config.optimiser
-
-    def scalar(loss):
-        return partial(loss, scalar_loss=model.scalar_loss)
-
-    judgement = [
-        Term("value", scalar(losses.value_loss), weights.value_weight),
-        Term("policy", losses.policy_loss, weights.policy_weight),
-    ]
-    if config.model == "rules":
-        return judgement
-    terms = [
-        Term("reward", scalar(losses.reward_loss), weights.reward_weight),
-        *judgement,
-        Term("root_value", scalar(losses.root_value_loss), 0.0),
-    ]
-    if weights.reconstruction_weight:
-        terms.append(Term("reconstruction", losses.reconstruction_loss, weights.reconstruction_weight))
-    if weights.consistency_weight:
-        terms.append(Term("consistency", losses.consistency_loss, weights.consistency_weight))
+    given = config.optimiser
+    weights = {"value": given.value_weight, "policy": given.policy_weight}
+    if config.model != "rules":
+        weights |= {"reward": given.reward_weight, "root_value": 0.0}
+        auxiliary = {"reconstruction": given.reconstruction_weight, "consistency": given.consistency_weight}
+        weights |= {name: weight for name, weight in auxiliary.items() if weight}
     if config.model == "learned_legality":
-        terms.append(Term("legality", losses.legality_loss, weights.legality_weight))
-    if foretells_discount(config, environment):
-        terms.append(Term("discount", losses.discount_loss, weights.discount_weight))
-    return terms
+        weights["legality"] = given.legality_weight
+    if foretells_discount(config, world.environment):
+        weights["discount"] = given.discount_weight
+    return losses.muzero_terms(world.model.scalar_loss, weights)
 
 
 def micro_batch(config: Config, model: Model, batch_size: int) -> int:

@@ -1,27 +1,31 @@
-"""The parts of a run, with their hyperparameters bound."""
+"""The parts of a run: a game, a network and an algorithm, put together."""
 
 from functools import partial
 
+from muzero_jax.algorithm import Algorithm, World
 from muzero_jax.arithmetic import precision
-from muzero_jax.building import learning, searches, worlds
+from muzero_jax.building import learning
+from muzero_jax.building.algorithms import make_algorithm
+from muzero_jax.building.worlds import make_world
 from muzero_jax.learning import learner, replay, self_play
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
-from muzero_jax.types import Environment, Model
 
 
-def make_parts(config: Config, *, environment: Environment | None = None, model: Model | None = None) -> Parts:
+def make_parts(config: Config, world: World | None = None, algorithm: Algorithm | None = None) -> Parts:
     """Builds the functions of a run; allocates nothing.
 
     Args:
-      environment: your own game, in place of the one that the config names. The configured networks predict rewards
-        and values in [-1, 1] and clip others, so scale its rewards, or bring a model with another support.
-      model: your own network, likewise.
+      world: your own game or network, in place of those that the config names. The configured networks predict rewards
+        and values in [-1, 1] and clip others, so scale your game's rewards, or bring a model with another support.
+      algorithm: your own, made for that world; by default the one that the config names.
+
+    Raises ValueError in one sentence if the config names what cannot be built.
     """
-    environment = environment or worlds.build_environment(config)
-    model = model or worlds.build_model(config, environment)
-    optimiser, follow = learning.build_optimiser(config), learning.build_follow(config)
-    num_envs, reanalyzes = config.self_play.num_envs, config.reanalyze_fraction > 0
+    world = world or make_world(config)
+    algorithm = algorithm or make_algorithm(config, world)
+    environment, model = world
+    num_envs, loss = config.self_play.num_envs, learning.build_loss(config, model, algorithm.terms)
     return Parts(
         environment=environment,
         model=model,
@@ -29,42 +33,36 @@ def make_parts(config: Config, *, environment: Environment | None = None, model:
         init_learner=partial(
             learner.init,
             model,
-            optimiser,
+            algorithm.optimiser,
             scale_loss=precision.resolve(config.network.compute_dtype).scales_loss,
-            has_target=follow is not None,
+            has_target=learning.build_follow(config) is not None,
         ),
         init_replay=partial(
             replay.init,
             num_envs=num_envs,
             replay_length=config.replay.replay_length,
             is_prioritised=config.replay.priority_exponent > 0,
-            is_reanalyzed=reanalyzes,
+            is_reanalyzed=config.reanalyze_fraction > 0,
         ),
-        rollout=build_rollout(config, environment, model),
+        rollout=partial(
+            self_play.rollout,
+            environment=environment,
+            search=algorithm.self_play_search,
+            length=config.self_play.rollout_length,
+            choose=algorithm.choose,
+            keeps_state=config.model == "rules" and config.reanalyze_fraction > 0,
+        ),
         draw=learning.build_draw(config),
         gather=partial(
             replay.gather,
             observation_shape=environment.observation_shape,
             window_length=config.window_length,
-            observation_length=learning.observation_length(config),
+            observation_length=learning.observation_length(config, algorithm.terms),
         ),
-        reanalyze=learning.build_reanalyze(config, environment, model),
-        make_batch=learning.build_make_batch(config),
+        reanalyze=learning.build_reanalyze(config, algorithm.make_search),
+        make_batch=learning.build_make_batch(config, algorithm),
         turn=learning.build_turn(config, environment),
-        update=learning.build_update(config, environment, model, optimiser, follow),
-        note=learning.build_note(config),
+        update=partial(algorithm.update, loss=loss, optimiser=algorithm.optimiser),
+        note=algorithm.note,
         frames_to_learn=config.frames_to_learn,
-    )
-
-
-def build_rollout(config: Config, environment: Environment, model: Model):
-    """Plays T moves of all games, with the search's noise and random moves."""
-    play = config.self_play
-    return partial(
-        self_play.rollout,
-        environment=environment,
-        search=searches.build_self_play_search(config, environment, model),
-        length=play.rollout_length,
-        choose=partial(self_play.choose, exploration=play.exploration, sampled_moves=play.sampled_moves),
-        keeps_state=config.model == "rules" and config.reanalyze_fraction > 0,
     )

@@ -2,33 +2,21 @@
 
 from functools import partial
 
+from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import micro_batches
 from muzero_jax.building.worlds import foretells_discount, gamma
-from muzero_jax.search import narrow, playout_cap, simulator
+from muzero_jax.search import narrow, playout_cap
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.engines import ENGINES
-from muzero_jax.search.simulator import Simulator
+from muzero_jax.search.simulator import Simulator, learned_model, true_rules
 from muzero_jax.storage.config import Config
-from muzero_jax.types import Environment, Model, QTransform, SearchFn
+from muzero_jax.types import Environment, QTransform, SearchFn
 
 
-def make_search(
-    config: Config,
-    environment: Environment,
-    model: Model,
-    *,
-    noise: bool,
-    num_simulations: int | None = None,
-    true_rules: bool = False,
-) -> SearchFn:
-    """The configured search; without `noise` it is deterministic and greedy, as evaluation and play want it.
-
-    With `true_rules`, and wherever no dynamics were learned, it plans with the game itself.
-    """
-    search = config.search
-    world = make_world(config, environment, model, true_rules=true_rules)
-    if environment.num_players == 2 and model.bound:
-        world = bounded(world, model.bound)
+def make_search(config: Config, world: World, *, noise: bool, num_simulations: int | None = None) -> SearchFn:
+    """The configured search; without `noise` it is deterministic and greedy, as evaluation and play want it."""
+    search, environment = config.search, world.environment
+    simulator = make_simulator(config, world)
     engine = ENGINES[search.engine]
     budget = num_simulations or search.num_simulations
     if search.policy == "gumbel":
@@ -51,7 +39,7 @@ def make_search(
             temperature=search.temperature if noise else 0.0,
         )
     slots = narrow.num_slots(search.max_children, environment.num_actions)
-    return make(world) if slots == environment.num_actions else narrow.narrow(make, world, slots, noise=noise)
+    return make(simulator) if slots == environment.num_actions else narrow.narrow(make, simulator, slots, noise=noise)
 
 
 def num_considered(config: Config, environment: Environment, num_simulations: int) -> int:
@@ -61,13 +49,22 @@ def num_considered(config: Config, environment: Environment, num_simulations: in
     return min(round(search.max_num_considered_actions * ratio**0.5), environment.num_actions)
 
 
-def make_world(config: Config, environment: Environment, model: Model, *, true_rules: bool) -> Simulator:
-    """What a search plans with."""
-    model = micro_batches.for_inference(model)
-    if true_rules or config.model == "rules":
-        return simulator.true_rules(environment, model)
+def make_simulator(config: Config, world: World) -> Simulator:
+    """What a search plans with: the learned model, or with `--model rules` the game itself, for the network's values.
+
+    Where a game's returns have a known range, no value in the tree leaves it.
+    """
+    made, bound = unbounded_simulator(config, world), world.model.bound
+    return bounded(made, bound) if world.environment.num_players == 2 and bound else made
+
+
+def unbounded_simulator(config: Config, world: World) -> Simulator:
+    """`make_simulator` without that range."""
+    environment, model = world.environment, micro_batches.for_inference(world.model)
+    if config.model == "rules":
+        return true_rules(environment, model)
     foretold = foretells_discount(config, environment)
-    return simulator.learned_model(
+    return learned_model(
         model,
         gamma(environment) if foretold else environment.constant_discount,
         believes_legality=config.model == "learned_legality",
@@ -75,10 +72,10 @@ def make_world(config: Config, environment: Environment, model: Model, *, true_r
     )
 
 
-def build_self_play_search(config: Config, environment: Environment, model: Model) -> SearchFn:
+def build_self_play_search(config: Config, world: World) -> SearchFn:
     """The search of self-play, with noise; for a share of the moves a cheap one without."""
-    play, full = config.self_play, make_search(config, environment, model, noise=True)
+    play, full = config.self_play, make_search(config, world, noise=True)
     if play.full_search_share == 1.0:
         return full
-    cheap = make_search(config, environment, model, noise=False, num_simulations=play.cheap_simulations)
+    cheap = make_search(config, world, noise=False, num_simulations=play.cheap_simulations)
     return playout_cap.mix(full, cheap, share=play.full_search_share)

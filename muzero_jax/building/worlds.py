@@ -2,6 +2,7 @@
 
 import inspect
 
+from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import precision
 from muzero_jax.games.own_game import load_environment, random_games
 from muzero_jax.games.random_play import discount_sizes
@@ -13,6 +14,12 @@ from muzero_jax.networks.value_transform import Support
 from muzero_jax.storage import python_file
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Model
+
+
+def make_world(config: Config) -> World:
+    """The game and the network that the config names."""
+    environment = build_environment(config)
+    return World(environment, build_model(config, environment))
 
 
 def build_environment(config: Config) -> Environment:

@@ -9,12 +9,10 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
+from muzero_jax.agent import Agent
 from muzero_jax.arithmetic.devices import AXIS, shard_map
 from muzero_jax.evaluation import matches, openings, players
-from muzero_jax.evaluation.players import Agent
-from muzero_jax.storage.config import Config
-from muzero_jax.training import Parts
-from muzero_jax.types import Params, Player
+from muzero_jax.types import Environment, Params, Player
 
 Summary = dict[str, Any]
 """`matches.summarise`'s dict: wins, draws, losses, games, score, ci95, ..."""
@@ -71,16 +69,14 @@ class ShardedMatch:
 
 
 def sharded_match(
-    parts: Parts, player_a: Player, player_b: Player, mesh: Mesh, *, num_games: int, opening_plies: int
+    environment: Environment, player_a: Player, player_b: Player, mesh: Mesh, *, num_games: int, opening_plies: int
 ) -> ShardedMatch:
     """A match of two players on the mesh's devices.
 
     The number of games is rounded up to a multiple of two a device: every opening is played with both colours.
     """
     per_device = 2 * -(-num_games // (2 * mesh.size))
-    match = matches.match_in_pieces(
-        parts.environment, player_a, player_b, num_games=per_device, opening_plies=opening_plies
-    )
+    match = matches.match_in_pieces(environment, player_a, player_b, num_games=per_device, opening_plies=opening_plies)
     return ShardedMatch(match, mesh)
 
 
@@ -90,22 +86,24 @@ class Arena:
     `verdicts` are the agent's on solved first stones, None where there are none.
     """
 
-    def __init__(self, config: Config, parts: Parts, mesh: Mesh):
-        self._agent, self._mesh = Agent(config, parts, config.evaluation.num_simulations), mesh
+    def __init__(self, agent: Agent, mesh: Mesh):
+        self._agent, self._mesh = agent, mesh
         self._match = functools.cache(self._make_match)
         self.verdicts = openings.solved_verdicts(self._agent, mesh.devices.flat[0])
 
     @property
     def has_matches(self) -> bool:
         """Whether this is a game for two."""
-        return self._agent.parts.environment.num_players == 2
+        return self._agent.world.environment.num_players == 2
 
     def _make_match(self, opponent: str, num_games: int) -> ShardedMatch:
         agent = self._agent
-        player = agent.player()
+        player = players.searching(agent)
         rival = player if opponent == "self" else players.enter(players.parse(opponent), agent).player
         plies = agent.config.evaluation.opening_plies
-        return sharded_match(agent.parts, player, rival, self._mesh, num_games=num_games, opening_plies=plies)
+        return sharded_match(
+            agent.world.environment, player, rival, self._mesh, num_games=num_games, opening_plies=plies
+        )
 
     def compile(self, opponent: str, params: Params, *, num_games: int) -> None:
         """Compiles what `play` plays, from the agent's params or their shapes, which its rivals' have too."""

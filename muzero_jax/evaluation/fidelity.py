@@ -19,13 +19,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from muzero_jax.agent import Agent
+from muzero_jax.algorithm import World
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
-from muzero_jax.evaluation import positions
+from muzero_jax.evaluation import players, positions
 from muzero_jax.evaluation.batches import in_keyed_batches
-from muzero_jax.evaluation.players import Agent
 from muzero_jax.evaluation.tables import align, percent
 from muzero_jax.search.simulator import believed_legal, policy
-from muzero_jax.training import Parts
 from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params
 
 DECISIVE = 0.5
@@ -67,7 +67,7 @@ def examine(agent: Agent, *, num_positions: int, unroll_steps: int, seed: int) -
     Raises ValueError for numbers that are not positive, for an agent that has no model, and for a game that is not for
     two players, whose rules may need a key.
     """
-    agent.parts.environment.check_for_two("this comparison needs")
+    agent.world.environment.check_for_two("this comparison needs")
     if agent.config.model == "rules":
         raise ValueError(f"{agent.name} was trained with --model rules, so it has no model whose faults could be shown")
     for flag, number in (("--positions", num_positions), ("--unroll-steps", unroll_steps)):
@@ -117,7 +117,7 @@ def format_table(result: Result) -> str:
 
 
 def unroll(
-    parts: Parts, params: Params, key: Array, states: EnvState, is_random: Array, *, unroll_steps: int, imagines: bool
+    world: World, params: Params, key: Array, states: EnvState, is_random: Array, *, unroll_steps: int, imagines: bool
 ) -> Means:
     """The drift at depths 0 to K along one line from each of N positions: leaves [N, K+1].
 
@@ -125,7 +125,7 @@ def unroll(
     true position. Rewards at depth k are of moves from there, so they take k + 1 steps of dynamics. `imagines` says
     whether the model was trained to reconstruct observations; if not, that mean is over nothing.
     """
-    environment, model = parts.environment, parts.model
+    environment, model = world
 
     def descend(carry, step_key):
         states, output, is_alive = carry
@@ -134,7 +134,7 @@ def unroll(
         true = model.initial_inference(params, observation)
         is_same = (model.reconstruct(params, output.embedding) > 0) == observation.astype(bool)
         means = {name: _mean(drift, is_alive) for name, drift in compare(model, legal, output, true).items()}
-        means |= _look_at_rewards(parts, params, look_key, states, output.embedding, is_alive)
+        means |= _look_at_rewards(world, params, look_key, states, output.embedding, is_alive)
         means["same_observation_rate"] = _mean(is_same.reshape(len(legal), -1).all(-1), is_alive & imagines)
 
         likely = jnp.argmax(jnp.where(legal, true.policy_logits, -jnp.inf), axis=-1)
@@ -167,7 +167,7 @@ def compare(model: Model, legal: Array, output: NetworkOutput, true: NetworkOutp
 
 
 def _look_at_rewards(
-    parts: Parts, params: Params, key: Array, states: EnvState, embedding: Any, is_alive: Array
+    world: World, params: Params, key: Array, states: EnvState, embedding: Any, is_alive: Array
 ) -> Means:
     """How well the rewards of legal moves from here are predicted, of moves that win or end the game and of others."""
     legal = states.legal_action_mask
@@ -178,9 +178,9 @@ def _look_at_rewards(
 
     flat_action = action.astype(jnp.int32).ravel()
     each_state, each_embedding = (jax.tree.map(lambda x: jnp.repeat(x, num_moves, 0), x) for x in (states, embedding))
-    reward = jax.vmap(parts.environment.move)(each_state, flat_action).reward.reshape(action.shape)
-    output = parts.model.recurrent_inference(params, each_embedding, flat_action)
-    predicted = parts.model.to_scalar(output.reward_logits).reshape(action.shape)
+    reward = jax.vmap(world.environment.move)(each_state, flat_action).reward.reshape(action.shape)
+    output = world.model.recurrent_inference(params, each_embedding, flat_action)
+    predicted = world.model.to_scalar(output.reward_logits).reshape(action.shape)
 
     error, says_win = jnp.abs(predicted - reward), predicted > DECISIVE
     wins, is_decisive = reward > DECISIVE, jnp.abs(reward) > DECISIVE
@@ -241,7 +241,12 @@ def _own_positions(agent: Agent, num_positions: int, seed: int) -> EnvState:
     """States [N, ...] of the agent's games, none of them over."""
     num_drawn = 2 * num_positions  # half of them come from random games
     drawn = positions.sample(
-        agent.parts.environment, agent.policy_head(), agent.params, num_positions=num_drawn, min_plies=0, seed=seed
+        agent.world.environment,
+        players.policy_head(agent),
+        agent.params,
+        num_positions=num_drawn,
+        min_plies=0,
+        seed=seed,
     )
     own = np.nonzero(drawn.is_own_play)[0][:num_positions]
     return jax.tree.map(lambda leaf: leaf[own], drawn.states)
@@ -250,13 +255,13 @@ def _own_positions(agent: Agent, num_positions: int, seed: int) -> EnvState:
 def _walk(agent: Agent, states: EnvState, kind: str, unroll_steps: int, seed: int) -> Means:
     """`unroll` along one kind of line, on the host."""
     imagines = agent.config.optimiser.reconstruction_weight > 0
-    by_line = partial(unroll, agent.parts, agent.params, unroll_steps=unroll_steps, imagines=imagines)
+    by_line = partial(unroll, agent.world, agent.params, unroll_steps=unroll_steps, imagines=imagines)
     return in_keyed_batches(jax.jit(by_line), seed, states, np.full(states.terminated.shape, kind == "random"))
 
 
 def _search(agent: Agent, states: EnvState, seed: int) -> Means:
     """What is wrong in the trees that the agent's search grows from the states, on the host."""
-    environment, config = agent.parts.environment, agent.config
+    environment, config = agent.world.environment, agent.config
     config = replace(config, search=replace(config.search, engine="own"))  # whose trees can be read
     search = agent._replace(config=config).search()
 

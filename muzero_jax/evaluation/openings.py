@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
-from muzero_jax.evaluation.players import Agent
+from muzero_jax.agent import Agent
 from muzero_jax.games import hex_openings
 from muzero_jax.games.hex import settled
 from muzero_jax.games.notation import LETTERS
@@ -37,7 +37,7 @@ class Verdicts:
     """
 
     def __init__(self, agent: Agent, device: Any = None):
-        self._environment, search = agent.parts.environment, agent.search()
+        self._environment, search = agent.world.environment, agent.search()
         if not is_hex(self._environment):
             name = self._environment.name
             raise ValueError(f"openings are those of Hex, and {agent.name} plays {name}; name a run of Hex")
@@ -68,7 +68,7 @@ def is_hex(environment: Environment) -> bool:
 
 def solved_verdicts(agent: Agent, device: Any = None) -> Verdicts | None:
     """The agent's `Verdicts` if its game is Hex of a size whose first stones are solved."""
-    environment = agent.parts.environment
+    environment = agent.world.environment
     is_solved = is_hex(environment) and environment.observation_shape[0] in hex_openings.WINS
     return Verdicts(agent, device) if is_solved else None
 

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from muzero_jax import agent as agents
 from muzero_jax.evaluation import opponents, players, positions
 from muzero_jax.evaluation.batches import in_keyed_batches
 from muzero_jax.evaluation.matches import wilson_interval
@@ -59,12 +60,12 @@ def examine(
     """
     if num_positions < 1:
         raise ValueError(f"--positions is {num_positions}, but must be positive")
-    agent.parts.environment.check_for_two("an oracle needs")
-    oracle = make_oracle(game_of(agent.parts.environment), agent.config.board_size)
+    agent.world.environment.check_for_two("an oracle needs")
+    oracle = make_oracle(game_of(agent.world.environment), agent.config.board_size)
     states, is_own_play = _draw(agent, oracle, num_positions, seed)
     if not is_own_play.size:
         raise ValueError(f"none of the games drawn lasted {oracle.min_plies} moves; ask for more --positions")
-    environment = agent.parts.environment
+    environment = agent.world.environment
     solutions = solve(oracle, states.observation, num_actions=environment.num_actions, report=report)
     scores = [score_random(solutions, is_own_play)]
     for candidate in candidates:
@@ -91,13 +92,13 @@ def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
     if not budgets:
         raise ValueError("--budgets needs one or more numbers of simulations")
     for budget in budgets:
-        players.check_budget(budget, "--budgets")
-    searches = {"policy head": opponents.policy_head(agent.parts.model)}
+        agents.check_budget(budget, "--budgets")
+    searches = {"policy head": opponents.policy_head(agent.world.model)}
     searches |= {f"{budget} simulations": agent.search(budget) for budget in budgets}
     return [Candidate(name, agent.params, search) for name, search in searches.items()]
 
 
-def named_candidate(spec: PlayerSpec, agent: Agent, load_agent: LoadAgent = players.load_agent) -> Candidate:
+def named_candidate(spec: PlayerSpec, agent: Agent, load_agent: LoadAgent = agents.load_agent) -> Candidate:
     """A player by name, as in `players.load`, without an opinion of a position's value."""
     name, player, params, _ = players.load(spec, agent, load_agent)
 
@@ -177,12 +178,12 @@ def _answer(environment: Environment, candidate: Candidate, key: Array, states: 
 
 
 def _draw(agent: Agent, oracle: Oracle, num_positions: int, seed: int) -> Positions:
-    environment = agent.parts.environment
+    environment = agent.world.environment
     if oracle.is_small:
         return positions.enumerate_all(environment)
     return positions.sample(
         environment,
-        agent.policy_head(),
+        players.policy_head(agent),
         agent.params,
         num_positions=num_positions,
         min_plies=oracle.min_plies,

@@ -12,24 +12,15 @@ takes the command's budget, or else the run's own for evaluation.
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import jax
-
-from muzero_jax import building
+from muzero_jax.agent import Agent, check_budget, load_agent
 from muzero_jax.evaluation import opponents
 from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
-from muzero_jax.storage import agent_file, run_directory, shapes
-from muzero_jax.storage import config as configs
-from muzero_jax.storage.checkpoint import restore_params
+from muzero_jax.storage import agent_file, run_directory
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import Simulations, check_value
-from muzero_jax.storage.trust import OWN_FILES_ALONE, Trust
-from muzero_jax.training import Parts
-from muzero_jax.types import Params, Player, SearchFn
+from muzero_jax.types import Params, Player
 
 SPECS = (
     "random, greedy (the policy head), mcts:N (rollout MCTS, N simulations), rules:N (search with the true rules), "
@@ -38,9 +29,6 @@ SPECS = (
 )
 MOST_DIGITS = 4000
 """Python reads no longer numbers."""
-
-MakeParts = Callable[[Config], Parts]
-"""What builds a run's game and network; pass your own where yours are not the configured ones."""
 
 
 class PlayerSpec(NamedTuple):
@@ -60,100 +48,20 @@ class Entrant(NamedTuple):
     program: Hashable  # equal for players that differ in their params alone
 
 
-class Agent(NamedTuple):
-    """A trained network and its search. Without noise, what it plays depends on the position alone."""
-
-    config: Config
-    parts: Parts
-    num_simulations: int  # of a search, by default
-    params: Params = None
-    iteration: int = 0
-    name: str = "agent"  # the path that it was loaded from
-
-    def search(self, num_simulations: int | None = None, *, true_rules: bool = False) -> SearchFn:
-        """Its search; with `true_rules` the game itself takes the place of the learned dynamics."""
-        return building.make_search(
-            self.config,
-            self.parts.environment,
-            self.parts.model,
-            noise=False,
-            num_simulations=num_simulations or self.num_simulations,
-            true_rules=true_rules,
-        )
-
-    def player(self, num_simulations: int | None = None, *, true_rules: bool = False) -> Player:
-        """Plays what `search` chooses."""
-        name = f"{'true rules' if true_rules else 'agent'} ({num_simulations or self.num_simulations} simulations)"
-        search = self.search(num_simulations, true_rules=true_rules)
-        return opponents.search_player(self.parts.environment, search, name)
-
-    def policy_head(self) -> Player:
-        """Plays what the network likes best, without search."""
-        return opponents.greedy_prior_player(self.parts.environment, self.parts.model)
-
-
 LoadAgent = Callable[[Path], Agent]
-"""What loads a run: `load_agent`, with the budget and the board that a command asks for."""
+"""What loads a run: `agent.load_agent`, with the budget and the board that a command asks for."""
 
 
-def load_agent(
-    path: Path,
-    num_simulations: int | None = None,
-    make_parts: MakeParts = building.make_parts,
-    board_size: int | None = None,
-    trust: Trust = OWN_FILES_ALONE,
-) -> Agent:
-    """The agent that `path` names: a run (its newest intact checkpoint), a version of one, or a file (agent:NAME).
-
-    Its weights are on the first device. It searches with its evaluation budget unless one is given, and plays on the
-    board that it was trained on unless its network fits the one that is given.
-
-    Raises ValueError in one sentence if `path` names no run, no intact checkpoint, no version that there is, or no
-    agent, if its network or its game does not fit `board_size`, or if it would run a Python file without `trust`.
-    """
-    config, file, restore = _open(path, trust)
-    budget = config.evaluation.num_simulations
-    if num_simulations is not None:
-        budget = check_budget(num_simulations, "--num-simulations")
-    try:
-        parts = make_parts(config)
-    except ValueError as error:
-        raise ValueError(f"{file} describes no run that can be loaded: {error}") from error
-    if board_size not in (None, config.board_size):
-        config, parts = _on_board(board_size, config, parts, path, make_parts)
-    iteration, params = restore(jax.eval_shape(parts.model.init, jax.random.key(0)))
-    return Agent(config, parts, budget, params, iteration, str(path))
+def searching(agent: Agent, num_simulations: int | None = None, *, true_rules: bool = False) -> Player:
+    """Plays what the agent's search chooses; with `true_rules` it plans with the game itself."""
+    name = f"{'true rules' if true_rules else 'agent'} ({num_simulations or agent.num_simulations} simulations)"
+    search = agent.search(num_simulations, true_rules=true_rules)
+    return opponents.search_player(agent.world.environment, search, name)
 
 
-def _on_board(board_size: int, config: Config, parts: Parts, path: Path, make_parts: MakeParts) -> tuple[Config, Parts]:
-    """The config and the parts of a run on another board; ValueError if the weights depend on the board."""
-    moved = replace(config, board_size=board_size)
-    moved_parts = make_parts(moved)
-    own, wanted = (shapes.of_network(each.model.init) for each in (parts, moved_parts))
-    if found := shapes.difference(own, wanted):
-        raise ValueError(
-            f"{path} was trained on the board {config.board_size or 'that its game has'}, and its network does not fit "
-            f"the board {board_size} ({found}); leave the board size out, or train with a network for every board "
-            "(--network.kind fully_convolutional)"
-        )
-    return moved, moved_parts
-
-
-def _open(path: Path, trust: Trust) -> tuple[Config, Path, Callable[[Params], tuple[int, Params]]]:
-    """A config, the file that holds it, and what reads (iteration, weights) once the weights' shapes are known."""
-    if (file := agent_file.find(str(path))) is not None:
-        stored = agent_file.read(file, trust)
-        return stored.config, file, lambda abstract: (stored.iteration, stored.params(abstract))
-    saved = run_directory.find_saved(path) or run_directory.Saved(path)
-    config, step = configs.load(saved.run_dir, trust), run_directory.version_of(saved)
-    folder = saved.folder or saved.run_dir / run_directory.CHECKPOINTS
-    return config, saved.run_dir / configs.FILE, partial(restore_params, folder, step=step)
-
-
-def check_budget(number: int, name: str) -> int:
-    """A number of simulations, unchanged; ValueError, which calls it `name`, if no search can have so many."""
-    check_value(number, Simulations, name)
-    return number
+def policy_head(agent: Agent) -> Player:
+    """Plays what the network likes best, without search."""
+    return opponents.greedy_prior_player(agent.world.environment, agent.world.model)
 
 
 def parse(text: str, *, others: str = "") -> PlayerSpec:
@@ -208,7 +116,7 @@ def load(spec: PlayerSpec, host: Agent, load_agent: LoadAgent = load_agent) -> E
 
 def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
     """The player of the agent's game that `spec` means; one without a network carries no params."""
-    environment, config = agent.parts.environment, agent.config
+    environment, config = agent.world.environment, agent.config
     budget = spec.num_simulations or agent.num_simulations
     match spec.kind:
         case "random":
@@ -217,12 +125,12 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
             player = rollout_mcts_player(environment, num_simulations=budget)
             return Entrant(f"mcts:{budget}", player, None, ("mcts", budget))
         case "greedy":
-            name, player = f"{agent.name}:greedy", agent.policy_head()
+            name, player = f"{agent.name}:greedy", policy_head(agent)
         case "rules":
-            name, player = f"{agent.name}:rules@{budget}", agent.player(budget, true_rules=True)
+            name, player = f"{agent.name}:rules@{budget}", searching(agent, budget, true_rules=True)
         case _:
-            name, player = f"{agent.name}@{budget}", agent.player(budget)
-    plays_alike = spec.kind, budget, config.model, config.network, config.search, config.targets
+            name, player = f"{agent.name}@{budget}", searching(agent, budget)
+    plays_alike = spec.kind, budget, config.model, config.network, config.algorithm, config.search, config.targets
     return Entrant(name, player, agent.params, plays_alike)
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import Mesh
 
+from muzero_jax import agent as agents
 from muzero_jax.evaluation import arena, elo, players
 from muzero_jax.evaluation.arena import ShardedMatch
 from muzero_jax.evaluation.matches import wilson_interval
@@ -28,7 +29,7 @@ class Field(NamedTuple):
     host: Agent
 
 
-def enter(names: tuple[str, ...], load_agent: LoadAgent = players.load_agent) -> Field:
+def enter(names: tuple[str, ...], load_agent: LoadAgent = agents.load_agent) -> Field:
     """The players that `names` name, as `players` reads them.
 
     Raises:
@@ -82,7 +83,7 @@ def play(
         program = a.program, b.program
         if program not in programs:
             programs[program] = arena.sharded_match(
-                field.host.parts, a.player, b.player, mesh, num_games=num_games, opening_plies=opening_plies
+                field.host.world.environment, a.player, b.player, mesh, num_games=num_games, opening_plies=opening_plies
             )
         key = jax.random.fold_in(jax.random.key(seed), played)
         matches.append({"a": a.name, "b": b.name} | programs[program](a.params, b.params, key))

@@ -1,6 +1,7 @@
 """The loss of MuZero: unroll the learned model along the actions played, then compare each head with its target.
 
-`unroll` runs the model; a `Loss` reads what it said and knows no other loss; `total` weighs and adds them.
+`unroll` runs the model; a `Loss` reads what it said and knows no other loss; `total` weighs and adds them. `loss` is
+all of it, for any list of terms; `muzero_terms` are the usual ones.
 
 Two details that are easily got wrong, both from MuZero's appendix G: the root's losses have weight 1 and each unrolled
 step 1/K, and the gradient is halved at the *input of the dynamics* only, so that the heads' gradient into an embedding
@@ -8,7 +9,8 @@ stays whole. The unroll is a `scan` written out: a loop would stack what the bac
 it apart again (a fifth of an update's time on a CPU, MLPs and towers, K = 4 and 5), and compile hardly sooner.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -30,6 +32,58 @@ class Term(NamedTuple):
     name: str
     loss: Loss
     weight: float
+    reads: tuple[str, ...] = ()  # of `ON_REQUEST`, what the loss reads
+
+
+ON_REQUEST = ("observation_logits", "projection", "legal_logits")
+"""Fields of `Unrolled` for which a batch holds more, or the model is run more, if a term reads them: the first two want
+the observations of all K + 1 frames, the last one their legal moves."""
+
+
+def reads(terms: Sequence[Term]) -> frozenset[str]:
+    """What the terms read together, of `ON_REQUEST`."""
+    return frozenset(name for term in terms for name in term.reads)
+
+
+def muzero_terms(scalar_loss: ScalarLoss, weights: Mapping[str, float]) -> tuple[Term, ...]:
+    """The losses of MuZero (Schrittwieser et al. 2020, equation 1 and appendix G), and those that options add.
+
+    Args:
+      scalar_loss: `Model.scalar_loss`, for values and rewards.
+      weights: of each loss by its name (reward, value, policy, root_value, reconstruction, consistency, legality,
+        discount); one that is not named is left out.
+    """
+    known = (
+        Term("reward", partial(reward_loss, scalar_loss=scalar_loss), 0.0),
+        Term("value", partial(value_loss, scalar_loss=scalar_loss), 0.0),
+        Term("policy", policy_loss, 0.0),
+        Term("root_value", partial(root_value_loss, scalar_loss=scalar_loss), 0.0),
+        Term("reconstruction", reconstruction_loss, 0.0, ("observation_logits",)),
+        Term("consistency", consistency_loss, 0.0, ("projection",)),
+        Term("legality", legality_loss, 0.0, ("legal_logits",)),
+        Term("discount", discount_loss, 0.0),
+    )
+    return tuple(term._replace(weight=weights[term.name]) for term in known if term.name in weights)
+
+
+def loss(
+    params: Params, batch: Batch, *, model: Model, terms: Sequence[Term], checkpoint: bool = False
+) -> tuple[Array, Metrics]:
+    """The weighted sum of the terms for these weights, a mean over the batch, and a metric for each term.
+
+    Args:
+      checkpoint: as `unroll`'s.
+    """
+    wanted = reads(terms)
+    outputs = unroll(
+        model,
+        params,
+        batch,
+        reconstruct="observation_logits" in wanted,
+        consistency="projection" in wanted,
+        checkpoint=checkpoint,
+    )
+    return total(outputs, batch, terms)
 
 
 def total(outputs: Unrolled, batch: Batch, terms: Sequence[Term]) -> tuple[Array, Metrics]:
@@ -127,11 +181,16 @@ def policy_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     Illegal actions are masked where the batch says which they are, as in search: at the root, and deeper down for a
     model that foretells them. Elsewhere the unrolled policies must learn to avoid them.
     """
+    logits = legal_policy_logits(outputs, batch)
+    return over_depths(batch.targets.policy_mask * cross_entropy(logits, batch.targets.policy))
+
+
+def legal_policy_logits(outputs: Unrolled, batch: Batch) -> Float[Array, "N K1 A"]:
+    """The policy's logits in float32, with the lowest finite one where the batch says that an action is illegal."""
     logits, legal = outputs.policy_logits.astype(jnp.float32), batch.legal_action_mask
     known = legal.shape[1]
     masked = jnp.where(legal, logits[:, :known], jnp.finfo(jnp.float32).min)
-    logits = jnp.concatenate([masked, logits[:, known:]], axis=1)
-    return over_depths(batch.targets.policy_mask * cross_entropy(logits, batch.targets.policy))
+    return jnp.concatenate([masked, logits[:, known:]], axis=1)
 
 
 def reconstruction_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:

@@ -6,7 +6,7 @@ iteration, not once an update. Weights are integers: their cumulative sum is exa
 Observations of bools and legal moves lie in the ring as bits (`pack`): a byte each, they would be most of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import chex
 import jax
@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 
 from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.learning import bits
-from muzero_jax.types import Draws, ReplayState, Revision, Transition
+from muzero_jax.types import Batch, Draws, Metrics, ReplayState, Revision, Transition
 
 
 def init(
@@ -102,6 +102,18 @@ def returns_so_far(replay: ReplayState, num_moves: Int[Array, " B"]) -> Float[Ar
     reward = replay.transitions.reward
     age = (replay.insert_index - 1 - jnp.arange(reward.shape[0])) % reward.shape[0]  # 0 is the newest
     return jnp.sum(jnp.where(age[:, None] < num_moves, reward, 0.0), axis=0)
+
+
+Note = Callable[[Draws, Transition, Batch], tuple[Revision, Metrics]]
+"""(where windows lie, the windows, the batch made of them) -> what the replay is to keep of that, and metrics."""
+
+
+def note_all(
+    draws: Draws, window: Transition, batch: Batch, *, notes: Sequence[Note]
+) -> tuple[tuple[Revision, ...], Metrics]:
+    """What several notes say, for `revise`, with the metrics of all."""
+    noted = [note(draws, window, batch) for note in notes]
+    return tuple(revision for revision, _ in noted), {key: x for _, found in noted for key, x in found.items()}
 
 
 @jax.named_scope("replay")

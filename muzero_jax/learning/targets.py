@@ -24,7 +24,7 @@ def lambda_returns(
     *,
     unroll_steps: int,
     td_steps: int,
-    td_lambda: float,
+    td_lambda: float | Array,
 ) -> Float[Array, "N K1"]:
     """Value targets z_0 ... z_K of N windows of L = K + n + 1 frames, each truncated after n = `td_steps` moves.
 
@@ -71,7 +71,7 @@ def make(
     *,
     unroll_steps: int,
     td_steps: int,
-    td_lambda: float,
+    td_lambda: float | Array,
     stop_at_exploration: bool,
     search_value_weight: float = 0.0,
 ) -> Targets:

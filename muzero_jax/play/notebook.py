@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from muzero_jax.evaluation.players import Agent
+from muzero_jax.agent import Agent
 from muzero_jax.games import view
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.clicks import known_location
@@ -36,14 +36,14 @@ def play_against(agent: Agent | TrainedAgent, *, you: str = "", num_simulations:
     """A game against `agent`, to be shown as the last line of a cell.
 
     Args:
-      agent: of `muzero_jax.load`, or of `players.load_agent`.
+      agent: of `muzero_jax.load`, or of `agents.load_agent`.
       you: your colour, as the game calls it ("black", "X"); by default the one that moves first.
       num_simulations: the agent's budget a move; by default its own.
 
     Raises ValueError for a colour that the game has not.
     """
     agent = agent.agent if isinstance(agent, TrainedAgent) else agent
-    position = new_game(agent.parts.environment)
+    position = new_game(agent.world.environment)
     colours = position.game.view.colours
     if you and you not in colours:
         raise ValueError(f"{position.game.title} has no colour {you!r}; choose {colours[0]!r} or {colours[1]!r}")

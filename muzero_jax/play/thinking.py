@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Float
 
 from muzero_jax import types
+from muzero_jax.agent import Agent
 from muzero_jax.evaluation import opponents
-from muzero_jax.evaluation.players import Agent
 from muzero_jax.play.position import Position
 from muzero_jax.search.tree import Tree
 from muzero_jax.types import EnvState, Params, SearchFn
@@ -219,4 +219,4 @@ class Thinker:
 
 def make_thinker(agent: Agent, **options) -> Thinker:
     """The `Thinker` of a loaded run; `options` are Thinker's keyword arguments."""
-    return Thinker(agent.search, opponents.policy_head(agent.parts.model), agent.params, **options)
+    return Thinker(agent.search, opponents.policy_head(agent.world.model), agent.params, **options)

@@ -20,12 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from muzero_jax.evaluation import players
-from muzero_jax.evaluation.players import Agent
+from muzero_jax import agent as agents
+from muzero_jax.agent import Agent
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.play import tree_view
 from muzero_jax.play.position import Position, opening_of
 from muzero_jax.play.thinking import Analysis, make_thinker
+from muzero_jax.storage.trust import Trust
 from muzero_jax.types import EnvState
 
 NUM_LINES, LINE_LENGTH = 5, 8
@@ -60,12 +61,12 @@ class TrainedAgent:
         game for one with chance takes a key as well.
       notation: `notation.write(state, action)` is a move as text, and `notation.read(state, text)` its action.
       num_simulations: the search budget where a call gives none.
-      agent: the network, its config and its weights (`evaluation.players.Agent`).
+      agent: the network, its config and its weights (`evaluation.agents.Agent`).
       name, iteration: the path that it was loaded from, and how many iterations of training it has seen.
     """
 
     def __init__(self, agent: Agent):
-        self.agent, environment = agent, agent.parts.environment
+        self.agent, environment = agent, agent.world.environment
         self._game = opening_of(environment)
         is_for_one = environment.num_players == 1  # and may draw from its key
         move = jax.jit(environment.move) if is_for_one else lambda state, action, key: self._game.move(state, action)
@@ -104,7 +105,7 @@ class TrainedAgent:
         )
 
     def _analyse(self, position: Position, num_simulations: int | None) -> Analysis:
-        budget = None if num_simulations is None else players.check_budget(num_simulations, "num_simulations")
+        budget = None if num_simulations is None else agents.check_budget(num_simulations, "num_simulations")
         return self._thinker.analyse(position, num_simulations=budget)
 
     def _position(self, state: EnvState) -> Position:
@@ -155,6 +156,6 @@ def load(
     train with.
     """
     if num_simulations is not None:
-        players.check_budget(num_simulations, "num_simulations")
-    trust = players.Trust(all_code=trust_code)
-    return TrainedAgent(players.load_agent(Path(run), num_simulations, board_size=board_size, trust=trust))
+        agents.check_budget(num_simulations, "num_simulations")
+    trust = Trust(all_code=trust_code)
+    return TrainedAgent(agents.load_agent(Path(run), num_simulations, board_size=board_size, trust=trust))

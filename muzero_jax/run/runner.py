@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from jax.sharding import Mesh
 
 from muzero_jax import building
+from muzero_jax.agent import Agent
+from muzero_jax.algorithm import Algorithm, World
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Versions
@@ -34,7 +36,6 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory, trust
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
-from muzero_jax.training import Parts
 from muzero_jax.types import Environment, Init, Params, TrainState
 
 RANDOM_GAMES, MOST_MOVES = 256, 1000
@@ -60,7 +61,7 @@ def train(
     run_dir: Path,
     mesh: Mesh,
     say: Callable[[str], None],
-    parts: Parts | None = None,
+    own: tuple[World, Algorithm] | None = None,
     on_metrics: Callback | None = None,
     on_evaluation: Callback | None = None,
 ) -> Result:
@@ -70,7 +71,7 @@ def train(
 
     Args:
       say: called with each line that is meant for a person; if it is `print`, a terminal gets a live table.
-      parts: a game, a network or an algorithm of one's own, in place of what the config says.
+      own: a game, a network and an algorithm in place of those that the config names.
       on_metrics: called with every record (`metrics.Record`) once it is written. What it raises ends the run like
         Ctrl-C, and comes through when the run is saved.
       on_evaluation: the same, but only with records that bring an evaluation; the last has the final matches.
@@ -89,11 +90,12 @@ def train(
         run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
         start = time.perf_counter()
         saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
-        own, parts = parts, parts or building.make_parts(config)
+        world, algorithm = own or building.build(config)
+        parts = building.make_parts(config, world, algorithm)
         is_new = not (session.resume and checkpoint_steps(checkpoints.directory))
-        fill, weights = open_sources(config, session, parts, own, say) if is_new else (None, None)
+        fill, weights = open_sources(config, session, world, own, say) if is_new else (None, None)
         run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
-        parts, init, abstract, program, plan, flops = run
+        _, init, abstract, program, plan, flops = run
         del run  # which would keep `init` in memory
         if session.overwrite and not session.resume:
             if interrupt.requested:  # so the old run stays
@@ -102,11 +104,10 @@ def train(
         iteration, state, record = find_start(checkpoints, abstract, run_dir) if session.resume else NEW
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
         keep_config(config, run_dir, say)
-        versions = Versions(config, Arena(config, parts, mesh), run_dir, abstract.learner.params)
-        versions.ladder.load(iteration)
+        agent = Agent(config, world, algorithm.make_search, config.evaluation.num_simulations)
+        versions = open_versions(Arena(agent, mesh), config, run_dir, abstract, iteration)
         clock, totals, meter = Clock(record), Totals(config, record, flops), Meter(list(mesh.devices.flat))
-        if totals.plays and totals.random_return is None:
-            totals.random_return = random_return(parts.environment)
+        note_random_return(totals, world.environment)
         callbacks = Callbacks(on_metrics, on_evaluation)
         others = [*([wandb_writer(run_dir, config=asdict(config))] if session.wandb else []), callbacks]
         with open_metrics(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others) as write:
@@ -126,6 +127,19 @@ def train(
                 return hold(loop, state, iteration)
 
 
+def open_versions(arena: Arena, config: Config, run_dir: Path, abstract: TrainState, iteration: int) -> Versions:
+    """The versions that a run has kept up to this iteration, and their Elo."""
+    versions = Versions(config, arena, run_dir, abstract.learner.params)
+    versions.ladder.load(iteration)
+    return versions
+
+
+def note_random_return(totals: Totals, environment: Environment) -> None:
+    """Lets random play be measured beside self-play, once in a run that plays."""
+    if totals.plays and totals.random_return is None:
+        totals.random_return = random_return(environment)
+
+
 def random_return(environment: Environment) -> float | None:
     """What random play earns on average in a game for one; None in a game for two, or where no such game ends."""
     if environment.num_players != 1:
@@ -134,16 +148,16 @@ def random_return(environment: Environment) -> float | None:
 
 
 def open_sources(
-    config: Config, session: Session, parts: Parts, own: Parts | None, say: Callable[[str], None]
+    config: Config, session: Session, world: World, own: tuple[World, Algorithm] | None, say: Callable[[str], None]
 ) -> tuple[offline.Fill | None, Params | None]:
     """What a new run takes of others: the ring if it learns offline, and the weights that it begins with.
 
     Raises ValueError in one sentence if a source cannot be read or does not fit.
     """
-    fill = offline.open_source(config, parts.environment, say) if config.offline else None
+    fill = offline.open_source(config, world.environment, say) if config.offline else None
     if not config.init_from:
         return fill, None
-    return fill, warm_start.open_source(config, parts, own, say, trust_code=session.trust_code)
+    return fill, warm_start.open_source(config, own, world.model, say, trust_code=session.trust_code)
 
 
 def keep_config(config: Config, run_dir: Path, say: Callable[[str], None]) -> None:

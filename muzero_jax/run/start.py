@@ -19,9 +19,11 @@ from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import python_file, run_directory
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.storage.validation import check_resumable, validate
 
 if TYPE_CHECKING:
+    from muzero_jax.algorithm import Algorithm, Build, World
     from muzero_jax.run.runner import Result
 
 MOST_CHECK_SECONDS = 3.0
@@ -44,6 +46,8 @@ def train(
     run_dir: str | Path,
     *,
     minutes: float | None = None,
+    world: "World | None" = None,
+    algorithm: "Algorithm | None" = None,
     overwrite: bool = False,
     trust_code: bool = False,
     say: Say = print,
@@ -54,6 +58,9 @@ def train(
 
     Args:
       minutes: the budget, in place of those that the config names.
+      world: a game and a network of your own, in place of those that the config names.
+      algorithm: an algorithm of your own, made for that world. No file holds it, so only a program can load the run
+        again (`muzero_jax.load(..., algorithm=...)`); one in a file, named by the config, loads by itself.
       overwrite: delete the run in `run_dir` first.
       trust_code: run the Python files that the source of `init_from` names; those that the config names run anyway.
       say, on_metrics, on_evaluation: called as `runner.train` says; `say=lambda line: None` prints nothing.
@@ -62,16 +69,23 @@ def train(
     """
     if minutes is not None:
         config = replace(config, **dict.fromkeys(budget.FIELDS) | {"minutes": minutes})
+    if algorithm is not None:
+        config = replace(config, algorithm=AlgorithmConfig(file=configs.IN_PYTHON))
     session = Session(run_dir=str(run_dir), overwrite=overwrite, trust_code=trust_code)
     available, cores = devices.configure_devices(), devices.usable_cores()
-    from muzero_jax.run import runner  # only now, because pgx starts JAX when it is imported
+    from muzero_jax import building  # only now, because pgx starts JAX when it is imported
+    from muzero_jax.run import runner
 
+    own = None
+    if world is not None or algorithm is not None:
+        world = world or building.make_world(config)
+        own = world, algorithm or building.make_algorithm(config, world)
     if jax.default_backend() == "cpu" and available < cores:
         first = "muzero_jax.arithmetic.devices.configure_devices()"
         say(f"JAX has begun with {available} of {cores} cores; to use all of them, call {first} before anything else")
-    ready = prepare(config, session, available, say)
+    ready = prepare(config, session, available, say, build=own and (lambda _: own))
     return runner.train(
-        ready.config, session, ready.run_dir, ready.mesh, say, on_metrics=on_metrics, on_evaluation=on_evaluation
+        ready.config, session, ready.run_dir, ready.mesh, say, own, on_metrics=on_metrics, on_evaluation=on_evaluation
     )
 
 
@@ -82,14 +96,15 @@ def prepare(
     say: Say,
     *,
     made_with: Config | None = None,
-    make_parts: Callable[[Config], Any] | None = None,
+    build: "Build | None" = None,
 ) -> Ready:
     """Settles what a run's source and devices decide, checks it, says what will be trained, and makes its folder.
 
     Args:
       num_devices: those at hand, as `devices.configure_devices` says.
       made_with: the config of the run that `session.resume` goes on with.
-      make_parts: given where parts of one's own replace those that the config names; those are then not checked.
+      build: given where a game, a network or an algorithm of one's own replaces what the config names, which is then
+        not checked.
 
     Raises ValueError in one sentence, before anything is made or deleted.
     """
@@ -97,22 +112,19 @@ def prepare(
     if not session.resume:
         config = offline.settle(config, num_devices)
     run_dir = _check(config, session, made_with or config)
-    if make_parts and session.autotune:
-        raise ValueError("--autotune measures the configured game and network; leave it out with parts of your own")
+    if build and session.autotune:
+        raise ValueError("--autotune measures what the config names; leave it out with a game or network of your own")
     mesh = devices.make_mesh(_share_out(config, session, num_devices, say))
     if session.compilation_cache:
         compilation_cache.enable()
-    if config.network.file and not make_parts:
-        from muzero_jax import building  # here, because pgx starts JAX when it is imported
-
-        for sentence in building.check_network(config):
-            say(f"warning     {config.network.file}: {sentence}")
+    if not build:
+        _check_files(config, say)
     if session.autotune:
         from muzero_jax.run import autotune
 
         config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=say)
     _introduce(config, mesh.size, run_dir, say, verbose=session.verbose)
-    if python_file.is_path(config.env) and not (session.resume or make_parts):
+    if python_file.is_path(config.env) and not (session.resume or build):
         _examine(config, say)
     run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
     return Ready(config, run_dir, mesh)
@@ -132,6 +144,22 @@ def _check(config: Config, session: Session, made_with: Config) -> Path:
         check_resumable(config, made_with)
         budget.check_left(config, run_dir)
     return run_dir
+
+
+def _check_files(config: Config, say: Say) -> None:
+    """Checks a network and an algorithm of the user's own; raises ValueError for what cannot be meant."""
+    if not (config.network.file or config.algorithm.file):
+        return
+    from muzero_jax import building  # here, because pgx starts JAX when it is imported
+    from muzero_jax.building.check import check_algorithm
+
+    if config.network.file:
+        for sentence in building.check_network(config):
+            say(f"warning     {config.network.file}: {sentence}")
+    if config.algorithm.file:
+        world, algorithm = building.build(config)
+        if found := check_algorithm(algorithm, world, config):
+            raise ValueError(f"{config.algorithm.file}: {found[0]}")
 
 
 def _share_out(config: Config, session: Session, num_devices: int, say: Say) -> int:

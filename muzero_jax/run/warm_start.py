@@ -12,36 +12,41 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
+from muzero_jax import agent as agents
 from muzero_jax import building
-from muzero_jax.evaluation import players
+from muzero_jax.algorithm import Algorithm, World
 from muzero_jax.storage import shapes
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.trust import Trust
-from muzero_jax.training import Parts
-from muzero_jax.types import LearnerState, Params
+from muzero_jax.types import LearnerState, Model, Params
 
 MEANING = {"activation": "activation", "canonical": "sees_one_side"}
 """Flags that leave the weights' shapes as they are and change what they mean, and where the config says how."""
 
 
 def open_source(
-    config: Config, parts: Parts, own: Parts | None, say: Callable[[str], None], *, trust_code: bool = False
+    config: Config,
+    own: tuple[World, Algorithm] | None,
+    model: Model,
+    say: Callable[[str], None],
+    *,
+    trust_code: bool = False,
 ) -> Params:
     """The weights that a run begins with, on the first device.
 
     Args:
-      parts: of the run, whose network the weights must fit.
-      own: the same, if no config built them; then the source's config cannot build its own either.
+      own: the game, network and algorithm of the run if no config built them; then the source's config cannot either.
+      model: the run's network, which the weights must fit.
       trust_code: whether Python files that only the source names may run.
 
     Raises ValueError, in one sentence, if the source is no run or agent that can be loaded, or if its weights do not
     fit.
     """
     assert config.init_from is not None
-    make_parts = building.make_parts if own is None else lambda _: own
+    build = building.build if own is None else lambda _: own
     trust = Trust(trust_code, named=frozenset(config.own_files))
-    agent = players.load_agent(Path(config.init_from), make_parts=make_parts, trust=trust)
-    if found := shapes.difference(shapes.describe(agent.params), shapes.of_network(parts.model.init)):
+    agent = agents.load_agent(Path(config.init_from), build=build, trust=trust)
+    if found := shapes.difference(shapes.describe(agent.params), shapes.of_network(model.init)):
         raise ValueError(
             f"{config.init_from} holds the weights of another network, {_network_of(agent.config)}, than this run's, "
             f"{_network_of(config)}: {found}; {_remedy(agent.config, config)}"

@@ -21,7 +21,7 @@ import safetensors
 import safetensors.numpy
 
 from muzero_jax.storage import config as configs
-from muzero_jax.storage import python_file, trust
+from muzero_jax.storage import trust
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import shown
 from muzero_jax.storage.files import from_home, write_whole
@@ -153,15 +153,9 @@ def _shape_of(array: Any) -> str | None:
 
 def _without_folders(config: Config) -> Config:
     """The config with the user's files by their names alone: their folders are of this machine."""
-    return _with_files(config, lambda path: Path(path).name, offline=None, init_from=None)
+    return replace(configs.with_files(config, lambda path: Path(path).name), offline=None, init_from=None)
 
 
 def _within(config: Config, folder: Path) -> Config:
     """The config with the user's files looked for in a folder."""
-    return _with_files(config, lambda name: str((folder / Path(name).name).absolute()))
-
-
-def _with_files(config: Config, place: Any, **changes: Any) -> Config:
-    env = place(config.env) if python_file.is_path(config.env) else config.env
-    network = replace(config.network, file=config.network.file and place(config.network.file))
-    return replace(config, env=env, network=network, **changes)
+    return configs.with_files(config, lambda name: str((folder / Path(name).name).absolute()))

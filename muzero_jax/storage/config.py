@@ -6,12 +6,14 @@ belongs to one call of that command alone is a field of `run.session.Session`. N
 
 import dataclasses
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 from muzero_jax.storage import python_file, trust
 from muzero_jax.storage.config_groups import (
+    AlgorithmConfig,
     EvaluationConfig,
     NetworkConfig,
     OptimiserConfig,
@@ -63,6 +65,7 @@ class Config:
     """iterations that one compiled call runs; progress is shown and Ctrl-C heeded between chunks. On several CPU
     devices XLA's memory grows with it"""
     network: NetworkConfig = field(default_factory=NetworkConfig)
+    algorithm: AlgorithmConfig = field(default_factory=AlgorithmConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
     self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
@@ -114,9 +117,9 @@ class Config:
 
     @property
     def own_files(self) -> tuple[str, ...]:
-        """The Python files of the user's own game and network, which run when the config is built."""
-        game = (self.env,) if python_file.is_path(self.env) else ()
-        return game + ((self.network.file,) if self.network.file else ())
+        """The Python files of the user's own game, network and algorithm, which run when the config is built."""
+        named = (self.env if python_file.is_path(self.env) else None, self.network.file, self.algorithm.file)
+        return tuple(file for file in named if file and file != IN_PYTHON)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -126,6 +129,8 @@ class Config:
 
 FILE = "config.json"
 """In a run's folder; its presence says that the folder holds a run."""
+IN_PYTHON = "in Python"
+"""`AlgorithmConfig.file` of a run whose algorithm a program gave, so that nobody builds another in silence."""
 AGENT_PREFIX = "agent:"
 """Before the name of a trained agent, where a run's folder may stand too."""
 
@@ -142,15 +147,24 @@ def absolute(path: str) -> str:
 
 def with_absolute_paths(config: Config) -> Config:
     """The config with every path from the root, so that the run finds its files from any folder; agents keep names."""
-    file, init_from = config.network.file and absolute(config.network.file), config.init_from
+    init_from = config.init_from
     if init_from and not init_from.startswith(AGENT_PREFIX):
         init_from = absolute(init_from)
+    placed = with_files(config, absolute)
+    return dataclasses.replace(placed, offline=config.offline and absolute(config.offline), init_from=init_from)
+
+
+def with_files(config: Config, place: Callable[[str], str]) -> Config:
+    """The config with the path of each of its `own_files` changed by `place`."""
+
+    def placed(file: str | None) -> str | None:
+        return file if file in (None, IN_PYTHON) else place(file)
+
     return dataclasses.replace(
         config,
-        env=absolute_env(config.env),
-        offline=config.offline and absolute(config.offline),
-        init_from=init_from,
-        network=dataclasses.replace(config.network, file=file),
+        env=place(config.env) if python_file.is_path(config.env) else config.env,
+        network=dataclasses.replace(config.network, file=placed(config.network.file)),
+        algorithm=dataclasses.replace(config.algorithm, file=placed(config.algorithm.file)),
     )
 
 

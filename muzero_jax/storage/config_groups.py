@@ -70,6 +70,17 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True)
+class AlgorithmConfig:
+    """The algorithm itself."""
+
+    file: str | None = None
+    """Python file that changes the algorithm, in place of MuZero as it is: change(algorithm, world, config, **options)
+    -> Algorithm (docs/your-own-algorithm.md); --algorithm FILE for short"""
+    options: tuple[Option, ...] = ()
+    """options of that file's change, name=value each; values are Python literals, or else text"""
+
+
+@dataclass(frozen=True)
 class SearchConfig:
     """Tree search in self-play. Evaluation uses the same without noise."""
 

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 
 from muzero_jax.storage import python_file
-from muzero_jax.storage.config import Config
+from muzero_jax.storage.config import IN_PYTHON, Config
 from muzero_jax.storage.fields import check_fields
 
 
@@ -25,6 +25,13 @@ def validate(config: Config) -> Config:
         raise ValueError(f"--network {config.network.file} must be a Python file (.py) that defines make_model")
     if config.network.options and not config.network.file:
         raise ValueError("--network.options are those of a network of your own; name its file with --network FILE too")
+    file = config.algorithm.file
+    if file and file != IN_PYTHON and not python_file.is_path(file):
+        raise ValueError(f"--algorithm {file} must be a Python file (.py) that defines change")
+    if config.algorithm.options and not file:
+        raise ValueError(
+            "--algorithm.options are those of an algorithm of your own; name its file with --algorithm FILE"
+        )
     if config.network.imagines_observations and not config.optimiser.reconstruction_weight:
         raise ValueError(
             f"--network.kind {config.network.kind} learns what to imagine from --optimiser.reconstruction-weight "
@@ -68,11 +75,12 @@ def _check_replay(config: Config) -> None:
 FIXED = (
     "env board_size offline init_from model seed self_play.num_envs self_play.rollout_length replay.replay_length "
     "targets.discount network.kind network.width network.num_blocks network.activation network.num_bins "
-    "network.options network.predict_discount network.canonical optimiser.name"
+    "network.options algorithm.options network.predict_discount network.canonical optimiser.name"
 ).split()
 """What games, ring and weights of a checkpoint were made with. A ring is written a whole rollout at a time, and holds
 discounts, so another rollout length or discount would mix games without a word."""
 SWITCHES: dict[str, Callable[[Config], bool]] = {
+    "algorithm.file": lambda config: config.algorithm.file is not None,
     "replay.priority_exponent": lambda config: config.replay.priority_exponent > 0,
     "replay.reanalyze_fraction": lambda config: config.reanalyze_fraction > 0,
     "self_play.full_search_share": lambda config: config.self_play.full_search_share < 1,

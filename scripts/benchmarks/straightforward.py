@@ -15,6 +15,7 @@ import numpy as np
 import optax
 
 from muzero_jax import building
+from muzero_jax.algorithm import World
 from muzero_jax.learning import self_play as own_self_play
 from muzero_jax.learning import targets
 from muzero_jax.storage.config import Config
@@ -60,7 +61,7 @@ class Program:
         parts = workloads.parts_of(config)
         self.environment, self.model = parts.environment, plain_model(config, parts)
         with_mctx = workloads.with_engine(config, "mctx", config.search.policy)
-        search = building.make_search(with_mctx, self.environment, self.model, noise=True)
+        search = building.make_search(with_mctx, World(self.environment, self.model), noise=True)
         length = config.self_play.rollout_length
         self.play = jax.jit(partial(own_self_play.rollout, environment=self.environment, search=search, length=length))
         self.optimiser = optax.chain(optax.clip_by_global_norm(5.0), optax.adamw(1e-3, weight_decay=1e-4))

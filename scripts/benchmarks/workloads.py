@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from muzero_jax import building
+from muzero_jax.algorithm import World
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.learning import self_play
 from muzero_jax.storage.config import Config
@@ -132,4 +133,4 @@ def parts_of(config: Config) -> Parts:
 
 def search_of(config: Config, parts: Parts) -> SearchFn:
     """Self-play's search by itself."""
-    return building.make_search(config, parts.environment, parts.model, noise=True)
+    return building.make_search(config, World(parts.environment, parts.model), noise=True)

@@ -10,6 +10,7 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from muzero_jax import building
+from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import devices
 from muzero_jax.arithmetic.bfloat16_products import multiply
 from muzero_jax.arithmetic.computation import Flops, count
@@ -142,7 +143,7 @@ def test_a_towers_search_by_hand(monkeypatch, platform, compute_dtype):
     Beyond the network a search makes small products of its own, as of the bins with their values.
     """
     config, parts, params = tower(compute_dtype)
-    search = building.make_search(config, parts.environment, parts.model, noise=False, num_simulations=5)
+    search = building.make_search(config, World(parts.environment, parts.model), noise=False, num_simulations=5)
     states = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 2))
     monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform=platform)])
     found = traced(search, params, jax.random.key(0), parts.environment.look(states))

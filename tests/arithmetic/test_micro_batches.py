@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
+from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import micro_batches
+from muzero_jax.building import learning
 from muzero_jax.games.environment import make_environment
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
@@ -60,7 +62,7 @@ def test_parts_are_for_towers_unless_a_flag_asks_for_them(network, optimiser, ex
         network=NetworkConfig(**({"width": 64} | network)),
         optimiser=OptimiserConfig(**optimiser),
     )
-    assert building.micro_batch(config, building.make_parts(config).model, 128) == expected
+    assert learning.micro_batch(config, building.make_parts(config).model, 128) == expected
 
 
 @pytest.mark.parametrize("micro_batch", [1, 3, 6])
@@ -116,7 +118,7 @@ def test_a_tower_asked_in_parts_that_the_cache_holds_answers_the_same(monkeypatc
     actions = jnp.arange(24) % environment.num_actions
     for name, rows in (("initial_inference", (observation,)), ("recurrent_inference", (embedding, actions))):
         whole, parted = (jax.jit(getattr(each, name))(params, *rows) for each in (model, in_parts))
-        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-5), whole, parted)
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5), whole, parted)
     assert set(asked) == {8}
 
 
@@ -127,10 +129,11 @@ def test_every_search_asks_in_parts_unless_the_network_is_no_tower(
 ):
     monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))
     environment, model = tower
-    config = Config(env="hex", board_size=3, search=SearchConfig(num_simulations=2, max_num_considered_actions=2))
+    search = SearchConfig(num_simulations=2, max_num_considered_actions=2)
+    config = Config(env="hex", board_size=3, model="rules" if true_rules else "learned", search=search)
     asked = []
     model = spied(model._replace(layer_bytes=layer_bytes), asked)
-    search = building.make_search(config, environment, model, noise=False, true_rules=true_rules)
+    search = building.make_search(config, World(environment, model), noise=False)
     states = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 24))
     params = jax.eval_shape(model.init, jax.random.key(0))
     jax.eval_shape(search, params, jax.random.key(0), environment.look(states))

@@ -9,15 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax import agent as agents
 from muzero_jax import building
+from muzero_jax.algorithm import World
 from muzero_jax.evaluation import players, tournament
-from muzero_jax.evaluation.players import Agent, PlayerSpec
+from muzero_jax.evaluation.players import PlayerSpec
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.fields import LARGEST_BUDGET
 from tests.reference import tiny_run
 
-HOST = Agent(tiny_run.CONFIG, tiny_run.parts(), 2)
+HOST = tiny_run.agent()
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
@@ -76,7 +78,7 @@ def test_a_name_that_asks_for_too_much_is_refused_with_the_limit(saved_run, text
 
 def test_the_largest_budget_is_allowed():
     assert players.parse("mcts:100000").num_simulations == LARGEST_BUDGET == 100_000
-    assert players.check_budget(1, "x") == 1
+    assert agents.check_budget(1, "x") == 1
 
 
 # --- players ----------------------------------------------------------------------------------------------------------
@@ -107,7 +109,7 @@ def test_players_without_a_run_of_their_own_are_the_hosts(text, name, says):
     ],
 )
 def test_a_run_can_be_an_opponent_with_its_own_weights(saved_run, text, name, says):
-    load_agent = partial(players.load_agent, num_simulations=3)
+    load_agent = partial(agents.load_agent, num_simulations=3)
     entrant = players.load(players.parse(text.replace("RUN", str(saved_run))), HOST, load_agent)
     assert (entrant.name, entrant.player.name) == (name.replace("RUN", str(saved_run)), says)
     tiny_run.assert_same(entrant.params, tiny_run.make_init()().learner.params)
@@ -121,17 +123,17 @@ def test_a_run_of_another_game_is_no_opponent(saved_run):
 
 @pytest.mark.parametrize("true_rules", [False, True])
 def test_an_agents_search_plays_legal_moves(true_rules):
-    player = HOST.player(3, true_rules=true_rules)
+    player = players.searching(HOST, 3, true_rules=true_rules)
     params = tiny_run.make_init()().learner.params
-    states = jax.vmap(HOST.parts.environment.init)(jax.random.split(jax.random.key(0), 2))
+    states = jax.vmap(HOST.world.environment.init)(jax.random.split(jax.random.key(0), 2))
     states = states.replace(legal_action_mask=states.legal_action_mask.at[:, :8].set(False))
     np.testing.assert_array_equal(jax.jit(player.act)(params, jax.random.key(0), states), [8, 8])
 
 
 def test_an_agent_plays_without_noise():
     """Row 17 of the pitfalls: on an empty board, where noise would choose, eight keys find one move."""
-    states = jax.vmap(HOST.parts.environment.init)(jax.random.split(jax.random.key(0), 2))
-    act = jax.jit(HOST.player(4).act)
+    states = jax.vmap(HOST.world.environment.init)(jax.random.split(jax.random.key(0), 2))
+    act = jax.jit(players.searching(HOST, 4).act)
     params = tiny_run.make_init()().learner.params
     answers = {tuple(act(params, jax.random.key(seed), states).tolist()) for seed in range(8)}
     assert len(answers) == 1
@@ -141,19 +143,19 @@ def test_an_agent_plays_without_noise():
 
 
 def test_a_loaded_agent_has_the_saved_weights_and_the_budget_asked_for(saved_run):
-    agent = players.load_agent(saved_run)
+    agent = agents.load_agent(saved_run)
     tiny_run.assert_same(agent.params, tiny_run.make_init()().learner.params)
     assert (agent.iteration, agent.config, agent.num_simulations) == (6, tiny_run.CONFIG, 2)
-    assert agent.name == str(saved_run) and agent.player().name == "agent (2 simulations)"
-    assert players.load_agent(saved_run, 9).player().name == "agent (9 simulations)"
+    assert agent.name == str(saved_run) and players.searching(agent).name == "agent (2 simulations)"
+    assert agents.load_agent(saved_run, 9).player().name == "agent (9 simulations)"
 
 
 def test_an_agent_in_a_file_is_the_run_that_it_was_made_of(saved_run, tmp_path):
     """Its weights, config and budget, as the host and as an opponent."""
-    made_of = players.load_agent(saved_run)
+    made_of = agents.load_agent(saved_run)
     name = f"agent:{tmp_path / 'mine.safetensors'}"
     agent_file.save(tmp_path / "mine.safetensors", made_of.config, made_of.params, iteration=made_of.iteration)
-    agent = players.load_agent(Path(name))
+    agent = agents.load_agent(Path(name))
     tiny_run.assert_same(agent.params, made_of.params)
     assert (agent.iteration, agent.config, agent.num_simulations, agent.name) == (6, tiny_run.CONFIG, 2, name)
     entrant = players.load(players.parse(f"{name}@9"), HOST)
@@ -163,16 +165,17 @@ def test_an_agent_in_a_file_is_the_run_that_it_was_made_of(saved_run, tmp_path):
 def test_ones_own_parts_take_the_place_of_the_configured_ones(saved_run):
     """The budgets of the agent, of a rival and of a tournament's players."""
     asked = []
-    own = tiny_run.parts()._replace(environment=tiny_run.parts().environment._replace(name="my game"))
+    environment, model = tiny_run.world()
+    own = World(environment._replace(name="my game"), model)
 
-    def make_parts(config):
+    def build(config):
         asked.append(config)
-        return own
+        return own, building.make_algorithm(config, own)
 
-    assert players.load_agent(saved_run, make_parts=make_parts).parts is own
-    load_agent = partial(players.load_agent, make_parts=make_parts)
+    assert agents.load_agent(saved_run, build=build).world is own
+    load_agent = partial(agents.load_agent, build=build)
     players.load(PlayerSpec("agent", str(saved_run)), HOST, load_agent)
-    assert tournament.enter((str(saved_run), "random"), load_agent).host.parts is own
+    assert tournament.enter((str(saved_run), "random"), load_agent).host.world is own
     assert asked == [tiny_run.CONFIG] * 3
 
 
@@ -187,11 +190,11 @@ def tiny_hex(kind, folder):
 
 def test_an_agent_whose_network_fits_every_board_plays_on_another(tmp_path):
     path = tiny_hex("fully_convolutional", tmp_path)
-    own, other = players.load_agent(path), players.load_agent(path, board_size=4)
-    assert [agent.parts.environment.num_actions for agent in (own, other)] == [3 * 3 + 1, 4 * 4 + 1], "cells and swap"
+    own, other = agents.load_agent(path), agents.load_agent(path, board_size=4)
+    assert [agent.world.environment.num_actions for agent in (own, other)] == [3 * 3 + 1, 4 * 4 + 1], "cells and swap"
     assert (own.config.board_size, other.config.board_size, other.iteration) == (3, 4, 5)
     tiny_run.assert_same(other.params, own.params)
-    load_agent = partial(players.load_agent, board_size=4)
+    load_agent = partial(agents.load_agent, board_size=4)
     assert players.load(PlayerSpec("agent", str(path)), other, load_agent).name == f"{path}@2"
     with pytest.raises(ValueError, match="different games: board_size is 4 here and 3 in"):
         players.load(PlayerSpec("agent", str(path)), other)
@@ -199,21 +202,21 @@ def test_an_agent_whose_network_fits_every_board_plays_on_another(tmp_path):
 
 def test_an_agent_whose_network_or_game_has_one_board_is_refused_on_another(saved_run, tmp_path):
     path = tiny_hex("observation", tmp_path)
-    assert players.load_agent(path, board_size=3).config.board_size == 3
+    assert agents.load_agent(path, board_size=3).config.board_size == 3
     with pytest.raises(
         ValueError, match=r"trained on the board 3, and its network does not fit the board 4 \(its .* is f"
     ):
-        players.load_agent(path, board_size=4)
+        agents.load_agent(path, board_size=4)
     with pytest.raises(ValueError, match="leave the board size out for tic_tac_toe"):
-        players.load_agent(saved_run, board_size=4)
+        agents.load_agent(saved_run, board_size=4)
     with pytest.raises(ValueError, match="2 to 19"):
-        players.load_agent(path, board_size=77)
+        agents.load_agent(path, board_size=77)
 
 
 @pytest.mark.parametrize("budget, limit", [(0, "positive"), (-3, "positive"), (10**11, "at most 100000")])
 def test_an_agent_that_cannot_have_so_many_simulations_is_refused(saved_run, budget, limit):
     with pytest.raises(ValueError, match=f"--num-simulations is {budget}, but must be {limit}"):
-        players.load_agent(saved_run, budget)
+        agents.load_agent(saved_run, budget)
 
 
 @pytest.mark.parametrize(
@@ -230,12 +233,12 @@ def test_an_agent_that_cannot_have_so_many_simulations_is_refused(saved_run, bud
 def test_a_config_that_makes_no_agent_is_named(tmp_path, config, problem):
     (tmp_path / "config.json").write_text(configs.to_json(config))
     with pytest.raises(ValueError, match=problem):
-        players.load_agent(tmp_path)
+        agents.load_agent(tmp_path)
 
 
 def test_a_folder_without_a_run_or_without_a_checkpoint_is_refused(tmp_path):
     with pytest.raises(ValueError, match="holds no run"):
-        players.load_agent(tmp_path)
+        agents.load_agent(tmp_path)
     (tmp_path / "config.json").write_text(configs.to_json(tiny_run.CONFIG))
     with pytest.raises(ValueError, match="no checkpoint in"):
-        players.load_agent(tmp_path)
+        agents.load_agent(tmp_path)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from muzero_jax import agent as agents
 from muzero_jax.evaluation import arena, charts, matches, players, tournament
 from muzero_jax.evaluation.matches import MatchResult
 from muzero_jax.evaluation.players import PlayerSpec
@@ -27,7 +28,7 @@ def runs(saved_run, tmp_path_factory):
 
 def test_a_player_of_the_table_is_named_with_its_run_and_budget(runs):
     a, b = runs
-    at_nine = partial(players.load_agent, num_simulations=9)
+    at_nine = partial(agents.load_agent, num_simulations=9)
     names = (a, f"{a}@64", f"{b}:rules", f"{b}:greedy", "greedy", "rules:5", "mcts:7", "random")
     field = tournament.enter(names, at_nine)
     expected = [f"{a}@9", f"{a}@64", f"{b}:rules@9", f"{b}:greedy", f"{a}:greedy", f"{a}:rules@5", "mcts:7", "random"]
@@ -41,7 +42,7 @@ def test_players_that_differ_in_their_weights_alone_share_a_program(runs):
     one, other, deeper, rules, random = tournament.enter((a, b, f"{b}@3", f"{b}:rules", "random")).entrants
     assert one.program == other.program
     assert len({entrant.program for entrant in (one, deeper, rules, random)}) == 4
-    agent = players.load_agent(Path(a), 2)
+    agent = agents.load_agent(Path(a), 2)
     planner = agent._replace(config=replace(agent.config, model="rules"))
     assert players.enter(PlayerSpec("agent"), planner).program != one.program
 
@@ -62,9 +63,9 @@ def test_tournaments_that_cannot_be_are_refused_in_a_sentence(runs, specs, sente
 
 
 def test_runs_of_two_games_do_not_meet(runs):
-    agents = iter([tiny_run.CONFIG, replace(tiny_run.CONFIG, env="hex", board_size=3)])
+    configs = iter([tiny_run.CONFIG, replace(tiny_run.CONFIG, env="hex", board_size=3)])
     with pytest.raises(ValueError, match="different games"):
-        tournament.enter(runs, lambda run: players.Agent(next(agents), tiny_run.parts(), 2))
+        tournament.enter(runs, lambda run: tiny_run.agent()._replace(config=next(configs)))
 
 
 # --- who met whom -----------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 from examples import logger, training_loop
+from muzero_jax import agent as agents
 from muzero_jax.arithmetic import compilation_cache
-from muzero_jax.evaluation import players
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.run import assembly, metrics, program
 from muzero_jax.storage import agent_file
@@ -60,7 +60,7 @@ def test_a_loop_of_ones_own_trains_an_agent_that_can_be_loaded(tiny_program, tmp
     assert [line.split()[1] for line in lines[:3]] == ["2", "4", "6"]
     assert lines[0].endswith("loss 0.000") and not lines[2].endswith("loss 0.000"), "it learns from the second chunk on"
     assert lines[3] == f"python experiments/play.py --agent {file}"
-    agent = players.load_agent(file)
+    agent = agents.load_agent(file)
     assert (agent.iteration, agent.config) == (6, tiny_run.CONFIG)
     state = tiny_run.make_init()()
     for _ in range(3):

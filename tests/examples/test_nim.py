@@ -15,6 +15,7 @@ from rich.console import Console
 import muzero_jax
 from experiments import evaluate, play, presets, train
 from experiments.command_line import EXIT_ERROR, report_errors
+from muzero_jax import agent as agents
 from muzero_jax.arithmetic import compilation_cache
 from muzero_jax.evaluation import exhaustive, players
 from muzero_jax.games.catalogue import make_notation
@@ -196,6 +197,6 @@ def test_it_learns_to_play_perfectly_in_the_updates_of_a_minute(tmp_path):
     run = tmp_path / "run"
     budget = "--updates 720 --evaluation.interval-minutes 0 --evaluation.final-games 4 --no-tensorboard".split()
     assert report_errors(train.main, ["--env", str(NIM), *budget, "--run-dir", str(run)]) == 0
-    agent = players.load_agent(run)
-    assert exhaustive.walk(environment(), agent.player(), agent.params, moves_first=True).losses == 0
+    agent = agents.load_agent(run)
+    assert exhaustive.walk(environment(), players.searching(agent), agent.params, moves_first=True).losses == 0
     assert muzero_jax.load(run).act(environment().init(jax.random.key(0))) == 1

@@ -508,11 +508,11 @@ def test_old_flags_mean_what_the_command_does(old, command):
     "command", ["match --run", "tournament random", "oracle --run", "fidelity --run", "exhaustive --run"]
 )
 def test_every_command_takes_ones_own_parts(saved_run, command):
-    def make_parts(config):
+    def build(config):
         raise ValueError(f"my own {config.env}")
 
     with pytest.raises(ValueError, match="my own tic_tac_toe"):
-        evaluate.main([*command.split(), str(saved_run)], make_parts)
+        evaluate.main([*command.split(), str(saved_run)], build)
 
 
 def test_a_flag_of_another_command_is_refused(run):

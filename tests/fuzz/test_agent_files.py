@@ -8,7 +8,7 @@ import numpy as np
 import safetensors.numpy
 from hypothesis import strategies as st
 
-from muzero_jax.evaluation import players
+from muzero_jax import agent as agents
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
@@ -109,6 +109,6 @@ def test_agent_files(example, folder):
         assert isinstance(stored.config, Config) and stored.iteration >= 0
         refusal(lambda: stored.params(ABSTRACT), file)
         if stored.config.own_files:
-            _, refused = refusal(lambda: players.load_agent(file))
+            _, refused = refusal(lambda: agents.load_agent(file))
             assert refused
     assert_nothing_ran(folder)

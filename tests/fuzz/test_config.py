@@ -1,6 +1,6 @@
 """A `config.json` of anybody's: a config, or one sentence that names the file; nothing that it names is run."""
 
-from muzero_jax.evaluation import players
+from muzero_jax import agent as agents
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory, validation
 from tests.fuzz import fuzzing
@@ -25,7 +25,7 @@ def test_config_json(text, folder):
     refusal(lambda: configs.load(folder), folder / configs.FILE)
     if config is not None:
         if config.own_files:
-            _, refused = refusal(lambda: players.load_agent(folder))
+            _, refused = refusal(lambda: agents.load_agent(folder))
             assert refused
         assert configs.from_json(configs.to_json(config)) == config
         assert isinstance(hash(config), int) and config.frames_to_learn > 0 and config.simulations_per_move > 0

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import building
+from muzero_jax.algorithm import World
+from muzero_jax.building.learning import build_loss, build_terms
 from muzero_jax.learning import learner
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
@@ -108,7 +109,8 @@ def test_a_transformer_learns_four_windows_by_heart():
     window = window._replace(observation=window.observation > 0.5)
     batch = make_batch(window, key(0), unroll_steps=1)
     optimiser = learner.make_optimiser(weight_decay=0.0, max_gradient_norm=5.0)
-    loss = building.build_loss(config, BOARD, model)
+    terms = build_terms(config, World(BOARD, model))
+    loss = build_loss(config, model, terms)
 
     @jax.jit
     def run(key):

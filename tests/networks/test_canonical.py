@@ -76,9 +76,9 @@ def test_an_imagined_position_is_judged_as_the_same_position_seen():
         return child, model.initial_inference(params, child.embedding > 0)
 
     child, root = both(embedding.astype(np.float32))
-    np.testing.assert_allclose(child.policy_logits, root.policy_logits, rtol=1e-5)
-    np.testing.assert_allclose(child.value_logits, root.value_logits, rtol=1e-5)
-    np.testing.assert_allclose(child.legal_logits, root.legal_logits, rtol=1e-5)
+    np.testing.assert_allclose(child.policy_logits, root.policy_logits, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(child.value_logits, root.value_logits, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(child.legal_logits, root.legal_logits, rtol=1e-5, atol=1e-6)
 
 
 def test_positions_of_the_first_colour_are_seen_as_they_are(positions):

@@ -10,7 +10,8 @@ import numpy as np
 import optax
 import pytest
 
-from muzero_jax import building
+from muzero_jax.algorithm import World
+from muzero_jax.building.learning import build_loss, build_terms
 from muzero_jax.learning import learner
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
@@ -161,7 +162,8 @@ def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):
     @partial(jax.jit, compiler_options=QUICKLY)
     def both(params, scale):
         def scaled_loss(params, model, scale):
-            return scale * building.build_loss(config, BOARD, model)(params, batch)[0]
+            terms = build_terms(config, World(BOARD, model))
+            return scale * build_loss(config, model, terms)(params, batch)[0]
 
         gradient_fn = jax.value_and_grad(scaled_loss)
         return gradient_fn(params, one, 1.0), gradient_fn(params, other, scale)

@@ -12,6 +12,7 @@ from rich.console import Console
 from experiments import play
 from experiments.command_line import EXIT_ERROR, report_errors
 from muzero_jax import building
+from muzero_jax.algorithm import World
 from muzero_jax.play import terminal
 from muzero_jax.play.position import BLACK, WHITE
 from tests.reference.play import fake_thinker, notation, opening
@@ -221,14 +222,15 @@ def test_a_run_is_asked_without_noise_at_the_budget_of_its_config(untrained_run)
 
 
 def test_ones_own_game_or_network_can_be_played(untrained_run):
-    def make_parts(config):
-        parts = building.make_parts(config)
-        return parts._replace(environment=parts.environment._replace(name="my game"))
+    def build(config):
+        environment, model = building.make_world(config)
+        world = World(environment._replace(name="my game"), model)
+        return world, building.make_algorithm(config, world)
 
     def refuse(config):
         raise ValueError(f"my own {config.env}")
 
-    position, thinker, moves = play.load(play.Arguments(run=untrained_run), make_parts)
+    position, thinker, moves = play.load(play.Arguments(run=untrained_run), build)
     assert position.name == "my game" and moves.write(position.state, 4) == "b2"
     assert thinker.analyse(position).action in position.legal_actions()
     with pytest.raises(ValueError, match="my own tic_tac_toe"):

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from muzero_jax import building
+from muzero_jax.agent import Agent
 from muzero_jax.arithmetic import devices
 from muzero_jax.run import program as programs
 from muzero_jax.run.session import Session
@@ -48,8 +49,22 @@ def mesh():
 
 
 @functools.cache
+def world():
+    return building.make_world(CONFIG)
+
+
+@functools.cache
+def algorithm():
+    return building.make_algorithm(CONFIG, world())
+
+
+@functools.cache
 def parts():
-    return building.make_parts(CONFIG)
+    return building.make_parts(CONFIG, world(), algorithm())
+
+
+def agent(num_simulations=2, params=None):
+    return Agent(CONFIG, world(), algorithm().make_search, num_simulations, params)
 
 
 @functools.cache

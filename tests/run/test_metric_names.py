@@ -23,8 +23,7 @@ def names_of_losses():
     network = replace(CONFIG.network, predict_discount=True)
     optimiser = replace(CONFIG.optimiser, reconstruction_weight=1.0, consistency_weight=1.0)
     config = replace(CONFIG, model="learned_legality", network=network, optimiser=optimiser)
-    environment = building.build_environment(config)
-    terms = build_terms(config, environment, building.build_model(config, environment))
+    terms = build_terms(config, building.make_world(config))
     return {f"train/{term.name}_loss" for term in terms}
 
 

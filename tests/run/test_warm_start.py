@@ -42,7 +42,8 @@ def source(tmp_path_factory):
 
 def open_source(source, config=CONFIG, own=None):
     config = replace(config, init_from=str(source))
-    return warm_start.open_source(config, own or building.make_parts(config), own, lambda text: None)
+    world = own[0] if own else building.make_world(config)
+    return warm_start.open_source(config, own, world.model, lambda text: None)
 
 
 @functools.cache

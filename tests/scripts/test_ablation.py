@@ -8,6 +8,7 @@ import pytest
 
 from experiments.command_line import report_errors
 from muzero_jax import building
+from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import precision
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import ablation
@@ -47,7 +48,7 @@ def game(params):
 def test_the_python_tree_is_our_puct_tree_visit_for_visit(parts, params, game):
     actor, _ = workloads.random_play(parts.environment, jax.random.key(1), num_envs=6, length=3)
     observation, legal = actor.env_state.observation, actor.env_state.legal_action_mask
-    search = building.make_search(CONFIG, parts.environment, parts.model, noise=False)
+    search = building.make_search(CONFIG, World(parts.environment, parts.model), noise=False)
     found = jax.jit(search)(params, jax.random.key(0), parts.environment.look(actor.env_state))
     for i in range(6):
         root = game.search(np.asarray(observation[i], np.float32), np.asarray(legal[i]))

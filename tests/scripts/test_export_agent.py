@@ -8,7 +8,7 @@ import pytest
 
 from experiments import presets
 from experiments.command_line import EXIT_ERROR, report_errors
-from muzero_jax.evaluation import players
+from muzero_jax import agent as agents
 from muzero_jax.storage import agent_file
 from scripts import export_agent
 from tests.reference import tiny_run
@@ -41,7 +41,7 @@ def exported(saved_run, tmp_path, capsys):
 
 def test_the_file_plays_as_the_run_and_the_card_repeats_its_summary(saved_run, exported):
     file, card = exported(SUMMARY, "--commit", "abc1234", "--note", "Once more.", "--note", "And more.")
-    tiny_run.assert_same(players.load_agent(file).params, players.load_agent(saved_run).params)
+    tiny_run.assert_same(agents.load_agent(file).params, agents.load_agent(saved_run).params)
     assert "# tiny\n\nTic-tac-toe; search plans with a learned model (MuZero)." in card
     assert "- seed 0, iteration 6\n- 2 CPU devices (X), float32\n- 1.5 minutes of self-play and learning" in card
     assert "- 1,234 games, 56 updates\n- muzero_jax at commit abc1234\n" in card

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
+from muzero_jax.algorithm import World
 from muzero_jax.search import narrow
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.simulator import Simulator, learned_model
@@ -94,7 +95,7 @@ def bound_of(config, environment, model, monkeypatch):
         return world
 
     monkeypatch.setattr(building.searches, "bounded", note)
-    building.make_search(config, environment, model, noise=False)
+    building.make_search(config, World(environment, model), noise=False)
     return asked[-1]
 
 

@@ -10,7 +10,7 @@ import pytest
 import safetensors
 import safetensors.numpy
 
-from muzero_jax.evaluation import players
+from muzero_jax import agent as agents
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
@@ -135,7 +135,7 @@ def test_three_games_can_be_played_at_once():
 @pytest.mark.parametrize("name", agent_file.shipped())
 def test_a_shipped_agent_is_small_has_a_card_and_can_be_loaded(name):
     """That its config and network are those of this version: a change that breaks them needs a new export."""
-    agent = players.load_agent(Path(agent_file.PREFIX + name))
+    agent = agents.load_agent(Path(agent_file.PREFIX + name))
     file = agent_file.SHIPPED / f"{name}.safetensors"
     assert file.stat().st_size <= 5_000_000 and agent.iteration > 0
     assert configs.from_json(configs.to_json(agent.config)) == agent.config

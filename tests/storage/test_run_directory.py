@@ -11,6 +11,7 @@ import filelock
 import jax
 import pytest
 
+from muzero_jax import agent as agents
 from muzero_jax.evaluation import players, tournament
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
@@ -207,28 +208,28 @@ def versions(saved_run):
 
 
 def test_a_version_is_loaded_by_its_path(versions):
-    agent = players.load_agent(versions / "2")
+    agent = agents.load_agent(versions / "2")
     assert agent.iteration == 2 and {float(leaf.min()) for leaf in jax.tree.leaves(agent.params)} == {1.0}
-    newest = players.load_agent(versions.parent)
-    assert newest.iteration == players.load_agent(versions.parent / "checkpoints" / "6").iteration
+    newest = agents.load_agent(versions.parent)
+    assert newest.iteration == agents.load_agent(versions.parent / "checkpoints" / "6").iteration
 
 
 @pytest.mark.parametrize("name", ["3", "11"])
 def test_a_version_that_is_not_there_is_a_sentence_with_those_that_are(versions, name):
     with pytest.raises(ValueError, match=f"no version {name} in .*versions; name one of those in it: 2, 10$"):
-        players.load_agent(versions / name)
+        agents.load_agent(versions / name)
     with pytest.raises(ValueError, match=f"no version {name} .* 2, 10$"):
         tournament.enter((f"{versions}/{name}@4", "random"))
 
 
 def test_a_folder_of_versions_is_no_version(versions):
     with pytest.raises(ValueError, match="versions is no version; name one of those in it: 2, 10$"):
-        players.load_agent(versions)
+        agents.load_agent(versions)
 
 
 def test_a_version_can_be_an_opponent(versions):
-    agent = players.load_agent(versions.parent)
-    load_agent = partial(players.load_agent, num_simulations=3)
+    agent = agents.load_agent(versions.parent)
+    load_agent = partial(agents.load_agent, num_simulations=3)
     entrant = players.load(players.parse(f"{versions}/10"), agent, load_agent)
     assert entrant.name == f"{versions}/10@3" and float(jax.tree.leaves(entrant.params)[0].min()) == 5.0
     with pytest.raises(ValueError, match="no version 4 in"):
@@ -254,7 +255,7 @@ def test_a_run_without_versions_is_a_sentence(tmp_path):
     with pytest.raises(ValueError, match="no versions in .*run/versions"):
         tournament.enter((f"{run_dir}/versions", "random"))
     with pytest.raises(ValueError, match="no version 3 in .*; name one of those in it: there are none"):
-        players.load_agent(run_dir / "versions" / "3")
+        agents.load_agent(run_dir / "versions" / "3")
 
 
 def test_what_lies_in_no_run_is_no_version(tmp_path):

@@ -1,0 +1,101 @@
+"""A trained network and its search, from a run or a file: all that evaluation and play need.
+
+No optimiser, no replay and no loss is built for it, and nothing of a run but its weights is read.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+
+from muzero_jax import building
+from muzero_jax.algorithm import Build, World
+from muzero_jax.storage import agent_file, run_directory, shapes
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.checkpoint import restore_params
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import Simulations, check_value
+from muzero_jax.storage.trust import OWN_FILES_ALONE, Trust
+from muzero_jax.types import Params, SearchFn
+
+
+class Agent(NamedTuple):
+    """A trained network and its search. Without noise, what it plays depends on the position alone."""
+
+    config: Config
+    world: World  # the game and the network
+    make_search: Callable[[int], SearchFn]  # `Algorithm.make_search`: number of simulations -> search without noise
+    num_simulations: int  # of a search, by default
+    params: Params = None
+    iteration: int = 0
+    name: str = "agent"  # the path that it was loaded from
+
+    def search(self, num_simulations: int | None = None, *, true_rules: bool = False) -> SearchFn:
+        """Its search; with `true_rules` the game itself takes the place of the learned dynamics.
+
+        Raises ValueError in one sentence if its algorithm was given by a program and `true_rules` are asked for.
+        """
+        budget = num_simulations or self.num_simulations
+        if not true_rules:
+            return self.make_search(budget)
+        return building.make_algorithm(replace(self.config, model="rules"), self.world).make_search(budget)
+
+
+def load_agent(
+    path: Path,
+    num_simulations: int | None = None,
+    build: Build = building.build,
+    board_size: int | None = None,
+    trust: Trust = OWN_FILES_ALONE,
+) -> Agent:
+    """The agent that `path` names: a run (its newest intact checkpoint), a version of one, or a file (agent:NAME).
+
+    Its weights are on the first device. It searches with its evaluation budget unless one is given, and plays on the
+    board that it was trained on unless its network fits the one that is given.
+
+    Args:
+      build: makes the game, the network and the algorithm of a config; your own where the config does not name yours.
+
+    Raises ValueError in one sentence if `path` names no run, no intact checkpoint, no version that there is, or no
+    agent, if its network or its game does not fit `board_size`, or if it would run a Python file without `trust`.
+    """
+    config, file, restore = _open(path, trust)
+    budget = config.evaluation.num_simulations
+    if num_simulations is not None:
+        budget = check_budget(num_simulations, "--num-simulations")
+    try:
+        world, algorithm = build(config)
+    except ValueError as error:
+        raise ValueError(f"{file} describes no run that can be loaded: {error}") from error
+    if board_size not in (None, config.board_size):
+        own, moved = world, replace(config, board_size=board_size)
+        world, algorithm = build(moved)
+        if found := shapes.difference(shapes.of_network(own.model.init), shapes.of_network(world.model.init)):
+            raise ValueError(
+                f"{path} was trained on the board {config.board_size or 'that its game has'}, and its network does not "
+                f"fit the board {board_size} ({found}); leave the board size out, or train with a network for every "
+                "board (--network.kind fully_convolutional)"
+            )
+        config = moved
+    iteration, params = restore(jax.eval_shape(world.model.init, jax.random.key(0)))
+    return Agent(config, world, algorithm.make_search, budget, params, iteration, str(path))
+
+
+def _open(path: Path, trust: Trust) -> tuple[Config, Path, Callable[[Params], tuple[int, Params]]]:
+    """A config, the file that holds it, and what reads (iteration, weights) once the weights' shapes are known."""
+    if (file := agent_file.find(str(path))) is not None:
+        stored = agent_file.read(file, trust)
+        return stored.config, file, lambda abstract: (stored.iteration, stored.params(abstract))
+    saved = run_directory.find_saved(path) or run_directory.Saved(path)
+    config, step = configs.load(saved.run_dir, trust), run_directory.version_of(saved)
+    folder = saved.folder or saved.run_dir / run_directory.CHECKPOINTS
+    return config, saved.run_dir / configs.FILE, partial(restore_params, folder, step=step)
+
+
+def check_budget(number: int, name: str) -> int:
+    """A number of simulations, unchanged; ValueError, which calls it `name`, if no search can have so many."""
+    check_value(number, Simulations, name)
+    return number

@@ -1,0 +1,78 @@
+"""What makes a run MuZero and not something else, in one record: change it to change the algorithm.
+
+`building.make_algorithm(config, world)` makes the configured one, with its hyperparameters bound, and
+`building.make_parts(config, world, algorithm)` puts it into a run. A variant is mostly one `_replace`, in a file for
+`train.py --algorithm FILE` (docs/your-own-algorithm.md) or in a program of one's own.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import optax
+from jaxtyping import Array
+
+from muzero_jax.learning.learner import LossOf
+from muzero_jax.learning.losses import Term
+from muzero_jax.learning.self_play import Choose
+from muzero_jax.types import (
+    Batch,
+    Draws,
+    Environment,
+    LearnerState,
+    Metrics,
+    Model,
+    Revision,
+    SearchFn,
+    Targets,
+    Transition,
+)
+
+
+class World(NamedTuple):
+    """A game, and the network that learns it."""
+
+    environment: Environment
+    model: Model
+
+
+class Update(Protocol):
+    """A learning rule."""
+
+    def __call__(
+        self, learner: LearnerState, batch: Batch, /, *, loss: LossOf, optimiser: optax.GradientTransformation
+    ) -> tuple[LearnerState, Metrics]:
+        """One update of the learner on a batch [N, ...], a device's share of it, and its metrics, equal on all devices.
+
+        Args:
+          loss: (params, batch) -> the weighted sum of the algorithm's terms, and a metric for each of them.
+          optimiser: the algorithm's.
+        """
+        ...
+
+
+class Algorithm(NamedTuple):
+    """The choices of an algorithm, as pure functions that JAX compiles into the run's one program.
+
+    Shapes are those of one device's share; the letters are `types`'.
+    """
+
+    self_play_search: SearchFn
+    """searches the positions of self-play, with noise; what it finds is also what the replay stores as targets"""
+    make_search: Callable[[int], SearchFn]
+    """number of simulations -> the search without noise, for Reanalyze, evaluation and play"""
+    choose: Choose
+    """which move self-play makes after a search, and whether that was drawn at random"""
+    make_targets: Callable[[Transition, Array], Targets]
+    """(windows [N, L, ...], updates made []) -> the targets of K + 1 predictions; past a game's end they are masked"""
+    terms: tuple[Term, ...]
+    """the losses, with their weights"""
+    update: Update
+    """the learning rule: by default a gradient step on the sum of the terms"""
+    optimiser: optax.GradientTransformation
+    """its `update` is given `learning_rate` too, which one that knows its own rate may ignore"""
+    note: Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]
+    """what the replay keeps of an update's windows: priorities, fresh targets of Reanalyze"""
+
+
+Build = Callable[..., tuple[World, Algorithm]]
+"""config -> the game, the network and the algorithm that it names, as `building.build` does."""
