@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 
 from muzero_jax import building
-from muzero_jax.algorithm import Build, World
+from muzero_jax.algorithm import Algorithm, Build, World
 from muzero_jax.storage import agent_file, run_directory, shapes
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import restore_params
@@ -42,6 +42,11 @@ class Agent(NamedTuple):
         if not true_rules:
             return self.make_search(budget)
         return building.make_algorithm(replace(self.config, model="rules"), self.world).make_search(budget)
+
+
+def with_own(world: World | None, algorithm: Algorithm | None) -> Build:
+    """`building.build` with your own records in place of those that the config names."""
+    return partial(building.build, world=world, algorithm=algorithm)
 
 
 def load_agent(

@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import optax
 from jaxtyping import Array
@@ -35,6 +35,7 @@ class World(NamedTuple):
     model: Model
 
 
+@runtime_checkable
 class Update(Protocol):
     """A learning rule."""
 

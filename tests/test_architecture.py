@@ -39,7 +39,7 @@ KNOWS = {
         "storage",
         "training",
     },
-    "play": {"types", "agent", "evaluation", "games", "search", "storage"},
+    "play": {"types", "agent", "algorithm", "evaluation", "games", "search", "storage"},
 }
 
 # Which modules may know each third-party library, so that its next breaking release touches one file.

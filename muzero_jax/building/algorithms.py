@@ -11,10 +11,10 @@ from muzero_jax.storage import python_file
 from muzero_jax.storage.config import IN_PYTHON, Config
 
 
-def build(config: Config) -> tuple[World, Algorithm]:
-    """The game, the network and the algorithm that the config names."""
-    world = make_world(config)
-    return world, make_algorithm(config, world)
+def build(config: Config, world: World | None = None, algorithm: Algorithm | None = None) -> tuple[World, Algorithm]:
+    """The game, the network and the algorithm that the config names, or your own in their place."""
+    world = world or make_world(config)
+    return world, algorithm or make_algorithm(config, world)
 
 
 def make_algorithm(config: Config, world: World) -> Algorithm:

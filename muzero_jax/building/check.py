@@ -152,7 +152,8 @@ class _Check:
         return Material(self.parts.init_learner(key), position, window, jax.tree.map(changed, window))
 
     def search(self, name: str, learner: LearnerState, position: Position) -> SearchOutput:
-        return self.searches[name](learner.params, jax.random.key(1), position)._replace(tree=None)
+        found = self.searches[name](learner.params, jax.random.key(1), position)
+        return found._replace(tree=None) if isinstance(found, SearchOutput) else found
 
     def choose(self, learner: LearnerState, position: Position) -> tuple[Array, Array]:
         found = self.algorithm.self_play_search(learner.params, jax.random.key(1), position)
@@ -204,12 +205,18 @@ def _of_shapes(check: _Check) -> Iterator[str]:
     num_actions, k = check.world.environment.num_actions, check.config.unroll_steps
     for name in check.searches:
         output = _traced(name, partial(check.search, name), learner, position)
+        if not isinstance(output, SearchOutput):
+            yield f"{name} returns a {type(output).__name__}, but must return a muzero_jax.types.SearchOutput"
+            return
         yield from _of_array(f"{name}: action", output.action, (NUM_GAMES,), jnp.int32)
         yield from _of_array(f"{name}: policy", output.policy, (NUM_GAMES, num_actions), jnp.float32)
         yield from _of_array(f"{name}: value", output.value, (NUM_GAMES,), jnp.float32)
-    move, explored = _traced("choose", check.choose, learner, position)
-    yield from _of_array("choose: the move", move, (NUM_GAMES,), jnp.int32)
-    yield from _of_array("choose: whether it was random", explored, (NUM_GAMES,), jnp.bool_)
+    choice = _traced("choose", check.choose, learner, position)
+    if not (isinstance(choice, tuple) and len(choice) == 2):
+        yield "choose must return two arrays: the moves, and whether each was drawn at random"
+        return
+    yield from _of_array("choose: the move", choice[0], (NUM_GAMES,), jnp.int32)
+    yield from _of_array("choose: whether it was random", choice[1], (NUM_GAMES,), jnp.bool_)
     targets = _traced("make_targets", check.targets, window)
     if not isinstance(targets, Targets):
         yield f"make_targets returns a {type(targets).__name__}, but must return a muzero_jax.types.Targets"

@@ -22,6 +22,7 @@ from jaxtyping import Float
 
 from muzero_jax import agent as agents
 from muzero_jax.agent import Agent
+from muzero_jax.algorithm import Algorithm, World
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.play import tree_view
 from muzero_jax.play.position import Position, opening_of
@@ -140,6 +141,8 @@ def load(
     num_simulations: int | None = None,
     board_size: int | None = None,
     *,
+    world: World | None = None,
+    algorithm: Algorithm | None = None,
     trust_code: bool = False,
 ) -> TrainedAgent:
     """The agent of a run directory (its newest intact checkpoint), of a version in it (RUN/versions/N), or of a file.
@@ -149,13 +152,14 @@ def load(
     Args:
       num_simulations: its usual search budget; by default the run's evaluation.num_simulations.
       board_size: the board to play on, if its network fits every board; by default the one that it was trained on.
-      trust_code: run the Python files of a game or a network that the run or the agent names; read them first. Files
-        that you trained with yourself, and that have not changed since, run without it.
+      world, algorithm: those that a program gave to `muzero_jax.train`; by default the ones that the config names.
+      trust_code: run the Python files of a game, a network or an algorithm that the run or the agent names; read them
+        first. Files that you trained with yourself, and that have not changed since, run without it.
 
     Raises ValueError in one sentence if there is no such run or agent, or it would run a Python file that you did not
     train with.
     """
     if num_simulations is not None:
         agents.check_budget(num_simulations, "num_simulations")
-    trust = Trust(all_code=trust_code)
-    return TrainedAgent(agents.load_agent(Path(run), num_simulations, board_size=board_size, trust=trust))
+    build, trust = agents.with_own(world, algorithm), Trust(all_code=trust_code)
+    return TrainedAgent(agents.load_agent(Path(run), num_simulations, build, board_size, trust))

@@ -76,10 +76,7 @@ def train(
     from muzero_jax import building  # only now, because pgx starts JAX when it is imported
     from muzero_jax.run import runner
 
-    own = None
-    if world is not None or algorithm is not None:
-        world = world or building.make_world(config)
-        own = world, algorithm or building.make_algorithm(config, world)
+    own = None if world is algorithm is None else building.build(config, world, algorithm)
     if jax.default_backend() == "cpu" and available < cores:
         first = "muzero_jax.arithmetic.devices.configure_devices()"
         say(f"JAX has begun with {available} of {cores} cores; to use all of them, call {first} before anything else")

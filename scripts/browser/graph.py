@@ -207,6 +207,12 @@ def _stack(graph: Graph, equation: Any, *xs: Any) -> str:
     return graph.node("Concat", *(graph.node("Unsqueeze", x, _integers([axis])) for x in xs), axis=axis)
 
 
+def _unstack(graph: Graph, equation: Any, x: Any) -> list[str]:
+    axis, count = equation.params["axis"], len(equation.outvars)
+    pieces = graph.nodes_results("Split", count, x, _integers([1] * count), axis=axis)
+    return [graph.node("Squeeze", piece, _integers([axis])) for piece in pieces]
+
+
 def _cast(graph: Graph, equation: Any, x: Any) -> str:
     return graph.node("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(equation.params["new_dtype"])))
 
@@ -246,6 +252,7 @@ CONVERSIONS: dict[str, Callable[..., Any]] = {
     "split": lambda graph, equation, x: graph.nodes_results(
         "Split", len(equation.outvars), x, _integers(equation.params["sizes"]), axis=equation.params["axis"]
     ),
+    "unstack": _unstack,
     "reduce_sum": lambda graph, equation, x: graph.node("ReduceSum", x, _integers(equation.params["axes"]), keepdims=0),
     "reduce_max": partial(_reduce, "ReduceMax"),
     "reduce_min": partial(_reduce, "ReduceMin"),

@@ -197,7 +197,8 @@ def _is_foreign(path: Any, folder: Path) -> bool:
     if isinstance(path, int):
         return False
     path = os.path.realpath(os.fsdecode(path))
-    allowed = str(folder), jax.config.jax_compilation_cache_dir or "/dev/null", "/dev/null"
+    caches = jax.config.jax_compilation_cache_dir, os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY")
+    allowed = str(folder), "/dev/null", *(cache for cache in caches if cache)
     return not path.startswith(allowed) and {"__pycache__", ".hypothesis"}.isdisjoint(Path(path).parts)
 
 

@@ -1,0 +1,299 @@
+"""The algorithms of examples/algorithms: found right by the checker, trained, and played with *their* search."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import muzero_jax
+from experiments import evaluate, train
+from experiments.command_line import EXIT_ERROR, report_errors
+from muzero_jax import building
+from muzero_jax.arithmetic import compilation_cache, devices
+from muzero_jax.evaluation.arena import Arena
+from muzero_jax.learning.losses import Term
+from muzero_jax.run.metrics import read_records
+from muzero_jax.run.program import make_chunk, make_init
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.config_groups import AlgorithmConfig
+from muzero_jax.types import SearchOutput
+from tests.reference import tiny_run
+from tests.reference.tiny_run import CONFIG
+from tests.reference.windows import random_window
+from tests.run.conftest import DRAWN
+
+ROOT = Path(__file__).parent.parent.parent
+FILES = sorted((ROOT / "examples" / "algorithms").glob("*.py"))
+NAMES = ["entropy_bonus", "lambda_schedule", "mean_value", "no_search", "step_size"]
+NO_SEARCH = ROOT / "examples" / "algorithms" / "no_search.py"
+
+
+def with_file(file, *options):
+    return replace(CONFIG, algorithm=AlgorithmConfig(str(file), options))
+
+
+def test_there_are_five_of_at_most_25_lines():
+    assert [file.stem for file in FILES] == NAMES
+    assert max(len(file.read_text().splitlines()) for file in FILES) <= 25
+
+
+@pytest.fixture(scope="module", params=FILES, ids=lambda file: file.stem)
+def trained(request):
+    """(name, state, metrics) of four iterations on one device, of which the last one learns."""
+    config = with_file(request.param)
+    parts = building.make_parts(replace(config, self_play=replace(CONFIG.self_play, num_envs=4)))
+    mesh = devices.make_mesh(1)
+    state, metrics = make_chunk(parts, mesh, num_iterations=4)(make_init(parts, 0, mesh)())
+    return request.param.stem, jax.device_get(state.learner), jax.device_get(metrics)
+
+
+def test_it_trains(trained):
+    name, learner, metrics = trained
+    assert learner.num_updates > 0 and np.isfinite(metrics["train/loss"][-1])
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner.params))
+    added = {"entropy_bonus": "train/entropy_loss", "step_size": "train/step_norm"}
+    assert name not in added or metrics[added[name]][-1] != 0
+
+
+# --- what each of them says -------------------------------------------------------------------------------------------
+
+
+def made(name, *options):
+    config = with_file(ROOT / "examples" / "algorithms" / f"{name}.py", *options)
+    return building.make_algorithm(config, tiny_run.world())
+
+
+def test_the_entropy_of_an_undecided_policy_over_four_moves_is_log_4():
+    *_, term = made("entropy_bonus", "weight=0.5").terms
+    assert (term.name, term.weight) == ("entropy", 0.5)
+    window = random_window(0, 2, CONFIG.window_length, 9, (3, 3, 2), gamma=1.0)
+    legal = jnp.arange(9) < 4
+    window = window._replace(
+        observation=window.observation > 0.5,
+        legal_action_mask=jnp.broadcast_to(legal, window.legal_action_mask.shape),
+        is_last=jnp.zeros_like(window.is_last).at[:, 0].set(True),
+    )
+    batch = tiny_run.parts().make_batch(window, jnp.ones(2), jnp.int32(0), jax.random.key(0))
+    undecided = muzero_jax.types.Unrolled(None, None, jnp.zeros((2, 3, 9)))  # type: ignore
+    np.testing.assert_allclose(term.loss(undecided, batch), -np.log(4), rtol=1e-5)  # past the end nothing counts
+
+
+def test_lambda_falls_by_the_number_of_updates():
+    window = random_window(0, 4, CONFIG.window_length, 9, (3, 3, 2), gamma=1.0)
+    scheduled = made("lambda_schedule", "first=1.0", "last=0.5", "num_updates=10").make_targets
+    for updates, td_lambda in ((0, 1.0), (5, 0.75), (10, 0.5), (99, 0.5)):
+        config = replace(CONFIG, targets=replace(CONFIG.targets, td_lambda=td_lambda))
+        usual = building.make_algorithm(config, tiny_run.world()).make_targets
+        found, wanted = scheduled(window, jnp.int32(updates)), usual(window, jnp.int32(0))
+        np.testing.assert_allclose(found.value, wanted.value, rtol=1e-5, atol=1e-6)
+
+
+def positions(num_games=4):
+    environment = tiny_run.world().environment
+    return environment.look(jax.vmap(environment.init)(jax.random.split(jax.random.key(0), num_games)))
+
+
+def test_the_mean_of_all_simulations_is_the_value_of_the_root():
+    params = tiny_run.world().model.init(jax.random.key(0))
+    params = jax.tree.map(lambda x: x + 0.1, params)
+    usual = tiny_run.algorithm().make_search(4)(params, jax.random.key(0), positions())
+    found = made("mean_value").make_search(4)(params, jax.random.key(0), positions())
+    np.testing.assert_array_equal(found.value, usual.tree.value[0])
+    np.testing.assert_array_equal(found.policy, usual.policy)
+    assert (found.value != usual.value).all()
+
+
+def test_without_a_search_the_policy_head_plays():
+    world = tiny_run.world()
+    params = jax.tree.map(lambda x: x + 0.1, world.model.init(jax.random.key(0)))
+    found = made("no_search").make_search(64)(params, jax.random.key(0), positions())
+    output = world.model.initial_inference(params, positions().observation)
+    np.testing.assert_array_equal(found.action, output.policy_logits.argmax(axis=1))
+    np.testing.assert_allclose(found.value, world.model.to_scalar(output.value_logits))
+    window = random_window(1, 4, CONFIG.window_length, 9, (3, 3, 2), gamma=1.0)
+    targets, usual = (a.make_targets(window, jnp.int32(0)) for a in (made("no_search"), tiny_run.algorithm()))
+    np.testing.assert_array_equal(targets.policy.argmax(axis=-1), window.action[:, :3])
+    weight = np.exp(np.clip((usual.value - window.search_value[:, :3]) / 0.5, -3, 3))
+    np.testing.assert_allclose(targets.policy_mask, usual.policy_mask * weight, rtol=1e-4)
+
+
+# --- from the command line to the board -------------------------------------------------------------------------------
+
+
+def command(*arguments):
+    return report_errors(train.main, [str(argument) for argument in arguments])
+
+
+TINY = (
+    "--env tic_tac_toe --devices 2 --search.num-simulations 2 --search.max-num-considered-actions 2 "
+    "--self-play.num-envs 4 --self-play.rollout-length 4 --replay.replay-length 16 --replay.min-frames 4 "
+    "--targets.unroll-steps 1 --targets.td-steps 2 --optimiser.batch-size 4 --optimiser.updates-per-iteration 1 "
+    "--iterations-per-chunk 1 --evaluation.num-simulations 2 --no-tensorboard --max-iterations 2 --minutes None "
+    "--network.kind mlp --network.width 8 --optimiser.reconstruction-weight 0 --evaluation.interval-minutes 0"
+).split()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quietly():
+    """The user's cache stays as it is, and nobody is played."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compilation_cache, "enable", lambda: None)
+        patch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
+        patch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    """A run of `no_search`, whose file was named by a path that holds in one folder alone; resumed once."""
+    folder = tmp_path_factory.mktemp("runs") / "own"
+    file = folder.parent / "mine.py"
+    file.write_text(NO_SEARCH.read_text())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(file.parent)
+        assert command(*TINY, "--run-dir", folder, "--algorithm", "mine.py", "--algorithm.options", "beta=0.25") == 0
+    assert command("--resume", "--run-dir", folder, "--devices", 2, "--max-iterations", 3) == 0
+    return folder
+
+
+def test_a_run_keeps_its_algorithm_and_goes_on_with_it(run_dir):
+    config = configs.load(run_dir)
+    assert config.algorithm == AlgorithmConfig(str(run_dir.parent / "mine.py"), ("beta=0.25",))
+    assert json.loads((run_dir / "summary.json").read_text())["iteration"] == 3
+    assert all(np.isfinite(record["train/loss"]) for record in read_records(run_dir) if "train/loss" in record)
+
+
+def test_what_is_loaded_plays_with_the_runs_own_search(run_dir):
+    agent = muzero_jax.load(run_dir)
+    state = agent.environment.init(jax.random.key(0))
+    found = agent.analyse(state)
+    np.testing.assert_allclose(found.policy, found.prior, atol=1e-6)
+    assert found.value == pytest.approx(found.prior_value, abs=1e-6) and found.lines == ()
+
+
+def test_its_search_with_the_true_rules_is_its_own_too(run_dir):
+    agent = muzero_jax.load(run_dir).agent
+    ask = [agent.search(8, true_rules=rules)(agent.params, jax.random.key(0), positions()) for rules in (False, True)]
+    jax.tree.map(np.testing.assert_array_equal, *ask)
+
+
+def test_the_algorithm_cannot_be_left_out_or_changed_in_a_resumed_run(run_dir, capsys):
+    assert command("--resume", "--run-dir", run_dir, "--algorithm.file", "None") == EXIT_ERROR
+    assert command("--resume", "--run-dir", run_dir, "--algorithm.options", "beta=1") == EXIT_ERROR
+    said = capsys.readouterr().err
+    assert "made with --algorithm.file" in said and "made with --algorithm.options" in said
+
+
+def test_a_file_that_changed_since_is_not_run(run_dir, capsys):
+    file = run_dir.parent / "mine.py"
+    text = file.read_text()
+    file.write_text(text + "\nprint('ran')\n")
+    assert report_errors(evaluate.main, ["match", "--run", str(run_dir)]) == EXIT_ERROR
+    said = capsys.readouterr()
+    assert "mine.py has changed since you trained with it" in said.err and "ran" not in said.out
+    file.write_text(text)
+
+
+def test_a_run_of_a_record_is_loaded_by_a_program_alone(tmp_path, monkeypatch):
+    """The library takes the record itself; nobody builds the configured search for such a run in silence."""
+    given = []
+    monkeypatch.setattr("muzero_jax.run.runner.train", lambda config, *a, **k: given.append((config, a[4])))
+    algorithm = tiny_run.algorithm()._replace(choose=made("no_search").choose)
+    muzero_jax.train(CONFIG, tmp_path / "run", world=tiny_run.world(), algorithm=algorithm, say=lambda line: None)
+    (config, own), *_ = given
+    assert own == (tiny_run.world(), algorithm) and config.algorithm.file == configs.IN_PYTHON
+    run = tmp_path / "saved"
+    tiny_run.save(run, tiny_run.make_init()())
+    configs.save(config, run)
+    with pytest.raises(ValueError, match="its algorithm was given by a program and is in no file"):
+        muzero_jax.load(run)
+    agent = muzero_jax.load(run, world=tiny_run.world(), algorithm=algorithm)
+    assert agent.agent.make_search is algorithm.make_search
+
+
+# --- mistakes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ("x = 1", "has no function change; define it there"),
+        (
+            "def change(algorithm, world, config): return 3",
+            "change returns a int, but must return a muzero_jax.algorithm",
+        ),
+        ("def change(algorithm): return algorithm", "change in .* does not fit"),
+        ("def change(algorithm, world, config): return algorithm._replace(terms=[3])", "terms must hold"),
+        (
+            "def change(algorithm, world, config): return algorithm._replace(update=None)",
+            "update is a NoneType, but must be a function",
+        ),
+        (
+            "def change(algorithm, world, config):\n"
+            "    return algorithm._replace(make_targets=lambda window: algorithm.make_targets(window, 0))",
+            "make_targets fails with TypeError",
+        ),
+    ],
+)
+def test_a_file_that_makes_no_algorithm_is_one_sentence(text, sentence, tmp_path, capsys):
+    import re
+
+    (tmp_path / "mine.py").write_text(text)
+    assert command(*TINY, "--run-dir", tmp_path / "run", "--algorithm", tmp_path / "mine.py") == EXIT_ERROR
+    said = capsys.readouterr().err
+    assert re.search(sentence, said) and said.count("\n") == 1 and not (tmp_path / "run").exists()
+
+
+def check(**changes):
+    return muzero_jax.check_algorithm(tiny_run.algorithm()._replace(**changes), tiny_run.world(), CONFIG)
+
+
+def test_nothing_is_found_in_our_own_algorithm():
+    assert check() == []
+
+
+def test_every_fault_of_the_values_is_named_at_once():
+    """Illegal moves, a policy and a value learned past a game's end, a loss that is no number."""
+    usual = tiny_run.algorithm()
+
+    def illegal(params, key, position):
+        action = jnp.argmin(position.legal_action_mask, axis=1).astype(jnp.int32)
+        return SearchOutput(action, jax.nn.one_hot(action, 9), jnp.zeros(action.shape))
+
+    def unmasked(window, num_updates):
+        made = usual.make_targets(window, num_updates)
+        return made._replace(policy_mask=jnp.ones_like(made.policy_mask), value=window.search_value[:, :3])
+
+    broken = Term("mine", lambda outputs, batch: jnp.log(batch.weight - 1), 1.0)
+    found = check(self_play_search=illegal, make_targets=unmasked, terms=(*usual.terms, broken))
+    for sentence in (
+        "self_play_search chooses illegal moves",
+        "choose makes illegal moves",
+        "the loss value depends on what comes after a game's end",
+        "the loss policy depends on what comes after a game's end",
+        "the loss mine is NaN or infinite",
+    ):
+        assert any(each.startswith(sentence) for each in found), sentence
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        (
+            {"terms": (Term("mine", lambda outputs, batch: jnp.zeros(()), 1.0),)},
+            "the loss mine (one number a window) must be float32 (8,), but is float32 ()",
+        ),
+        (
+            {"make_search": lambda n: lambda params, key, position: None},
+            "the search of make_search returns a NoneType, but must return a muzero_jax.types.SearchOutput",
+        ),
+        ({"terms": (Term("mine", None, 1.0, ("thoughts",)),)}, "a term reads 'thoughts', but only"),
+        ({"optimiser": 3}, "optimiser must be an Optax optimiser, with init and update"),
+    ],
+)
+def test_a_fault_of_the_shapes_is_named_before_anything_is_compiled(changes, sentence):
+    assert check(**changes)[0].startswith(sentence)
