@@ -151,16 +151,16 @@ class _Check:
         position = environment.look(actor.env_state)
         return Material(self.parts.init_learner(key), position, window, jax.tree.map(changed, window))
 
-    def search(self, name: str, learner: LearnerState, position: Position) -> SearchOutput:
+    def search(self, name: str, learner: LearnerState, position: Position) -> Any:
         found = self.searches[name](learner.params, jax.random.key(1), position)
         return found._replace(tree=None) if isinstance(found, SearchOutput) else found
 
-    def choose(self, learner: LearnerState, position: Position) -> tuple[Array, Array]:
+    def choose(self, learner: LearnerState, position: Position) -> Any:
         found = self.algorithm.self_play_search(learner.params, jax.random.key(1), position)
         moves = jnp.arange(NUM_GAMES, dtype=jnp.int32)
         return self.algorithm.choose(jax.random.key(2), found, position.legal_action_mask, moves)
 
-    def targets(self, window: Transition) -> Targets:
+    def targets(self, window: Transition) -> Any:
         return self.algorithm.make_targets(window, jnp.int32(0))
 
     def batch(self, learner: LearnerState, window: Transition) -> Batch:

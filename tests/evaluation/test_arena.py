@@ -10,7 +10,7 @@ from muzero_jax.types import Player
 from tests.reference import tiny_run
 from tests.reference.nim import best_actions, make_nim
 
-NIM = tiny_run.parts()._replace(environment=make_nim(9))
+NIM = make_nim(9)
 BEST = jnp.array([0] + [(best_actions(stones) or [0])[0] for stones in range(1, 10)], jnp.int32)
 PERFECT = Player("perfect", lambda params, key, states: params[states.stones])
 
@@ -19,7 +19,7 @@ PERFECT = Player("perfect", lambda params, key, states: params[states.stones])
 def nim_match():
     """Perfect play at nim against random play: 6 games asked for, on two devices. It is compiled from shapes."""
     match = arena.sharded_match(
-        NIM, PERFECT, opponents.random_player(NIM.environment), tiny_run.mesh(), num_games=6, opening_plies=0
+        NIM, PERFECT, opponents.random_player(NIM), tiny_run.mesh(), num_games=6, opening_plies=0
     )
     match.compile(jax.ShapeDtypeStruct(BEST.shape, BEST.dtype), None)
     return match
@@ -67,12 +67,12 @@ def test_an_arena_compiles_each_match_once_and_seats_a_rival_with_its_own_weight
             outcome = np.full((2, 2), [1, 0, -1][len(seated) % 3])
             return matches.MatchResult(outcome, np.full((2, 2), len(seated)), np.zeros((2, 2), int))
 
-    def fake_match(parts, player_a, player_b, mesh, *, num_games, opening_plies):
+    def fake_match(environment, player_a, player_b, mesh, *, num_games, opening_plies):
         made.append((player_b.name, num_games))
         return FakeMatch()
 
     monkeypatch.setattr(arena, "sharded_match", fake_match)
-    ours = arena.Arena(tiny_run.CONFIG, tiny_run.parts(), tiny_run.mesh())
+    ours = arena.Arena(tiny_run.agent(), tiny_run.mesh())
     key = jax.random.key(0)
     ours.play("random", "new", key, num_games=4)
     ours.play("self", "new", key, num_games=4, rival="old")

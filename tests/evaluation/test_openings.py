@@ -79,8 +79,8 @@ class Solver(Agent):
 
 
 def solver(size, params=0.5):
-    parts = tiny_run.parts()._replace(environment=make_environment("hex", board_size=size))
-    return Solver(tiny_run.CONFIG, parts, 2, jnp.float32(params), name="the solver")
+    world = tiny_run.world()._replace(environment=make_environment("hex", board_size=size))
+    return Solver(*tiny_run.agent()._replace(world=world, params=jnp.float32(params), name="the solver"))
 
 
 def test_the_command_says_what_the_search_says_from_the_movers_side():
@@ -103,7 +103,7 @@ def test_verdicts_compiled_beforehand_are_not_compiled_again_for_new_weights():
 
 def test_only_solved_boards_of_hex_have_verdicts():
     assert openings.solved_verdicts(solver(8)) is None
-    tic_tac_toe = Agent(tiny_run.CONFIG, tiny_run.parts(), 2)
+    tic_tac_toe = tiny_run.agent()
     assert openings.solved_verdicts(tic_tac_toe) is None
     with pytest.raises(ValueError, match="openings are those of Hex, and agent plays tic_tac_toe; name a run of Hex"):
         openings.examine(tic_tac_toe)

@@ -8,7 +8,6 @@ import pytest
 
 from experiments import evaluate
 from muzero_jax.evaluation import opponents, oracle_evaluation, positions
-from muzero_jax.evaluation.arena import Agent
 from muzero_jax.games import tic_tac_toe
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.oracle import ILLEGAL, Solutions, solve
@@ -28,8 +27,8 @@ def random_positions(environment, min_plies, num_positions):
 
 @pytest.mark.parametrize(("name", "size"), [("hex", 6), ("hex", None), ("go_9x9", None), ("chess", None)])
 def test_a_game_without_an_oracle_is_named_in_one_sentence(name, size):
-    parts = tiny_run.parts()._replace(environment=make_environment("tic_tac_toe")._replace(name=name))
-    agent = Agent(replace(tiny_run.CONFIG, env=name, board_size=size), parts, 1)
+    world = tiny_run.world()._replace(environment=make_environment("tic_tac_toe")._replace(name=name))
+    agent = tiny_run.agent()._replace(config=replace(tiny_run.CONFIG, env=name, board_size=size), world=world)
     with pytest.raises(ValueError, match=r"has no oracle: exact play is known for tic_tac_toe.*instead"):
         oracle_evaluation.examine(agent, [], num_positions=10, seed=0)
 

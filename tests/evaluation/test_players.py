@@ -147,7 +147,7 @@ def test_a_loaded_agent_has_the_saved_weights_and_the_budget_asked_for(saved_run
     tiny_run.assert_same(agent.params, tiny_run.make_init()().learner.params)
     assert (agent.iteration, agent.config, agent.num_simulations) == (6, tiny_run.CONFIG, 2)
     assert agent.name == str(saved_run) and players.searching(agent).name == "agent (2 simulations)"
-    assert agents.load_agent(saved_run, 9).player().name == "agent (9 simulations)"
+    assert players.searching(agents.load_agent(saved_run, 9)).name == "agent (9 simulations)"
 
 
 def test_an_agent_in_a_file_is_the_run_that_it_was_made_of(saved_run, tmp_path):

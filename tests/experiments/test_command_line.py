@@ -216,7 +216,7 @@ def test_help_shows_the_presets_own_defaults(run, env, defaults):
 def test_help_shows_the_few_that_most_need_and_how_to_see_the_others(run):
     status, output, _ = run(train, "--env", "tic_tac_toe", "--help")
     shown = re.findall(r"^(--\S+).*\n    ", output, re.MULTILINE)
-    assert status == 0 and shown == train_flags.MOST_NEEDED and len(shown) <= 20
+    assert status == 0 and shown == train_flags.MOST_NEEDED and len(shown) <= 21
     rest = len(train_flags.all_flags(Command(presets.tic_tac_toe(), Session()))) - len(shown)
     assert f"--help-all shows the other {rest}." in output and "--GROUP.no-FLAG" in output
 
@@ -303,8 +303,8 @@ def test_a_second_ctrl_c_still_names_the_command_that_resumes(run, tmp_path, mon
 
 def test_the_agent_of_a_game_for_one_is_asked_and_not_played(run, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
-    parts = tiny_run.parts()._replace(environment=gamble.GAMBLE)
-    train.main([*TINY, "--run-dir", str(tmp_path / "run")], lambda config: parts)
+    own = tiny_run.world()._replace(environment=gamble.GAMBLE), tiny_run.algorithm()
+    train.main([*TINY, "--run-dir", str(tmp_path / "run")], lambda config: own)
     output = capsys.readouterr().out
     assert "play.py" not in output
     _, _, code = shlex.split(output.splitlines()[-1].removeprefix("ask:"))

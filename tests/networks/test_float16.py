@@ -10,6 +10,7 @@ import numpy as np
 import optax
 import pytest
 
+from muzero_jax import building
 from muzero_jax.algorithm import World
 from muzero_jax.building.learning import build_loss, build_terms
 from muzero_jax.learning import learner

@@ -96,7 +96,7 @@ def test_stored_games_and_weights_go_together(source):
 def test_a_network_of_ones_own_takes_weights_that_no_config_describes(tmp_path):
     wider = replace(CONFIG, network=replace(CONFIG.network, width=24))
     agent_file.save(tmp_path / "own.safetensors", CONFIG, weights(1, wider), iteration=5)
-    own = building.make_parts(wider)
+    own = building.build(wider)
     assert_same(open_source(tmp_path / "own.safetensors", own=own), weights(1, wider))
 
 
