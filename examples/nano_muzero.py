@@ -2,13 +2,11 @@
 
 pgx plays, mctx searches, Flax and Optax learn, and nothing of muzero_jax is used. One jitted function is an iteration:
 it plays T moves of B games, stores them, and makes U gradient steps. Games are for two players who take turns.
-
-Sources: MuZero (Schrittwieser et al. 2020) with Gumbel search (Danihelka et al. 2022). Shapes use the letters below.
+Sources: MuZero (Schrittwieser et al. 2020) with the search of Gumbel MuZero (Danihelka et al. 2022).
 """
 
 import argparse
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,12 +15,11 @@ import jax
 import jax.numpy as jnp
 import mctx
 import optax
-import pgx
-from pgx.hex import Hex
+import pgx.hex
 
 
 class Settings(NamedTuple):
-    """All hyperparameters."""
+    """All hyperparameters; their letters stand in the shapes below."""
 
     num_envs: int = 256  # B, games at once
     rollout_length: int = 8  # T, moves of each game in an iteration
@@ -30,28 +27,23 @@ class Settings(NamedTuple):
     num_simulations: int = 16
     max_num_considered_actions: int = 8
     value_scale: float = 0.1
+    exploration: float = 0.1  # share of uniformly random moves in self-play
     unroll_steps: int = 4  # K
     td_steps: int = 16  # n; at least the longest game's length is Monte-Carlo
     batch_size: int = 256  # N
     updates_per_iteration: int = 16  # U
     learning_rate: float = 1e-3
     num_bins: int = 3  # S, of value and reward over [-1, 1]
-    exploration: float = 0.1  # share of uniformly random moves in self-play
-
-    @property
-    def window_length(self) -> int:
-        """L, the frames that K + 1 targets are made of."""
-        return self.unroll_steps + self.td_steps + 1
 
 
-class Network(NamedTuple):
-    """Representation, dynamics and prediction, as functions of params; batch-first."""
+class Nano(NamedTuple):
+    """A game, a network and the settings: all that the functions below need besides their data."""
 
-    init: Callable[[jax.Array], Any]  # key -> params
-    root: Callable[..., tuple]  # (params, observation [N, ...]) -> embedding, value logits [N, S], policy logits [N, A]
-    step: Callable[
-        ..., tuple
-    ]  # (params, embedding, action [N]) -> embedding, reward logits, value logits, policy logits
+    env: Any  # a pgx.Env
+    init: Any  # key -> params
+    root: Any  # (params, observation [N, ...]) -> embedding, value logits [N, S], policy logits [N, A]
+    step: Any  # (params, embedding, action [N]) -> embedding, reward logits, value logits, policy logits
+    settings: Settings
 
 
 class Frame(NamedTuple):
@@ -79,20 +71,14 @@ class Targets(NamedTuple):
 class State(NamedTuple):
     """A whole run."""
 
-    params: Any
-    optimiser: Any
+    learner: tuple[Any, Any]  # the parameters and the optimiser's state
     games: Any  # B states of pgx
     replay: Frame  # the newest C frames of each game
     key: jax.Array
 
 
-def make_env(name: str, size: int | None = None) -> pgx.Env:
-    """A game of pgx; Hex of any size."""
-    return Hex(size=size or 11) if name == "hex" else pgx.make(name)  # type: ignore
-
-
 class MLP(nn.Module):
-    """Dense layers, with embeddings scaled to [0, 1] (MuZero, appendix G)."""
+    """Dense layers. Embeddings are scaled to [0, 1] (MuZero, appendix G), and heads start at zero."""
 
     num_actions: int
     num_bins: int
@@ -105,19 +91,18 @@ class MLP(nn.Module):
         self.reward, self.value = (nn.Dense(self.num_bins, kernel_init=nn.initializers.zeros) for _ in range(2))
         self.policy = nn.Dense(self.num_actions, kernel_init=nn.initializers.zeros)
 
-    def predict(self, embedding):
-        x = self.prediction(embedding)
-        return self.value(x), self.policy(x)
-
     def root(self, observation):
         embedding = scale(self.representation(observation.reshape(len(observation), -1).astype(jnp.float32)))
         return embedding, *self.predict(embedding)
 
     def step(self, embedding, action):
         action = jax.nn.one_hot(action, self.num_actions)
-        x = self.dynamics(jnp.concatenate([embedding, action], axis=-1)) + embedding
-        embedding = scale(x)
-        return embedding, self.reward(x), *self.predict(embedding)
+        x = embedding + self.dynamics(jnp.concatenate([embedding, action], axis=-1))
+        return scale(x), self.reward(x), *self.predict(scale(x))
+
+    def predict(self, embedding):
+        x = self.prediction(embedding)
+        return self.value(x), self.policy(x)
 
     def __call__(self, observation, action):
         return self.step(self.root(observation)[0], action)
@@ -129,17 +114,6 @@ def scale(x: jax.Array) -> jax.Array:
     return (x - low) / (high - low + 1e-5)
 
 
-def make_network(env: pgx.Env, settings: Settings) -> Network:
-    """The MLP as functions."""
-    mlp = MLP(env.num_actions, settings.num_bins)
-    example = jnp.zeros((1, *env.observation_shape)), jnp.zeros(1, jnp.int32)
-    return Network(
-        init=lambda key: mlp.init(key, *example),
-        root=partial(mlp.apply, method="root"),
-        step=partial(mlp.apply, method="step"),
-    )
-
-
 def to_scalar(logits: jax.Array) -> jax.Array:
     """The expected value of S bins over [-1, 1]."""
     return jax.nn.softmax(logits) @ jnp.linspace(-1.0, 1.0, logits.shape[-1])
@@ -147,94 +121,80 @@ def to_scalar(logits: jax.Array) -> jax.Array:
 
 def scalar_loss(logits: jax.Array, target: jax.Array) -> jax.Array:
     """Cross-entropy with the two bins around the target (MuZero, appendix F)."""
-    num_bins = logits.shape[-1]
-    position = (jnp.clip(target, -1.0, 1.0) + 1.0) / 2.0 * (num_bins - 1)
-    two_hot = jax.nn.relu(1.0 - jnp.abs(position[..., None] - jnp.arange(num_bins)))
+    position = (jnp.clip(target, -1.0, 1.0) + 1.0) / 2.0 * (logits.shape[-1] - 1)
+    two_hot = jax.nn.relu(1.0 - jnp.abs(position[..., None] - jnp.arange(logits.shape[-1])))
     return optax.softmax_cross_entropy(logits, two_hot)
 
 
-def search(params, key, games, *, network: Network, settings: Settings, gumbel_scale: float):
+def search(params, key, games, nano: Nano, *, gumbel_scale: float):
     """The moves [B], the improved policies [B, A] and the values [B] that Gumbel MuZero's search finds."""
+    settings = nano.settings
 
     def recurrent(params, key, action, embedding):
-        embedding, reward, value, policy = network.step(params, embedding, action)
+        embedding, reward, value, policy = nano.step(params, embedding, action)
         said = {"reward": to_scalar(reward), "value": to_scalar(value), "prior_logits": policy}
         return mctx.RecurrentFnOutput(discount=jnp.full(action.shape, -1.0), **said), embedding
 
-    embedding, value, policy = network.root(params, games.observation)
-    found = mctx.gumbel_muzero_policy(
-        params,
-        key,
-        mctx.RootFnOutput(prior_logits=policy, value=to_scalar(value), embedding=embedding),
-        recurrent,
-        settings.num_simulations,
-        invalid_actions=~games.legal_action_mask,
-        max_num_considered_actions=settings.max_num_considered_actions,
-        gumbel_scale=gumbel_scale,
-        qtransform=partial(
-            mctx.qtransform_completed_by_mix_value, rescale_values=False, value_scale=settings.value_scale
-        ),
-    )
+    embedding, value, policy = nano.root(params, games.observation)
+    root = mctx.RootFnOutput(prior_logits=policy, value=to_scalar(value), embedding=embedding)
+    qtransform = partial(mctx.qtransform_completed_by_mix_value, rescale_values=False, value_scale=settings.value_scale)
+    options = {"gumbel_scale": gumbel_scale, "max_num_considered_actions": settings.max_num_considered_actions}
+    options |= {"invalid_actions": ~games.legal_action_mask, "qtransform": qtransform}
+    found = mctx.gumbel_muzero_policy(params, key, root, recurrent, settings.num_simulations, **options)
     return found.action, found.action_weights, found.search_tree.summary().value
 
 
-def self_play(params, games, key, *, env: pgx.Env, network: Network, settings: Settings):
+def random_moves(key, games) -> jax.Array:
+    """A uniformly random legal move of each game [B]."""
+    return jax.random.categorical(key, jnp.where(games.legal_action_mask, 0.0, -jnp.inf))
+
+
+def self_play(params, games, key, nano: Nano, search=search):
     """Plays T moves of every game; finished games start afresh. Returns the games and the frames [T, B, ...]."""
-    rows = jnp.arange(settings.num_envs)
+    env, settings, rows = nano.env, nano.settings, jnp.arange(nano.settings.num_envs)
 
     def move(games, key):
-        search_key, explore_key, choice_key, reset_key = jax.random.split(key, 4)
-        action, policy, value = search(params, search_key, games, network=network, settings=settings, gumbel_scale=1.0)
+        search_key, explore_key, random_key, reset_key = jax.random.split(key, 4)
+        action, policy, value = search(params, search_key, games, nano, gumbel_scale=1.0)
         explored = jax.random.bernoulli(explore_key, settings.exploration, rows.shape)
-        legal = games.legal_action_mask
-        action = jnp.where(explored, jax.random.categorical(choice_key, jnp.log(legal.astype(float))), action)
-        moved = jax.vmap(env.step)(games, action)
+        action = jnp.where(explored, random_moves(random_key, games), action)
+        moved, fresh = jax.vmap(env.step)(games, action), jax.vmap(env.init)(jax.random.split(reset_key, len(rows)))
         is_over = moved.terminated | moved.truncated
         reward, discount = moved.rewards[rows, games.current_player], jnp.where(is_over, 0.0, -1.0)
-        frame = Frame(games.observation, legal, action, reward, discount, policy, value, explored)
-        fresh = jax.vmap(env.init)(jax.random.split(reset_key, settings.num_envs))
-
-        def pick(new, old):
-            return jnp.where(is_over.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-
-        return jax.tree.map(pick, fresh, moved), frame
+        frame = Frame(games.observation, games.legal_action_mask, action, reward, discount, policy, value, explored)
+        return jax.tree.map(jax.vmap(jnp.where), jax.tree.map(lambda x: is_over, fresh), fresh, moved), frame
 
     return jax.lax.scan(move, games, jax.random.split(key, settings.rollout_length))
 
 
 def make_targets(window: Frame, settings: Settings) -> Targets:
-    """The targets of each window: n-step returns by G_t = r_{t+1} + d_{t+1} G_{t+1}, and 0 past the end of the game.
-
-    A return stops at a random move, where it continues with the value that search gave the position.
-    """
-    k1 = settings.unroll_steps + 1
-
-    def at(x, offset):
-        return x[:, offset : offset + k1]
-
-    returns = at(window.value, settings.td_steps)
-    for i in reversed(range(settings.td_steps)):
-        returns = at(window.reward, i) + at(window.discount, i) * returns
-        returns = jnp.where(at(window.explored, i), at(window.value, i), returns)
-    goes_on = jnp.cumprod(window.discount[:, : k1 - 1] != 0, axis=1)
-    alive = jnp.concatenate([jnp.ones_like(goes_on[:, :1]), goes_on], axis=1).astype(jnp.float32)
-    return Targets(window.reward[:, : k1 - 1] * alive[:, :-1], returns * alive, window.policy[:, :k1], alive)
+    """Returns by G_t = r_{t+1} + d_{t+1} G_{t+1}, up to n moves or the first random one; 0 past the end of the game."""
+    k = settings.unroll_steps
+    at = [Frame(*(x[:, i : i + k + 1] for x in window)) for i in range(settings.td_steps + 1)]
+    value = at[-1].value
+    for frame in reversed(at[:-1]):
+        value = jnp.where(frame.explored, frame.value, frame.reward + frame.discount * value)
+    goes_on = jnp.cumprod(window.discount[:, :k] != 0, axis=1)
+    alive = jnp.pad(goes_on, ((0, 0), (1, 0)), constant_values=1).astype(jnp.float32)
+    return Targets(window.reward[:, :k] * alive[:, :-1], value * alive, window.policy[:, : k + 1], alive)
 
 
-def loss(params, window: Frame, key, *, network: Network, settings: Settings) -> jax.Array:
+def loss(params, window: Frame, key, nano: Nano) -> jax.Array:
     """MuZero's loss: the root counts 1, each unrolled step 1 / K, and half the gradient enters the dynamics."""
-    targets, steps = make_targets(window, settings), settings.unroll_steps
-    random = jax.random.randint(key, (len(window.action), steps), 0, window.policy.shape[-1])
-    actions = jnp.where(targets.alive[:, :-1] > 0, window.action[:, :steps], random)  # nothing matters past the end
-    embedding, value, policy = network.root(params, window.observation[:, 0])
-    policy = jnp.where(window.legal_action_mask[:, 0], policy, -1e9)
-    total = scalar_loss(value, targets.value[:, 0]) + optax.softmax_cross_entropy(policy, targets.policy[:, 0])
-    for k in range(steps):
+    k, targets = nano.settings.unroll_steps, make_targets(window, nano.settings)
+    random = jax.random.randint(key, (len(window.action), k), 0, window.policy.shape[-1])
+    actions = jnp.where(targets.alive[:, :-1] > 0, window.action[:, :k], random)  # past the end any action leads on
+
+    def judgement(i, value, policy):
+        policy_loss = optax.softmax_cross_entropy(policy, targets.policy[:, i])
+        return scalar_loss(value, targets.value[:, i]) + targets.alive[:, i] * policy_loss
+
+    embedding, value, policy = nano.root(params, window.observation[:, 0])
+    total = judgement(0, value, jnp.where(window.legal_action_mask[:, 0], policy, -1e9))
+    for i in range(k):
         embedding = 0.5 * embedding + jax.lax.stop_gradient(0.5 * embedding)
-        embedding, reward, value, policy = network.step(params, embedding, actions[:, k])
-        step = scalar_loss(reward, targets.reward[:, k]) + scalar_loss(value, targets.value[:, k + 1])
-        step += targets.alive[:, k + 1] * optax.softmax_cross_entropy(policy, targets.policy[:, k + 1])
-        total += step / steps
+        embedding, reward, value, policy = nano.step(params, embedding, actions[:, i])
+        total += (scalar_loss(reward, targets.reward[:, i]) + judgement(i + 1, value, policy)) / k
     return total.mean()
 
 
@@ -243,93 +203,98 @@ def make_optimiser(settings: Settings) -> optax.GradientTransformation:
     return optax.chain(optax.clip_by_global_norm(5.0), optax.adamw(settings.learning_rate, weight_decay=1e-4))
 
 
-def update(params, optimiser_state, window: Frame, key, *, network: Network, settings: Settings):
-    """One gradient step on N windows."""
-    value, gradients = jax.value_and_grad(loss)(params, window, key, network=network, settings=settings)
-    updates, optimiser_state = make_optimiser(settings).update(gradients, optimiser_state, params)
-    return optax.apply_updates(params, updates), optimiser_state, value
+def update(learner, window: Frame, key, nano: Nano):
+    """One gradient step on N windows; returns the learner and the loss."""
+    params, state = learner
+    value, gradients = jax.value_and_grad(loss)(params, window, key, nano)
+    updates, state = make_optimiser(nano.settings).update(gradients, state, params)
+    return (optax.apply_updates(params, updates), state), value
+
+
+def remember(replay: Frame, frames: Frame) -> Frame:
+    """The replay buffer with new frames in place of its oldest."""
+    return jax.tree.map(lambda old, new: jnp.concatenate([old[len(new) :], new]), replay, frames)
 
 
 def draw(replay: Frame, key, settings: Settings) -> Frame:
     """N windows of L frames, each as likely as any other."""
     time_key, game_key = jax.random.split(key)
-    start = jax.random.randint(time_key, (settings.batch_size, 1), 0, settings.replay_length - settings.window_length)
-    game = jax.random.randint(game_key, (settings.batch_size, 1), 0, settings.num_envs)
-    return jax.tree.map(lambda x: x[start + jnp.arange(settings.window_length), game], replay)
+    length, shape = settings.unroll_steps + settings.td_steps + 1, (settings.batch_size, 1)
+    start = jax.random.randint(time_key, shape, 0, settings.replay_length - length + 1)
+    game = jax.random.randint(game_key, shape, 0, settings.num_envs)
+    return jax.tree.map(lambda x: x[start + jnp.arange(length), game], replay)
 
 
-def iterate(state: State, learns, *, env: pgx.Env, network: Network, settings: Settings) -> tuple[State, jax.Array]:
+def iterate(state: State, learns, nano: Nano) -> tuple[State, jax.Array]:
     """One iteration: play, remember, learn if the replay buffer is full. Returns the mean loss too."""
     key, play_key, learn_key = jax.random.split(state.key, 3)
-    games, frames = self_play(state.params, state.games, play_key, env=env, network=network, settings=settings)
-    replay = jax.tree.map(lambda old, new: jnp.concatenate([old[len(new) :], new]), state.replay, frames)
+    games, frames = self_play(state.learner[0], state.games, play_key, nano)
+    replay, keys = remember(state.replay, frames), jax.random.split(learn_key, nano.settings.updates_per_iteration)
 
     def step(learner, key):
         draw_key, loss_key = jax.random.split(key)
-        window = draw(replay, draw_key, settings)
-        *learner, value = update(*learner, window, loss_key, network=network, settings=settings)
-        return tuple(learner), value
+        return update(learner, draw(replay, draw_key, nano.settings), loss_key, nano)
 
     def learn(learner):
-        return jax.lax.scan(step, learner, jax.random.split(learn_key, settings.updates_per_iteration))
+        return jax.lax.scan(step, learner, keys)
 
-    def wait(learner):
-        return learner, jnp.zeros(settings.updates_per_iteration)
-
-    (params, optimiser), losses = jax.lax.cond(learns, learn, wait, (state.params, state.optimiser))
-    return State(params, optimiser, games, replay, key), losses.mean()
+    learner, losses = jax.lax.cond(learns, learn, lambda x: (x, jnp.zeros(len(keys))), state.learner)
+    return State(learner, games, replay, key), losses.mean()
 
 
-def init(key, *, env: pgx.Env, network: Network, settings: Settings) -> State:
+def init(key, nano: Nano) -> State:
     """A run before its first iteration, with an empty replay buffer."""
     params_key, games_key, key = jax.random.split(key, 3)
-    params = network.init(params_key)
-    games = jax.vmap(env.init)(jax.random.split(games_key, settings.num_envs))
-    play = partial(self_play, env=env, network=network, settings=settings)
-    _, frames = jax.eval_shape(play, params, games, key)
-    replay = jax.tree.map(lambda x: jnp.zeros((settings.replay_length, *x.shape[1:]), x.dtype), frames)
-    return State(params, make_optimiser(settings).init(params), games, replay, key)
+    params, length = nano.init(params_key), nano.settings.replay_length
+    games = jax.vmap(nano.env.init)(jax.random.split(games_key, nano.settings.num_envs))
+    _, frames = jax.eval_shape(partial(self_play, nano=nano), params, games, key)
+    replay = jax.tree.map(lambda x: jnp.zeros((length, *x.shape[1:]), x.dtype), frames)
+    return State((params, make_optimiser(nano.settings).init(params)), games, replay, key)
 
 
-def match(params, key, *, env: pgx.Env, network: Network, settings: Settings) -> jax.Array:
+def match(params, key, nano: Nano) -> jax.Array:
     """The mean score (1, 0.5 or 0) against uniformly random moves; the agent begins half of the games."""
-    init_key, play_key = jax.random.split(key)
-    games = jax.vmap(env.init)(jax.random.split(init_key, settings.num_envs))
-    seat = (games.current_player + jnp.arange(settings.num_envs)) % 2  # whom the agent plays
+    rows = jnp.arange(nano.settings.num_envs)
+    games = jax.vmap(nano.env.init)(jax.random.split(key, len(rows)))
+    seat = (games.current_player + rows) % 2  # whom the agent plays
 
     def move(games, key):
         search_key, random_key = jax.random.split(key)
-        action, _, _ = search(params, search_key, games, network=network, settings=settings, gumbel_scale=0.0)
-        random = jax.random.categorical(random_key, jnp.log(games.legal_action_mask.astype(float)))
-        games = jax.vmap(env.step)(games, jnp.where(games.current_player == seat, action, random))
-        return games, games.rewards[jnp.arange(settings.num_envs), seat]  # 0 after the end
+        action, _, _ = search(params, search_key, games, nano, gumbel_scale=0.0)
+        action = jnp.where(games.current_player == seat, action, random_moves(random_key, games))
+        games = jax.vmap(nano.env.step)(games, action)
+        return games, games.rewards[rows, seat]  # 0 after the end
 
-    _, rewards = jax.lax.scan(move, games, jax.random.split(play_key, env.num_actions))
+    _, rewards = jax.lax.scan(move, games, jax.random.split(key, nano.env.num_actions))
     return 0.5 + 0.5 * rewards.sum(axis=0).mean()
 
 
-def main() -> None:
-    """Trains, and shows the score against random play."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--env", default="tic_tac_toe", help="a two-player game of pgx; hex takes --size")
-    parser.add_argument("--size", type=int, help="of the Hex board")
-    parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--seed", type=int, default=0)
-    a = parser.parse_args()
-    settings, env = Settings(), make_env(a.env, a.size)
-    parts = {"env": env, "network": make_network(env, settings), "settings": settings}
-    state = init(jax.random.key(a.seed), **parts)
-    run, score = jax.jit(partial(iterate, **parts), donate_argnums=0), jax.jit(partial(match, **parts))
-    start, iteration, seconds = time.time(), 0, 60 * a.minutes
-    while time.time() - start < seconds:
+def make_nano(name: str, size: int | None, settings: Settings) -> Nano:
+    """A game of pgx (Hex of any size) with the MLP."""
+    env: Any = pgx.hex.Hex(size=size or 11) if name == "hex" else pgx.make(name)  # type: ignore
+    mlp, example = MLP(env.num_actions, settings.num_bins), jnp.zeros((1, *env.observation_shape))
+    root, step = (partial(mlp.apply, method=method) for method in ("root", "step"))
+    return Nano(env, lambda key: mlp.init(key, example, jnp.zeros(1, jnp.int32)), root, step, settings)
+
+
+def train(nano: Nano, *, minutes: float, seed: int = 0) -> Any:
+    """The parameters after so many minutes; prints the score against random play on the way."""
+    state, start, iteration = init(jax.random.key(seed), nano), time.time(), 0
+    run, score = jax.jit(partial(iterate, nano=nano), donate_argnums=0), jax.jit(partial(match, nano=nano))
+    while (seconds := time.time() - start) < 60 * minutes:
         iteration += 1
-        state, value = run(state, iteration * settings.rollout_length >= settings.replay_length)
+        state, value = run(state, iteration * nano.settings.rollout_length >= nano.settings.replay_length)
         if iteration % 50 == 0:
-            result = score(state.params, jax.random.key(iteration))
-            print(
-                f"{time.time() - start:5.0f} s  iteration {iteration:5}  loss {value:.3f}  against random {result:.1%}"
-            )
+            result = score(state.learner[0], jax.random.key(iteration))
+            print(f"{seconds:5.0f} s  iteration {iteration:5}  loss {value:.3f}  against random {result:.1%}")
+    return state.learner[0]
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--env", default="tic_tac_toe", help="a game of pgx for two")
+    parser.add_argument("--size", type=int, help="of the Hex board")
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    train(make_nano(chosen.env, chosen.size, Settings()), minutes=chosen.minutes, seed=chosen.seed)

@@ -1,6 +1,6 @@
 """How fast it is, as ratios of things measured in turn: python scripts/benchmark.py --suite search
 
-Suites: search (ours against mctx), self-play, learner and iteration (ours against the straightforward program, one
+Suites: search (ours against mctx), self-play, learner and iteration (ours against the baseline, one
 device against all, one program against Python's loop), memory (the plan against whole runs).
 """
 

@@ -8,12 +8,12 @@ import jax
 
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.storage.config import Config
-from scripts.benchmarks import ours, straightforward, workloads
+from scripts.benchmarks import baseline, ours, workloads
 from scripts.benchmarks.cases import Case, Ratio, asked_about
 from scripts.measuring.timing import Variant
 
 OWN, LOOP_FREE, MCTX, NETWORK = "own search", "loop-free search", "mctx", "network calls"
-PLAIN, ONE, ALL, HOST = "straightforward", "ours, 1 device", "ours, all devices", "ours, driven from Python"
+PLAIN, ONE, ALL, HOST = "baseline", "ours, 1 device", "ours, all devices", "ours, driven from Python"
 AUTO = "ours, all devices, automatic precision"
 OURS = frozenset({OWN, LOOP_FREE, ONE, ALL, HOST, AUTO})
 """The others are yardsticks. Their own drift is no regression of ours, and a ratio to the bare network, which is a part
@@ -48,7 +48,7 @@ def _searches(config: Config, policy: str, num_moves: int) -> dict[str, Variant]
 
 
 def self_play(quick: bool) -> Iterator[Case]:
-    """Moves a second of tic-tac-toe (W2) and Connect Four (W1): ours, the straightforward program, a Python loop."""
+    """Moves a second of tic-tac-toe (W2) and Connect Four (W1): ours, the baseline, a Python loop."""
     all_ratios = (Ratio(ALL, PLAIN), Ratio(ALL, ONE), Ratio(ONE, HOST), Ratio(ONE, PLAIN))
     ratios = all_ratios[:1] if quick else all_ratios
     for policy in ("gumbel",) if quick else ("gumbel", "puct"):
@@ -63,7 +63,7 @@ def self_play(quick: bool) -> Iterator[Case]:
 
 
 def learner(quick: bool) -> Iterator[Case]:
-    """Gradient steps a second on Connect Four's tower (W3), ours against straightforward."""
+    """Gradient steps a second on Connect Four's tower (W3), ours against the baseline."""
     if quick:
         name, config = "tower 64x2 on Connect Four, K = 2, batch 64, 4 updates a call", workloads.small_w3()
         yield _case("learner", name, config, (Ratio(ALL, PLAIN),))
@@ -100,7 +100,7 @@ def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> C
     count = devices.largest_divisor(available, *config.shared_sizes)
     too_many = ALL in asked and count < available
     note = f"all devices: {count} of {available}, as no more divide the sizes" if too_many else ""
-    theirs, own = (getattr(module, PROGRAMS[suite]) for module in (straightforward, ours))
+    theirs, own = (getattr(module, PROGRAMS[suite]) for module in (baseline, ours))
     makers: dict[str, Callable[[], Variant]] = {
         PLAIN: lambda: theirs(config),
         HOST: lambda: ours.host_driven_self_play(config),

@@ -52,7 +52,7 @@ def w3(batch_size: int = 256) -> Config:
     """W3: the learner on W1's network, K = 5; a window is frame 0 to 10, bootstrapped after 5 moves.
 
     Ours makes four updates a call, as in a run it makes many, and draws their windows at once: each call's temporaries
-    are fresh memory, whose 44,000 page faults cost a tenth of an update's time. The straightforward program makes one:
+    are fresh memory, whose 44,000 page faults cost a tenth of an update's time. The baseline makes one:
     XLA's gradients of its convolutions are 14-30 times slower in a loop, so it has none.
     """
     return with_learning(w1(num_envs=64), Targets(unroll_steps=5, td_steps=5), batch_size, updates=4)
@@ -78,7 +78,7 @@ def with_learning(config: Config, targets: Targets, batch_size: int, updates: in
 def whole_iteration(config: Config, *, batch_size: int, updates: int) -> Config:
     """`config` with learning: as much of it as its presets do to self-play, and windows of K + n + 1 = 10 frames.
 
-    Four iterations a chunk, of the tower half the updates that its preset has in two. The straightforward program has
+    Four iterations a chunk, of the tower half the updates that its preset has in two. The baseline has
     no chunks.
     """
     config = with_learning(config, Targets(unroll_steps=4, td_steps=5), batch_size, updates)

@@ -16,7 +16,7 @@ from experiments.command_line import report_errors
 from muzero_jax.run.memory import _CLEAR
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import benchmark
-from scripts.benchmarks import cases, memory, ours, straightforward, suites, workloads
+from scripts.benchmarks import baseline, cases, memory, ours, suites, workloads
 from scripts.measuring import machine, timing
 from scripts.measuring.timing import Variant
 
@@ -36,9 +36,9 @@ TINY = replace(TINY, targets=replace(TINY.targets, unroll_steps=1, td_steps=2)) 
 
 @pytest.fixture(scope="module")
 def one_program():
-    """Tests share the straightforward program of a config, so that each of its functions is compiled once."""
+    """Tests share the baseline of a config, so that each of its functions is compiled once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(straightforward, "Program", functools.cache(straightforward.Program))
+        patch.setattr(baseline, "Program", functools.cache(baseline.Program))
         yield
 
 
@@ -291,7 +291,7 @@ def nothing_compiles(monkeypatch):
     programs = tuple(suites.PROGRAMS.values())
     names = {
         ours: ("positions", "search", "bare_network", "host_driven_self_play", *programs),
-        straightforward: programs,
+        baseline: programs,
     }
     for module, replaced in names.items():
         for name in replaced:
@@ -344,8 +344,8 @@ def test_noise_moves_every_leaf_by_its_own_draw():
     assert (one != other - 1).all()
 
 
-def test_an_iteration_of_the_straightforward_program_plays_and_changes_its_parameters(one_program, quick_params):
-    run, frames = straightforward.iteration(TINY)[:2]
+def test_an_iteration_of_the_baseline_plays_and_changes_its_parameters(one_program, quick_params):
+    run, frames = baseline.iteration(TINY)[:2]
     (before, _), (after, _) = run(), run()
     assert frames == 8
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(after))
@@ -353,7 +353,7 @@ def test_an_iteration_of_the_straightforward_program_plays_and_changes_its_param
 
 
 @pytest.mark.parametrize(
-    "program", [straightforward.self_play, ours.host_driven_self_play, partial(ours.self_play, num_devices=2)]
+    "program", [baseline.self_play, ours.host_driven_self_play, partial(ours.self_play, num_devices=2)]
 )
 def test_self_play_goes_on_with_legal_moves(program, one_program, quick_params):
     run, moves = program(TINY)[:2]
@@ -382,7 +382,7 @@ def test_gradient_steps_of_both_programs_change_their_parameters(one_program, qu
     first, second = [jax.device_get(run()) for _ in range(2)]
     assert work == 2 and memory_told.argument_size_in_bytes > 0
     assert first["train/parameter_norm"] != second["train/parameter_norm"]
-    run, work, _ = straightforward.learning(TINY)
+    run, work, _ = baseline.learning(TINY)
     (before, *_), (after, *_) = run(), run()
     assert work == 1
     assert any((x != y).any() for x, y in zip(*map(jax.tree.leaves, (before, after)), strict=True))

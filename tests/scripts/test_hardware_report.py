@@ -12,7 +12,7 @@ from scipy import stats
 from experiments.command_line import report_errors
 from muzero_jax.arithmetic import convolution
 from scripts import hardware_report
-from scripts.benchmarks import straightforward
+from scripts.benchmarks import baseline
 from scripts.benchmarks.workloads import parts_of
 from scripts.measuring import machine, timing
 from scripts.measuring.machine import Machine
@@ -70,7 +70,7 @@ def test_the_plain_network_computes_what_the_library_does(kind):
     params = noise_params(parts.model)
     observation, action = networks.make_inputs(config, 4)
     expected = networks.inference(config)(params, observation, action)
-    plain = straightforward.plain_model(config, parts)
+    plain = baseline.plain_model(config, parts)
     found = networks.both_inferences(plain)(params, observation, action)
     for ours, theirs in zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
