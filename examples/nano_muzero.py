@@ -59,15 +59,6 @@ class Frame(NamedTuple):
     explored: jax.Array  # [] bool, whether the move was drawn at random
 
 
-class Targets(NamedTuple):
-    """What the K + 1 predictions of a window should be."""
-
-    reward: jax.Array  # [N, K]
-    value: jax.Array  # [N, K + 1]
-    policy: jax.Array  # [N, K + 1, A]
-    alive: jax.Array  # [N, K + 1], 0 past the end of the game
-
-
 class State(NamedTuple):
     """A whole run."""
 
@@ -167,8 +158,11 @@ def self_play(params, games, key, nano: Nano, search=search):
     return jax.lax.scan(move, games, jax.random.split(key, settings.rollout_length))
 
 
-def make_targets(window: Frame, settings: Settings) -> Targets:
-    """Returns by G_t = r_{t+1} + d_{t+1} G_{t+1}, up to n moves or the first random one; 0 past the end of the game."""
+def make_targets(window: Frame, settings: Settings) -> tuple[jax.Array, ...]:
+    """Reward [N, K], value [N, K + 1], policy [N, K + 1, A], and whether the game went on till there [N, K + 1].
+
+    Values are returns by G_t = r_{t+1} + d_{t+1} G_{t+1}, up to n moves or the first random one. Past the end all is 0.
+    """
     k = settings.unroll_steps
     at = [Frame(*(x[:, i : i + k + 1] for x in window)) for i in range(settings.td_steps + 1)]
     value = at[-1].value
@@ -176,25 +170,24 @@ def make_targets(window: Frame, settings: Settings) -> Targets:
         value = jnp.where(frame.explored, frame.value, frame.reward + frame.discount * value)
     goes_on = jnp.cumprod(window.discount[:, :k] != 0, axis=1)
     alive = jnp.pad(goes_on, ((0, 0), (1, 0)), constant_values=1).astype(jnp.float32)
-    return Targets(window.reward[:, :k] * alive[:, :-1], value * alive, window.policy[:, : k + 1], alive)
+    return window.reward[:, :k] * alive[:, :-1], value * alive, window.policy[:, : k + 1], alive
 
 
 def loss(params, window: Frame, key, nano: Nano) -> jax.Array:
     """MuZero's loss: the root counts 1, each unrolled step 1 / K, and half the gradient enters the dynamics."""
-    k, targets = nano.settings.unroll_steps, make_targets(window, nano.settings)
+    k, (rewards, values, policies, alive) = nano.settings.unroll_steps, make_targets(window, nano.settings)
     random = jax.random.randint(key, (len(window.action), k), 0, window.policy.shape[-1])
-    actions = jnp.where(targets.alive[:, :-1] > 0, window.action[:, :k], random)  # past the end any action leads on
+    actions = jnp.where(alive[:, :-1] > 0, window.action[:, :k], random)  # past the end any action leads on
 
     def judgement(i, value, policy):
-        policy_loss = optax.softmax_cross_entropy(policy, targets.policy[:, i])
-        return scalar_loss(value, targets.value[:, i]) + targets.alive[:, i] * policy_loss
+        return scalar_loss(value, values[:, i]) + alive[:, i] * optax.softmax_cross_entropy(policy, policies[:, i])
 
     embedding, value, policy = nano.root(params, window.observation[:, 0])
     total = judgement(0, value, jnp.where(window.legal_action_mask[:, 0], policy, -1e9))
     for i in range(k):
         embedding = 0.5 * embedding + jax.lax.stop_gradient(0.5 * embedding)
         embedding, reward, value, policy = nano.step(params, embedding, actions[:, i])
-        total += (scalar_loss(reward, targets.reward[:, i]) + judgement(i + 1, value, policy)) / k
+        total += (scalar_loss(reward, rewards[:, i]) + judgement(i + 1, value, policy)) / k
     return total.mean()
 
 
@@ -235,10 +228,8 @@ def iterate(state: State, learns, nano: Nano) -> tuple[State, jax.Array]:
         draw_key, loss_key = jax.random.split(key)
         return update(learner, draw(replay, draw_key, nano.settings), loss_key, nano)
 
-    def learn(learner):
-        return jax.lax.scan(step, learner, keys)
-
-    learner, losses = jax.lax.cond(learns, learn, lambda x: (x, jnp.zeros(len(keys))), state.learner)
+    learn, wait = (lambda learner: jax.lax.scan(step, learner, keys)), (lambda learner: (learner, jnp.zeros(len(keys))))
+    learner, losses = jax.lax.cond(learns, learn, wait, state.learner)
     return State(learner, games, replay, key), losses.mean()
 
 
@@ -269,9 +260,18 @@ def match(params, key, nano: Nano) -> jax.Array:
     return 0.5 + 0.5 * rewards.sum(axis=0).mean()
 
 
+class Hex(pgx.hex.Hex):
+    """Hex of any size; in pgx 2.6 games begin on 11x11 whatever the size."""
+
+    def _init(self, key):
+        state = super()._init(key)
+        game = state._x._replace(board=jnp.zeros(self.size**2, jnp.int32))
+        return state.replace(_x=game, legal_action_mask=self._game.legal_action_mask(game))  # type: ignore
+
+
 def make_nano(name: str, size: int | None, settings: Settings) -> Nano:
-    """A game of pgx (Hex of any size) with the MLP."""
-    env: Any = pgx.hex.Hex(size=size or 11) if name == "hex" else pgx.make(name)  # type: ignore
+    """A game of pgx with the MLP."""
+    env: Any = Hex(size=size or 11) if name == "hex" else pgx.make(name)  # type: ignore
     mlp, example = MLP(env.num_actions, settings.num_bins), jnp.zeros((1, *env.observation_shape))
     root, step = (partial(mlp.apply, method=method) for method in ("root", "step"))
     return Nano(env, lambda key: mlp.init(key, example, jnp.zeros(1, jnp.int32)), root, step, settings)
@@ -285,8 +285,8 @@ def train(nano: Nano, *, minutes: float, seed: int = 0) -> Any:
         iteration += 1
         state, value = run(state, iteration * nano.settings.rollout_length >= nano.settings.replay_length)
         if iteration % 50 == 0:
-            result = score(state.learner[0], jax.random.key(iteration))
-            print(f"{seconds:5.0f} s  iteration {iteration:5}  loss {value:.3f}  against random {result:.1%}")
+            won = float(score(state.learner[0], jax.random.key(iteration)))
+            print(f"{seconds:5.0f} s  iteration {iteration:5}  loss {value:.3f}  against random {won:.1%}", flush=True)
     return state.learner[0]
 
 

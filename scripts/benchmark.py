@@ -14,9 +14,9 @@ from typing import Any, TextIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
-from experiments.command_line import report_errors
+import muzero_jax.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
 from muzero_jax.arithmetic import devices
+from muzero_jax.commands.command_line import report_errors
 from muzero_jax.storage.files import check_writable, write_whole
 from scripts.benchmarks import cases
 from scripts.measuring import machine, timing

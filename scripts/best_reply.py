@@ -20,15 +20,15 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
+import muzero_jax.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
 
 # isort: split
 import jax
 import numpy as np
 import tyro
 
-from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices
+from muzero_jax.commands.command_line import report_errors
 from muzero_jax.evaluation.batches import in_batches
 from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games import hex_solver

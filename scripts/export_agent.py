@@ -13,13 +13,13 @@ from typing import Annotated, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
+import muzero_jax.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
 
 # isort: split
 import tyro
 
-from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices
+from muzero_jax.commands.command_line import report_errors
 from muzero_jax.storage import agent_file, files, run_directory
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.trust import Trust
@@ -114,7 +114,8 @@ MODELS = {
 
 def command(config: Config) -> str:
     """The command that trains such an agent, with every flag that differs from the game's preset."""
-    from experiments import presets, train_flags
+    from muzero_jax import presets
+    from muzero_jax.commands import train_flags
 
     preset = presets.preset(config.env, config.board_size)
     own = [flag for flag in train_flags.differing(config, preset) if flag.split()[0] not in SET_OTHERWISE]

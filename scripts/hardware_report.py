@@ -18,13 +18,13 @@ from typing import Annotated, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import experiments.requirements  # noqa: F401  # first: it says what to do where packages are missing
+import muzero_jax.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
 
 # isort: split
 import tyro
 
-from experiments.command_line import report_errors
 from muzero_jax.arithmetic import devices, precision
+from muzero_jax.commands.command_line import report_errors
 from muzero_jax.storage.files import check_writable, write_whole
 from scripts.measuring import machine, markdown
 from scripts.measuring.machine import Machine

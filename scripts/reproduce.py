@@ -24,8 +24,8 @@ import tyro
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from experiments import several
-from experiments.command_line import report_errors
+from muzero_jax.commands import several
+from muzero_jax.commands.command_line import report_errors
 from muzero_jax.run import comparison, learning_curves
 from muzero_jax.run.comparison import Point
 from muzero_jax.storage import run_directory

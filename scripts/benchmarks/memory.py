@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from experiments import presets
+from muzero_jax import presets
 from muzero_jax.arithmetic import devices
 from scripts.benchmarks.cases import Record
 from scripts.measuring.machine import ROOT

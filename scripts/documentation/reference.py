@@ -11,8 +11,8 @@ import sys
 import typing
 from typing import Any
 
-from experiments import presets as presets_module
-from experiments.train_flags import Command, Flag, all_flags
+from muzero_jax import presets as presets_module
+from muzero_jax.commands.train_flags import Command, Flag, all_flags
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import COUNTED, Constraint

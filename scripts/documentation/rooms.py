@@ -11,20 +11,22 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs/pictures/rooms.svg"
 PLACES = {
-    "run": (1.0, 0),
-    "play": (2.0, 0),
-    "evaluation": (1.5, 1),
-    "agent": (1.5, 2),
-    "building": (1.5, 3),
-    "search": (0.0, 4),
-    "games": (1.0, 4),
-    "networks": (2.0, 4),
-    "training": (3.0, 4),
-    "algorithm": (4.0, 4),
-    "learning": (3.5, 5),
-    "storage": (1.5, 6),
-    "arithmetic": (2.5, 6),
-    "types": (1.25, 7),
+    "commands": (1.5, 0),
+    "run": (1.0, 1),
+    "play": (2.0, 1),
+    "presets": (3.5, 3),
+    "evaluation": (1.5, 2),
+    "agent": (1.5, 3),
+    "building": (1.5, 4),
+    "search": (0.0, 5),
+    "games": (1.0, 5),
+    "networks": (2.0, 5),
+    "training": (3.0, 5),
+    "algorithm": (4.0, 5),
+    "learning": (3.5, 6),
+    "storage": (1.5, 7),
+    "arithmetic": (2.5, 7),
+    "types": (1.25, 8),
 }
 """The column and the row of each room."""
 WIDTH, HEIGHT, COLUMN, ROW, MARGIN = 110, 34, 150, 66, 20
@@ -38,7 +40,7 @@ def read_imports(package: Path = ROOT / "muzero_jax") -> Knows:
     knows: Knows = {room: set() for room in PLACES}
     for path in package.rglob("*.py"):
         room = path.relative_to(package).with_suffix("").parts[0]
-        if room != "__init__":
+        if not room.startswith("__"):
             knows[room] |= set(_rooms_in(ast.parse(path.read_text(encoding="utf-8")))) & set(knows) - {room}
     return knows
 

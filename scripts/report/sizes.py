@@ -7,7 +7,7 @@ starting a program takes, and then no dtype is faster than another.
 from dataclasses import replace
 from typing import NamedTuple
 
-from experiments import presets
+from muzero_jax import presets
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import EvaluationConfig
 from scripts.measuring.timing import Limits

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
-from experiments import presets
+from muzero_jax import presets
 from muzero_jax.arithmetic import devices
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments import evaluate
+from muzero_jax.commands import evaluate
 from muzero_jax.evaluation import opponents, oracle_evaluation, positions
 from muzero_jax.games import tic_tac_toe
 from muzero_jax.games.environment import make_environment

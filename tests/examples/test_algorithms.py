@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import muzero_jax
-from experiments import evaluate, train
-from experiments.command_line import EXIT_ERROR, report_errors
 from muzero_jax import building
 from muzero_jax.arithmetic import compilation_cache, devices
+from muzero_jax.commands import evaluate, train
+from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.learning.losses import Term
 from muzero_jax.run.metrics import read_records

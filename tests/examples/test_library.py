@@ -1,6 +1,6 @@
 """The scripts that use the package as a library do what they say: a loop, a logger, an agent that analyses.
 
-The examples of a game and of a network are tested in test_nim.py and in experiments/test_own_network.py.
+The examples of a game and of a network are tested in test_nim.py and in commands/test_own_network.py.
 """
 
 import ast

@@ -49,12 +49,12 @@ def frames(window):
 
 def test_its_targets_are_ours(window):
     ours = building.make_algorithm(CONFIG, tiny_run.world()).make_targets(window, jnp.int32(0))
-    found = nano_muzero.make_targets(frames(window), baseline.settings_of(CONFIG))
+    reward, value, policy, alive = nano_muzero.make_targets(frames(window), baseline.settings_of(CONFIG))
     assert 0 < np.asarray(window.is_last).mean() < 1 and 0 < np.asarray(window.explored).mean() < 1
-    np.testing.assert_allclose(found.value, ours.value, atol=1e-6)
-    np.testing.assert_allclose(found.reward, ours.reward, atol=1e-6)
-    np.testing.assert_array_equal(found.alive, ours.alive)
-    np.testing.assert_array_equal(found.policy * found.alive[..., None], ours.policy * ours.policy_mask[..., None])
+    np.testing.assert_allclose(value, ours.value, atol=1e-6)
+    np.testing.assert_allclose(reward, ours.reward, atol=1e-6)
+    np.testing.assert_array_equal(alive, ours.alive)
+    np.testing.assert_array_equal(policy * alive[..., None], ours.policy * ours.policy_mask[..., None])
 
 
 def test_its_loss_has_our_gradient(window):

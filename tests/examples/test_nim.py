@@ -13,10 +13,11 @@ import pytest
 from rich.console import Console
 
 import muzero_jax
-from experiments import evaluate, play, presets, train
-from experiments.command_line import EXIT_ERROR, report_errors
 from muzero_jax import agent as agents
+from muzero_jax import presets
 from muzero_jax.arithmetic import compilation_cache
+from muzero_jax.commands import evaluate, play, train
+from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.evaluation import exhaustive, players
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.own_game import load_environment

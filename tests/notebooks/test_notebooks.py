@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -102,7 +103,7 @@ def test_a_notebook_that_is_not_there_is_one_sentence(run_all, capsys):
 
 def test_all_share_the_first_cell_which_has_no_address_yet():
     (first,) = {sources(path, "code")[0] for path in PATHS}
-    assert 'REPOSITORY = ""' in first and first.count("MUZERO_JAX_FAST") == 1
+    assert 'ADDRESS = ""' in first and first.count("MUZERO_JAX_FAST") == 1
 
 
 @pytest.fixture
@@ -124,24 +125,39 @@ def run_first_cell(monkeypatch, capsys):
     return run
 
 
-def test_in_the_repository_it_installs_nothing_and_shows_the_device(run_first_cell, monkeypatch):
-    monkeypatch.chdir(FOLDER)
-    variables, commands, said = run_first_cell()
-    assert variables["root"] == FOLDER.parent and commands == []
+def test_where_the_package_is_installed_it_installs_nothing_and_shows_the_device(run_first_cell, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    _, commands, said = run_first_cell()
+    assert commands == []
     assert re.search(r"^device: 2 CPU devices", said) and "Change runtime type" in said
 
 
-def test_without_the_package_and_an_address_it_says_what_to_do(run_first_cell, monkeypatch, tmp_path):
+@pytest.fixture
+def not_installed(monkeypatch, tmp_path):
+    """An empty folder, where the package is not found until it is imported."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ModuleNotFoundError, match="open this notebook inside its repository, or set REPOSITORY"):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "muzero_jax" else found(name))
+
+
+def test_without_the_package_it_says_what_to_do(run_first_cell, not_installed):
+    with pytest.raises(ModuleNotFoundError, match="pip install -e the repository, or its wheel"):
         run_first_cell()
 
 
-def test_in_colab_it_clones_and_installs_around_the_jax_that_is_there(run_first_cell, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "google.colab", sys)
-    _, (clone, install), _ = run_first_cell(REPOSITORY="somewhere")
-    assert clone == ["git", "clone", "--quiet", "--depth", "1", "somewhere", str(tmp_path / "muzero_jax")]
-    assert install[1:] == ["-m", "pip", "install", "--quiet", "-e", str(tmp_path / "muzero_jax"), "-c", "kept.txt"]
+@pytest.mark.parametrize("address", ["", "https://somewhere/muzero_jax"])
+def test_in_colab_it_installs_around_the_jax_that_is_there(
+    run_first_cell, not_installed, monkeypatch, tmp_path, address
+):
+    """An address if there is one, else a wheel that is uploaded, once."""
+    wheel = tmp_path / "muzero_jax-0.1.0-py3-none-any.whl"
+    uploads = []
+    files = SimpleNamespace(upload=lambda: uploads.append(wheel.touch()))
+    monkeypatch.setitem(sys.modules, "google.colab", SimpleNamespace(files=files))
+    for _ in range(2):
+        _, commands, _ = run_first_cell(ADDRESS=address)
+    source = f"git+{address}" if address else str(wheel)
+    assert [command[1:] for command in commands] == 2 * [["-m", "pip", "install", "--quiet", source, "-c", "kept.txt"]]
+    assert len(uploads) == (not address)
     kept = dict(line.split("==") for line in (tmp_path / "kept.txt").read_text().splitlines())
     assert {"jax", "jaxlib", "numpy"} <= set(kept) and not {"jaxtyping", "flax"} & set(kept)

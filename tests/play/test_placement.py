@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from experiments import play
+from muzero_jax.commands import play
 from muzero_jax.play import placement, thinking
 from tests.reference.play import fake_thinker
 

@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from experiments import play
-from experiments.command_line import EXIT_ERROR, report_errors
+from muzero_jax.commands import play
+from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.play import tree_picture, tree_view
 from muzero_jax.play.thinking import Analysis
 from muzero_jax.search.tree import Tree

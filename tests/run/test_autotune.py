@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import tyro
 
-from experiments import presets
+from muzero_jax import presets
 from muzero_jax.arithmetic import devices
 from muzero_jax.run import autotune
 from muzero_jax.run.autotune import Sizes

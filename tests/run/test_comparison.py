@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from experiments import evaluate
+from muzero_jax.commands import evaluate
 from muzero_jax.run import comparison, learning_curves
 from tests.reference import told_runs
 from tests.reference.told_runs import HEX, tell

@@ -6,10 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from experiments.command_line import report_errors
 from muzero_jax import building
 from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import precision
+from muzero_jax.commands.command_line import report_errors
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import ablation
 from scripts.benchmarks import ours, plain_pipeline, workloads

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments.command_line import report_errors
+from muzero_jax.commands.command_line import report_errors
 from muzero_jax.run.memory import _CLEAR
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import benchmark

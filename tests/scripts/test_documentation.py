@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from experiments import presets
-from experiments.train_flags import Command, all_flags
+from muzero_jax import presets
+from muzero_jax.commands.train_flags import Command, all_flags
 from muzero_jax.run.session import Session
 from scripts.documentation import api, hooks, rooms
 from tests.reference.pages import PAGES, ROOT, read

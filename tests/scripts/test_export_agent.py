@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from experiments import presets
-from experiments.command_line import EXIT_ERROR, report_errors
 from muzero_jax import agent as agents
+from muzero_jax import presets
+from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.storage import agent_file
 from scripts import export_agent
 from tests.reference import tiny_run

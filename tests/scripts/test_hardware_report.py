@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.command_line import report_errors
 from muzero_jax.arithmetic import convolution
+from muzero_jax.commands.command_line import report_errors
 from scripts import hardware_report
 from scripts.benchmarks import baseline
 from scripts.benchmarks.workloads import parts_of

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from experiments import requirements
 from muzero_jax.arithmetic.devices import is_out_of_memory
+from muzero_jax.commands import requirements
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
@@ -45,7 +45,9 @@ def report_errors(
 
 def command(script: str) -> str:
     """A command that works as it is printed, whether or not the virtual environment is active."""
-    return f"{shlex.quote(sys.executable)} experiments/{script}.py"
+    file = Path("experiments", f"{script}.py")
+    start = [str(file)] if (requirements.ROOT / file).exists() else ["-m", "muzero_jax", script]
+    return shlex.join([sys.executable, *start])
 
 
 def ask_command(run_dir: Path) -> str:

@@ -16,10 +16,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import several
-from experiments.command_line import play_command
-from experiments.several import Folders, Parse, Run
-from experiments.train_flags import BUILT_IN_ALONE, differing
+from muzero_jax.commands import several
+from muzero_jax.commands.command_line import play_command
+from muzero_jax.commands.several import Folders, Parse, Run
+from muzero_jax.commands.train_flags import BUILT_IN_ALONE, differing
 from muzero_jax.run import budget
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory, shapes
@@ -92,7 +92,7 @@ def share_out(config: Config, count: int) -> list[dict[str, Any]]:
     return [{field: share[number] for field, share in shares.items()} for number in range(count)]
 
 
-def _shares(total: float, count: int, flag: str) -> list[float]:
+def _shares(total: float | int, count: int, flag: str) -> list[float | int]:
     parts = 2**count - 1
     if isinstance(total, int) and total < parts:
         raise ValueError(f"{flag} {total} is too little for {count} sizes; give at least {parts}")

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import several
-from experiments.several import Folders, Parse, Run
+from muzero_jax.commands import several
+from muzero_jax.commands.several import Folders, Parse, Run
 from muzero_jax.run import comparison, learning_curves, offline
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config

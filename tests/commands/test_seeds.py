@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments import evaluate, several, train
-from experiments.command_line import report_errors
+from muzero_jax.commands import evaluate, several, train
+from muzero_jax.commands.command_line import report_errors
 from muzero_jax.run import comparison
 from muzero_jax.storage import run_directory
 from tests.reference import told_runs
 
-ROOT = Path(several.__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 TINY = ["--env", "hex", "--board-size", "5", "--frames", "8192"]
 
 
@@ -111,11 +111,11 @@ def waiting(tmp_path, on_signal):
         "print('ready', flush=True)\ntime.sleep(30)\n"
     )
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1])\nfrom pathlib import Path\nfrom experiments import several\n"
-        "several.__file__ = sys.argv[2]\n"
+        "import sys; sys.path.insert(0, sys.argv[1])\nfrom muzero_jax.commands import several\n"
+        "several.COMMAND = [sys.argv[2]]\n"
         "try:\n    sys.exit(several.wait([]))\nexcept several.Stopped:\n    print('no other begins')"
     )
-    words = [sys.executable, "-c", program, str(ROOT), str(tmp_path / "several.py")]
+    words = [sys.executable, "-c", program, str(ROOT), str(child)]
     parent = subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True, text=True)
     assert parent.stdout.readline() == "ready\n"
     return parent

@@ -7,8 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from experiments import presets
-from muzero_jax import building
+from muzero_jax import building, presets
 from muzero_jax.arithmetic import devices
 from muzero_jax.run.program import make_chunk, make_init
 from tests.reference.programs import QUICKLY

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from experiments import grow, presets, several, train
-from experiments.command_line import EXIT_ERROR, report_errors
+from muzero_jax import presets
+from muzero_jax.commands import grow, several, train
+from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 from tests.reference import told_runs
 
-ROOT = Path(grow.__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 NETWORK = '''
 import jax.numpy as jnp
 from functools import partial

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 import muzero_jax
-from experiments import evaluate, play, train
-from experiments.command_line import EXIT_ERROR, report_errors
 from muzero_jax.arithmetic import compilation_cache
+from muzero_jax.commands import evaluate, play, train
+from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.run import runner
 from muzero_jax.run.runner import Result
 from muzero_jax.storage import agent_file, trust

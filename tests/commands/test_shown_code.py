@@ -53,7 +53,7 @@ def load():
 @pytest.fixture
 def folder(load, monkeypatch, tmp_path):
     """A clone in which the reader trained the run that pages speak of."""
-    for name in ("docs", "examples", "experiments", "muzero_jax"):
+    for name in ("docs", "examples", "muzero_jax"):
         (tmp_path / name).symlink_to(pages.ROOT / name)
     run_dir = tmp_path / "runs" / "hex-5-seed0"
     run_dir.mkdir(parents=True)

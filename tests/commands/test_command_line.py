@@ -20,11 +20,12 @@ import pytest
 import tyro
 
 import muzero_jax
-from experiments import evaluate, play, presets, requirements, train, train_flags
-from experiments import evaluate_flags as flags
-from experiments.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
-from experiments.train_flags import Command
+from muzero_jax import presets
 from muzero_jax.arithmetic import compilation_cache, devices, precision
+from muzero_jax.commands import evaluate, play, requirements, train, train_flags
+from muzero_jax.commands import evaluate_flags as flags
+from muzero_jax.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
+from muzero_jax.commands.train_flags import Command
 from muzero_jax.games import catalogue
 from muzero_jax.run import autotune, runner
 from muzero_jax.run.interrupt import Stopped
@@ -232,7 +233,7 @@ def test_every_flag_has_a_sentence_and_every_line_fits_a_terminal(run):
 
 def test_importing_the_command_starts_nothing():
     """pgx starts JAX when it is imported, and then the processor's cores can no longer become devices."""
-    code = "import sys, experiments.train; print({'pgx', 'rich', 'matplotlib'} & set(sys.modules))"
+    code = "import sys, muzero_jax.commands.train; print({'pgx', 'rich', 'matplotlib'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout == "set()\n"
 

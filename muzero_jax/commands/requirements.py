@@ -15,7 +15,8 @@ PACKAGES = (
 ).split()
 """What `dependencies` in pyproject.toml installs, as it is imported."""
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
+"""The repository; of an installed package the folder that it lies in."""
 ENVIRONMENT = ROOT / ".venv" / "bin" / "python"
 
 
@@ -23,6 +24,8 @@ def sentence(missing, has_environment):
     """What is missing, and what to do about it."""
     if has_environment:
         remedy = f"use the project's environment: {ENVIRONMENT} {' '.join(sys.argv)}"
+    elif not (ROOT / "pyproject.toml").exists():
+        remedy = f"install them: {sys.executable} -m pip install {' '.join(missing)}"
     else:
         install = f"cd {ROOT} && python3 -m venv .venv && .venv/bin/pip install -e . -c constraints.txt"
         remedy = f"install them once ({install}), then run this with {ENVIRONMENT}"
@@ -36,7 +39,9 @@ def leave(signum, frame):
 
 
 main_file = getattr(sys.modules["__main__"], "__file__", None)  # whoever imports a command keeps his own Ctrl-C
-is_command = main_file is not None and Path(main_file).resolve().parent == ROOT / "experiments"
+is_command = main_file is not None and (
+    Path(main_file).resolve().parent == ROOT / "experiments" or Path(main_file).parent.name == "muzero_jax"
+)
 if is_command and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, leave)
 

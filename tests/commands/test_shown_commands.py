@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import tyro
 
-from experiments import evaluate_flags, play, presets, train_flags
-from experiments.train_flags import Command
+from muzero_jax import presets
+from muzero_jax.commands import evaluate_flags, play, train_flags
+from muzero_jax.commands.train_flags import Command
 from muzero_jax.games import catalogue
 from muzero_jax.run.session import Session
 from muzero_jax.storage.fields import check_fields

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import muzero_jax
-from experiments import presets, train
-from experiments.command_line import EXIT_ERROR, report_errors
+from muzero_jax import presets
 from muzero_jax.arithmetic import compilation_cache
+from muzero_jax.commands import train
+from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.run import runner
 from muzero_jax.run.runner import Result
 from muzero_jax.storage import config as configs

@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments.train_flags import differing
+from muzero_jax.commands.requirements import ROOT
+from muzero_jax.commands.train_flags import differing
 from muzero_jax.run import budget, comparison
 from muzero_jax.run import session as sessions
 from muzero_jax.run.interrupt import SYSTEMS, Stopped
@@ -25,6 +26,8 @@ from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import validate
 
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
+COMMAND = ["-m", "muzero_jax", "train"]
+"""What trains one run, by this Python."""
 
 Parse = Callable[[list[str]], tuple[Config, Session, Config, int] | None]
 """`train.parse`: the config of a run with these flags and its session, what they overrode, and the devices at hand;
@@ -174,9 +177,9 @@ def wait(arguments: list[str]) -> int:
 
     SIGTERM and SIGHUP are passed on to it; where it has then ended well, this raises `Stopped`, for no other may begin.
     """
-    command = [sys.executable, str(Path(__file__).with_name("train.py")), *arguments]
     environment = {name: value for name, value in os.environ.items() if name != PREALLOCATE or value != "false"}
-    with _Passing() as passing, subprocess.Popen(command, env=environment) as process:
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    with _Passing() as passing, subprocess.Popen([sys.executable, *COMMAND, *arguments], env=environment) as process:
         passing.begin(process)
         while True:
             try:

@@ -1,0 +1,1 @@
+"""What users type: train, evaluate, play. `experiments/*.py` and `python -m muzero_jax` start these."""

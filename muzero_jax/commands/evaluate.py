@@ -1,0 +1,239 @@
+"""Measures a trained agent: python experiments/evaluate.py match --run runs/hex-5-seed0 --opponent mcts:1000
+
+The agent searches without noise. Each command has flags of its own: python experiments/evaluate.py match --help
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from muzero_jax.arithmetic import compilation_cache, devices
+from muzero_jax.commands import evaluate_flags as flags
+from muzero_jax.commands.command_line import report_errors
+from muzero_jax.storage.fields import check_fields
+from muzero_jax.storage.trust import Trust
+
+Answer = tuple[dict[str, Any], str | None]
+"""A result as plain numbers, and the text to show it by, unless one line a field does."""
+
+
+def main(arguments: list[str], build: Callable | None = None) -> int:
+    """Runs the command; returns its exit status.
+
+    Args:
+      build: as `building.build`, for a game, a network or an algorithm that is not the configured one.
+    """
+    command, by_old_flags = flags.parse(arguments, __doc__ or "")
+    if isinstance(command, flags.Compare):
+        result, text = compare_runs(command)
+        print(json.dumps(result) if command.json else text)
+        return 0
+    num_devices = devices.configure_devices(command.devices, command.device)
+    check(command)
+    if command.compilation_cache:
+        compilation_cache.enable()
+    from muzero_jax import agent as agents
+    from muzero_jax import building
+    from muzero_jax.evaluation import tables
+
+    mesh = devices.make_mesh(num_devices)
+    load_agent = partial(
+        agents.load_agent,
+        num_simulations=command.num_simulations,
+        build=build or building.build,
+        board_size=command.board_size,
+        trust=Trust(all_code=command.trust_code),
+    )
+    result, text = COMMANDS[type(command)](command, mesh, load_agent)
+    print(json.dumps(result) if command.json else text or tables.fields(result))
+    if by_old_flags:
+        name = type(command).__name__.lower()
+        print(f"note: this is `evaluate.py {name}` now (see its --help); the old flags go on working", file=sys.stderr)
+    return 0
+
+
+def check(command: flags.Command) -> None:
+    """Raises ValueError in one sentence for what would be found out late."""
+    check_fields(command)
+    if isinstance(command, flags.Tournament | flags.Fidelity) and command.plot is not None:
+        from muzero_jax.evaluation import charts
+
+        charts.check_path(command.plot)
+
+
+def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
+    """Final scores of groups of runs, and with `--plot` their learning curves; nothing is played."""
+    from muzero_jax.evaluation import charts
+    from muzero_jax.run import comparison, learning_curves
+
+    if a.plot is not None:
+        charts.check_path(a.plot)
+    elif a.opponent or a.axis != comparison.AXES:
+        raise ValueError("--opponent and --axis are for the picture; add --plot FILE")
+    points = comparison.read_runs(a.runs)
+    evaluated = {point.run for point in points}
+    silent = ", ".join(str(run) for run in a.runs if str(run) not in evaluated)
+    if not points:
+        raise ValueError(
+            f"no run here was evaluated yet: {silent}; wait for its first scores (a game for one has none)"
+        )
+    if silent:
+        say(f"left out, because they have no scores yet: {silent}")
+    if a.plot is not None:
+        learning_curves.plot(points, a.plot, opponents=a.opponent, axes=a.axis)
+    return comparison.result(points), comparison.format_table(points)
+
+
+def play_match(a: flags.Match, mesh, load_agent) -> Answer:
+    """Plays a match; the result is the agent's."""
+    import jax
+
+    from muzero_jax.evaluation import arena, players, tables
+
+    agent = load_agent(a.run)
+    rival = players.load(players.parse(a.opponent), agent, load_agent)
+    player, plies = players.searching(agent), choose_plies(a, agent)
+    match = arena.sharded_match(
+        agent.world.environment, player, rival.player, mesh, num_games=a.games, opening_plies=plies
+    )
+    compile_match(match, agent.params, rival.params)
+    report = make_progress_report("games finished")
+    result = match(agent.params, rival.params, jax.random.key(a.seed), report)
+    rest = {name: value for name, value in result.items() if name not in ("wins", "draws", "losses", "score", "ci95")}
+    rest |= about(a, agent) | {"player": player.name}
+    text = f"{tables.strength({a.opponent: result})}\n\n{tables.fields(rest)}"
+    return result | rest | {"opponent": a.opponent}, text
+
+
+def compile_match(match, *params) -> None:
+    """Compiles a match, and says so."""
+    start = time.monotonic()
+    say(f"compiling the match ({compilation_cache.HOW_LONG}) ...")
+    match.compile(*params)
+    say(f"compiled in {time.monotonic() - start:.1f} s; playing ...")
+
+
+def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
+    """Tries every reply; the result is the agent's."""
+    from muzero_jax.evaluation import exhaustive, players
+
+    agent = load_agent(a.run)
+    player = players.searching(agent)
+    say("compiling, then trying every reply ...")
+    result = exhaustive.examine(agent.world.environment, player, agent.params, say)
+    return result | about(a, agent) | {"opponent": "exhaustive", "player": player.name}, None
+
+
+def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
+    """Plays a round robin."""
+    from muzero_jax.evaluation import charts, tournament
+
+    field = tournament.enter(a.players, load_agent)
+    result = tournament.play(
+        field,
+        mesh,
+        num_games=a.games,
+        opening_plies=choose_plies(a, field.host),
+        seed=a.seed,
+        anchor=a.anchor,
+        report=make_progress_report("matches played", "compiling and playing the first match ..."),
+    )
+    if a.plot is not None:
+        charts.plot_tournament(result, a.plot)
+    return result, tournament.format_table(result)
+
+
+def judge_openings(a: flags.Openings, mesh, load_agent) -> Answer:
+    """Judges the agent's values of Hex's first stones."""
+    from muzero_jax.evaluation import openings
+
+    agent = load_agent(a.run)
+    say("compiling, then searching ...")
+    result = openings.examine(agent)
+    return about(a, agent) | result, openings.format_table(result)
+
+
+def measure_fidelity(a: flags.Fidelity, mesh, load_agent) -> Answer:
+    """Compares the run's model with the rules."""
+    from muzero_jax.evaluation import charts, fidelity
+
+    agent = load_agent(a.run)
+    say("compiling, then comparing ...")
+    result = fidelity.examine(agent, num_positions=a.positions, unroll_steps=a.unroll_steps, seed=a.seed)
+    if a.plot is not None:
+        charts.plot_fidelity(result, a.plot)
+    return about(a, agent) | result, fidelity.format_table(result)
+
+
+def ask_oracle(a: flags.Oracle, mesh, load_agent) -> Answer:
+    """Judges the agent's moves, or other players', by exact play."""
+    from muzero_jax.evaluation import oracle_evaluation, players
+
+    if a.budgets is not None and a.num_simulations is not None:
+        raise ValueError("give --budgets or --num-simulations, not both: the second is one budget")
+    agent = load_agent(a.run)
+    if a.player == "agent":
+        default = oracle_evaluation.BUDGETS if a.num_simulations is None else (a.num_simulations,)
+        candidates = oracle_evaluation.agent_candidates(agent, default if a.budgets is None else a.budgets)
+    else:
+        specs = players.parse_all(a.player, others="agent, ")
+        candidates = [oracle_evaluation.named_candidate(s, agent, load_agent) for s in specs]
+    report = make_progress_report("positions solved")
+    result = oracle_evaluation.examine(
+        agent, candidates, num_positions=a.positions, seed=a.seed, report=report, say=say
+    )
+    result |= about(a, agent)
+    return result, oracle_evaluation.format_table(result)
+
+
+COMMANDS: dict[type, Callable[..., Answer]] = {
+    flags.Match: play_match,
+    flags.Tournament: play_tournament,
+    flags.Oracle: ask_oracle,
+    flags.Fidelity: measure_fidelity,
+    flags.Exhaustive: try_every_reply,
+    flags.Openings: judge_openings,
+}
+
+
+def about(a: flags.OfRun, agent) -> dict[str, Any]:
+    """Which agent was measured."""
+    return {"run": str(a.run), "iteration": agent.iteration}
+
+
+def choose_plies(a: flags.Games, agent) -> int:
+    """Random moves before each game."""
+    return agent.config.evaluation.opening_plies if a.opening_plies is None else a.opening_plies
+
+
+def say(line: str) -> None:
+    """Prints how the work stands, to stderr: stdout has the result alone."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def make_progress_report(what: str, first: str | None = None, interval: float = 5.0) -> Callable[[int, int], None]:
+    """`report(done, total)` that says `first` when it is first called, and then every `interval` seconds what is done.
+
+    Nothing is said about work that takes less.
+    """
+    said_at, is_new = time.monotonic(), True
+
+    def report(done: int, total: int) -> None:
+        nonlocal said_at, is_new
+        now = time.monotonic()
+        if is_new and first:
+            say(first)
+        elif now - said_at > interval:
+            said_at = now
+            say(f"{done} of {total} {what}")
+        is_new = False
+
+    return report
+
+
+def run(arguments: list[str]) -> int:
+    """`main`, with a mistake as one sentence; returns the exit status."""
+    return report_errors(main, arguments, flags.remedy(arguments))
