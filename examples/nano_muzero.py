@@ -112,9 +112,8 @@ def to_scalar(logits: jax.Array) -> jax.Array:
 
 def scalar_loss(logits: jax.Array, target: jax.Array) -> jax.Array:
     """Cross-entropy with the two bins around the target (MuZero, appendix F)."""
-    position = (jnp.clip(target, -1.0, 1.0) + 1.0) / 2.0 * (logits.shape[-1] - 1)
-    two_hot = jax.nn.relu(1.0 - jnp.abs(position[..., None] - jnp.arange(logits.shape[-1])))
-    return optax.softmax_cross_entropy(logits, two_hot)
+    position = (jnp.clip(target, -1.0, 1.0)[..., None] + 1.0) / 2.0 * (logits.shape[-1] - 1)
+    return optax.softmax_cross_entropy(logits, jax.nn.relu(1.0 - jnp.abs(position - jnp.arange(logits.shape[-1]))))
 
 
 def search(params, key, games, nano: Nano, *, gumbel_scale: float):
@@ -256,7 +255,7 @@ def match(params, key, nano: Nano) -> jax.Array:
         games = jax.vmap(nano.env.step)(games, action)
         return games, games.rewards[rows, seat]  # 0 after the end
 
-    _, rewards = jax.lax.scan(move, games, jax.random.split(key, nano.env.num_actions))
+    rewards = jax.lax.scan(move, games, jax.random.split(key, nano.env.num_actions))[1]
     return 0.5 + 0.5 * rewards.sum(axis=0).mean()
 
 
@@ -283,7 +282,8 @@ def train(nano: Nano, *, minutes: float, seed: int = 0) -> Any:
     run, score = jax.jit(partial(iterate, nano=nano), donate_argnums=0), jax.jit(partial(match, nano=nano))
     while (seconds := time.time() - start) < 60 * minutes:
         iteration += 1
-        state, value = run(state, iteration * nano.settings.rollout_length >= nano.settings.replay_length)
+        learns = iteration * nano.settings.rollout_length >= nano.settings.replay_length
+        state, value = jax.block_until_ready(run(state, learns))
         if iteration % 50 == 0:
             won = float(score(state.learner[0], jax.random.key(iteration)))
             print(f"{seconds:5.0f} s  iteration {iteration:5}  loss {value:.3f}  against random {won:.1%}", flush=True)
