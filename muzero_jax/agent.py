@@ -34,7 +34,11 @@ class Agent(NamedTuple):
     name: str = "agent"  # the path that it was loaded from
 
     def search(self, num_simulations: int | None = None, *, true_rules: bool = False) -> SearchFn:
-        """Its search; with `true_rules` the game itself takes the place of the learned dynamics.
+        """Its search without noise.
+
+        Args:
+          num_simulations: for each position; by default the agent's own budget.
+          true_rules: plan with the ground-truth model, which is the game itself, and not with the learned dynamics.
 
         Raises ValueError in one sentence if its algorithm was given by a program and `true_rules` are asked for.
         """
@@ -62,6 +66,9 @@ def load_agent(
     board that it was trained on unless its network fits the one that is given.
 
     Args:
+      path: RUN, RUN/versions/N, or agent:NAME.
+      num_simulations: of a search; by default the run's evaluation budget.
+      board_size: another board, for a network that fits every board.
       build: makes the game, the network and the algorithm of a config; your own where the config does not name yours.
 
     Raises ValueError in one sentence if `path` names no run, no intact checkpoint, no version that there is, or no

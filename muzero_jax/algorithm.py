@@ -1,4 +1,4 @@
-"""What makes a run MuZero and not something else, in one record: change it to change the algorithm.
+"""The algorithm of a run as one record, by default MuZero's; change a field to change the algorithm.
 
 `building.make_algorithm(config, world)` makes the configured one, with its hyperparameters bound, and
 `building.make_parts(config, world, algorithm)` puts it into a run. A variant is mostly one `_replace`, in a file for
@@ -42,11 +42,16 @@ class Update(Protocol):
     def __call__(
         self, learner: LearnerState, batch: Batch, /, *, loss: LossOf, optimiser: optax.GradientTransformation
     ) -> tuple[LearnerState, Metrics]:
-        """One update of the learner on a batch [N, ...], a device's share of it, and its metrics, equal on all devices.
+        """One update of the learner.
 
         Args:
+          learner: the weights and the optimiser's state.
+          batch: N windows, a device's share of the batch.
           loss: (params, batch) -> the weighted sum of the algorithm's terms, and a metric for each of them.
           optimiser: the algorithm's.
+
+        Returns:
+          the learner after the update, and its metrics; both are equal on all devices.
         """
         ...
 
@@ -76,4 +81,4 @@ class Algorithm(NamedTuple):
 
 
 Build = Callable[..., tuple[World, Algorithm]]
-"""config -> the game, the network and the algorithm that it names, as `building.build` does."""
+"""config -> (world, algorithm): the game, the network and the algorithm that it names, as `building.build` does."""

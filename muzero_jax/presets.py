@@ -23,19 +23,29 @@ from muzero_jax.types import Environment
 LARGEST_SMALL_BOARD = 7
 """The largest Hex board that takes the small boards' network, whose games are many and cheap. Larger ones take
 convolutions, whose weights fit every board: those of an hour of 7x7 alone won 84% of their games on 9x9 against MLPs
-that had learned 9x9 itself with as many operations (docs/results/hex-sizes)."""
+that had learned 9x9 itself with as many FLOPs (docs/results/hex-sizes)."""
 SMALLEST_WITH_MUON = 6
-"""From this Hex board on Muon was better than AdamW, one seed each; on 5x5, seen from one side, they were level."""
+"""From this Hex board on Muon was better than AdamW, one seed each; on 5x5, with canonical observations, they were
+level."""
 HEX_MINUTES = {3: 3.0, 4: 8.0, 5: 15.0}
-"""What the small boards need; 6x6 and 7x7 take half an hour."""
+"""Training minutes by board size; 6x6 and 7x7 take half an hour."""
 STARTS = 72
-"""Frames of each game in the ring of a larger board at which a window may start."""
+"""Frames of each game in the buffer of a larger board at which a window may start."""
 
 
 def small_board(env: str, *, longest_game: int, num_bins: int, exploration: float) -> Config:
-    """What small boards share: imagined observations, Monte-Carlo returns, large batches, and the auxiliary loss."""
-    # A move changes little, so the next observation can be foretold whole and judged by a network that learned from
-    # real ones. An MLP's embedding drifts: Connect Four scored a third with it, and two thirds with the true rules.
+    """The settings that small boards share.
+
+    They are imagined observations, Monte-Carlo returns, large batches, and the auxiliary loss.
+
+    Args:
+      env: the game's name. num_bins: bins of value and reward.
+      longest_game: in moves, so that value targets are Monte-Carlo returns.
+      exploration: share of random moves in self-play.
+    """
+    # A move changes little, so the next observation can be predicted whole and judged by a network that learned from
+    # real ones. An MLP's embedding drifts: Connect Four scored a third with it, and two thirds with the ground-truth
+    # model.
     return Config(
         env=env,
         network=NetworkConfig(kind="observation", width=128, num_bins=num_bins),
@@ -68,23 +78,23 @@ def tic_tac_toe() -> Config:
 def hex_any(board_size: int) -> Config:
     """python experiments/train.py --env hex --board-size 5
 
-    Since it sees positions from one side: 5x5 scores 91% against rollout MCTS with 1,000 simulations after 327,680
+    Since it has canonical observations: 5x5 scores 91% against rollout MCTS with 1,000 simulations after 327,680
     frames (three seeds; 84% before). On one core 6x6 scores 100% [98.5, 100] after 20 minutes, and 99.6% with 10,000
     simulations; 7x7 99.6% [97.8, 99.9] and 96.5% after 30 (docs/results/2026-11-23-hex-sizes.md).
-    Before: 5x5 95.2% [93.7, 96.4] and 96.1% [94.7, 97.1] after 15 minutes on two cores (two seeds), and 98.1% and 97.2%
-    of the solved positions that can be won and lost are kept won. Half of all games are lost by strategy, because of
-    the swap: 4x4 scores 86.9% [85.4, 88.3] after 8 minutes, 3x3 58.9% [56.8, 61.0] after 3, where the best there is
-    scores some 90% and 59% (scripts/best_reply.py).
+    Before: 5x5 95.2% [93.7, 96.4] and 96.1% [94.7, 97.1] after 15 minutes on two cores (two seeds), with a
+    winning-move accuracy of 98.1% and 97.2%. Half of all games are lost by strategy, because of the swap. 4x4 scores
+    86.9% [85.4, 88.3] after 8 minutes, where the best possible is some 90%. 3x3 scores 58.9% [56.8, 61.0] after 3,
+    where it is some 59% (scripts/best_reply.py).
     """
     # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
     opening_plies = 1
     longest_game = board_size**2
     exploration = 2.5 / longest_game  # about two random moves a game
     config = small_board("hex", longest_game=longest_game, num_bins=2, exploration=exploration)
-    # To a network that judges exactly all moves are alike in a position that it knows to be lost, and half of all games
-    # begin in one. Among players who err they differ: since returns run through random moves it resists, and scores 95%
-    # against rollout MCTS with 1,000 simulations on 5x5, where it scored 87 to 90% (docs/lab-notebook.md). So a value
-    # is not that of perfect play, and the search's own reaches no target.
+    # Half of all games begin in a lost position. There an exact value is the same after every move, so an agent has no
+    # reason to resist. Exploratory returns run on through random moves, so they differ between moves. With them it
+    # scores 95% against rollout MCTS with 1,000 simulations on 5x5; it scored 87 to 90% (docs/lab-notebook.md). So a
+    # value is not that of perfect play, and the search's own value reaches no target.
     config = replace(
         config,
         board_size=board_size,
@@ -102,7 +112,7 @@ def larger_hex(config: Config) -> Config:
     """Hex from 8x8: convolutions, which see every cell alike."""
     size, rollout = config.board_size or 0, config.self_play.rollout_length
     budgets = (100, 1000) if size <= 9 else (100,) if size <= 13 else ()
-    # A window must fit into the ring whole. Beyond it there is room for as many starts as on 7x7.
+    # A window must fit into the buffer whole. Beyond it there is room for as many starts as on 7x7.
     replay_length = -(-(config.window_length + STARTS) // rollout) * rollout
     return replace(
         config,
@@ -120,7 +130,7 @@ def connect_four() -> Config:
     """python experiments/train.py --env connect_four
 
     After 30 minutes 100% against random, 97.3% [94.5, 98.7] against rollout MCTS with 100 simulations, 90.0% [88.1,
-    91.7] with 1,000, and a win is kept in 94.6% [91.1, 96.7] of the solved positions that can be won and lost.
+    91.7] with 1,000, and a winning-move accuracy of 94.6% [91.1, 96.7].
     """
     config = small_board("connect_four", longest_game=42, num_bins=3, exploration=0.1)
     return replace(
@@ -221,14 +231,14 @@ def go_9x9() -> Config:
 
 
 def default_hex_size() -> tuple[int, str]:
-    """The largest board that this machine learns in a sitting, and the reason in words."""
+    """The largest board that this machine learns in one session, and the reason in words."""
     import jax
 
     from muzero_jax.arithmetic import devices
 
     device = jax.devices()[0]
     if device.platform == "cpu":
-        return 5, "5x5, what a CPU learns in a sitting"
+        return 5, "5x5, what a CPU learns in one session"
     limit = devices.memory_stats(device).get("bytes_limit", 0) / 2**30
     if limit and limit < 20:
         return 9, f"9x9, for an accelerator with {limit:.0f} GiB"
@@ -244,7 +254,14 @@ GAMES: dict[str, Callable[[], Config]] = {
 
 
 def preset(env: str, board_size: int | None) -> Config:
-    """The preset of a game; ValueError in one sentence for a game or a size that there is none of."""
+    """The preset of a game.
+
+    Args:
+      env: a game's name, or the path of a Python file with one.
+      board_size: None for the game's own size; of Hex, a size that suits this machine.
+
+    Raises ValueError in one sentence for a game or a size that does not exist.
+    """
     from muzero_jax.games.own_game import load_environment
 
     if env == "hex" and board_size is None:

@@ -3,7 +3,7 @@
 Training runs as a single compiled program, `jit(scan(train_iteration))` (`run.program`). Python only starts it, and
 between pieces of it writes logs, evaluates and saves. Every choice is bound in `Parts` (`building`), so this module
 sees no config and no hyperparameter. Devices share the games and the batch over one mesh axis, "data". Each plays its
-own games into its own slice of the replay ring and learns from its own slice of the batch; only the gradients meet.
+own games into its own slice of the replay buffer and learns from its own slice of the batch; only the gradients meet.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from muzero_jax.types import (
 
 
 class Parts(NamedTuple):
-    """What a run is made of, as functions with their hyperparameters bound.
+    """The functions that a run is made of, with their hyperparameters bound.
 
     The `init` functions make the whole of what devices share; the others see one device's share.
     """
@@ -42,7 +42,7 @@ class Parts(NamedTuple):
     model: Model
     init_actor: Callable[[Array], ActorState]  # key -> fresh games
     init_learner: Callable[[Array], LearnerState]  # key -> fresh parameters
-    init_replay: Callable[[Transition], ReplayState]  # one transition's shapes -> an empty ring
+    init_replay: Callable[[Transition], ReplayState]  # one transition's shapes -> an empty buffer
     rollout: Callable[[Params, ActorState, Array], tuple[ActorState, Transition]]  # leaves [T, B, ...]
     draw: Callable[[Array, ReplayState], Draws]  # the windows of U batches [U, N]
     gather: Callable[[ReplayState, Draws], Transition]  # windows, leaves [N, L, ...]
@@ -50,34 +50,41 @@ class Parts(NamedTuple):
     make_batch: Callable[[Transition, Array, Array, Array], Batch]  # (windows, weights [N], updates made, key)
     turn: Callable[[Batch, Array], Batch]  # symmetries of the game, if any
     update: Callable[[LearnerState, Batch], tuple[LearnerState, Metrics]]  # one gradient step
-    note: Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]  # what the ring is to keep of it
-    frames_to_learn: int  # of each game in the ring before the first update
+    note: Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]  # what the buffer stores of it
+    frames_to_learn: int  # of each game in the buffer before the first update
 
 
 def train_iteration(state: TrainState, *, parts: Parts) -> tuple[TrainState, Metrics]:
-    """One iteration of MuZero: play T moves of B games, remember them, learn from U batches of windows.
+    """One iteration of MuZero: play T moves of B games, store them, learn from U batches of windows.
 
     Runs inside `shard_map`: leaves of `state` are one device's share, and `AXIS` names the devices.
+
+    Args:
+      state: the whole run. Its key is `fold_in(seed_key, iteration)`, so a resumed run draws the same numbers.
+      parts: the functions of the run, with their hyperparameters bound.
+
+    Returns:
+      the state after the iteration, and scalar metrics, equal on all devices.
     """
     key = jax.random.fold_in(jax.random.fold_in(state.seed_key, state.iteration), jax.lax.axis_index(AXIS))
     rollout_key, learn_key = jax.random.split(key)
 
     actor, trajectory = parts.rollout(state.learner.params, state.actor, rollout_key)
-    ring = replay.add(state.replay, trajectory)
+    buffer = replay.add(state.replay, trajectory)
 
-    # Until the ring is ready, only play.
-    ready = ring.num_stored >= parts.frames_to_learn
+    # Until the buffer is ready, only play.
+    ready = buffer.num_stored >= parts.frames_to_learn
     learn = jax.jit(partial(learn_from, parts=parts), inline=True)  # traced once, for its outputs' shapes too
-    learned = jax.lax.cond(ready, learn, partial(rest, learn), state.learner, ring, learn_key)
+    learned = jax.lax.cond(ready, learn, partial(skip_learning, learn), state.learner, buffer, learn_key)
     learner, revisions, learn_metrics = learned
-    ring = replay.revise(ring, revisions)
+    buffer = replay.revise(buffer, revisions)
 
     played = self_play.statistics(trajectory, state.actor, actor)
     if parts.environment.num_players == 1:
         before = replay.returns_so_far(state.replay, state.actor.num_moves)
-        played |= self_play.returns(trajectory, before, replay.returns_so_far(ring, actor.num_moves))
+        played |= self_play.returns(trajectory, before, replay.returns_so_far(buffer, actor.num_moves))
     metrics = jax.lax.psum(played, AXIS) | learn_metrics
-    return TrainState(actor, learner, ring, state.iteration + 1, state.seed_key), metrics
+    return TrainState(actor, learner, buffer, state.iteration + 1, state.seed_key), metrics
 
 
 def learn_iteration(state: TrainState, *, parts: Parts) -> tuple[TrainState, Metrics]:
@@ -87,36 +94,52 @@ def learn_iteration(state: TrainState, *, parts: Parts) -> tuple[TrainState, Met
     """
     key = jax.random.fold_in(jax.random.fold_in(state.seed_key, state.iteration), jax.lax.axis_index(AXIS))
     learner, revisions, metrics = learn_from(state.learner, state.replay, key, parts=parts)
-    ring = replay.revise(state.replay, revisions)
-    return state._replace(learner=learner, replay=ring, iteration=state.iteration + 1), metrics
+    buffer = replay.revise(state.replay, revisions)
+    return state._replace(learner=learner, replay=buffer, iteration=state.iteration + 1), metrics
 
 
 def learn_from(
-    learner: LearnerState, ring: ReplayState, key: Array, *, parts: Parts
+    learner: LearnerState, buffer: ReplayState, key: Array, *, parts: Parts
 ) -> tuple[LearnerState, tuple[Revision, ...], Metrics]:
-    """U gradient steps on windows of the ring, and what they found out about it; metrics are means over them."""
+    """U gradient steps on windows of the buffer.
+
+    Args:
+      learner: weights and optimiser. buffer: with at least one window. key: draws windows, symmetries and searches.
+
+    Returns:
+      the learner, what the steps found out about stored frames (leaves [U, ...]), and means of the metrics.
+    """
     draw_key, update_key = jax.random.split(key)
-    draws = parts.draw(draw_key, ring)
+    draws = parts.draw(draw_key, buffer)
     num_updates = draws.slot.shape[0]
     steps = draws, jax.random.split(update_key, num_updates)
-    learner, (revisions, metrics) = jax.lax.scan(partial(learn_step, ring=ring, parts=parts), learner, steps)
+    learner, (revisions, metrics) = jax.lax.scan(partial(learn_step, buffer=buffer, parts=parts), learner, steps)
     return learner, revisions, jax.tree.map(jnp.mean, metrics) | {"train/updates": jnp.float32(num_updates)}
 
 
 def learn_step(
-    learner: LearnerState, step: tuple[Draws, Array], *, ring: ReplayState, parts: Parts
+    learner: LearnerState, step: tuple[Draws, Array], *, buffer: ReplayState, parts: Parts
 ) -> tuple[LearnerState, tuple[tuple[Revision, ...], Metrics]]:
-    """One gradient step on N windows: read, search again, make targets, turn, descend."""
+    """One gradient step on N windows: read, search again, make targets, apply a symmetry, descend.
+
+    Args:
+      step: where the N windows lie, and a key.
+
+    Returns:
+      the learner, and (what was found out about stored frames, scalar metrics).
+    """
     draws, key = step
     reanalyze_key, batch_key, turn_key = jax.random.split(key, 3)
-    window, staleness = parts.reanalyze(learner, parts.gather(ring, draws), reanalyze_key)
+    window, staleness = parts.reanalyze(learner, parts.gather(buffer, draws), reanalyze_key)
     batch = parts.make_batch(window, draws.weight, learner.num_updates, batch_key)
     learner, metrics = parts.update(learner, parts.turn(batch, turn_key))
     revisions, surprise = parts.note(draws, window, batch)
     return learner, (revisions, metrics | jax.lax.pmean(staleness | surprise, AXIS))
 
 
-def rest(learn: Callable, learner: LearnerState, *inputs) -> tuple[LearnerState, tuple[Revision, ...], Metrics]:
-    """Leaves the learner as it is; the structure of `learn`'s outputs, in which nothing is known and metrics are 0."""
+def skip_learning(
+    learn: Callable, learner: LearnerState, *inputs
+) -> tuple[LearnerState, tuple[Revision, ...], Metrics]:
+    """The learner as it is, in the structure of `learn`'s outputs: no frame is known, and metrics are 0."""
     _, *others = jax.eval_shape(learn, learner, *inputs)
     return learner, *jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), others)

@@ -23,24 +23,24 @@ truncated, rewards [2], observation, and the game's own fields."""
 
 
 class Transition(NamedTuple):
-    """One move of one game, as its mover saw it; leading axes [T, B, ...], [C, B, ...] or [N, L, ...]."""
+    """One move of one game, as the player who moved saw it; leading axes [T, B, ...], [C, B, ...] or [N, L, ...]."""
 
-    observation: Array  # [*obs] bool (float32 where the game has counts), the mover's view before the move
+    observation: Array  # [*obs] bool (float32 where the game has counts), what the player to move sees
     legal_action_mask: Array  # [A] bool, True = legal
     action: Array  # [] int32
     reward: Array  # [] float32, after `action`, for the player who moved
     discount: Array  # [] float32, 0 if `action` ended the game, else +gamma or -gamma
     is_last: Array  # [] bool, the next frame belongs to another episode; with a discount that is not 0 a time limit
     search_policy: Array  # [A] float32, pi: what search improved the prior to
-    search_value: Array  # [] float32, nu: search's value of the position for its mover
+    search_value: Array  # [] float32, nu: search's value of the position for the player to move
     explored: Array  # [] bool, True where `action` was drawn at random instead of chosen by search
-    in_full: Array | None = None  # [] bool, False after a cheap search, whose policy no one learns; None: all full
-    state: EnvState = None  # the rules' own state before the move; None unless Reanalyze searches with the true rules
-    search_age: Array | None = None  # [] int32, iterations since that search; None but in a ring that Reanalyze revises
+    in_full: Array | None = None  # [] bool, False after a cheap search, whose policy is not learned; None: all full
+    state: EnvState = None  # the game's state before the move; None unless Reanalyze plans with the game itself
+    search_age: Array | None = None  # [] int32, iterations since that search; None unless Reanalyze revises the buffer
 
 
 class NetworkOutput(NamedTuple):
-    """What the networks say of one position, or of a batch of them ([N, ...])."""
+    """The networks' outputs for one position, or for a batch of them ([N, ...])."""
 
     embedding: Array  # [*e], the model's state s^k, min-max scaled to [0, 1]; or the logits of an observation's bits
     reward_logits: Array  # [S] (or [1] with scalar heads), of the move that led here; zeros at a root
@@ -70,12 +70,12 @@ class Model(NamedTuple):
 class Symmetries(NamedTuple):
     """The G symmetries of a game's rules; index 0 is the identity.
 
-    The mover's view `o` becomes `o.ravel()[observation_permutation[g]] ^ observation_flip[g]`, action `a` becomes
+    The observation `o` becomes `o.ravel()[observation_permutation[g]] ^ observation_flip[g]`, action `a` becomes
     `action_permutation[g, a]`; values and rewards stay as they are.
     """
 
     observation_permutation: Array  # [G, O] int32
-    observation_flip: Array  # [G, O] bool, True where a bool plane is negated (a plane that names the mover's colour)
+    observation_flip: Array  # [G, O] bool, True where a bool plane is negated (the plane of the colour to move)
     action_permutation: Array  # [G, A] int32
 
 
@@ -88,7 +88,7 @@ class Board(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a move leads to."""
+    """The result of a move."""
 
     state: EnvState
     reward: Array  # [] float32, for the player who moved
@@ -97,9 +97,9 @@ class Step(NamedTuple):
 
 
 class Position(NamedTuple):
-    """B positions to search. The learned model reads the first two fields, the true rules the state."""
+    """B positions to search. The learned model reads the first two fields, the ground-truth model the state."""
 
-    observation: Array  # [B, *obs], the movers' views
+    observation: Array  # [B, *obs], each as the player to move sees it
     legal_action_mask: Array  # [B, A] bool
     state: EnvState  # leaves [B, ...]; None where only a model will look
 
@@ -113,7 +113,7 @@ class Environment(NamedTuple):
     name: str
     init: Callable[[Array], EnvState]  # key -> a fresh game
     move: Callable[..., Step]  # (state, action, key); the key is what chance draws from
-    observe: Callable[[EnvState], Array]  # state -> the mover's view [*obs]
+    observe: Callable[[EnvState], Array]  # state -> what the player to move sees [*obs]
     legal: Callable[[EnvState], Array]  # state -> [A] bool, True = legal
     num_actions: int
     observation_shape: tuple[int, ...]
@@ -129,7 +129,7 @@ class Environment(NamedTuple):
         if self.discount is None:
             raise ValueError(
                 f"turns do not always alternate in {self.name}, so no constant discount fits a learned model of it; "
-                "plan with the true rules (--model rules), or let the model predict the discount"
+                "plan with the ground-truth model (--model rules), or let the model predict the discount"
             )
         return self.discount
 
@@ -163,7 +163,7 @@ class SearchOutput(NamedTuple):
 
     action: Array  # [B] int32
     policy: Array  # [B, A] float32, the improved policy
-    value: Array  # [B] float32, the improved value for the mover
+    value: Array  # [B] float32, the improved value for the player to move
     tree: Any = None  # the trees themselves, to look at; costs nothing in a program that does not return them
     in_full: Array | None = None  # [B] bool, False from a cheap search (`search.playout_cap`); None: all were full
 
@@ -182,7 +182,7 @@ class Player(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """What the K+1 predictions of N unrolled windows should have been."""
+    """The targets of the K+1 predictions of N unrolled windows."""
 
     reward: Array  # [N, K]; 0 past the end
     value: Array  # [N, K+1]; 0 past the end
@@ -205,7 +205,7 @@ class Batch(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Windows drawn from the ring, by where they start; leaves [..., N]."""
+    """Windows drawn from the buffer, by where they start; leaves [..., N]."""
 
     slot: Array  # int32
     game: Array  # int32
@@ -213,9 +213,9 @@ class Draws(NamedTuple):
 
 
 class Revision(NamedTuple):
-    """What learning found out about M stored frames, to be written back into the ring; None: nothing of that kind."""
+    """Findings of learning about M stored frames, to be written back into the buffer; None: nothing of that kind."""
 
-    slot: Array  # [..., M] int32, modulo the ring's length
+    slot: Array  # [..., M] int32, modulo the buffer's length
     game: Array  # [..., M] int32
     is_known: Array  # [..., M] bool; False writes nothing
     search_policy: Array | None = None  # [..., M, A]
@@ -224,7 +224,7 @@ class Revision(NamedTuple):
 
 
 class Unrolled(NamedTuple):
-    """What the model said of N windows: of their first position, and of it after each of K moves in imagination."""
+    """The model's outputs for N windows: for their first position, and after each of K imagined moves."""
 
     reward_logits: Array | None  # [N, K, S], of the moves; None where K is 0
     value_logits: Array  # [N, K+1, S]
@@ -232,12 +232,12 @@ class Unrolled(NamedTuple):
     observation_logits: Array | None = None  # [N, K+1, *obs], reconstructions; None where no loss asks for them
     legal_logits: Array | None = None  # [N, K+1, A]; None from a model without that head
     discount_logits: Array | None = None  # [N, K, 3], of the moves; None likewise
-    projection: Array | None = None  # [N, K, D], foretold of each embedding; None where no loss asks for it
+    projection: Array | None = None  # [N, K, D], predicted of each embedding; None where no loss asks for it
     observed_projection: Array | None = None  # [N, K, D], of the embeddings of the observations that came
 
 
 class ReplayState(NamedTuple):
-    """A time-major ring: frame t of game b lies at [t mod C, b], so a slot's successor in time is the next one."""
+    """A time-major buffer: frame t of game b lies at [t mod C, b], so a slot's successor in time is the next one."""
 
     transitions: Transition  # leaves [C, B, ...], as `replay.pack` has them
     insert_index: Array  # [] int32, the slot that the next frame is written to

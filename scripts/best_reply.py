@@ -68,7 +68,7 @@ class Score(NamedTuple):
 def best_reply(
     environment: Environment, oracle: Oracle, opponent: Opponent, samples: tuple[int, ...], say: Callable[[str], None]
 ) -> Score:
-    """The score of the best reply to `opponent`, a mean over all first stones; MCTS as in `rollout_mcts`."""
+    """The score of the best reply to `opponent`, a mean over all first moves; MCTS as in `rollout_mcts`."""
     start = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 1))
     stones = environment.num_actions - 1  # the last action is the swap
     openings = jax.tree.map(lambda x: np.repeat(np.asarray(x), stones, axis=0), start)

@@ -107,8 +107,8 @@ Apache-2.0, as muzero_jax itself.
 
 MODELS = {
     "learned": "search plans with a learned model (MuZero)",
-    "learned_legality": "search plans with a learned model that foretells the legal moves too",
-    "rules": "search plans with the true rules (AlphaZero), and no model was learned",
+    "learned_legality": "search plans with a learned model that predicts the legal moves too",
+    "rules": "search plans with the ground-truth model, the game itself (AlphaZero), and no model was learned",
 }
 
 

@@ -86,7 +86,9 @@ def in_float32(network: Any) -> Any:
 def check(config: Any, page: bool) -> None:
     """Raises ValueError for an agent whose model or search the files cannot hold."""
     if config.model == "rules":
-        raise ValueError("the agent plans with the true rules, so it has no dynamics to export; choose a learned model")
+        raise ValueError(
+            "the agent plans with the ground-truth model, so it has no dynamics to export; choose a learned model"
+        )
     if page and config.env not in GAMES:
         raise ValueError(f"the page knows the rules of {' and '.join(GAMES)} alone; add --no-page for the networks")
     is_gumbel = config.search.policy == "gumbel" and config.search.max_children is None

@@ -176,7 +176,7 @@ def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_turned(
     draws = Draws("slots", "games", "weights")  # type: ignore
 
     def step(key):
-        return training.learn_step(learner, (draws, key), ring=ring, parts=parts)[1][1]
+        return training.learn_step(learner, (draws, key), buffer=ring, parts=parts)[1][1]
 
     metrics = jax.vmap(step, axis_name=devices.AXIS)(jax.random.split(jax.random.key(0), 1))
     assert [(name, *arguments[:2]) for name, arguments in asked[:2]] == [
@@ -284,9 +284,9 @@ def nim_of(size_when_again):
     return double_nim.GAME._replace(move=move)
 
 
-def test_a_foretold_discount_has_the_size_of_the_environments_own():
+def test_a_predicted_discount_has_the_size_of_the_environments_own():
     """The config's is 1, the game's 0.97: of two stones one leaves 1 and the turn stays, of three it passes."""
-    model, config = double_nim.exact_model(foretells_legality=False), changed("targets", discount=1.0)
+    model, config = double_nim.exact_model(predicts_legality=False), changed("targets", discount=1.0)
     simulator = searches.unbounded_simulator(config, World(nim_of(0.97), model))
     node = simulator.expand(None, jax.random.key(0), jnp.zeros(2, jnp.int32), jnp.array([2, 3]))
     np.testing.assert_allclose(node.discount, [0.97, -0.97], rtol=1e-6)

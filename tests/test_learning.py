@@ -19,7 +19,7 @@ from muzero_jax.agent import load_agent
 from muzero_jax.arithmetic import devices
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.run.metrics import read_records
-from muzero_jax.search.simulator import believed_legal
+from muzero_jax.search.simulator import predicted_legal
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from scripts.benchmarks import ours, workloads
 from scripts.measuring import timing
@@ -103,7 +103,7 @@ def test_a_model_learns_what_is_legal_and_whose_turn_is_next(tmp_path):
         said = model.recurrent_inference(agent.params, root.embedding, action)
         return (
             jax.vmap(environment.move)(states, action),
-            believed_legal(said),
+            predicted_legal(said),
             jnp.argmax(said.discount_logits, -1) - 1,
         )
 

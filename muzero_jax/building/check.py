@@ -44,11 +44,11 @@ NUM_GAMES, NUM_SIMULATIONS = 8, 2
 ROWS = np.arange(NUM_GAMES)
 OF_POSITIONS = ("value", "policy_mask", "alive", "mask")
 CLOSE = 1e-4
-"""What losses may differ by where they should be equal, as a share of 1 plus their size."""
+"""The difference that equal losses may have, as a share of 1 plus their size."""
 
 
 class Material(NamedTuple):
-    """What the functions of an algorithm are tried on."""
+    """The inputs that an algorithm's functions are tried on."""
 
     learner: LearnerState
     position: Position
@@ -57,7 +57,7 @@ class Material(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What they made of it."""
+    """Their outputs."""
 
     searched: dict[str, SearchOutput]  # by the name of the search
     chosen: Array  # [B] int32, the moves
@@ -69,7 +69,7 @@ class Found(NamedTuple):
 
 
 def check_algorithm(algorithm: Algorithm, world: World, config: Config) -> list[str]:
-    """What is wrong with an algorithm for a game and a network, in one sentence each; empty if nothing was found.
+    """The faults of an algorithm for a game and a network, in one sentence each; empty if nothing was found.
 
     Takes some ten seconds, most of which compile. It finds fields that are no functions, wrong shapes and dtypes, what
     JAX cannot compile, a search that chooses illegal moves or whose policy is no distribution, losses that are not
@@ -199,7 +199,7 @@ class _Check:
 
 
 def _of_shapes(check: _Check) -> Iterator[str]:
-    """What the shapes of each function's results say, in the order in which a run calls them."""
+    """Faults in the shapes of each function's results, in the order in which a run calls them."""
     made = jax.eval_shape(on_one_device(check.material), jax.random.key(0))
     learner, position, window = made.learner, made.position, made.window
     num_actions, k = check.world.environment.num_actions, check.config.unroll_steps
@@ -237,7 +237,7 @@ def _of_shapes(check: _Check) -> Iterator[str]:
 
 
 def _of_values(found: Found) -> Iterator[str]:
-    """What the values say."""
+    """Faults in the values."""
     for name, output in found.searched.items():
         legal, policy = found.legal, output.policy
         if not (np.isfinite(policy).all() and np.isfinite(output.value).all()):

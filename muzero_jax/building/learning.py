@@ -1,4 +1,4 @@
-"""What learning is made of: windows, Reanalyze, targets, losses, the optimiser."""
+"""The parts of learning: windows, Reanalyze, targets, losses, the optimiser."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,7 +9,7 @@ from jaxtyping import Array
 from muzero_jax.algorithm import Algorithm, Update, World
 from muzero_jax.arithmetic import micro_batches
 from muzero_jax.arithmetic.devices import AXIS
-from muzero_jax.building.worlds import foretells_discount
+from muzero_jax.building.worlds import predicts_discount
 from muzero_jax.learning import learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.losses import Term
 from muzero_jax.storage.config import Config
@@ -55,19 +55,19 @@ def build_follow(config: Config) -> learner.Follow | None:
 
 def build_draw(config: Config) -> Callable[[Array, ReplayState], Draws]:
     """Draws the windows of all batches of an iteration: by priority, or all alike."""
-    ring = config.replay
+    buffer = config.replay
     prioritised = partial(
-        priorities.draw, priority_exponent=ring.priority_exponent, importance_exponent=ring.importance_exponent
+        priorities.draw, priority_exponent=buffer.priority_exponent, importance_exponent=buffer.importance_exponent
     )
     return partial(
-        prioritised if ring.priority_exponent else replay.draw,
+        prioritised if buffer.priority_exponent else replay.draw,
         num_updates=config.optimiser.updates_per_iteration,
         batch_size=config.optimiser.batch_size,
         weigh=partial(
             replay.start_weights,
             window_length=config.window_length,
             unroll_steps=config.unroll_steps,
-            end_weight=ring.end_weight if config.unroll_steps else 1,  # it is for the rewards, which nobody learns then
+            end_weight=buffer.end_weight if config.unroll_steps else 1,  # for rewards, which are not learned then
         ),
     )
 
@@ -102,7 +102,7 @@ def build_reanalyze(config: Config, make_search: Callable[[int], SearchFn]):
 
 
 def build_note(config: Config):
-    """What the replay is to keep of what learning finds out, and its metrics."""
+    """The findings of learning that the replay buffer stores, and their metrics."""
     share, notes = config.reanalyze_fraction, []
     if share:
         notes.append(partial(reanalyze.note, share=share, num_frames=reanalyzed_frames(config)))
@@ -188,7 +188,9 @@ def build_loss(config: Config, model: Model, terms: Sequence[Term]) -> learner.L
 
 
 def build_terms(config: Config, world: World) -> tuple[Term, ...]:
-    """The losses, each with its weight; with the true rules those of value and policy alone: nothing is unrolled."""
+    """The losses, each with its weight; with the ground-truth model nothing is unrolled, so only value and policy
+    remain.
+    """
     given = config.optimiser
     weights = {"value": given.value_weight, "policy": given.policy_weight}
     if config.model != "rules":
@@ -197,7 +199,7 @@ def build_terms(config: Config, world: World) -> tuple[Term, ...]:
         weights |= {name: weight for name, weight in auxiliary.items() if weight}
     if config.model == "learned_legality":
         weights["legality"] = given.legality_weight
-    if foretells_discount(config, world.environment):
+    if predicts_discount(config, world.environment):
         weights["discount"] = given.discount_weight
     return losses.muzero_terms(world.model.scalar_loss, weights)
 

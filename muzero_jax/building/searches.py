@@ -1,14 +1,14 @@
-"""The searches of a run: with the learned model or the true rules, with noise or without, in full or cheap."""
+"""The searches of a run: with the learned or the ground-truth model, with noise or without, in full or cheap."""
 
 from functools import partial
 
 from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import micro_batches
-from muzero_jax.building.worlds import foretells_discount, gamma
+from muzero_jax.building.worlds import gamma, predicts_discount
 from muzero_jax.search import narrow, playout_cap
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.engines import ENGINES
-from muzero_jax.search.simulator import Simulator, learned_model, true_rules
+from muzero_jax.search.simulator import Simulator, ground_truth_model, learned_model
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, QTransform, SearchFn
 
@@ -50,7 +50,7 @@ def num_considered(config: Config, environment: Environment, num_simulations: in
 
 
 def make_simulator(config: Config, world: World) -> Simulator:
-    """What a search plans with: the learned model, or with `--model rules` the game itself, for the network's values.
+    """The model that a search plans with: the learned one, or with `--model rules` the game itself.
 
     Where a game's returns have a known range, no value in the tree leaves it.
     """
@@ -62,13 +62,13 @@ def unbounded_simulator(config: Config, world: World) -> Simulator:
     """`make_simulator` without that range."""
     environment, model = world.environment, micro_batches.for_inference(world.model)
     if config.model == "rules":
-        return true_rules(environment, model)
-    foretold = foretells_discount(config, environment)
+        return ground_truth_model(environment, model)
+    predicted = predicts_discount(config, environment)
     return learned_model(
         model,
-        gamma(environment) if foretold else environment.constant_discount,
-        believes_legality=config.model == "learned_legality",
-        believes_discount=foretold,
+        gamma(environment) if predicted else environment.constant_discount,
+        predicted_legality=config.model == "learned_legality",
+        predicted_discount=predicted,
     )
 
 

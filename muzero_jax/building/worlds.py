@@ -51,7 +51,9 @@ def build_model(config: Config, environment: Environment) -> Model:
 
 
 def check_network(config: Config) -> list[str]:
-    """What `check_model` finds in the network that the config names; ValueError where the user's file makes none."""
+    """The faults that `check_model` finds in the network that the config names; ValueError where the user's file makes
+    none.
+    """
     environment = build_environment(config)
     model = build_model(config, environment)
     if config.model == "rules":
@@ -60,23 +62,23 @@ def check_network(config: Config) -> list[str]:
 
 
 def wanted_abilities(config: Config, environment: Environment) -> Abilities:
-    """What the network of a run must be able to do."""
+    """The abilities that the network of a run must have."""
     return Abilities(
         dynamics=config.model != "rules",
         legality=config.model == "learned_legality",
-        discount=foretells_discount(config, environment),
+        discount=predicts_discount(config, environment),
         projection=config.model != "rules" and config.optimiser.consistency_weight > 0,
         canonical=config.network.sees_one_side,
     )
 
 
-def foretells_discount(config: Config, environment: Environment) -> bool:
+def predicts_discount(config: Config, environment: Environment) -> bool:
     """Whether the dynamics say whose turn is next: if asked to, and where no constant discount is right."""
     return config.model != "rules" and (config.network.predict_discount or environment.discount is None)
 
 
 def gamma(environment: Environment) -> float:
-    """|discount| of the moves that end no game, of which a model foretells the sign alone.
+    """|discount| of the moves that end no game, of which a model predicts the sign alone.
 
     Where no constant discount is right, random games show it. Raises ValueError in one sentence if it varies.
     """
@@ -86,6 +88,6 @@ def gamma(environment: Environment) -> float:
     if len(sizes) > 1:
         raise ValueError(
             f"moves of {environment.name} have discounts of the sizes {sizes[0]:g} and {sizes[-1]:g}, but a model "
-            "foretells only their sign; make all of one size, or plan with the true rules (--model rules)"
+            "predicts only their sign; make all of one size, or plan with the ground-truth model (--model rules)"
         )
     return sizes[0] if sizes else 1.0

@@ -147,7 +147,7 @@ def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
 
 
 def judge_openings(a: flags.Openings, mesh, load_agent) -> Answer:
-    """Judges the agent's values of Hex's first stones."""
+    """Compares the agent's values of Hex's opening moves with the solved ones."""
     from muzero_jax.evaluation import openings
 
     agent = load_agent(a.run)

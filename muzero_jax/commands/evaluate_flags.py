@@ -60,8 +60,9 @@ class Match(Games, OfRun):
     """Games against one opponent: colours balanced, every random opening played from both sides."""
 
     opponent: str = "random"
-    """random, greedy (the run's policy head), rules:N (its network searching with the true rules), mcts:N (rollout MCTS
-    with N simulations), or another agent of the same game: RUN, RUN@N, RUN:rules@N, RUN:greedy, agent:NAME"""
+    """random, greedy (the run's policy head), rules:N (its network searching with the ground-truth model), mcts:N
+    (rollout MCTS with N simulations), or another agent of the same game: RUN, RUN@N, RUN:rules@N, RUN:greedy,
+    agent:NAME"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +70,9 @@ class Tournament(Games):
     """A round robin with a cross table and an Elo scale."""
 
     players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER ...")]
-    """RUN, RUN@N (N simulations), RUN:rules@N (true rules), RUN:greedy (policy head), rules:N, greedy (both of the
-    first run), mcts:N, random. RUN is a directory, RUN/versions/N what that run was after iteration N, RUN/versions all
-    of its versions, or agent:NAME a trained agent"""
+    """RUN, RUN@N (N simulations), RUN:rules@N (ground-truth model), RUN:greedy (policy head), rules:N, greedy (both of
+    the first run), mcts:N, random. RUN is a directory, RUN/versions/N what that run was after iteration N, RUN/versions
+    all of its versions, or agent:NAME a trained agent"""
     anchor: str | None = None
     """the player whose Elo is 0, named as the table does; default: random if it plays, else the first"""
     plot: Path | None = None
@@ -94,7 +95,7 @@ class Oracle(OfRun):
 
 @dataclass(frozen=True, kw_only=True)
 class Fidelity(OfRun):
-    """How far the learned model drifts from the true rules, depth by depth and in the search tree."""
+    """How far the learned model drifts from the ground-truth model, depth by depth and in the search tree."""
 
     unroll_steps: Count = 8
     """greatest depth"""
@@ -113,7 +114,7 @@ class Exhaustive(OfRun):
 
 @dataclass(frozen=True, kw_only=True)
 class Openings(OfRun):
-    """The value of every first stone of Hex, and whether it is right (solved from 3x3 to 7x7)."""
+    """Opening values: the agent's value of every first move of Hex, and how many are right (solved from 3x3 to 7x7)."""
 
 
 @dataclass(frozen=True, kw_only=True)

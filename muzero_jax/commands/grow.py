@@ -82,7 +82,7 @@ def read_sizes(text: str) -> tuple[int, ...]:
     return sizes
 
 
-def share_out(config: Config, count: int) -> list[dict[str, Any]]:
+def split_budget(config: Config, count: int) -> list[dict[str, Any]]:
     """The budgets of `count` sizes, each twice the one before; they add up to the config's.
 
     Raises ValueError if there is not one update, frame or iteration for the first.
@@ -110,7 +110,7 @@ def plan(asked: Asked, final: Config, parsed: Sequence[Config]) -> list[Run]:
     """
     run_dir = asked.folders.run_dir or default_folder(final, asked.sizes)
     runs, source = [], asked.first_source
-    for config, own in zip(parsed, share_out(final, len(asked.sizes)), strict=True):
+    for config, own in zip(parsed, split_budget(final, len(asked.sizes)), strict=True):
         size = f"{config.board_size}x{config.board_size}"
         network = final.network
         if network.file:  # which is not told of the built-in networks' fields, so they are left as they are

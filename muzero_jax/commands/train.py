@@ -175,7 +175,7 @@ def show(summary: dict[str, Any]) -> None:
     if summary["strength"]:
         print(f"\n{tables.strength(summary['strength'])}")
     if openings := summary.get("openings"):
-        print(f"opening verdicts: {openings['right']} of {openings['solved']} right")
+        print(f"opening values: {openings['right']} of {openings['solved']} right")
     if returns := summary.get("returns"):
         shown = [f"{value:.3g} ({name})" for name, value in returns.items() if value is not None]
         print(f"\nMean return: {', '.join(shown)}")
@@ -194,7 +194,7 @@ def show(summary: dict[str, Any]) -> None:
     memory = (f"{devices.format_bytes(size)} {name}" for name, size in summary["memory"].items() if size is not None)
     print("\nmemory per device: " + ", ".join(memory))
     total, rate = summary["flops"]["total"], summary["flops"]["rate"]
-    print(f"network: {total:.2e} floating point operations in self-play and learning, {rate:.1e} a second")
+    print(f"network: {total:.2e} FLOPs in self-play and learning, {rate:.1e} a second")
 
 
 def print_what_next(run_dir: Path, num_players: int) -> None:

@@ -83,13 +83,13 @@ def sharded_match(
 class Arena:
     """The matches of one run; each is compiled when it is first played, or before.
 
-    `verdicts` are the agent's on solved first stones, None where there are none.
+    `openings` searches the solved openings of Hex; None where there are none.
     """
 
     def __init__(self, agent: Agent, mesh: Mesh):
         self._agent, self._mesh = agent, mesh
         self._match = functools.cache(self._make_match)
-        self.verdicts = openings.solved_verdicts(self._agent, mesh.devices.flat[0])
+        self.openings = openings.solved_openings(self._agent, mesh.devices.flat[0])
 
     @property
     def has_matches(self) -> bool:

@@ -1,4 +1,4 @@
-"""How far a learned model drifts from the true rules, k steps of dynamics away from a position that it saw.
+"""How far a learned model drifts from the ground-truth model, k steps of dynamics away from a position that it saw.
 
 Two lines are walked side by side: the game's own states, and the model's embeddings, which see the first position and
 then only the moves. At each depth the model's opinion of its embedding is compared with its opinion of the true
@@ -25,7 +25,7 @@ from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.evaluation import players, positions
 from muzero_jax.evaluation.batches import in_keyed_batches
 from muzero_jax.evaluation.tables import align, percent
-from muzero_jax.search.simulator import believed_legal, policy
+from muzero_jax.search.simulator import policy, predicted_legal
 from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params
 
 DECISIVE = 0.5
@@ -110,7 +110,7 @@ def format_table(result: Result) -> str:
         f"In search trees of {tree['num_simulations']} simulations: {shares['illegal_visits']} of them below a "
         f"move that the rules forbid, {shares['visits_beyond_end']} beyond a game's end; below the root, "
         f"{shares['illegal_prior']} of the prior is on illegal moves.",
-        "What the model costs in strength: the score of the same network against itself with the true rules, "
+        "What the model costs in strength: the score of the same network against itself with the ground-truth model, "
         f"evaluate.py match --opponent rules:{tree['num_simulations']}; half the points means that it costs nothing.",
     ]
     return "\n".join(lines)
@@ -153,16 +153,16 @@ def compare(model: Model, legal: Array, output: NetworkOutput, true: NetworkOutp
     """What is said of the embedding against what is said of the true observation, [N] each.
 
     `value_drift`: |difference|. `policy_drift`: total variation over the legal moves, in [0, 1]. `illegal_prior`: what
-    the embedding's policy gives to illegal moves, as a search sees it: of a model that foretells legal moves only those
+    the embedding's policy gives to illegal moves, as a search sees it: of a model that predicts legal moves only those
     that it thinks legal count.
     """
-    believed = None if output.legal_logits is None else believed_legal(output)
+    legal_moves = None if output.legal_logits is None else predicted_legal(output)
     logits, true_logits = (x.policy_logits.astype(jnp.float32) for x in (output, true))
     difference = jax.nn.softmax(logits, where=legal) - jax.nn.softmax(true_logits, where=legal)
     return {
         "value_drift": jnp.abs(model.to_scalar(output.value_logits) - model.to_scalar(true.value_logits)),
         "policy_drift": jnp.abs(difference).sum(-1) / 2,
-        "illegal_prior": jnp.where(legal, 0, policy(output, believed)).sum(-1),
+        "illegal_prior": jnp.where(legal, 0, policy(output, legal_moves)).sum(-1),
     }
 
 
@@ -193,7 +193,7 @@ def _look_at_rewards(
 
 
 def look_at_tree(environment: Environment, states: EnvState, tree: Any) -> Means:
-    """What the nodes of `tree` (`search.tree.Tree`, leaves [M+1, N, ...]) are by the true rules, the roots `states`.
+    """The true states of the nodes of `tree` (`search.tree.Tree`, leaves [M+1, N, ...]), whose roots are `states`.
 
     Replays every node's line: a node is illegal if a move on its line is, beyond the end if a legal line ended above.
     The prior on illegal moves is of the nodes in which the game goes on, without the root.

@@ -1,8 +1,8 @@
-"""What an agent thinks of every first stone of Hex, and whether it is right where that is solved.
+"""Opening values: an agent's value of every first move of Hex, and how many are right where they are solved.
 
-The other player answers without the swap, so a stone is worth what it is worth on the board. In its own games an agent
-never met one stone without the swap, so it generalises here. No opponent is needed, and the share that is right rises
-with training.
+The other player answers without the swap, so the first move is judged by its place alone. In self-play the
+agent never meets such a position, so it must generalise. No opponent is needed. The share that is right, the
+opening-value accuracy, rises with training.
 """
 
 import functools
@@ -23,17 +23,18 @@ WIDTH, SHIFT = 7, 4
 """Characters of a value, and by how much a row leans: half of a cell."""
 
 
-def first_stones(environment: Environment) -> EnvState:
-    """The positions after every first stone, row by row, the swap being no longer allowed: leaves [cells, ...]."""
+def opening_positions(environment: Environment) -> EnvState:
+    """The positions after every first move, row by row, where the swap is no longer allowed: leaves [cells, ...]."""
     opening, move = environment.init(jax.random.key(0)), jax.jit(environment.move)
     states = [settled(move(opening, jnp.int32(cell)).state) for cell in range(environment.num_actions - 1)]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
-class Verdicts:
-    """An agent's search of every first stone, compiled once for all its weights; it runs on `device`.
+class OpeningValues:
+    """An agent's search of every opening, compiled once for all its weights; it runs on `device`.
 
-    `size` is the board's, and `wins` the solved verdicts, or None. Raises ValueError for a game that is not Hex.
+    `size` is the board's; `wins` says which openings win, or is None where that is not solved. Raises ValueError for a
+    game that is not Hex.
     """
 
     def __init__(self, agent: Agent, device: Any = None):
@@ -48,7 +49,7 @@ class Verdicts:
 
     @functools.cached_property
     def _asked(self) -> Position:
-        return jax.device_put(self._environment.look(first_stones(self._environment)), self._placed)
+        return jax.device_put(self._environment.look(opening_positions(self._environment)), self._placed)
 
     def compile(self, params: Params) -> None:
         """Compiles the search for params, or `jax.ShapeDtypeStruct`s, of such shapes; JAX remembers it for the call."""
@@ -56,7 +57,7 @@ class Verdicts:
         self._values.lower(shapes, self._asked).compile()
 
     def values(self, params: Params) -> np.ndarray:
-        """The value of every first stone for who places it: [size, size], in [-1, 1]."""
+        """The value of every first move for the player who makes it: [size, size], in [-1, 1]."""
         values = self._values(jax.device_put(params, self._placed), self._asked)
         return np.asarray(values, np.float64).reshape(self.size, self.size)
 
@@ -66,42 +67,42 @@ def is_hex(environment: Environment) -> bool:
     return environment.name == "hex" and environment.board is not None
 
 
-def solved_verdicts(agent: Agent, device: Any = None) -> Verdicts | None:
-    """The agent's `Verdicts` if its game is Hex of a size whose first stones are solved."""
+def solved_openings(agent: Agent, device: Any = None) -> OpeningValues | None:
+    """The agent's `OpeningValues` if its game is Hex of a size whose openings are solved."""
     environment = agent.world.environment
     is_solved = is_hex(environment) and environment.observation_shape[0] in hex_openings.WINS
-    return Verdicts(agent, device) if is_solved else None
+    return OpeningValues(agent, device) if is_solved else None
 
 
 def examine(agent: Agent) -> dict[str, Any]:
-    """The value of every first stone for who places it, and where it is solved, how many verdicts are right.
+    """The value of every first move for the player who makes it; where openings are solved, how many are right.
 
     Raises ValueError for a game that is not Hex.
     """
-    verdicts = Verdicts(agent)
-    values, wins = verdicts.values(agent.params), verdicts.wins
+    openings = OpeningValues(agent)
+    values, wins = openings.values(agent.params), openings.wins
     known = {} if wins is None else judge(values, wins)
-    return {"size": verdicts.size, "num_simulations": agent.num_simulations, "values": values.tolist()} | known
+    return {"size": openings.size, "num_simulations": agent.num_simulations, "values": values.tolist()} | known
 
 
 def judge(values: np.ndarray, wins: np.ndarray) -> dict[str, Any]:
-    """How many values [size, size] have the sign of the solved verdicts, and the cells of those that have not."""
+    """How many values [size, size] have the sign of the solved result, and the cells of those that have not."""
     wrong = (values > 0) != wins
     return {"right": int((~wrong).sum()), "solved": int(wins.size), "wrong": np.argwhere(wrong).tolist()}
 
 
 def format_table(result: dict[str, Any]) -> str:
-    """The board, leaning as Hex's does; a verdict that is wrong stands in brackets."""
+    """The board, leaning as Hex's does; a value that is wrong stands in brackets."""
     wrong = set(map(tuple, result.get("wrong", ())))
     columns = "".join(f"{letter:^{WIDTH + 1}}" for letter in LETTERS[: len(result["values"])])
-    lines = ["Value of every first stone for who places it, without the swap:", "", f"    {columns.rstrip()}"]
+    lines = ["Value of every first move for the player who makes it, without the swap:", "", f"    {columns.rstrip()}"]
     for row, values in enumerate(result["values"]):
         cells = (_show(value, (row, column) in wrong) for column, value in enumerate(values))
         lines.append(f"{row + 1:>2} {' ' * SHIFT * row} {' '.join(cells)}")
     if "right" in result:
-        lines += ["", f"{result['right']} of {result['solved']} verdicts are right; wrong ones stand in brackets"]
+        lines += ["", f"{result['right']} of {result['solved']} opening values are right; wrong ones stand in brackets"]
     else:
-        lines += ["", f"no verdicts of {result['size']}x{result['size']} are known"]
+        lines += ["", f"the openings of {result['size']}x{result['size']} are not solved"]
     return "\n".join(lines)
 
 

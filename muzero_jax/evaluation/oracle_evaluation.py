@@ -76,8 +76,11 @@ def examine(
 
 
 def format_table(result: Score) -> str:
-    """The positions' kinds, then one line a player: percentages with their 95% intervals, and the value error."""
-    columns = {"optimal_move_rate": "optimal moves", "keeps_win_rate": "keeps a win", "loses_win_rate": "loses a win"}
+    """The positions' kinds, then one line a player: percentages with their 95% intervals, and the value error.
+
+    Winning moves are the winning-move accuracy, `keeps_win_rate`; blunders turn a win into a loss, `loses_win_rate`.
+    """
+    columns = {"optimal_move_rate": "optimal moves", "keeps_win_rate": "winning moves", "loses_win_rate": "blunders"}
     rows = [["", *columns.values(), "value error"]]
     for score in result["scores"]:
         error = score.get("value_error")
@@ -123,7 +126,7 @@ def describe(solutions: Solutions, is_own_play: np.ndarray) -> Score:
 
 
 def score_random(solutions: Solutions, is_own_play: np.ndarray) -> Score:
-    """What a uniformly random move scores in the mean, exactly; it has no interval and estimates no value."""
+    """The exact mean score of a uniformly random move; it has no interval and estimates no value."""
     num_legal = (solutions.action_values != ILLEGAL).sum(axis=1)
     share_kept = solutions.keeps_value.sum(axis=1) / num_legal
     share_lost = (solutions.action_values == -1).sum(axis=1) / num_legal
@@ -136,8 +139,9 @@ def score_player(
 ) -> Score:
     """Judges a player's actions [N], and its opinion of its positions' values [N] if it has one.
 
-    `optimal_move_rate`: keeps the position's value, where some legal move would not. `keeps_win_rate`: the same where
-    the value is a win, also by the positions' origin. `loses_win_rate`: moves from such a win to a loss.
+    `optimal_move_rate`: keeps the position's value, where some legal move would not. `keeps_win_rate`: the winning-move
+    accuracy, which is the same where the value is a win, also by the positions' origin. `loses_win_rate`: moves from
+    such a win to a loss.
     `value_error`: mean |value - exact value| over all positions. A rate over no positions is None.
     """
     chosen = solutions.action_values[np.arange(len(action)), action]
@@ -172,7 +176,7 @@ def _format_rate(rate: float | None, interval: list[float] | None) -> str:
 
 
 def _answer(environment: Environment, candidate: Candidate, key: Array, states: EnvState) -> tuple[Array, Array | None]:
-    """(action [B], the positions' value for their movers [B] if the candidate has an opinion)."""
+    """(actions [B], values for the player to move [B], or None if the candidate estimates none)."""
     found = candidate.search(candidate.params, key, environment.look(states))
     return found.action, found.value
 

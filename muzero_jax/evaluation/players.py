@@ -1,7 +1,7 @@
 """Players by name: what a name means, what it loads, and the search without noise that plays for it.
 
     RUN[@N]          a run's agent, searching with N simulations
-    RUN:rules[@N]    the same network and search, planning with the true rules
+    RUN:rules[@N]    the same network and search, planning with the ground-truth model
     RUN:greedy       its policy head
     rules:N, greedy  the same of the host: the run that the others meet
     mcts:N, random   rollout MCTS; uniformly random legal moves
@@ -23,7 +23,7 @@ from muzero_jax.storage.config import Config
 from muzero_jax.types import Params, Player
 
 SPECS = (
-    "random, greedy (the policy head), mcts:N (rollout MCTS, N simulations), rules:N (search with the true rules), "
+    "random, greedy (the policy head), mcts:N (rollout MCTS, N simulations), rules:N (ground-truth model), "
     "RUN, RUN@N, RUN:rules@N or RUN:greedy, where RUN is a run directory, a version of one (RUN/versions/1200), all "
     "of them (RUN/versions), or a trained agent (agent:NAME)"
 )
@@ -54,7 +54,7 @@ LoadAgent = Callable[[Path], Agent]
 
 def searching(agent: Agent, num_simulations: int | None = None, *, true_rules: bool = False) -> Player:
     """Plays what the agent's search chooses; with `true_rules` it plans with the game itself."""
-    name = f"{'true rules' if true_rules else 'agent'} ({num_simulations or agent.num_simulations} simulations)"
+    name = f"{'ground-truth model' if true_rules else 'agent'} ({num_simulations or agent.num_simulations} simulations)"
     search = agent.search(num_simulations, true_rules=true_rules)
     return opponents.search_player(agent.world.environment, search, name)
 

@@ -2,7 +2,7 @@
 
 Half are drawn from random games and half from games that a player plays with random moves among its own: the first show
 breadth, the second what the player meets once it is any good. A game gives one position, at a random ply, and
-positions that look the same to their mover count once, so that intervals over positions mean what they say.
+positions that look the same to the player to move count once, so that intervals over positions mean what they say.
 """
 
 import math

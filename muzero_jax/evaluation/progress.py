@@ -92,15 +92,15 @@ class Versions:
         return self._arena.has_matches
 
     def compilations(self) -> list[Callable[[], None]]:
-        """Functions that compile, when called, the verdicts on openings and all matches, the quick ones first."""
+        """Functions that compile, when called, the search of the openings and all matches, the quick ones first."""
         if not self._arena.has_matches:
             return []
         e = self._config.evaluation
         games = {(spec, e.final_games // self._final_matches): None for spec in _specs(e.mcts_simulations)}
         if e.interval_minutes > 0:
             games = {(spec, e.games): None for spec in _specs(self._quick)} | {("self", e.games // 2): None} | games
-        verdicts = self._arena.verdicts
-        judged = [] if verdicts is None else [partial(verdicts.compile, self._abstract_params)]
+        searched = self._arena.openings
+        judged = [] if searched is None else [partial(searched.compile, self._abstract_params)]
         return judged + [
             partial(self._arena.compile, spec, self._abstract_params, num_games=number) for spec, number in games
         ]
@@ -115,7 +115,7 @@ class Versions:
         return {"eval/elo": 0.0}
 
     def measure(self, params: Params, iteration: int) -> dict[str, float]:
-        """Scores against the quick opponents, opening verdicts, and the Elo among the run's versions; saves this one.
+        """Scores against the quick opponents, opening values, and the Elo among the run's versions; saves this one.
 
         In a game for one there is nobody to meet, and nothing is measured.
         """
@@ -142,11 +142,11 @@ class Versions:
         return self._meet_all(e.mcts_simulations, params, key, e.final_games // count, count)
 
     def judge_openings(self, params: Params) -> dict[str, Any] | None:
-        """`openings.judge` of the search's verdicts on first stones; None where none are solved."""
-        verdicts = self._arena.verdicts
-        if verdicts is None or verdicts.wins is None:
+        """`openings.judge` of the search's opening values; None where no openings are solved."""
+        searched = self._arena.openings
+        if searched is None or searched.wins is None:
             return None
-        return openings.judge(verdicts.values(params), verdicts.wins)
+        return openings.judge(searched.values(params), searched.wins)
 
     @property
     def _quick(self) -> list[int]:

@@ -1,4 +1,5 @@
-"""Rollout MCTS, the yardstick: UCT (Kocsis & Szepesvari 2006) with uniformly random rollouts under the true rules.
+"""Rollout MCTS, the yardstick: UCT (Kocsis & Szepesvari 2006) with uniformly random rollouts with the ground-truth
+model.
 
 It is one more `Simulator` on the tree that every search here grows: a node is a state of the game, its value the result
 of one random game from there, and its prior the random order in which actions are first tried. Signs come from
@@ -40,9 +41,9 @@ def rollout_mcts(
 ) -> SearchOutput:
     """Searches B positions at once; `policy` [B, A] is the share of the root's visits, `value` [B] their mean return.
 
-    UCB1 with returns in [-1, 1]: the node's mover maximises `mean return + EXPLORATION sqrt(ln N / n)`; actions never
-    tried come first, in random order. A terminal node backs up its exact reward. Row b draws from `(key, b)` only, so
-    it does not depend on the other rows. A row whose game has ended searches nothing: its policy is 0.
+    UCB1 with returns in [-1, 1]: the player to move at a node maximises `mean return + EXPLORATION sqrt(ln N / n)`;
+    actions never tried come first, in random order. A terminal node backs up its exact reward. Row b draws from `(key,
+    b)` only, so it does not depend on the other rows. A row whose game has ended searches nothing: its policy is 0.
 
     Memory is (num_simulations + 1) B (16 A + bytes of a state without its observation): 1,000 simulations of 256
     games take 0.14 GB on Hex 5x5. States are stored because replaying the path costs a move a level.
@@ -62,7 +63,9 @@ def rollout_mcts(
 
 
 def rollouts(environment: Environment) -> Simulator:
-    """The true rules with a random game for a value: +1 if its mover wins, and the order of first tries for a prior."""
+    """The ground-truth model. A random game gives a node's value (+1 if the player to move wins it); a random order of
+    first tries gives the prior.
+    """
 
     def root(params: Params, position: Position) -> Node:
         del params

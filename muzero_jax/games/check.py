@@ -2,7 +2,7 @@
 
 A wrong rule does not stop a run; it teaches a wrong game. So the mistakes that people make with signs, masks and
 players are looked for before a run begins. What is certainly wrong is a problem. What is only odd is a doubt: a game in
-which the last mover always loses may have its rewards turned round, or may be played that way.
+which who moves last always loses may have its rewards turned round, or may be played that way.
 """
 
 import time
@@ -107,7 +107,7 @@ def _illegal_moves(environment: Environment, moves: Moves) -> Iterator[str]:
         yield from _idle_moves(moves)
     if at := _first(played & ~moves.is_same & moves.is_same_position & moves.is_last & (moves.reward < 0)):
         yield (
-            f"action {moves.action[at]} was legal after {at[0]} moves, but the rules punished its mover with "
+            f"action {moves.action[at]} was legal after {at[0]} moves, but the rules punished its player with "
             f"{moves.reward[at]:g} and did not carry it out; leave it out of the legal actions"
         )
 
@@ -118,7 +118,7 @@ def _rewards(environment: Environment, moves: Moves) -> Iterator[str]:
         yield f"a move is rewarded with {moves.reward[at]:g}; scale rewards into [-1, 1], as networks predict them"
     if at := _first(played & (np.abs(moves.reward - moves.own_reward) > ROUNDING)):
         yield (
-            f"a move's reward is {moves.reward[at]:g}, but the state's rewards give its mover "
+            f"a move's reward is {moves.reward[at]:g}, but the state's rewards give the player who moved "
             f"{moves.own_reward[at]:g}; a reward is for the player who moved"
         )
     if environment.num_players == 2 and (at := _first(played & (np.abs(moves.total_reward) > ROUNDING))):

@@ -1,8 +1,8 @@
 """pgx's chess actions as the long algebraic moves of UCI, for chess and for Gardner's chess on 5x5.
 
-An action is square * planes + plane, both from the mover's side: squares go up the files, and a plane is a direction
-with a distance (queen moves, then knight moves), after nine planes of promotions to rook, bishop or knight. A pawn that
-takes a queen move to the last rank becomes a queen. Castling is the king's move by two.
+An action is square * planes + plane, both as the player to move sees the board: squares go up the files, and a plane is
+a direction with a distance (queen moves, then knight moves), after nine planes of promotions to rook, bishop or knight.
+A pawn that takes a queen move to the last rank becomes a queen. Castling is the king's move by two.
 """
 
 import re
@@ -18,7 +18,7 @@ _PROMOTED = "rbn"  # by plane // 3; plane % 3 is the file's shift
 _PROMOTION_SHIFT = (0, 1, -1)
 
 MoverView = Callable[[EnvState], tuple[np.ndarray, int]]
-"""state -> (the board from the mover's side, 1 if the second player moves)"""
+"""state -> (the board as the player to move sees it, 1 if the second player moves)"""
 
 
 def deltas(size: int) -> list[tuple[int, int]]:

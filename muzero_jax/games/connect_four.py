@@ -1,6 +1,6 @@
-"""Connect Four, with exact play by two yes-or-no searches: does the mover win, and if not, does it at least draw.
+"""Connect Four, with exact play by two yes-or-no searches: does the player to move win, and if not, at least draw.
 
-Alpha-beta over bitboards in plain Python with a transposition table. The mover's candidates leave no winning reply,
+Alpha-beta over bitboards in plain Python with a transposition table. Candidate moves leave no winning reply,
 moves that make more threats come first, and a side that can no longer fill any line is not searched for a win. That
 takes 0.15 s a position after 16 moves, 0.03 s after 20 and 4 s after 12 (random play, one core), hence `MIN_PLIES`.
 """
@@ -52,13 +52,13 @@ def completing_cells(stones: int) -> int:
 
 
 class Solver:
-    """Remembers what it has proved. `own` are the mover's stones, `stones` those of both sides."""
+    """Remembers what it has proved. `own` are the stones of the player to move, `stones` those of both sides."""
 
     def __init__(self):
         self._proved: dict[int, bool] = {}
 
     def action_values(self, observation: np.ndarray) -> dict[int, int]:
-        """The mover's value after each legal column."""
+        """The value, for the player to move, after each legal column."""
         own, other = (_column_bits(observation[..., plane]) for plane in (0, 1))
         stones = own | other
         if len(self._proved) > MOST_REMEMBERED:
@@ -78,7 +78,7 @@ class Solver:
         return 0 if self._reaches(own, stones, 0) else 1
 
     def _reaches(self, own: int, stones: int, goal: int) -> bool:
-        """Whether the mover, who has no line to complete at once, gets `goal` (1 a win, 0 a draw) or more."""
+        """Whether the player to move, without a line to complete at once, gets `goal` (1 a win, 0 a draw) or more."""
         other = stones ^ own
         landing = (stones + FLOOR) & BOARD
         threats = completing_cells(other) & ~stones

@@ -22,7 +22,7 @@ class Points(NamedTuple):
     """The score of a game that has one, beyond who won."""
 
     margin: Callable[[EnvState, Squares, float], float | None]
-    """(state, its squares, komi) -> the first mover's lead; None where the position has no score"""
+    """(state, its squares, komi) -> the first player's lead; None where the position has no score"""
     komi: float = 0.0  # points for the second player, under which agents are trained
 
 
@@ -49,7 +49,7 @@ class Game(NamedTuple):
     winning_cells: Callable[[Squares], list[Cell]] = lambda squares: []
     """the chain or rows that won a game, none where it is won in another way"""
     repeats: Callable[[EnvState], bool] | None = None  # whether the last move lost the game by repeating a position
-    read_fen: Callable[[str], tuple[EnvState, int]] | None = None  # FEN -> (state, who moves: 0 is the first mover)
+    read_fen: Callable[[str], tuple[EnvState, int]] | None = None  # FEN -> (state, who moves: 0 is the first player)
     exact: Exact | None = None
 
 

@@ -20,7 +20,7 @@ class StoredGame(NamedTuple):
 
     name: str  # where it stands: "games.txt, game 3"
     moves: tuple[str, ...]
-    colours: tuple[int, ...] | None = None  # who made each move, where the file says so: 0 is the first mover
+    colours: tuple[int, ...] | None = None  # who made each move, where the file says so: 0 is the first player
     size: int | None = None  # of the board, where the file says it
 
     @property

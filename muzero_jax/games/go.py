@@ -30,7 +30,7 @@ def area_difference(squares: Squares) -> int:
 
 
 def repeats(state: EnvState) -> bool:
-    """Whether the last move made an earlier position anew, which pgx allows and lets the mover lose for."""
+    """Whether the last move made an earlier position anew, which pgx allows and makes a loss for who does it."""
     return bool(state._x.is_psk)
 
 

@@ -12,7 +12,7 @@ from muzero_jax.games.view import FIRST, SECOND, Cell, Squares, View, signed_sto
 from muzero_jax.types import EnvState
 
 DEFAULT_SIZE = 11
-COLOR_PLANE, SWAP_PLANE = 2, 3  # of the observation: the color of the mover, whether a swap is legal
+COLOR_PLANE, SWAP_PLANE = 2, 3  # of the observation: the color of the player to move, whether a swap is legal
 
 
 def symmetries(cells: Grid) -> list[Grid]:
@@ -22,7 +22,7 @@ def symmetries(cells: Grid) -> list[Grid]:
 
 
 def switched(state: EnvState, move: Move) -> EnvState:
-    """The other side to move: the board is kept from the mover's view, with a plane for the mover's color."""
+    """The other side to move: the board is kept as the player to move sees it, with a plane for that player's color."""
     del move
     state = exchanged(state)
     game = state._x._replace(board=-state._x.board)
@@ -30,7 +30,7 @@ def switched(state: EnvState, move: Move) -> EnvState:
 
 
 def settled(state: EnvState) -> EnvState:
-    """Takes the swap away: it answers the first move of a game, not the first stone of a position."""
+    """Takes the swap away: it answers the first move of a game, not the first move from a set-up position."""
     if bool(state.terminated):
         return state
     return state.replace(

@@ -1,7 +1,7 @@
-"""Solved first moves of Hex without the swap: which first stones win against perfect play.
+"""Solved first moves of Hex without the swap: which of them win against perfect play.
 
 3x3 to 5x5 by an exhaustive solver, 6x6 and 7x7 by a proof-number solver. W wins, so with the swap rule the other player
-should take that stone; L loses. Row 1 first; the first mover joins top and bottom.
+should take that stone; L loses. Row 1 first; the first player joins top and bottom.
 """
 
 import numpy as np
@@ -14,4 +14,4 @@ _ROWS = {
     7: "LLLLLLW LLWLWWW LWWWWWL WWWWWWW LWWWWWL WWWLWLL WLLLLLL",
 }
 WINS = {size: np.array([[cell == "W" for cell in row] for row in rows.split()]) for size, rows in _ROWS.items()}
-"""By board size: [size, size] bool, whether a first stone there wins."""
+"""By board size: [size, size] bool, whether a first move there wins."""

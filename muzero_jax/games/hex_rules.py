@@ -56,9 +56,9 @@ def make_tables(size: int) -> Tables:
 
 
 def play(game: GameState, action: Array, tables: Tables) -> tuple[GameState, Array]:
-    """Place a stone, or swap: (the state for the other player, whether the mover has won).
+    """Place a stone, or swap: (the state for the other player, whether the player who moved has won).
 
-    A swap takes the opponent's stone off the board and puts an own stone on the transposed cell, so that the mover
+    A swap takes the opponent's stone off the board and puts an own stone on the transposed cell, so that this player
     stands exactly where the opponent stood.
     """
     num_cells = tables.transposed.size
@@ -86,7 +86,7 @@ class Hex(pgx_hex.Hex):
     """Hex of any size; action row * size + column places a stone, action size * size swaps (legal as second move only).
 
     Its states are pgx's, with our `GameState` as `_x` and observations [size, size, 4]: own stones, the opponent's, the
-    mover's color, whether a swap is legal.
+    color of the player to move, whether a swap is legal.
 
     Raises:
         ValueError: `size` is not a whole number from 2 to 19.

@@ -43,10 +43,10 @@ class Solver:
         self._known: dict[int, tuple[bool, int]] = {}
 
     def action_values(self, observation: np.ndarray) -> dict[int, int]:
-        """The mover's value after each legal action.
+        """The value, for the player to move, after each legal action.
 
-        No first move wins: the other player has the choice of both sides. A swap puts the mover where its opponent
-        stood, and the opponent where the mover stood.
+        No first move wins: the other player has the choice of both sides. A swap exchanges the
+        places of the two players.
         """
         own, other = to_bits(observation[..., 0]), to_bits(observation[..., 1])
         color, can_swap = int(observation[0, 0, 2]), bool(observation[0, 0, 3])
@@ -77,7 +77,9 @@ class Solver:
         return plan if won else None
 
     def _search(self, mover: Side, other: Side, region: int, threatened: int) -> tuple[bool, int]:
-        """Whether the mover wins, and the winner's plan. `region` and `threatened` are `_threats` of the other."""
+        """Whether `mover`, the player to move, wins, and the winner's plan. `region` and `threatened` are `_threats` of
+        the other.
+        """
         key = (mover.stones << self._num_cells | other.stones) << 1 | mover.color
         known = self._known.get(key)
         if known is None:

@@ -29,4 +29,4 @@ class Layout(NamedTuple):
     symmetries: Callable[[Grid], list[Grid]] = lambda cells: [cells]
     """cells [H, W] -> for each symmetry of the rules the cell that each cell is filled from; the identity first"""
     negated: tuple[tuple[int, int], ...] = ()
-    """pairs (symmetry, plane) of the bool planes that a symmetry negates, such as one that names the mover's colour"""
+    """pairs (symmetry, plane) of the bool planes that a symmetry negates, such as the plane of the colour to move"""

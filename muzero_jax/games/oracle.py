@@ -1,8 +1,8 @@
 """What an oracle is: the exact value of a position after each of its moves.
 
-A position is its mover's observation, which in these games shows everything that matters: stones, whose edges are
-whose, whether a swap is legal. So an oracle knows neither pgx nor a run, and can judge whatever an agent saw.
-Values are results under perfect play, undiscounted, for the mover: +1 won, 0 drawn, -1 lost.
+A position is the observation of the player to move, which in these games shows everything that matters: stones, whose
+edges are whose, whether a swap is legal. So an oracle knows neither pgx nor a run, and can judge whatever an agent saw.
+Values are results under perfect play, undiscounted, for the player to move: +1 won, 0 drawn, -1 lost.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,8 @@ class Oracle(NamedTuple):
     """Exact play of one game on one board."""
 
     action_values: Callable[[np.ndarray], dict[int, int]]
-    """observation [*obs] of a position that is not over -> the mover's value after each legal action"""
+    """observation [*obs] of a position that is not over -> the value, for the player to move, after each legal
+    action"""
     min_plies: int
     """how many moves must have been made: earlier positions would take too long to solve"""
     is_small: bool
@@ -28,8 +29,8 @@ class Oracle(NamedTuple):
 class Solutions(NamedTuple):
     """N solved positions of A actions."""
 
-    value: np.ndarray  # [N] int8, for the mover under perfect play
-    action_values: np.ndarray  # [N, A] int8, for the mover after each action; ILLEGAL where it is not legal
+    value: np.ndarray  # [N] int8, for the player to move under perfect play
+    action_values: np.ndarray  # [N, A] int8, for the player to move after each action; ILLEGAL where it is not legal
 
     @property
     def keeps_value(self) -> np.ndarray:

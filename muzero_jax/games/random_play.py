@@ -32,7 +32,7 @@ class Moves(NamedTuple):
     is_last: Array  # bool
     player: Array  # int32, who moved
     next_player: Array  # int32, who moves next
-    own_reward: Array  # float32, what the state's `rewards` say of the mover; `reward` where it has none
+    own_reward: Array  # float32, what the state's `rewards` give the player who moved; `reward` where it has none
     total_reward: Array  # float32, the sum of the state's `rewards`
     is_same: Array  # bool, the move changed nothing at all
     is_same_position: Array  # bool, the move changed only whose turn it is, what is legal and how the game ended

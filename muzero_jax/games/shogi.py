@@ -15,7 +15,7 @@ SHOGI_PIECES = "P L N S B R G K +P +L +N +S +B +R".split()
 ANIMAL_SHOGI_PIECES = "C E G L H".split()  # chick, elephant, giraffe, lion, hen
 
 Read = Callable[[EnvState], tuple[np.ndarray, np.ndarray, int]]
-"""state -> (the board from the mover's side, what both hold for dropping, 1 if the second player moves)"""
+"""state -> (the board as the player to move sees it, what both hold for dropping, 1 if the second player moves)"""
 
 
 def action_location(shape: tuple[int, int], num_actions: int) -> Int[np.ndarray, " A"]:

@@ -1,7 +1,7 @@
 """Giving the other side the move: what a position built from stones needs, and no rule of a game provides.
 
 Programs such as HexGui send a position as `play` commands in scan order, several of one colour in a row. Games in which
-a position is its stones (Hex, tic-tac-toe, Connect Four) get the mover's fields exchanged; in Go and Othello the other
+a position is its stones (Hex, tic-tac-toe, Connect Four) get the player's fields exchanged; in Go and Othello the other
 side passes. Chess and shogi have no such thing, so there turns must alternate.
 """
 
@@ -65,7 +65,7 @@ def by_passing(counter: str) -> Sides:
 
 
 def exchanged(state: EnvState) -> EnvState:
-    """The other side to move, where the first two planes show the mover's stones and the other's."""
+    """The other side to move, where the first two planes show the stones of the player to move and of the other."""
     return state.replace(
         current_player=1 - state.current_player,
         observation=state.observation.at[..., :2].set(state.observation[..., 1::-1]),

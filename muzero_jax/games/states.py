@@ -1,8 +1,8 @@
 """States in pgx's form: what matches, rollout MCTS and play read of a game, whoever wrote it.
 
-They read six fields: whose turn it is, what is legal, whether and how the game ended, and the mover's view. A game of
-one's own may have a state of any kind. `seated` puts these fields around it, and `final` makes a finished game stay as
-it is, which pgx's own rules do by themselves.
+They read six fields: whose turn it is, what is legal, whether and how the game ended, and what the player to move sees.
+A game of one's own may have a state of any kind. `seated` puts these fields around it, and `final` makes a finished
+game stay as it is, which pgx's own rules do by themselves.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ class Seated(NamedTuple):
     terminated: Array  # [] bool, the rules ended the game
     truncated: Array  # [] bool, a time limit did
     legal_action_mask: Array  # [A] bool
-    observation: Array  # [*obs], the mover's view
+    observation: Array  # [*obs], the view of the player to move
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # what libraries look for is no field of a game

@@ -1,7 +1,7 @@
-"""What a person sees of a state: pieces on squares, from the first mover's side, whoever is to move.
+"""What a person sees of a state: pieces on squares, from the first player's side, whoever is to move.
 
-pgx keeps most boards from the mover's view and each game in fields of its own; a game's `View` reads them back into one
-picture. Row 0 is the top row as people draw it: row 8 of chess, row 9 of Go, row 1 of Hex and Othello.
+pgx keeps most boards as the player to move sees them, and each game in fields of its own; a game's `View` reads them
+back into one picture. Row 0 is the top row as people draw it: row 8 of chess, row 9 of Go, row 1 of Hex and Othello.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from muzero_jax.types import EnvState
 
 EMPTY = "."
 FIRST, SECOND = "X", "O"
-"""The stones of the first mover and of the other; games with pieces show letters, the first mover's in capitals."""
+"""The stones of the first player and of the other; games with pieces show letters, the first player's in capitals."""
 
 INKS = ("black", "white", "red", "yellow", "blue")
 """The colours in which front ends draw stones."""
@@ -57,17 +57,17 @@ class View(NamedTuple):
     squares: Callable[[EnvState], Squares] = observed
     hands: Callable[[EnvState], tuple[str, str]] = lambda state: ("", "")
     """pieces that both may drop"""
-    colours: tuple[str, str] = ("black", "white")  # what every front end calls the first mover and the other
+    colours: tuple[str, str] = ("black", "white")  # what every front end calls the first player and the other
     inks: tuple[str, str] = ("black", "white")
     """the colours in which every front end draws the two, of `INKS`"""
     marks_last: bool = False  # whether an action is a cell, so that the last one played can be marked
     leans: bool = False  # whether each row lies half a cell to the right of the one above
-    has_edges: bool = False  # whether the first mover owns the top and bottom edge, and the other left and right
+    has_edges: bool = False  # whether the first player owns the top and bottom edge, and the other left and right
     page: str | None = None  # one of `clicks.PAGES`, a board of `play/web/board.js`; None: text, and a button a move
 
 
 def stones(signs: Int[np.ndarray, "H W"]) -> Squares:
-    """+1 is the first mover's stone, -1 the other's."""
+    """+1 is the first player's stone, -1 the other's."""
     return [[(EMPTY, FIRST, SECOND)[sign] for sign in row] for row in signs.tolist()]
 
 
@@ -82,7 +82,7 @@ def numbered_stones(height: int, width: int) -> Callable[[EnvState], Squares]:
 
 
 def signed_stones(mover: Callable[[EnvState], int]) -> Callable[[EnvState], Squares]:
-    """Reads square boards that hold positive numbers for the colour that `mover` names (0 is the first mover)."""
+    """Reads square boards that hold positive numbers for the colour that `mover` names (0 is the first player)."""
 
     def read(state: EnvState) -> Squares:
         board = np.sign(np.asarray(state._x.board)).astype(int)
@@ -109,6 +109,6 @@ def rows_of(length: int) -> Callable[[Squares], list[Cell]]:
 
 
 def stone_difference(squares: Squares) -> int:
-    """Stones of the first mover minus the other's."""
+    """Stones of the first player minus the other's."""
     cells = [cell for row in squares for cell in row]
     return cells.count(FIRST) - cells.count(SECOND)

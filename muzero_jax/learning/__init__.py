@@ -1,1 +1,1 @@
-"""What `training.train_iteration` is made of: self-play, replay, targets, losses, gradient steps."""
+"""The steps of `training.train_iteration`: self-play, replay, targets, losses, gradient steps."""

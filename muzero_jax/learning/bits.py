@@ -1,4 +1,4 @@
-"""Bools eight to a byte, as observations of bools and legal moves lie in the replay ring."""
+"""Bools eight to a byte, as observations of bools and legal moves lie in the replay buffer."""
 
 import math
 

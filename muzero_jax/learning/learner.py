@@ -123,7 +123,7 @@ def init(
     scale_loss: bool = False,
     has_target: bool = False,
 ) -> LearnerState:
-    """Fresh parameters and optimiser state.
+    """A learner with fresh parameters and optimiser state; `key` draws the parameters.
 
     Args:
       scale_loss: the state also scales the loss, which float16 needs.

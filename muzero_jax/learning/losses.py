@@ -1,6 +1,6 @@
 """The loss of MuZero: unroll the learned model along the actions played, then compare each head with its target.
 
-`unroll` runs the model; a `Loss` reads what it said and knows no other loss; `total` weighs and adds them. `loss` is
+`unroll` runs the model; a `Loss` reads its outputs and knows no other loss; `total` weighs and adds them. `loss` is
 all of it, for any list of terms; `muzero_terms` are the usual ones.
 
 Two details that are easily got wrong, both from MuZero's appendix G: the root's losses have weight 1 and each unrolled
@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float
 from muzero_jax.types import Batch, Metrics, Model, Params, Unrolled
 
 Loss = Callable[[Unrolled, Batch], Array]
-"""(what the model said, what it should have said) -> the loss of each window [N]."""
+"""(the model's outputs, the batch with their targets) -> the loss of each window [N]."""
 ScalarLoss = Callable[[Array, Array], Array]
 """`Model.scalar_loss`."""
 
@@ -41,7 +41,7 @@ the observations of all K + 1 frames, the last one their legal moves."""
 
 
 def reads(terms: Sequence[Term]) -> frozenset[str]:
-    """What the terms read together, of `ON_REQUEST`."""
+    """The fields of `ON_REQUEST` that any of the terms reads."""
     return frozenset(name for term in terms for name in term.reads)
 
 
@@ -72,6 +72,7 @@ def loss(
     """The weighted sum of the terms for these weights, a mean over the batch, and a metric for each term.
 
     Args:
+      params: the weights. batch: N windows. model: unrolled for K steps. terms: the losses and their weights.
       checkpoint: as `unroll`'s.
     """
     wanted = reads(terms)
@@ -105,6 +106,7 @@ def unroll(
     """The model's outputs for each window's first position, and after each of the K actions; K may be 0.
 
     Args:
+      batch: N windows; observations [N, F, *obs] and actions [N, K] are read.
       reconstruct: read the observations out of the embeddings too.
       consistency: project the embeddings too, those imagined and those of the observations that came.
       checkpoint: the gradient keeps of each unrolled step the embedding alone and computes the step anew on its way
@@ -124,7 +126,7 @@ def unroll(
         return {
             "reward_logits": output.reward_logits,
             "discount_logits": output.discount_logits,
-            "projection": _foretold(model, params, output.embedding) if consistency else None,
+            "projection": _predict_projection(model, params, output.embedding) if consistency else None,
         }
 
     def imagine(embedding, action):
@@ -144,8 +146,8 @@ def unroll(
     return Unrolled(**moves, **positions, observed_projection=observed)
 
 
-def _foretold(model: Model, params: Params, embedding: Array) -> Float[Array, "N D"]:
-    """What an imagined embedding foretells of the projection of the observation that comes."""
+def _predict_projection(model: Model, params: Params, embedding: Array) -> Float[Array, "N D"]:
+    """The predicted projection of the next observation, from an imagined embedding [N, ...]."""
     if model.project is None or model.predict_projection is None:
         raise ValueError("--optimiser.consistency-weight needs a network with `project` and `predict_projection`")
     return model.predict_projection(params, model.project(params, embedding))
@@ -153,14 +155,14 @@ def _foretold(model: Model, params: Params, embedding: Array) -> Float[Array, "N
 
 def _observed(model: Model, params: Params, observation: Array) -> Float[Array, "N K D"]:
     """The projections of the embeddings of K observations that came."""
-    assert model.project is not None  # `_foretold` has asked
+    assert model.project is not None  # `_predict_projection` has required
     leading = observation.shape[:2]
     embedding = model.initial_inference(params, observation.reshape(-1, *observation.shape[2:])).embedding
     return model.project(params, embedding).reshape(*leading, -1)
 
 
 def value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> Float[Array, "N"]:
-    """The value head against its targets, past a game's end too, where they are 0."""
+    """The value head's loss, a mean over depths. It counts past a game's end too, where targets are 0."""
     return over_depths(batch.targets.mask * scalar_loss(outputs.value_logits, batch.targets.value))
 
 
@@ -170,16 +172,16 @@ def root_value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss)
 
 
 def reward_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> Float[Array, "N"]:
-    """The reward head against the K rewards, past a game's end too; a root has none."""
-    errors = scalar_loss(asked(outputs.reward_logits, "recurrent_inference"), batch.targets.reward)
+    """The reward head's loss, a mean over the K moves. It counts past a game's end too, where targets are 0."""
+    errors = scalar_loss(required(outputs.reward_logits, "recurrent_inference"), batch.targets.reward)
     return jnp.mean(batch.targets.mask[:, :-1] * errors, axis=1)
 
 
 def policy_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
-    """The policy head against what search improved it to.
+    """The policy head's loss: cross-entropy with the search's improved policy, a mean over depths.
 
     Illegal actions are masked where the batch says which they are, as in search: at the root, and deeper down for a
-    model that foretells them. Elsewhere the unrolled policies must learn to avoid them.
+    model that predicts them. Elsewhere the unrolled policies must learn to avoid them.
     """
     logits = legal_policy_logits(outputs, batch)
     return over_depths(batch.targets.policy_mask * cross_entropy(logits, batch.targets.policy))
@@ -195,7 +197,7 @@ def legal_policy_logits(outputs: Unrolled, batch: Batch) -> Float[Array, "N K1 A
 
 def reconstruction_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """Imagined observations against those that came; an auxiliary loss, which teaches the rules sooner."""
-    logits = asked(outputs.observation_logits, "reconstruct")
+    logits = required(outputs.observation_logits, "reconstruct")
     observation = batch.observation[:, : logits.shape[1]]
     return over_depths(batch.targets.alive * observation_error(logits, observation))
 
@@ -203,7 +205,7 @@ def reconstruction_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 def legality_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """The legality head against the legal moves of every position, a mean over the actions."""
     errors = binary_cross_entropy(
-        asked(outputs.legal_logits, "legal_logits"), batch.legal_action_mask.astype(jnp.float32)
+        required(outputs.legal_logits, "legal_logits"), batch.legal_action_mask.astype(jnp.float32)
     )
     return over_depths(batch.targets.alive * jnp.mean(errors, axis=-1))
 
@@ -213,7 +215,7 @@ def discount_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 
     Past a game's end the target is the end, as the value's is 0.
     """
-    logits = asked(outputs.discount_logits, "discount_logits")
+    logits = required(outputs.discount_logits, "discount_logits")
     wanted = jax.nn.one_hot(jnp.sign(batch.targets.discount).astype(jnp.int32) + 1, 3)
     return jnp.mean(batch.targets.mask[:, :-1] * cross_entropy(logits, wanted), axis=1)
 
@@ -223,13 +225,13 @@ def consistency_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 
     (EfficientZero: Ye et al. 2021, section 4.1, which is SimSiam: the observed side gets no gradient.)
     """
-    observed = jax.lax.stop_gradient(asked(outputs.observed_projection, "project"))
-    cosine = optax.losses.cosine_similarity(asked(outputs.projection, "project"), observed, epsilon=1e-6)
+    observed = jax.lax.stop_gradient(required(outputs.observed_projection, "project"))
+    cosine = optax.losses.cosine_similarity(required(outputs.projection, "project"), observed, epsilon=1e-6)
     return jnp.mean(batch.targets.alive[:, 1:] * (1.0 - cosine), axis=1)
 
 
-def asked(output: Array | None, name: str) -> Array:
-    """What a loss reads; ValueError if the model does not say it."""
+def required(output: Array | None, name: str) -> Array:
+    """The output that a loss reads; ValueError if the model has no such head."""
     if output is None:
         raise ValueError(f"a loss needs a network with `{name}`, which this one has not (docs/your-own-network.md)")
     return output

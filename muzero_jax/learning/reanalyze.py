@@ -27,7 +27,8 @@ def refresh_share(
 
 
 def chosen(window: Transition, share: float) -> Bool[Array, " M"]:
-    """Which of a device's first M windows are searched again: on all devices together that share, at least one window.
+    """Mask [M] of a device's first M windows that are searched again: on all devices together that share, at least one
+    window.
 
     Their number does not depend on the number of devices. Where it does not divide among them, the first have one more,
     and the others search one in vain, because all run one program. Runs where `AXIS` names the devices.
@@ -38,7 +39,7 @@ def chosen(window: Transition, share: float) -> Bool[Array, " M"]:
 
 
 def note(draws: Draws, window: Transition, batch: Batch, *, share: float, num_frames: int) -> tuple[Revision, Metrics]:
-    """The fresh targets of searched windows, for the ring; their metrics are `refresh_share`'s."""
+    """The fresh targets of searched windows, for the buffer; their metrics are `refresh_share`'s."""
     del batch
     is_chosen = chosen(window, share)
     num_windows = len(is_chosen)
@@ -59,7 +60,7 @@ def refresh(
     """Replaces `search_policy` and `search_value` of the first `num_frames` frames of those windows that are chosen.
 
     These are among the first M. Windows are drawn independently, so "the first" are as random as any. Frames past a
-    game's end belong to the next one; they are searched all the same, for the ring, and masked later, as every target
+    game's end belong to the next one; they are searched all the same, for the buffer, and masked later, as every target
     there is. A cheap search's policy is not learned from, but this one's is.
 
     Args:
@@ -83,7 +84,7 @@ def refresh(
 
 
 def staleness(fresh: Transition, stored: Transition, weight: Float[Array, " M"]) -> Metrics:
-    """How far stored targets had drifted from fresh ones, and how many iterations ago they were searched: means.
+    """Metrics of stored targets: their mean distance from fresh ones, and their mean age in iterations.
 
     Values are compared by their absolute difference, policies by total variation, which is at most 1. A KL divergence
     would be infinite where a stored policy has a 0. `weight` is that of each of the M windows in the means.

@@ -1,9 +1,9 @@
-"""A replay ring that lives on the device, time-major: frame t of game b lies at [t mod C, b].
+"""A replay buffer that lives on the device, time-major: frame t of game b lies at [t mod C, b].
 
-Time-major because a rollout arrives as [T, B, ...] and goes in by one contiguous write; batch-major rings were 11-15
-times slower to add to. All draws of an iteration are made at once, so the weights over the ring are summed once an
+Time-major because a rollout arrives as [T, B, ...] and goes in by one contiguous write; batch-major buffers were 11-15
+times slower to add to. All draws of an iteration are made at once, so the weights over the buffer are summed once an
 iteration, not once an update. Weights are integers: their cumulative sum is exact (`config` keeps it below 2^31).
-Observations of bools and legal moves lie in the ring as bits (`pack`): a byte each, they would be most of it.
+Observations of bools and legal moves lie in the buffer as bits (`pack`): a byte each, they would be most of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,12 +26,12 @@ def init(
     is_prioritised: bool = False,
     is_reanalyzed: bool = False,
 ) -> ReplayState:
-    """An empty ring for `num_envs` games of C = `replay_length` frames.
+    """An empty buffer for `num_envs` games of C = `replay_length` frames.
 
     Args:
       transition: one transition (or its abstract shapes), without leading axes.
-      is_prioritised: whether the ring keeps a priority for each frame.
-      is_reanalyzed: whether the ring keeps how old the search of each frame is.
+      is_prioritised: whether the buffer keeps a priority for each frame.
+      is_reanalyzed: whether the buffer keeps how old the search of each frame is.
     """
     age = jax.ShapeDtypeStruct((), jnp.int32) if is_reanalyzed else None
     stored = jax.eval_shape(pack, transition._replace(search_age=age))
@@ -44,7 +44,7 @@ def init(
 
 
 def pack(transition: Transition) -> Transition:
-    """Transitions as the ring keeps them: bool observations and legal moves eight to a byte, all else as it is."""
+    """Transitions as the buffer keeps them: bool observations and legal moves eight to a byte, all else as it is."""
     leading = transition.action.ndim
     return transition._replace(
         observation=bits.pack(transition.observation, leading),
@@ -69,8 +69,8 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
     if replay_length % rollout_length:
         raise ValueError(f"replay length {replay_length} is not a multiple of the rollout length {rollout_length}")
     transitions, priority = jax.tree.map(
-        lambda ring, new: jax.lax.dynamic_update_slice_in_dim(
-            ring, new.astype(ring.dtype), replay.insert_index, axis=0
+        lambda buffer, new: jax.lax.dynamic_update_slice_in_dim(
+            buffer, new.astype(buffer.dtype), replay.insert_index, axis=0
         ),
         (replay.transitions, replay.priority),
         _arriving(replay, trajectory),
@@ -84,7 +84,8 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
 
 
 def _arriving(replay: ReplayState, trajectory: Transition) -> tuple[Transition, Array | None]:
-    """A rollout as the ring keeps it, and its priority: the highest of all devices' rings, or 1 where those are empty.
+    """A rollout as the buffer keeps it, and its priority: the highest of all devices' buffers, or 1 where those are
+    empty.
 
     So every new window is soon drawn once, and only then known (Schaul et al. 2016, section 3.3).
     """
@@ -98,20 +99,20 @@ def _arriving(replay: ReplayState, trajectory: Transition) -> tuple[Transition, 
 
 
 def returns_so_far(replay: ReplayState, num_moves: Int[Array, " B"]) -> Float[Array, " B"]:
-    """The rewards of the last `num_moves` frames of each game, of which the ring remembers C at most."""
+    """The rewards of the last `num_moves` frames of each game, of which the buffer remembers C at most."""
     reward = replay.transitions.reward
     age = (replay.insert_index - 1 - jnp.arange(reward.shape[0])) % reward.shape[0]  # 0 is the newest
     return jnp.sum(jnp.where(age[:, None] < num_moves, reward, 0.0), axis=0)
 
 
 Note = Callable[[Draws, Transition, Batch], tuple[Revision, Metrics]]
-"""(where windows lie, the windows, the batch made of them) -> what the replay is to keep of that, and metrics."""
+"""(where windows lie, the windows, the batch made of them) -> findings to store in the replay buffer, and metrics."""
 
 
 def note_all(
     draws: Draws, window: Transition, batch: Batch, *, notes: Sequence[Note]
 ) -> tuple[tuple[Revision, ...], Metrics]:
-    """What several notes say, for `revise`, with the metrics of all."""
+    """The findings of several notes, for `revise`, with the metrics of all."""
     noted = [note(draws, window, batch) for note in notes]
     return tuple(revision for revision, _ in noted), {key: x for _, found in noted for key, x in found.items()}
 
@@ -165,8 +166,8 @@ def draw(
 ) -> Draws:
     """Draws the windows of all batches of an iteration [U, N]; each device those of its share of the batches.
 
-    Runs where `AXIS` names the devices. The ring must hold at least one window. All are drawn at once: see the module's
-    docstring.
+    Runs where `AXIS` names the devices. The buffer must hold at least one window. All are drawn at once: see the
+    module's docstring.
 
     Args:
       batch_size: over all devices. weigh: `start_weights`, with its hyperparameters bound.
@@ -222,7 +223,7 @@ def gather(
     """Windows of L consecutive frames, batch-major (leaves [N, L, ...]).
 
     Mostly only the first observation is encoded, so only the first `observation_length` frames of them are read: that
-    leaf is [N, observation_length, *obs], and so are those of the rules' state, where the ring keeps it.
+    leaf is [N, observation_length, *obs], and so are those of the rules' state, where the buffer keeps it.
     """
     replay_length = replay.transitions.action.shape[0]
     time, game = (draws.slot[:, None] + jnp.arange(window_length)) % replay_length, draws.game[:, None]

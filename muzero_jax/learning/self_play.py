@@ -12,7 +12,7 @@ from muzero_jax.types import ActorState, Environment, EnvState, Params, SearchFn
 
 
 def init(environment: Environment, key: Array, *, num_envs: int) -> ActorState:
-    """B = `num_envs` fresh games."""
+    """B = `num_envs` fresh games; `key` is split for their `init`."""
     env_state = jax.vmap(environment.init)(jax.random.split(key, num_envs))
     return ActorState(env_state, num_moves=jnp.zeros(num_envs, jnp.int32))
 
@@ -22,7 +22,7 @@ Choose = Callable[[Array, SearchOutput, Array, Array], tuple[Array, Array]]
 
 
 def as_found(key: Array, found: SearchOutput, legal_action_mask: Array, num_moves: Array) -> tuple[Array, Array]:
-    """The move that search chose."""
+    """The move that search chose, never drawn at random."""
     del key, legal_action_mask, num_moves
     return found.action, jnp.zeros(found.action.shape, bool)
 
@@ -42,6 +42,9 @@ def rollout(
     """Plays T = `length` moves of every game; finished games start afresh.
 
     Args:
+      params: the network's weights. actor: the B games in progress.
+      key: is split for searches, choices and chance, move by move.
+      search: finds policies and values for the B positions.
       choose: which move is played after a search: `choose` with its hyperparameters bound, or the search's own.
       keeps_state: whether the transitions hold the rules' own state too.
 
@@ -132,6 +135,6 @@ def returns(trajectory: Transition, before: Float[Array, " B"], after: Float[Arr
     """The sum of the returns of the games that ended in a rollout, which only games for one are measured by.
 
     A return is the plain sum of a game's rewards. `before` and `after` the rollout are those of the games in progress,
-    as `replay.returns_so_far` knows them. Early rewards of a game that outlasts the ring count when they leave it.
+    as `replay.returns_so_far` knows them. Early rewards of a game that outlasts the buffer count when they leave it.
     """
     return {"selfplay/finished_returns": jnp.sum(trajectory.reward) + jnp.sum(before) - jnp.sum(after)}

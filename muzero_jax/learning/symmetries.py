@@ -1,4 +1,4 @@
-"""What is learned from, turned by a random symmetry of the game: one game teaches as many as its board has images."""
+"""Augmentation: a batch turned by random symmetries of the game, so that one game teaches as much as all its images."""
 
 from functools import partial
 

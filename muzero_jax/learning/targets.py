@@ -1,4 +1,4 @@
-"""What the unrolled predictions of a window should have been.
+"""Training targets: the value, reward and policy that each unrolled prediction of a window should have been.
 
 One backward recursion over the signed `discount` gives Monte-Carlo, n-step and TD(lambda) value targets, for one and
 two players alike: no parity, no player index. Past the end of a game reward and value are 0 and the policy is masked;
@@ -36,7 +36,7 @@ def lambda_returns(
     Here `reward[:, t]` and `discount[:, t]` are of the move made at frame t.
 
     Args:
-      reward, discount, value: [N, L]; `value` is the search value of each frame, for its mover.
+      reward, discount, value: [N, L]; `value` is the search value of each frame, for the player to move.
       unroll_steps: K. td_steps: n >= 1. td_lambda: in [0, 1].
     """
     k1 = unroll_steps + 1
@@ -55,13 +55,13 @@ def lambda_returns(
 
 
 def alive_frames(is_last: Bool[Array, "N L"]) -> Bool[Array, "N L"]:
-    """True for the frames of the episode that the window starts in, its last move included; False past its end."""
+    """Mask [N, L]: True for the frames of the window's first episode, its last move included; False past its end."""
     goes_on = jnp.cumprod((~is_last).astype(jnp.int32), axis=1) == 1
     return jnp.pad(goes_on[:, :-1], ((0, 0), (1, 0)), constant_values=True)
 
 
 def stops(window: Transition, *, stop_at_exploration: bool) -> Bool[Array, "N L"]:
-    """Where a return goes no further: at random moves if asked to, and at a move after which a time limit ended all."""
+    """Mask [N, L] of frames at which a return ends: random moves if asked to, and moves that a time limit cut off."""
     is_cut = window.is_last & (window.discount != 0)
     return (window.explored & stop_at_exploration) | is_cut
 
@@ -79,8 +79,14 @@ def make(
 
     The value's is the return, or with a `search_value_weight` w it is (1 - w) times that plus w times the search's
     value of the position itself, which for w = 1 is all (Willemsen et al. 2021, arXiv 2012.07532, section 3).
-    Without `stop_at_exploration` returns include the blunders that follow. The value is then that among players who err
-    that often: among lost positions it is higher where the opponent easily misses the win.
+    Without `stop_at_exploration` the targets are exploratory returns: they run on through random moves. The value is
+    then the expected result between players who make random moves that often. Among lost positions it is higher where
+    the opponent easily misses the win.
+
+    Returns:
+      the targets, with leaves [N, K] and [N, K+1]; 0 past a game's end, and masked past a time limit.
+
+    Raises ValueError for windows that are too short.
     """
     k, k1 = unroll_steps, unroll_steps + 1
     if window.action.shape[1] < k + td_steps + 1:

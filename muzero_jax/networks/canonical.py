@@ -1,7 +1,8 @@
-"""Positions seen from one side: turned by a symmetry that exchanges the colours, where the mover has the second.
+"""Canonical observations: where the player to move has the second colour, a symmetry that exchanges the colours is
+applied.
 
-In Hex the mover joins top and bottom or left and right, and a plane of the observation says which. A transposition
-turns the one into the other. So a network need only ever learn one of the two.
+In Hex the player to move joins top and bottom or left and right, and a plane of the observation says which. A
+transposition turns the one into the other. So a network need only ever learn one of the two.
 """
 
 from typing import NamedTuple
@@ -22,7 +23,7 @@ class Turn(NamedTuple):
     flag: int  # an entry of the flattened observation: True where the position should be turned
 
     def is_needed(self, bits: Array) -> Bool[Array, " N"]:
-        """Whether the mover of each position (observations [N, ...]) has the second colour."""
+        """Whether the player to move in each position (observations [N, ...]) has the second colour."""
         return bits.reshape(bits.shape[0], -1)[:, self.flag] > 0
 
     def bits(self, bits: Array, needed: Bool[Array, " N"]) -> Array:
@@ -34,7 +35,7 @@ class Turn(NamedTuple):
         return self._moved(logits, needed, jnp.negative)
 
     def renamed(self, action: Int[Array, " N"]) -> Int[Array, " N"]:
-        """What the actions are called after the turn."""
+        """The actions' numbers after the turn."""
         return jnp.asarray(self.action)[action]
 
     def by_action(self, numbers: Float[Array, "N A"], needed: Bool[Array, " N"]) -> Float[Array, "N A"]:

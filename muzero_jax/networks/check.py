@@ -26,10 +26,10 @@ NOISE = 0.1
 LARGEST_DIFFERENCE = 1e-3
 """Between a row's outputs in two batches, as a share of 1 plus their size; BatchNorm's differ by a tenth and more."""
 LARGEST_GROWTH = 10.0
-"""What embeddings may grow by between the first imagined move and the twentieth."""
+"""The factor by which embeddings may grow between the first imagined move and the twentieth."""
 TARGETS = (-0.9, -0.3, 0.0, 0.5, 0.9)
 LARGEST_ERROR = 0.05
-"""What `to_scalar` may be off by, of the logits with the smallest loss."""
+"""The error that `to_scalar` may have, of the logits with the smallest loss."""
 QUICKLY: dict = {"xla_llvm_disable_expensive_passes": True}
 """Compiler options. With no optimisation at all, the gradient of a maximum may be 0/0: XLA then computes its argument
 twice, and not bit for bit alike."""
@@ -37,14 +37,14 @@ _MOST_NAMES = 4
 
 
 class Batch(NamedTuple):
-    """What the model is run on."""
+    """The inputs that the model is run on."""
 
     observation: Array  # [N, *obs]
     actions: Array  # [steps, N] int32
 
 
 class Outputs(NamedTuple):
-    """What it says along the imagined moves."""
+    """The outputs along the imagined moves."""
 
     root: NetworkOutput
     steps: NetworkOutput  # leaves [steps, N, ...]
@@ -52,7 +52,7 @@ class Outputs(NamedTuple):
 
 
 def check_model(model: Model, environment: Environment) -> list[str]:
-    """What is wrong with a model for a game, in one sentence each; empty if nothing was found.
+    """The faults of a model for a game, in one sentence each; empty if nothing was found.
 
     Takes seconds, most of which compile. It finds wrong shapes and dtypes, what JAX cannot compile, outputs that depend
     on more than the arguments or on the rest of the batch, NaNs, parameters that learn nothing, embeddings that grow,
@@ -107,7 +107,7 @@ def _impure(name: str, function: Callable[..., Any], *arguments: Any) -> Iterato
 
 
 def _program(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[str, list[Any]]:
-    """What a function computes, as text, and the constants in it."""
+    """A function's computation, as text, and the constants in it."""
     closed = jax.make_jaxpr(lambda *inputs: function(*inputs))(*arguments)
     return re.sub("0x[0-9a-f]+", "", str(closed.jaxpr)), [_comparable(constant) for constant in closed.consts]
 
@@ -144,7 +144,7 @@ def _is_finite(tree: Any) -> bool:
 
 
 def _of_first(found: Outputs) -> Iterator[str]:
-    """What fresh parameters do along the moves."""
+    """Faults of fresh parameters along the moves."""
     if not _is_finite(found.root):
         yield "initial_inference gives NaN or infinity with fresh parameters; look for a division by 0 or a logarithm"
         return

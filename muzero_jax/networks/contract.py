@@ -22,7 +22,7 @@ class Broken(ValueError):
 
 
 def breaches(model: Model, environment: Environment, abilities: Abilities = MUZERO) -> list[str]:
-    """What breaks the contract, in one sentence each; empty if nothing does. The model needs these `abilities`."""
+    """Breaches of the contract, in one sentence each; empty if nothing does. The model needs these `abilities`."""
     for num_rows in BATCH_SIZES:
         try:
             found = list(_breaches(model, environment, abilities, num_rows))
@@ -93,7 +93,7 @@ def _breaches(model: Model, environment: Environment, abilities: Abilities, num_
 
 
 def _of_child(root: NetworkOutput, child: Any, num_actions: int, abilities: Abilities) -> Iterator[str]:
-    """What is wrong with the output of an imagined move, beyond what every output must be."""
+    """Faults in the output of an imagined move, beyond what every output must be."""
     if not isinstance(child, NetworkOutput):
         return
     for field in STORED_TOGETHER:

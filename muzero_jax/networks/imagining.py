@@ -35,7 +35,7 @@ class ImaginingNetwork(Network):
     learned from real positions judges the imagined ones. No gradient passes the rounding. So the dynamics learns from
     the observation that came, and from the reward, which the network that sees the new position helps to predict.
 
-    With a `turn` imagination and judgement see every position from one side; embeddings, and what is projected of them,
+    With a `turn` imagination and judgement see canonical observations; embeddings, and what is projected of them,
     stay as the game shows positions.
     """
 

@@ -1,4 +1,4 @@
-"""What the networks are made of: residual trunks of dense layers or board convolutions, heads, encoded actions.
+"""The networks' parts: residual trunks of dense layers or board convolutions, heads, encoded actions.
 
 Normalisation is LayerNorm: BatchNorm's statistics would differ between the root's embedding and the K-th unrolled one.
 Parameters are float32 always; the arithmetic is in `Sizes.dtype`. Head kernels start at zero: the first searches see a
@@ -59,13 +59,13 @@ def dense(features: int, *, dtype: jnp.dtype, product_dtype: jnp.dtype | None) -
 
 
 class Abilities(NamedTuple):
-    """What a network can do beyond judging a position."""
+    """Abilities of a network beyond judging a position."""
 
     dynamics: bool = True  # imagine moves; AlphaZero's does not
-    legality: bool = False  # foretell the legal moves of every position
-    discount: bool = False  # foretell the signed discount of every move
+    legality: bool = False  # predict the legal moves of every position
+    discount: bool = False  # predict the signed discount of every move
     projection: bool = False  # project embeddings, for a loss that compares them
-    canonical: bool = False  # see every position from one side, turned where it must be
+    canonical: bool = False  # see canonical observations
 
 
 MUZERO = Abilities()

@@ -1,4 +1,4 @@
-"""What all kinds of network share, and MuZero's own: a residual MLP, a convolution tower, a transformer over cells.
+"""The base of all kinds of network, and MuZero's own: a residual MLP, a convolution tower, a transformer over cells.
 
 There every embedding is min-max scaled to [0, 1] per sample (MuZero, appendix G), which keeps an unroll of any depth in
 range. The networks of `imagining` have no such scaling; they round embeddings to bits.
@@ -27,7 +27,7 @@ from muzero_jax.types import NetworkOutput
 
 
 class Network(nn.Module):
-    """What all kinds share: projections of embeddings, and the parameters that `init` makes."""
+    """The base of all kinds: projections of embeddings, and the parameters that `init` makes."""
 
     sizes: Sizes
 
@@ -95,17 +95,17 @@ class MuZeroNetwork(Network):
 
 
 def position_outputs(sizes: Sizes) -> tuple[int, ...]:
-    """How many numbers a position's heads give: of policy, value and, where they are foretold, legal moves."""
+    """How many numbers a position's heads give: of policy, value and, where they are predicted, legal moves."""
     return (sizes.num_actions, sizes.num_bins) + (sizes.num_actions,) * sizes.abilities.legality
 
 
 def move_outputs(sizes: Sizes) -> tuple[int, ...]:
-    """How many numbers a move's heads give: of the reward and, where it is foretold, the discount's sign."""
+    """How many numbers a move's heads give: of the reward and, where it is predicted, the discount's sign."""
     return (sizes.num_bins,) + (3,) * sizes.abilities.discount
 
 
 def join_heads(embedding: Array, of_position: tuple[Array, ...], of_move: tuple[Array, ...]) -> NetworkOutput:
-    """What the heads of `position_outputs` and `move_outputs` say, as one record."""
+    """The outputs of the heads of `position_outputs` and `move_outputs`, as one record."""
     policy_logits, value_logits, *legal = of_position
     reward_logits, *discount = of_move
     return NetworkOutput(

@@ -1,8 +1,8 @@
 """A board as a picture: an SVG of stones, and of numbers over cells, for notebooks and pages.
 
 What the terminal prints as text (`drawing`) is here a board of squares, or of hexagons where rows lean. A policy shades
-each cell by its share, values shade it from red (lost for the mover) to blue (won). Actions that belong to no cell,
-such as Hex's swap, are a line of text below the board.
+each cell by its share, values shade it from red (lost, for the player to move) to blue (won). Actions that belong to no
+cell, such as Hex's swap, are a line of text below the board.
 """
 
 from collections.abc import Iterator, Sequence
@@ -173,7 +173,7 @@ def _labels(notation: Notation, leans: bool) -> Iterator[str]:
 
 
 def _edges(position: Position, rows: int, columns: int) -> Iterator[str]:
-    """Bars along the board: the first mover's above and below, the other's at its sides."""
+    """Bars along the board: the first player's above and below, the other's at its sides."""
     leans, first, second = position.game.view.leans, *(INKS[ink] for ink in position.game.view.inks)
     corners = {
         (r, c): _centre(r * (rows - 1), c * (columns - 1), leans) for r in (0, 1) for c in (0, 1)

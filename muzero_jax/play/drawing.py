@@ -12,7 +12,7 @@ from muzero_jax.games.notation import Notation
 from muzero_jax.play.position import Position
 
 LABEL, EMPTY, FIRST, SECOND = "label", "empty", "first", "second"
-"""Kinds of text: the name of a row or column, a free cell, and what belongs to the first mover or to the other."""
+"""Kinds of text: the name of a row or column, a free cell, and what belongs to the first player or to the other."""
 LAST, EDGE, WON = "last", "edge", "won"
 """Marks: the stone just played, an edge of the board, the star of a cell that won."""
 

@@ -1,7 +1,7 @@
 """A game in progress: what was played, who is to move, what is legal, and how it ended.
 
 Colours are the players': black moves first and stays black. A swap in Hex changes stones, not players: white takes
-black's stone off and gets its mirror image, and black is to move. In chess, black is still the first mover here;
+black's stone off and gets its mirror image, and black is to move. In chess, black is still the first player here;
 its people call that colour white. `play` for a colour that is not to move builds a position from stones, as
 `games.sides` can. A position never changes: whoever keeps the old one can go back to it.
 """

@@ -212,9 +212,9 @@ class TerminalGame:
 
 
 def colour_of(text: str, position: Position) -> int | None:
-    """BLACK (the first mover) or WHITE for a side's name or its initial; None for anything else.
+    """BLACK (the first player) or WHITE for a side's name or its initial; None for anything else.
 
-    Where no name begins with them, `b` or `black` is the first mover too, and `w` or `white` the other.
+    Where no name begins with them, `b` or `black` is the first player too, and `w` or `white` the other.
     """
     names = [name.lower() for name in position.game.view.colours]
     initials = [name[0] for name in names]

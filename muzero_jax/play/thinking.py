@@ -124,7 +124,7 @@ class Thinker:
         return np.asarray(self._look(self._params, jax.random.key(0), asked).policy[0])
 
     def line(self, position: Position, length: int) -> list[int]:
-        """What both sides would play from here under the true rules, by a search a move."""
+        """The continuation: what both sides would play from here, each move found by its own search."""
         actions: list[int] = []
         while len(actions) < length and not position.is_over:
             mask = position.legal_action_mask()

@@ -43,7 +43,7 @@ class Line(NamedTuple):
 
 
 class StateAnalysis(NamedTuple):
-    """What the agent thinks of a state; values are in [-1, 1], for the side to move."""
+    """An agent's analysis of a state; values are in [-1, 1], for the side to move."""
 
     action: int  # what it would play
     policy: Float[np.ndarray, " A"]  # of the search
@@ -62,7 +62,7 @@ class TrainedAgent:
         game for one with chance takes a key as well.
       notation: `notation.write(state, action)` is a move as text, and `notation.read(state, text)` its action.
       num_simulations: the search budget where a call gives none.
-      agent: the network, its config and its weights (`evaluation.agents.Agent`).
+      agent: the network, its config and its weights (`muzero_jax.agent.Agent`).
       name, iteration: the path that it was loaded from, and how many iterations of training it has seen.
     """
 
@@ -89,7 +89,7 @@ class TrainedAgent:
         return self._analyse(self._position(state), num_simulations).action
 
     def analyse(self, state: EnvState, num_simulations: int | None = None) -> StateAnalysis:
-        """What the agent thinks of `state`, after a search of `num_simulations` (by default its usual budget).
+        """The agent's analysis of `state`, after a search of `num_simulations` (by default its usual budget).
 
         Raises ValueError if the game is over, or `state` is not one state of this game, or the budget is out of range.
         """
@@ -150,6 +150,7 @@ def load(
     `agent:hex_5x5` is a trained agent that comes with the package, `agent:PATH.safetensors` one in a file of yours.
 
     Args:
+      run: the run's folder, a version in it, or agent:NAME.
       num_simulations: its usual search budget; by default the run's evaluation.num_simulations.
       board_size: the board to play on, if its network fits every board; by default the one that it was trained on.
       world, algorithm: those that a program gave to `muzero_jax.train`; by default the ones that the config names.

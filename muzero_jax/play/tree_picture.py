@@ -91,7 +91,7 @@ def of_analysis(
     move = notation.write(position.state, analysis.action)
     title = f"{position.name}, move {len(position.plies) + 1}: plays {move} after {simulations}"
     named = tree_view.named(root, position, notation)
-    return draw(named, f"{title}, value {analysis.value:+.2f} for the mover")
+    return draw(named, f"{title}, value {analysis.value:+.2f} for the player to move")
 
 
 def draw(root: Branch, title: str) -> TreePicture:

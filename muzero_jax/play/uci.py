@@ -23,7 +23,7 @@ LIMITS = ("wtime", "btime", "winc", "binc", "movestogo", "nodes", "movetime")
 
 
 class UciSession(Session):
-    """A method for each word. White, UCI's first mover, is `BLACK` of `position`; moves are in standard notation."""
+    """A method for each word. White, UCI's first player, is `BLACK` of `position`; moves are in standard notation."""
 
     def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
         super().__init__(position, thinker, moves, seconds=seconds)

@@ -104,7 +104,9 @@ class WebGame:
         return self._go_to(self.position.new())
 
     def analysis(self, num_simulations: int | None = None, ply: int | None = None) -> dict[str, Any]:
-        """What the agent thinks of the position: shares of moves, values for the mover, the search's top lines."""
+        """What the agent thinks of the position: shares of moves, values for the player to move, the search's top
+        lines.
+        """
         self._expect(ply)
         analysis = self._think(num_simulations)
         return {

@@ -50,7 +50,7 @@ FLOPS, NOT_COUNTED = "total/flops", Flops()
 class Totals:
     """What a run has done so far, as metrics `total/...`; a resumed run goes on from the last line written.
 
-    `flops` are the operations of one iteration.
+    `flops` are the floating point operations of one iteration.
     """
 
     NAMES = {
@@ -127,9 +127,9 @@ class Totals:
     def _estimate_share(self, learned: np.ndarray, seconds: float) -> None:
         """Self-play's share of an iteration that learns, by the last that did not and the first that did.
 
-        In one program with learning, self-play runs alone only while the ring fills; chunks close in time are compared,
-        because what else keeps the machine busy slows both. If learning seems to cost nothing all the same, the share
-        is not known.
+        In one program with learning, self-play runs alone only while the buffer fills; chunks close in time are
+        compared, because what else keeps the machine busy slows both. If learning seems to cost nothing all the same,
+        the share is not known.
         """
         if not learned.any():
             self._filling.append(seconds)

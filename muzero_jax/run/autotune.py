@@ -1,7 +1,7 @@
 """Finds how many games, how long a rollout and how large a batch give the most frames a second on this device.
 
 All sizes are compared at one replay ratio: an update follows as many frames times windows as in the given config, and
-the ring holds as many frames in all. The search climbs: it halves and doubles one size after the other and keeps what
+the buffer holds as many frames in all. The search climbs: it halves and doubles one size after the other and keeps what
 is faster, until nothing is or the time is up. Sizes that do not fit in memory are skipped.
 """
 
@@ -50,7 +50,7 @@ def tune(config: Config, mesh: Mesh, *, minutes: float, say: Callable[[str], Non
 
 
 def with_sizes(config: Config, sizes: Sizes) -> Config:
-    """The config with other sizes but the same replay ratio and, if that is enough for so many games, the same ring.
+    """The config with other sizes but the same replay ratio and, if that is enough for so many games, the same buffer.
 
     Raises ValueError if no run can be made of it, for example because an iteration would need half an update.
     """
@@ -76,7 +76,7 @@ def _ring(config: Config, sizes: Sizes) -> ReplayConfig:
     own, rollout = config.replay.replay_length, sizes.rollout_length
     share = own * config.self_play.num_envs // sizes.num_envs
     if rollout > max(own, share):
-        raise ValueError(f"rollouts of {rollout} are longer than the {max(own, share)} frames of a game in the ring")
+        raise ValueError(f"rollouts of {rollout} are longer than the {max(own, share)} frames of a game in the buffer")
     min_frames = config.replay.min_frames * config.self_play.num_envs // sizes.num_envs
     needed = max(min_frames, min(own, config.window_length - 1 + rollout))
     length = max(share // rollout, -(-needed // rollout)) * rollout

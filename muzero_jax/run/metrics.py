@@ -30,7 +30,7 @@ RETURN, RANDOM_RETURN = "selfplay/mean_return", "selfplay/random_return"
 RETURNS = {RETURN: "self-play", RANDOM_RETURN: "random play"}
 """What there is in place of scores where a game is for one."""
 MINUTES, FLOPS = "time/minutes", "total/flops"
-LABELS = {MINUTES: "training time (minutes)", FLOPS: "floating point operations of the network"}
+LABELS = {MINUTES: "training time (minutes)", FLOPS: "FLOPs of the network"}
 LOSSES = {"train/loss": "total"} | {f"train/{name}_loss": name for name in ("policy", "value", "reward")}
 RATES = {
     "selfplay/frames_per_second": "frames/s",
@@ -161,7 +161,7 @@ def scores(record: Mapping[str, Any]) -> dict[str, float]:
 
 
 def brings_evaluation(record: Mapping[str, Any]) -> bool:
-    """Whether a record says how strong the agent is: by scores, opening verdicts or an Elo among its versions."""
+    """Whether a record says how strong the agent is: by scores, opening values or an Elo among its versions."""
     return any(key.startswith("eval/") for key in record)
 
 
@@ -219,7 +219,7 @@ def _draw_scores(axes: Any, records: Sequence[Record], along: str = MINUTES) -> 
     from matplotlib.ticker import PercentFormatter
 
     opponents = {f"eval/{name}": name for record in records for name in scores(record)}
-    shown = opponents | {OPENINGS: "first stones judged right"}
+    shown = opponents | {OPENINGS: "opening values right"}
     _panel(axes, records, shown, "Score", "won, draws counting half", along, marker="o")
     axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle="--")
     axes.set_ylim(-0.03, 1.03)

@@ -1,8 +1,8 @@
 """Learning from stored games alone: MuZero Unplugged (Schrittwieser et al. 2021, arXiv 2104.06294).
 
-The replay ring is filled once, from another run's checkpoint or from games in files. Then nothing is played any more
-(`training.learn_iteration`). The source decides the ring's sizes, so the config takes them from it. The run's own
-checkpoints hold the ring, so a resumed run does not need the source.
+The replay buffer is filled once, from another run's checkpoint or from games in files. Then nothing is played any more
+(`training.learn_iteration`). The source decides the buffer's sizes, so the config takes them from it. The run's own
+checkpoints hold the buffer, so a resumed run does not need the source.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from muzero_jax.storage.run_directory import CHECKPOINTS, holds_run
 from muzero_jax.types import Environment, ReplayState
 
 Fill = Callable[[ReplayState], ReplayState]
-"""The shapes and shardings of a run's ring -> the ring of the source, where it belongs."""
+"""The shapes and shardings of a run's buffer -> the buffer of the source, where it belongs."""
 
 
 def begin(config: Config) -> Config:
@@ -36,7 +36,7 @@ def begin(config: Config) -> Config:
 
 
 def settle(config: Config, num_devices: int) -> Config:
-    """The config with the ring's sizes, which are the source's; without a source as it is.
+    """The config with the buffer's sizes, which are the source's; without a source as it is.
 
     Raises ValueError if the source holds no games, or games of another kind than the config names.
     """
@@ -54,9 +54,9 @@ def check(session: Session) -> None:
 
 
 def open_source(config: Config, environment: Environment, say: Callable[[str], None]) -> Fill:
-    """How to fill the ring; games from files have been played when it returns.
+    """How to fill the buffer; games from files have been played when it returns.
 
-    Raises ValueError, in one sentence, for an illegal move, a run without a checkpoint, or a run whose ring lacks the
+    Raises ValueError, in one sentence, for an illegal move, a run without a checkpoint, or a run whose buffer lacks the
     rules' states where Reanalyze needs them.
     """
     source = _path(config)
@@ -69,7 +69,7 @@ def _path(config: Config) -> Path:
 
 
 def _needs_states(config: Config) -> bool:
-    """Whether Reanalyze searches with the true rules."""
+    """Whether Reanalyze plans with the ground-truth model."""
     return config.model == "rules" and config.reanalyze_fraction > 0
 
 
@@ -98,7 +98,7 @@ def _as_run(config: Config, source: Path) -> Config:
         num_envs=made_with.self_play.num_envs,
         replay_length=made_with.replay.replay_length,
         rollout_length=made_with.self_play.rollout_length,
-        full_search_share=made_with.self_play.full_search_share,  # a ring tells cheap searches where there are any
+        full_search_share=made_with.self_play.full_search_share,  # a buffer tells cheap searches where there are any
     )
 
 
@@ -112,39 +112,39 @@ def _open_run(config: Config, source: Path, say: Callable[[str], None]) -> Fill:
         )
 
     def fill(abstract: ReplayState) -> ReplayState:
-        iteration, ring = restore_replay(directory, _told(abstract))
-        num_frames, num_games = int(ring.num_stored), ring.transitions.action.shape[1]
+        iteration, buffer = restore_replay(directory, _told(abstract))
+        num_frames, num_games = int(buffer.num_stored), buffer.transitions.action.shape[1]
         if num_frames < config.window_length:
             raise ValueError(
                 f"{source} has stored {num_frames} frames of each game, fewer than a window of unroll_steps + td_steps "
                 f"+ 1 = {config.window_length} frames; lower --targets.td-steps, or train that run for longer"
             )
         say(f"learning from {num_frames * num_games:,} frames, which {source} held after iteration {iteration}")
-        return _begun(ring, abstract)
+        return _begun(buffer, abstract)
 
     return fill
 
 
 def _told(abstract: ReplayState) -> ReplayState:
-    """What a source tells of a ring: all but what learning finds out, priorities and the age of searches."""
+    """What a source tells of a buffer: all but what learning finds out, priorities and the age of searches."""
     return abstract._replace(priority=None, transitions=abstract.transitions._replace(search_age=None))
 
 
-def _begun(ring: ReplayState, abstract: ReplayState) -> ReplayState:
-    """The ring before anything is learned from it: where it keeps them, equal priorities and searches of age 0."""
+def _begun(buffer: ReplayState, abstract: ReplayState) -> ReplayState:
+    """The buffer before anything is learned from it: where it keeps them, equal priorities and searches of age 0."""
 
     def full(like: Any, value: float) -> Any:
         return None if like is None else jax.device_put(np.full(like.shape, value, like.dtype), like.sharding)
 
-    transitions = ring.transitions._replace(search_age=full(abstract.transitions.search_age, 0.0))
-    return ring._replace(priority=full(abstract.priority, 1.0), transitions=transitions)
+    transitions = buffer.transitions._replace(search_age=full(abstract.transitions.search_age, 0.0))
+    return buffer._replace(priority=full(abstract.priority, 1.0), transitions=transitions)
 
 
 # --- games from files -------------------------------------------------------------------------------------------------
 
 
 def _as_games(config: Config, source: Path, num_devices: int) -> Config:
-    """A ring that holds all games, with no more columns than games, and not more than self-play would have.
+    """A buffer that holds all games, with no more columns than games, and not more than self-play would have.
 
     Columns are as long as the longest, so the games of short ones come again. If one game is far longer than the
     others, they are then drawn more often than it.
@@ -152,7 +152,7 @@ def _as_games(config: Config, source: Path, num_devices: int) -> Config:
     lengths = [len(game.moves) for game in read_games(source)]
     columns = min(config.self_play.num_envs, len(lengths), sum(lengths) // config.window_length)
     columns = max(1, columns // num_devices) * num_devices
-    longest = max(sum(lengths[game] for game in column) for column in stored_games.share_out(lengths, columns))
+    longest = max(sum(lengths[game] for game in column) for column in stored_games.assign_columns(lengths, columns))
     replay_length = longest + config.window_length - 1
     return _with_ring(config, num_envs=columns, replay_length=replay_length, rollout_length=1, full_search_share=1.0)
 
@@ -164,7 +164,7 @@ def _open_games(config: Config, source: Path, environment: Environment, say: Cal
     num_cut = int((frames.is_last & (frames.discount != 0)).sum())
     cut = f"; the rules did not end {num_cut:,} of them, whose values stay open" if num_cut else ""
     say(f"learning from {len(games):,} game{'s' * (len(games) > 1)} with {len(frames.action):,} moves{cut}")
-    ring = stored_games.lay_out(
+    buffer = stored_games.lay_out(
         frames,
         [len(game.moves) for game in games],
         num_columns=config.self_play.num_envs,
@@ -174,7 +174,7 @@ def _open_games(config: Config, source: Path, environment: Environment, say: Cal
     def fill(abstract: ReplayState) -> ReplayState:
         placed = jax.tree.map(
             lambda x, like: jax.device_put(np.asarray(x, like.dtype), like.sharding),
-            ring,
+            buffer,
             _told(abstract),
         )
         return _begun(placed, abstract)

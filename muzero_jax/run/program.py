@@ -28,11 +28,11 @@ def init(parts: Parts, seed: int) -> TrainState:
 
 
 def state_specs() -> TrainState:
-    """How a TrainState lies over the mesh: games and their ring are split, all else is everywhere (a prefix tree)."""
+    """How a TrainState lies over the mesh: games and their buffer are split, all else is everywhere (a prefix tree)."""
     everywhere, games = PartitionSpec(), PartitionSpec(AXIS)
     frames = PartitionSpec(None, AXIS)
-    ring = ReplayState(frames, everywhere, everywhere, priority=frames)  # type: ignore  # counts for a None, too
-    return TrainState(ActorState(games, games), everywhere, ring, everywhere, everywhere)  # type: ignore
+    buffer = ReplayState(frames, everywhere, everywhere, priority=frames)  # type: ignore  # counts for a None, too
+    return TrainState(ActorState(games, games), everywhere, buffer, everywhere, everywhere)  # type: ignore
 
 
 def make_init(parts: Parts, seed: int, mesh: Mesh) -> Init:

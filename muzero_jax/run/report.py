@@ -47,8 +47,8 @@ class Reporter(NamedTuple):
     ) -> dict[str, Any]:
         """Draws the run's curves, and writes how it stands at `iteration`; returns what the summary holds.
 
-        `strength` are the matches of the run's end, without which it is not finished, and `openings` its verdicts on
-        solved first stones.
+        `strength` are the matches of the run's end, without which it is not finished, and `openings` its accuracy on
+        the solved openings.
         """
         machine = dict(self.machine)
         memory = {"planned": machine.pop("planned"), "peak": self.meter.peak}  # bytes a device

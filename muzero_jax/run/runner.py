@@ -124,7 +124,7 @@ def train(
                 loop = Loop(
                     config, session, run_dir, program, versions, compiling, checkpoints, reporter, profiler, interrupt
                 )
-                return hold(loop, state, iteration)
+                return run_to_end(loop, state, iteration)
 
 
 def open_versions(arena: Arena, config: Config, run_dir: Path, abstract: TrainState, iteration: int) -> Versions:
@@ -150,7 +150,7 @@ def random_return(environment: Environment) -> float | None:
 def open_sources(
     config: Config, session: Session, world: World, own: tuple[World, Algorithm] | None, say: Callable[[str], None]
 ) -> tuple[offline.Fill | None, Params | None]:
-    """What a new run takes of others: the ring if it learns offline, and the weights that it begins with.
+    """What a new run takes of others: the buffer if it learns offline, and the weights that it begins with.
 
     Raises ValueError in one sentence if a source cannot be read or does not fit.
     """
@@ -168,7 +168,7 @@ def keep_config(config: Config, run_dir: Path, say: Callable[[str], None]) -> No
 
 
 def make_state(init: Init, abstract: TrainState, fill: offline.Fill | None, weights: Params | None) -> TrainState:
-    """The first state of a run: with the ring of its source if it learns offline, and with weights if it has them."""
+    """The first state of a run: with the buffer of its source if it learns offline, and with weights if it has them."""
     state = init()
     if weights is not None:
         state = state._replace(learner=warm_start.place(state.learner, weights, abstract.learner))
@@ -178,7 +178,7 @@ def make_state(init: Init, abstract: TrainState, fill: offline.Fill | None, weig
     return state._replace(replay=fill(abstract.replay))
 
 
-def hold(loop: Loop, state: TrainState, iteration: int) -> Result:
+def run_to_end(loop: Loop, state: TrainState, iteration: int) -> Result:
     """Loops until the run or the session is over; says how it ended, and how strong the agent is if the run is over."""
     config, reporter, interrupt = loop.config, loop.reporter, loop.interrupt
     state, iteration = loop.run(state, iteration)

@@ -111,7 +111,7 @@ def prepare(
     run_dir = _check(config, session, made_with or config)
     if build and session.autotune:
         raise ValueError("--autotune measures what the config names; leave it out with a game or network of your own")
-    mesh = devices.make_mesh(_share_out(config, session, num_devices, say))
+    mesh = devices.make_mesh(_count_devices(config, session, num_devices, say))
     if session.compilation_cache:
         compilation_cache.enable()
     if not build:
@@ -159,8 +159,8 @@ def _check_files(config: Config, say: Say) -> None:
             raise ValueError(f"{config.algorithm.file}: {found[0]}")
 
 
-def _share_out(config: Config, session: Session, num_devices: int, say: Say) -> int:
-    """How many devices share the games and the batch: as many as divide them, or what `--devices` says."""
+def _count_devices(config: Config, session: Session, num_devices: int, say: Say) -> int:
+    """The number of devices that share the games and the batch: as many as divide them, or what `--devices` says."""
     if session.devices is None:
         used = devices.largest_divisor(num_devices, *config.shared_sizes)
         if used < num_devices:

@@ -1,4 +1,4 @@
-"""Games from files as a replay ring: played through the rules, and packed into columns.
+"""Games from files as a replay buffer: played through the rules, and packed into columns.
 
 A window never runs past the newest frame, so the last L - 1 frames of a column (L: a window's length) start none. The
 columns are longer by so much than their games, and the rest of each is filled with its own games again.
@@ -29,10 +29,10 @@ COLOURS = "the first player", "the second player"
 
 
 def play(environment: Environment, games: list[StoredGame], *, keeps_state: bool) -> Transition:
-    """The frames of all games, one game after the other, as the ring stores them: NumPy leaves [F, ...].
+    """The frames of all games, one game after the other, as the buffer stores them: NumPy leaves [F, ...].
 
-    The policy of a frame is the move that was played, its value the game's return for the mover. A game that the rules
-    did not end counts as cut off by a time limit, with a value of 0 everywhere.
+    The policy of a frame is the move that was played, its value the game's return for the player to move. A game that
+    the rules did not end counts as cut off by a time limit, with a value of 0 everywhere.
 
     Raises ValueError for a game with chance, and, with file, game and move, for a move that the rules do not allow.
     """
@@ -176,7 +176,7 @@ def returns(
     return values[:-1]
 
 
-def share_out(lengths: list[int], num_columns: int) -> list[list[int]]:
+def assign_columns(lengths: list[int], num_columns: int) -> list[list[int]]:
     """The games of each column: each goes where the fewest frames lie so far. Where columns outnumber games, games
     come again.
     """
@@ -190,14 +190,14 @@ def share_out(lengths: list[int], num_columns: int) -> list[list[int]]:
 
 
 def lay_out(frames: Transition, lengths: list[int], *, num_columns: int, replay_length: int) -> ReplayState:
-    """A full ring of the frames [F, ...], each column filled up with its own games again.
+    """A full buffer of the frames [F, ...], each column filled up with its own games again.
 
     Where the last of them does not fit, it is cut off: no window runs past the newest frame.
     """
     first = np.cumsum(lengths) - lengths
     columns = [
         np.concatenate([np.arange(first[game], first[game] + lengths[game]) for game in column])
-        for column in share_out(lengths, num_columns)
+        for column in assign_columns(lengths, num_columns)
     ]
     index = np.stack([np.resize(column, replay_length) for column in columns], axis=1)
     transitions = jax.tree.map(lambda x: x[index], frames)

@@ -1,6 +1,6 @@
 """A run that begins with the weights of another one: `--init-from`.
 
-Only the weights are read. The optimiser, the ring, the games and the random numbers are those of any new run, and a
+Only the weights are read. The optimiser, the buffer, the games and the random numbers are those of any new run, and a
 target network begins as a copy. From then on the run's own checkpoints hold its weights, so a resumed run does not need
 the source.
 """

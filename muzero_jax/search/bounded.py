@@ -1,4 +1,4 @@
-"""A world in which no value leaves the range that a game's returns have.
+"""A model for search in which no value leaves the range of a game's returns.
 
 A learned model pays the reward of a win, and goes on valuing what comes after it: reward + discount x value of a won
 move was 1.85 where a return is at most 1. So each node here carries, beside its embedding, the range in which its value

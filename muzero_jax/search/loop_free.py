@@ -31,7 +31,7 @@ MAX_DEPTH = 16
 
 
 class _Memory(NamedTuple):
-    """What each of M nodes remembers, of B games; a path of up to D moves has D + 1 nodes."""
+    """The memory of each of M nodes, of B games; a path of up to D moves has D + 1 nodes."""
 
     action: Array  # [M, B] int32, the action that its rule takes; the root's is computed in each simulation
     end: Array  # [M, B] int32, the node where a descent stops: its action was never taken, or leads to depth D
@@ -68,7 +68,9 @@ def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Ar
 
 
 def _backup(tree: Tree, leaf: Array, path: Array, depth: Array) -> Tree:
-    """Adds the value of node `leaf`, where each path [B, D + 1] ends, to all nodes above it, for each one's mover."""
+    """Adds the value of node `leaf`, where each path [B, D + 1] ends, to all nodes above it, each for the player to
+    move there.
+    """
     rows = jnp.arange(len(path))[:, None]
     node, above = path[:, 1:], path[:, :-1]  # each edge's child and parent
     reward, discount, action = (x[node, rows] for x in (tree.reward, tree.discount, tree.action))

@@ -1,4 +1,6 @@
-"""What search plans with: the learned model, or the true rules with the network's opinion of every position.
+"""Models that a search plans with: the learned one, or the ground-truth model (the game's own rules).
+
+With either, the network gives every position its prior and its value.
 
 Both are the same two functions, so MuZero and AlphaZero differ in nothing else. Searching the same weights either way
 separates the model's faults from the network's.
@@ -20,12 +22,12 @@ class Node(NamedTuple):
     prior: Array  # [B, A] float32 probabilities
     value: Array  # [B] float32, for the player to move there
     embedding: Any  # leaves [B, ...]
-    reward: Array  # [B] float32, of the action that led here, for its mover; 0 at a root
+    reward: Array  # [B] float32, of the action that led here, for who took it; 0 at a root
     discount: Array  # [B] float32, signed, of that action; 0 at a root
 
 
 class Simulator(NamedTuple):
-    """A world to plan in, as pure functions."""
+    """A model to plan with, as pure functions: the learned one, or the game's own rules."""
 
     root: Callable[[Params, Position], Node]  # (params, B positions) -> their nodes
     expand: Callable[[Params, Array, Array, Any], Node]
@@ -33,15 +35,16 @@ class Simulator(NamedTuple):
 
 
 def learned_model(
-    model: Model, discount: float, *, believes_legality: bool = False, believes_discount: bool = False
+    model: Model, discount: float, *, predicted_legality: bool = False, predicted_discount: bool = False
 ) -> Simulator:
-    """MuZero: a step of dynamics a node.
+    """MuZero's model: each node is one step of the learned dynamics.
 
     Args:
-      discount: the constant signed discount between two moves; with `believes_discount` gamma.
-      believes_legality: below the root a move has prior 0 where the model thinks it illegal, unless it thinks that all
-        are. Otherwise every move is possible.
-      believes_discount: the discount is gamma times the sign that the model expects.
+      model: the network. Its embeddings are the nodes.
+      discount: the constant signed discount between two moves; with `predicted_discount` gamma.
+      predicted_legality: below the root a move has prior 0 where the model predicts that it is illegal, unless it
+        predicts so of all moves. Without this flag every move is possible.
+      predicted_discount: the discount is gamma times the sign that the model expects.
     """
 
     def root(params, position):
@@ -54,28 +57,29 @@ def learned_model(
         output = model.recurrent_inference(params, embedding, action)
         reward = model.to_scalar(output.reward_logits)
         value = model.to_scalar(output.value_logits)
-        prior = policy(output, believed_legal(output)) if believes_legality else policy(output)
-        sign = expected_sign(output) if believes_discount else jnp.ones_like(reward)
+        prior = policy(output, predicted_legal(output)) if predicted_legality else policy(output)
+        sign = expected_sign(output) if predicted_discount else jnp.ones_like(reward)
         return Node(prior, value, output.embedding, reward, discount * sign)
 
     return Simulator(root, expand)
 
 
-def believed_legal(output: NetworkOutput) -> Bool[Array, "B A"]:
-    """The moves that the model thinks legal, or all where it thinks that none is."""
-    assert output.legal_logits is not None, "a model that foretells legal moves"
+def predicted_legal(output: NetworkOutput) -> Bool[Array, "B A"]:
+    """The moves that the model predicts to be legal, or all moves where it predicts none."""
+    assert output.legal_logits is not None, "a model that predicts legal moves"
     legal = output.legal_logits > 0
     return legal | ~legal.any(-1, keepdims=True)
 
 
 def expected_sign(output: NetworkOutput) -> Float[Array, "B"]:
     """The sign of a move's discount as the model expects it, in [-1, 1]."""
-    assert output.discount_logits is not None, "a model that foretells discounts"
+    assert output.discount_logits is not None, "a model that predicts discounts"
     return jax.nn.softmax(output.discount_logits) @ jnp.array([-1.0, 0.0, 1.0])
 
 
-def true_rules(environment: Environment, model: Model) -> Simulator:
-    """AlphaZero: nodes are the game's own states. Illegal actions have prior 0 everywhere, an ended game has value 0.
+def ground_truth_model(environment: Environment, model: Model) -> Simulator:
+    """AlphaZero's model: nodes are the game's own states, and `model` gives their priors and values. Illegal actions
+    have prior 0 everywhere, an ended game has value 0.
 
     Chance is drawn once for each edge, when it is expanded; later visits reuse that draw. Finished games are moved on
     too, and the results ignored, so `move` must accept every state.

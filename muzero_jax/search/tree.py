@@ -30,7 +30,7 @@ class Tree(NamedTuple):
 
     prior: Array  # [M, B, A]
     visits: Array  # [M, B, A] float32, simulations that took the action
-    q: Array  # [M, B, A] reward + discount * value of the child, for the node's mover; 0 where unvisited
+    q: Array  # [M, B, A] reward + discount * value of the child, for the player to move at the node; 0 where unvisited
     children: Array  # [M, B, A] int32, UNVISITED or the child's index
     raw_value: Array  # [M, B] what the network said
     value: Array  # [M, B] mean over the node's own evaluation and all simulations through it
@@ -211,7 +211,7 @@ def add(tree: Tree, index: Array, node: Node, parent: Array, action: Array) -> T
 
 
 def _backup(tree: Tree, leaf: Array) -> Tree:
-    """Adds the value of node `leaf` of every tree to all nodes above it, for each one's own mover."""
+    """Adds the value of node `leaf` of every tree to all nodes above it, each for the player to move there."""
     num_nodes, num_games = tree.parent.shape
     games = jnp.arange(num_games)
 

@@ -148,7 +148,7 @@ def restore_params(directory: str | Path, abstract_params: Params, *, step: int 
 
 
 def describe_replay(directory: str | Path) -> dict[str, str]:
-    """Shape and dtype of each array of the newest checkpoint's replay ring, by its path; ValueError if there is none.
+    """Shape and dtype of each array of the newest checkpoint's replay buffer, by its path; ValueError if there is none.
 
     Reads no array.
     """
@@ -159,9 +159,9 @@ def describe_replay(directory: str | Path) -> dict[str, str]:
 
 
 def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple[int, ReplayState]:
-    """Restores only the replay ring, from the newest intact checkpoint: (step, ring).
+    """Restores only the replay buffer, from the newest intact checkpoint: (step, buffer).
 
-    Reads nothing else, so the run may have trained another network, and changes nothing. What the ring holds beyond
+    Reads nothing else, so the run may have trained another network, and changes nothing. What the buffer holds beyond
     `abstract_replay` stays on the disk. Raises `ValueError` if there is no intact checkpoint, or for other shapes.
     """
     directory = Path(directory).absolute()
@@ -178,7 +178,7 @@ def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple
 
 
 def _saved_replay(folder: Path) -> dict[str, str]:
-    """What `shapes.describe` said of the ring when it was saved."""
+    """What `shapes.describe` said of the buffer when it was saved."""
     arrays, prefix = _manifest(folder)["state"]["arrays"], ".replay"
     return {path.removeprefix(prefix): array for path, array in arrays.items() if path.startswith(prefix)}
 

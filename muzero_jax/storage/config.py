@@ -57,7 +57,7 @@ class Config:
     """begin with the weights of another run (its folder, or one of its versions), or of an agent (agent:NAME); all else
     is new, and the networks must be of one shape (docs/resume.md)"""
     model: Literal["learned", "rules", "learned_legality"] = "learned"
-    """what search plans with. learned: MuZero's dynamics; learned_legality: dynamics that foretell the legal moves too;
+    """what search plans with. learned: MuZero's dynamics; learned_legality: dynamics that predict the legal moves too;
     rules: the game itself, which is AlphaZero. It unrolls nothing, so options of the dynamics count for nothing"""
     seed: Seed = 0
     """seed of everything random, 0 to 2^32 - 1; a resumed run keeps its own"""
@@ -85,7 +85,7 @@ class Config:
 
     @property
     def unroll_steps(self) -> int:
-        """K, the steps of dynamics that are learned; with the true rules there are none."""
+        """K, the steps of dynamics that are learned; with the ground-truth model there are none."""
         return 0 if self.model == "rules" else self.targets.unroll_steps
 
     @property
@@ -102,7 +102,7 @@ class Config:
 
     @property
     def frames_to_learn(self) -> int:
-        """Frames of each game that the ring holds before the first update."""
+        """Frames of each game that the buffer holds before the first update."""
         return max(self.replay.min_frames, self.window_length)
 
     @property

@@ -52,10 +52,10 @@ class NetworkConfig:
     num_bins: PositiveInt = 21
     """bins of the categorical value and reward over [-1, 1]; 1 makes the heads scalar"""
     canonical: bool = False
-    """observation, fully_convolutional: show the network every position from one side, turned by a symmetry of the game
-    that exchanges the colours"""
+    """for kinds observation and fully_convolutional: canonical observations. Where the player to move has the second
+    colour, the network sees the position turned by a symmetry that exchanges the colours"""
     predict_discount: bool = False
-    """foretell each move's signed discount: whose turn it is next, and whether the game is over. Always so in games
+    """predict each move's signed discount: whose turn it is next, and whether the game is over. Always so in games
     whose turns do not alternate"""
 
     @property
@@ -139,10 +139,10 @@ class SelfPlayConfig:
 
 @dataclass(frozen=True)
 class ReplayConfig:
-    """The replay ring."""
+    """The replay buffer."""
 
     replay_length: PositiveInt = 512
-    """frames kept of each game; a multiple of rollout_length"""
+    """frames stored of each game; a multiple of rollout_length"""
     end_weight: PositiveInt = 1
     """how much likelier a window that contains a game's end is drawn"""
     min_frames: NotNegativeInt = 64
@@ -150,8 +150,8 @@ class ReplayConfig:
     symmetries: bool = True
     """turn each window by a random symmetry of the game"""
     reanalyze_fraction: UnitInterval | None = None
-    """share of each batch that is searched again with fresh weights before it is learned from; the ring keeps what that
-    found. None: 0 with self-play, 1 where stored games alone are learned from"""
+    """share of each batch that is searched again with fresh weights before it is learned from; the buffer keeps what
+    that found. None: 0 with self-play, 1 where stored games alone are learned from"""
     priority_exponent: UnitInterval = 0.0
     """alpha: windows are drawn in proportion to |search value - return| to this power; 0: all alike"""
     importance_exponent: UnitInterval = 1.0
@@ -160,7 +160,7 @@ class ReplayConfig:
 
 @dataclass(frozen=True)
 class TargetConfig:
-    """What is learned from a window."""
+    """The targets of a window."""
 
     unroll_steps: PositiveInt = 5
     """moves that the learned dynamics are unrolled along each window"""
@@ -169,7 +169,8 @@ class TargetConfig:
     td_lambda: UnitInterval = 1.0
     """1: n-step return; below: TD(lambda) over td_steps moves"""
     stop_at_exploration: bool = True
-    """value targets stop at random moves; if not, a position is worth what it is among players who err so often"""
+    """value targets stop at random moves. If not, they are exploratory returns, which run on through random moves: a
+    value is then that between players who make as many random moves"""
     search_value_weight: UnitInterval = 0.0
     """share of the search's own value of a position in its value target; 1: that alone, and the return counts for 0"""
     discount: UnitInterval = 1.0
@@ -216,7 +217,7 @@ class OptimiserConfig:
     legality_weight: PositiveFloat = 1.0
     """weight of the legal moves' loss, with --model learned_legality"""
     discount_weight: PositiveFloat = 1.0
-    """weight of the discount's loss, where the network foretells it"""
+    """weight of the discount's loss, where the network predicts it"""
     consistency_weight: NotNegativeFloat = 0.0
     """weight of EfficientZero's auxiliary loss: imagined embeddings must be like those of the observations that came"""
     target_period: PositiveInt | None = None

@@ -51,7 +51,7 @@ def validate(config: Config) -> Config:
 
 
 def _check_replay(config: Config) -> None:
-    """Refuses a ring that does not go with rollouts, windows or its own counters."""
+    """Refuses a buffer that does not go with rollouts, windows or its own counters."""
     length, rollout = config.replay.replay_length, config.self_play.rollout_length
     if length % rollout:
         nearest = max(rollout, length // rollout * rollout)
@@ -77,8 +77,8 @@ FIXED = (
     "targets.discount network.kind network.width network.num_blocks network.activation network.num_bins "
     "network.options algorithm.options network.predict_discount network.canonical optimiser.name"
 ).split()
-"""What games, ring and weights of a checkpoint were made with. A ring is written a whole rollout at a time, and holds
-discounts, so another rollout length or discount would mix games without a word."""
+"""What games, buffer and weights of a checkpoint were made with. A buffer is written a whole rollout at a time, and
+holds discounts, so another rollout length or discount would mix games without a word."""
 SWITCHES: dict[str, Callable[[Config], bool]] = {
     "algorithm.file": lambda config: config.algorithm.file is not None,
     "replay.priority_exponent": lambda config: config.replay.priority_exponent > 0,

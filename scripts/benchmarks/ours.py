@@ -109,24 +109,24 @@ def _games(config: Config, parts: Parts) -> ActorState:
 
 
 def filled_state(config: Config, parts: Parts, mesh: jax.sharding.Mesh) -> TrainState:
-    """A run's state, as the devices hold it, with a ring full of random play and noisy parameters."""
+    """A run's state, as the devices hold it, with a buffer full of random play and noisy parameters."""
     num_envs, length = config.self_play.num_envs, config.replay.replay_length
     actor, moves = workloads.random_play(parts.environment, jax.random.key(4), num_envs=num_envs, length=length)
     learner_state = parts.init_learner(jax.random.key(0))._replace(params=workloads.noisy_params(parts.model))
-    ring = ReplayState(replay.pack(moves), jnp.int32(0), jnp.int32(length))
-    state = TrainState(actor, learner_state, ring, jnp.int32(0), jax.random.key(5))
+    buffer = ReplayState(replay.pack(moves), jnp.int32(0), jnp.int32(length))
+    state = TrainState(actor, learner_state, buffer, jnp.int32(0), jax.random.key(5))
     shardings = jax.tree.map(lambda x: x.sharding, make_init(parts, config.seed, mesh).eval_shape())
     return jax.device_put(state, shardings)
 
 
 def learning(config: Config, num_devices: int) -> Variant:
-    """Gradient steps on windows of the ring, the batch shared among the devices; the unit is an update."""
+    """Gradient steps on windows of the buffer, the batch shared among the devices; the unit is an update."""
     parts = workloads.parts_of(config)
     mesh = devices.make_mesh(num_devices)
 
-    def learn(learner_state, ring, key):
+    def learn(learner_state, buffer, key):
         key = jax.random.fold_in(key, jax.lax.axis_index(AXIS))
-        learner_state, _, metrics = training.learn_from(learner_state, ring, key, parts=parts)
+        learner_state, _, metrics = training.learn_from(learner_state, buffer, key, parts=parts)
         return learner_state, metrics
 
     specs = state_specs()
@@ -138,7 +138,7 @@ def learning(config: Config, num_devices: int) -> Variant:
 
 
 def iteration(config: Config, num_devices: int) -> Variant:
-    """The run's own program, `program.make_chunk`, on a full ring; the unit is a frame."""
+    """The run's own program, `program.make_chunk`, on a full buffer; the unit is a frame."""
     parts = workloads.parts_of(config)
     mesh = devices.make_mesh(num_devices)
     chunk = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk)

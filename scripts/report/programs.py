@@ -58,7 +58,7 @@ def measure_search(config: Config, games: int, num_devices: int) -> Measured:
 
 
 def measure_learner(config: Config, num_devices: int) -> Measured:
-    """One iteration's gradient steps from a filled ring, on one device and on all that divide the sizes."""
+    """One iteration's gradient steps from a filled buffer, on one device and on all that divide the sizes."""
     count, updates = devices.largest_divisor(num_devices, *config.shared_sizes), config.optimiser.updates_per_iteration
     variants = {ONE: ours.learning(config, 1)} | ({ALL: ours.learning(config, count)} if count > 1 else {})
     size = f"{config.optimiser.batch_size} windows, {config.targets.unroll_steps} unroll steps"
@@ -86,7 +86,7 @@ def throughput_section(measured: Sequence[Measured]) -> Section:
     """The chapter on throughput, from `measure_programs`."""
     text = (
         "Search of fresh games in self-play's own configuration, in simulations a second, and gradient steps as an "
-        "iteration makes them (drawing windows from a filled ring, symmetries, targets, gradient, optimiser), in "
+        "iteration makes them (drawing windows from a filled buffer, symmetries, targets, gradient, optimiser), in "
         "updates a second. On all devices the same games or windows are split over as many as divide them. The network "
         "alone is one initial and as many recurrent inferences as the search makes, in a loop on one device: its share "
         "of the search's time says how little the tree costs."
@@ -173,9 +173,9 @@ def memory_section(machine: Machine, measured: Sequence[Measured], frame: dict[s
         "limit of the device": stats.get("bytes_limit"),
     }
     text = (
-        "Of each compiled program on one device: its arguments (parameters, ring), its results, and what it needs in "
+        "Of each compiled program on one device: its arguments (parameters, buffer), its results, and what it needs in "
         "between, by XLA's analysis. These are exact sizes of buffers, not measurements, and have no spread. A frame "
-        "is one move of the short run's game, as a pipeline in plain Python keeps it and as our replay ring does."
+        "is one move of the short run's game, as a pipeline in plain Python keeps it and as our replay buffer does."
     )
     tables = [
         Table(("program", "arguments", "results", "temporary"), rows),

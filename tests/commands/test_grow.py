@@ -141,7 +141,7 @@ def test_help_shows_the_last_sizes_defaults_and_starts_nothing(started, capsys):
 
 def test_shares_of_whole_numbers_add_up_to_the_budget():
     """7 shares of 1,000,003: they end at 142,857.6 (1), 428,572.7 (3) and 1,000,003 (7), each cut to a whole number."""
-    budgets = grow.share_out(Config(minutes=None, frames=1_000_003, updates=7), 3)
+    budgets = grow.split_budget(Config(minutes=None, frames=1_000_003, updates=7), 3)
     assert budgets == [
         {"frames": 142_857, "updates": 1},
         {"frames": 285_715, "updates": 2},
@@ -150,8 +150,8 @@ def test_shares_of_whole_numbers_add_up_to_the_budget():
 
 
 def test_shares_of_minutes_add_up_and_can_be_read():
-    assert grow.share_out(Config(minutes=60.0), 2) == [{"minutes": 20.0}, {"minutes": 40.0}]
-    minutes = [share["minutes"] for share in grow.share_out(Config(minutes=60.0), 3)]
+    assert grow.split_budget(Config(minutes=60.0), 2) == [{"minutes": 20.0}, {"minutes": 40.0}]
+    minutes = [share["minutes"] for share in grow.split_budget(Config(minutes=60.0), 3)]
     assert minutes == [8.5714, 17.1429, 34.2857] and sum(minutes) == pytest.approx(60.0, abs=1e-9)
 
 

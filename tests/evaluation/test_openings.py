@@ -1,4 +1,4 @@
-"""Hex's first stones: the values are the mover's own, the swap is gone, and verdicts are counted right."""
+"""Opening values of Hex: they are those of the player who moved, the swap is gone, and right ones are counted."""
 
 from types import SimpleNamespace
 
@@ -25,8 +25,8 @@ def test_the_tables_are_whole_and_look_the_same_after_a_half_turn(size):
 
 @pytest.fixture(scope="module")
 def stones():
-    """The positions after each first stone of 3x3."""
-    return openings.first_stones(make_environment("hex", board_size=3))
+    """The positions after each first move of 3x3."""
+    return openings.opening_positions(make_environment("hex", board_size=3))
 
 
 def test_one_stone_lies_there_and_the_swap_is_gone(stones):
@@ -36,7 +36,7 @@ def test_one_stone_lies_there_and_the_swap_is_gone(stones):
 
 
 def test_perfect_play_agrees_with_the_table(stones):
-    """Our own solver on 3x3: after a winning first stone the other player, who cannot swap, loses."""
+    """Our own solver on 3x3: after a winning first move the other player, who cannot swap, loses."""
     environment = make_environment("hex", board_size=3)
     observations = environment.look(stones).observation
     best = [max(make_oracle(3).action_values(np.asarray(seen)).values()) for seen in observations]
@@ -56,18 +56,18 @@ def test_the_board_leans_and_marks_what_is_wrong():
     values[0, 0] = 0.2
     result = {"size": 3, "values": values.tolist()} | openings.judge(values, hex_openings.WINS[3])
     text = openings.format_table(result)
-    assert "[+0.20]" in text and text.count("[") == 1 and "8 of 9 verdicts are right" in text
+    assert "[+0.20]" in text and text.count("[") == 1 and "8 of 9 opening values are right" in text
     columns, first, second, third = text.splitlines()[2:6]
     assert columns.split() == ["a", "b", "c"] and first.startswith(" 1  [+0.20]")
     assert second.startswith(" 2 " + " " * openings.SHIFT) and third.startswith(" 3 " + " " * 2 * openings.SHIFT)
-    assert "no verdicts of 9x9" in openings.format_table({"size": 9, "values": [[0.0]]})
+    assert "the openings of 9x9 are not solved" in openings.format_table({"size": 9, "values": [[0.0]]})
 
 
-# --- the same verdicts for the command and for a run's metric --------------------------------------------------------
+# --- the same values for the command and for a run's metric ----------------------------------------------------------
 
 
 class Solver(Agent):
-    """Its search knows which first stones of 3x3 win, and gives them the value `params` for who places them."""
+    """Its search knows which first moves of 3x3 win, and gives them the value `params` for who makes them."""
 
     def search(self, num_simulations=None, *, true_rules=False):
         def search(params, key, asked):
@@ -90,20 +90,20 @@ def test_the_command_says_what_the_search_says_from_the_movers_side():
     assert openings.examine(solver(3, params=-0.5))["right"] == 0
 
 
-def test_verdicts_compiled_beforehand_are_not_compiled_again_for_new_weights():
-    verdicts = openings.solved_verdicts(solver(3), jax.devices()[1])
-    verdicts.compile(jax.ShapeDtypeStruct((), jnp.float32))
+def test_values_compiled_beforehand_are_not_compiled_again_for_new_weights():
+    values = openings.solved_openings(solver(3), jax.devices()[1])
+    values.compile(jax.ShapeDtypeStruct((), jnp.float32))
     compiled, weights = [], jax.block_until_ready([jnp.float32(1), jnp.float32(-1)])
     jax.monitoring.register_event_duration_secs_listener(
         lambda event, seconds, **_: compiled.append(event) if "backend_compile" in event else None
     )
-    judged = [openings.judge(verdicts.values(params), verdicts.wins)["right"] for params in weights]
+    judged = [openings.judge(values.values(params), values.wins)["right"] for params in weights]
     assert judged == [9, 0] and not compiled
 
 
-def test_only_solved_boards_of_hex_have_verdicts():
-    assert openings.solved_verdicts(solver(8)) is None
+def test_only_solved_boards_of_hex_are_judged():
+    assert openings.solved_openings(solver(8)) is None
     tic_tac_toe = tiny_run.agent()
-    assert openings.solved_verdicts(tic_tac_toe) is None
+    assert openings.solved_openings(tic_tac_toe) is None
     with pytest.raises(ValueError, match="openings are those of Hex, and agent plays tic_tac_toe; name a run of Hex"):
         openings.examine(tic_tac_toe)

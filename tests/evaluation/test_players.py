@@ -90,7 +90,7 @@ def test_the_largest_budget_is_allowed():
         ("random", "random", "random"),
         ("greedy", "agent:greedy", "greedy prior"),
         ("mcts:7", "mcts:7", "rollout MCTS (7 simulations)"),
-        ("rules:3", "agent:rules@3", "true rules (3 simulations)"),
+        ("rules:3", "agent:rules@3", "ground-truth model (3 simulations)"),
     ],
 )
 def test_players_without_a_run_of_their_own_are_the_hosts(text, name, says):
@@ -104,7 +104,7 @@ def test_players_without_a_run_of_their_own_are_the_hosts(text, name, says):
     [
         ("RUN", "RUN@3", "agent (3 simulations)"),  # the budget asked for
         ("RUN@9", "RUN@9", "agent (9 simulations)"),
-        ("RUN:rules@9", "RUN:rules@9", "true rules (9 simulations)"),
+        ("RUN:rules@9", "RUN:rules@9", "ground-truth model (9 simulations)"),
         ("RUN:greedy", "RUN:greedy", "greedy prior"),
     ],
 )

@@ -20,7 +20,7 @@ from tests.reference import tiny_run
 class FakeArena(Arena):
     """Notes what is compiled and what is played; every match is drawn."""
 
-    has_matches, verdicts = True, None
+    has_matches, openings = True, None
 
     def __init__(self):
         self.compiled, self.played = set(), set()
@@ -52,8 +52,8 @@ def test_what_is_compiled_beforehand_is_what_evaluations_play(tmp_path, final_ga
     assert arena.compiled == arena.played == quick | {(name, size) for name in ("random", "mcts:2", "mcts:1000")}
 
 
-class FakeVerdicts:
-    """Says that every first stone of Hex 3x3 wins, which is right for 5 of 9."""
+class FakeOpenings:
+    """Says that every first move of Hex 3x3 wins, which is right for 5 of 9."""
 
     wins, compiled = hex_openings.WINS[3], False
 
@@ -69,10 +69,10 @@ def test_an_evaluation_judges_solved_first_stones_but_takes_them_for_no_opponent
     versions = Versions(tiny_run.CONFIG, arena, tmp_path, jax.eval_shape(lambda: params))
     assert versions.judge_openings(params) is None and progress.share_right(None) == {}
     assert metrics.OPENINGS not in versions.measure(params, 1)
-    arena.verdicts = FakeVerdicts()  # type: ignore
+    arena.openings = FakeOpenings()  # type: ignore
     for compile_one in versions.compilations():
         compile_one()
-    assert arena.verdicts.compiled
+    assert arena.openings.compiled
     record = versions.measure(params, 2)
     assert record[metrics.OPENINGS] == 5 / 9 and metrics.scores(record) == {"random": 0.5}
     assert {"right": 5, "solved": 9}.items() <= versions.judge_openings(params).items()

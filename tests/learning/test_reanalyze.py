@@ -13,7 +13,7 @@ from muzero_jax.learning import reanalyze, replay, self_play, targets
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.search.policies import gumbel_search
-from muzero_jax.search.simulator import learned_model, true_rules
+from muzero_jax.search.simulator import ground_truth_model, learned_model
 from muzero_jax.types import Batch, Draws, LearnerState, QTransform, SearchOutput
 from tests.reference.models import make_tanh_model
 from tests.reference.windows import random_window
@@ -217,7 +217,7 @@ def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_th
     fresh_params, random = model.init(jax.random.key(0)), np.random.default_rng(0)
     params = jax.tree.map(lambda x: jnp.asarray(random.normal(size=x.shape) * 0.3, x.dtype), fresh_params)
     search = gumbel_search(
-        true_rules(environment, model),
+        ground_truth_model(environment, model),
         num_simulations=4,
         max_num_considered_actions=3,
         gumbel_scale=0.0,

@@ -1,4 +1,4 @@
-"""A model that sees every position from one side: what it says of a position and of its mirror image."""
+"""A model with canonical observations: what it says of a position and of its mirror image."""
 
 import jax
 import jax.numpy as jnp

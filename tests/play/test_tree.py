@@ -124,7 +124,7 @@ def analysis(tree):
 def test_the_picture_has_a_box_a_move_with_visits_value_and_prior():
     drawing = tree_picture.of_analysis(analysis(hand_made_tree()), *new())
     written = texts(drawing.svg)
-    assert written[0] == "tic_tac_toe, move 1: plays b2 after 10 simulations, value +0.25 for the mover"
+    assert written[0] == "tic_tac_toe, move 1: plays b2 after 10 simulations, value +0.25 for the player to move"
     for text in ("root", "b2", "N 6", "Q +0.50P 30%", "Q -0.25P 40%", "#4"):
         assert text in written, text
     assert elements(drawing.svg, "box").count("box best") == 3  # the root, b2, a1

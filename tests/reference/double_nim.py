@@ -61,13 +61,13 @@ def value_of(stones: int, action: int) -> int:
     return 1 if left == 0 else value(left) if left % 4 == 1 else -value(left)
 
 
-def exact_model(*, foretells_legality: bool) -> Model:
+def exact_model(*, predicts_legality: bool) -> Model:
     """Embeddings are the heap's size; rewards, discounts and, if asked, legal moves are right. Scalar heads."""
 
     def judge(stones, reward, sign):
         logits = jnp.zeros((len(stones), NUM_ACTIONS))
         discount_logits = 50.0 * jax.nn.one_hot(sign + 1, 3)
-        legality = 50.0 * (2.0 * legal(stones) - 1.0) if foretells_legality else None
+        legality = 50.0 * (2.0 * legal(stones) - 1.0) if predicts_legality else None
         return NetworkOutput(stones, reward[:, None], 0.0 * reward[:, None], logits, legality, discount_logits)
 
     def initial_inference(params, observation):
@@ -75,11 +75,11 @@ def exact_model(*, foretells_legality: bool) -> Model:
         return judge(stones, jnp.zeros(len(stones)), jnp.zeros_like(stones))
 
     def recurrent_inference(params, stones, action):
-        # Taking more than there is must not pay where nothing foretells what is legal. Where something does, it would
+        # Taking more than there is must not pay where nothing predicts what is legal. Where something does, it would
         # pay more than anything, so that a search which does not listen goes wrong.
         is_legal = action < stones
         moved = move(State(stones, jnp.int32(0)), action)
-        of_illegal = 1.0 if foretells_legality else -1.0
+        of_illegal = 1.0 if predicts_legality else -1.0
         reward, sign = jnp.where(is_legal, moved.reward, of_illegal), jnp.where(is_legal, moved.discount, 0.0)
         return judge(jnp.where(is_legal, moved.state.stones, 0), reward, sign.astype(jnp.int32))
 

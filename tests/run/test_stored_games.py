@@ -180,7 +180,7 @@ def numbered(lengths):
 @pytest.mark.parametrize("lengths, columns", [([3, 5, 4, 2, 6], 2), ([4], 3), ([1, 1, 9], 3), ([2] * 20, 4)])
 def test_every_move_starts_a_window_and_no_window_runs_from_one_game_into_another(lengths, columns):
     window = 4
-    shared = stored_games.share_out(lengths, columns)
+    shared = stored_games.assign_columns(lengths, columns)
     longest = max(sum(lengths[game] for game in column) for column in shared)
     length = longest + window - 1
     ring = stored_games.lay_out(numbered(lengths), lengths, num_columns=columns, replay_length=length)
@@ -197,5 +197,5 @@ def test_every_move_starts_a_window_and_no_window_runs_from_one_game_into_anothe
 
 
 def test_columns_share_the_games_evenly():
-    shared = stored_games.share_out([5, 5, 2, 2, 2], 2)
-    assert sorted(map(sorted, shared)) == [[0, 2, 4], [1, 3]] and stored_games.share_out([3], 2) == [[0], [0]]
+    shared = stored_games.assign_columns([5, 5, 2, 2, 2], 2)
+    assert sorted(map(sorted, shared)) == [[0, 2, 4], [1, 3]] and stored_games.assign_columns([3], 2) == [[0], [0]]

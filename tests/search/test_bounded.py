@@ -38,7 +38,7 @@ def test_a_won_move_is_worth_no_more_than_the_win():
 
 
 def test_what_is_within_bounds_stays_as_it_is():
-    """A loss foretold by half, and a game that goes on; with a positive discount too."""
+    """A loss predicted by half, and a game that goes on; with a positive discount too."""
     for discount in (-1.0, 1.0):
         values, rewards = path([0.0, -0.5, 0.0], [0.3, -0.4, 0.4, 0.1], discount)
         assert values == pytest.approx([0.3, -0.4, 0.4, 0.1]) and rewards == [0.0, -0.5, 0.0]
@@ -55,7 +55,7 @@ def test_bounds_reach_through_the_moves_below():
 
 
 def test_a_reward_that_no_value_could_make_up_for_is_bounded_too():
-    """A scalar head says 2.7, or foretells the end: then reward + 0 x value is the reward."""
+    """A scalar head says 2.7, or predicts the end: then reward + 0 x value is the reward."""
     values, rewards = path([2.7], [3.0, 0.0])
     assert values == pytest.approx([1.0, 1.0]) and rewards == pytest.approx([2.0])
     values, rewards = path([2.7], [0.0, 0.3], discount=0.0)

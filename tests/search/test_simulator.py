@@ -1,4 +1,4 @@
-"""Planning with the true rules: what a learned model may get wrong and the game itself cannot."""
+"""Planning with the ground-truth model: what a learned model may get wrong and the game itself cannot."""
 
 import jax
 import jax.numpy as jnp
@@ -9,14 +9,14 @@ from muzero_jax.games.environment import make_environment
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.search import mctx_reference, policies
-from muzero_jax.search.simulator import learned_model, true_rules
+from muzero_jax.search.simulator import ground_truth_model, learned_model
 from muzero_jax.types import NetworkOutput, QTransform
 
 ENVIRONMENT = make_environment("tic_tac_toe")
 MODEL = make_model(
     ENVIRONMENT, Support(-1.0, 1.0, 3), kind="mlp", width=8, num_blocks=1, activation="relu", compute_dtype="float32"
 )
-WORLD = true_rules(ENVIRONMENT, MODEL)
+WORLD = ground_truth_model(ENVIRONMENT, MODEL)
 PARAMS = MODEL.init(jax.random.key(0))  # heads are zero: a uniform prior and value 0 everywhere
 GUMBEL = {
     "num_simulations": 48,
@@ -36,7 +36,7 @@ PUCT = {
 
 
 def make_look(engine, kind):
-    """The search of `engine` with the true rules, compiled when it is first asked."""
+    """The search of `engine` with the ground-truth model, compiled when it is first asked."""
     make, settings = (engine.gumbel_search, GUMBEL) if kind == "gumbel" else (engine.puct_search, PUCT)
     run = jax.jit(make(WORLD, **settings))
     return lambda states, params=PARAMS: jax.device_get(run(params, jax.random.key(0), ENVIRONMENT.look(states)))
@@ -107,7 +107,7 @@ def test_a_node_carries_the_rules_reward_and_signed_discount():
 
 
 @pytest.mark.parametrize("actions", [(0, 4, 1), (0, 4, 1, 2, 6, 3)])
-def test_the_reference_engine_plans_with_the_true_rules_alike(look, reference, actions):
+def test_the_reference_engine_plans_with_the_ground_truth_model_alike(look, reference, actions):
     """Node for node, with a network whose opinions differ everywhere, so that nothing is tied; ends included."""
     params = with_opinions(PARAMS)
     states = after(*actions)
@@ -118,32 +118,32 @@ def test_the_reference_engine_plans_with_the_true_rules_alike(look, reference, a
     np.testing.assert_allclose(own.value, mctxs.value, atol=1e-5)
 
 
-# --- what a learned model foretells -----------------------------------------------------------------------------------
+# --- what a learned model predicts ------------------------------------------------------------------------------------
 
 
-def foretelling(legal_logits, discount_logits):
+def predicting(legal_logits, discount_logits):
     """One new node of `learned_model` with gamma 0.5, from a model that says this of every move."""
     output = NetworkOutput(jnp.zeros((1, 1)), jnp.ones((1, 1)), jnp.ones((1, 1)), jnp.zeros((1, 3)))
     given = [None if logits is None else jnp.array([logits]) for logits in (legal_logits, discount_logits)]
     output = output._replace(legal_logits=given[0], discount_logits=given[1])
     model = MODEL._replace(recurrent_inference=lambda *_: output, to_scalar=lambda logits: logits[..., 0])
-    beliefs = {"believes_legality": legal_logits is not None, "believes_discount": discount_logits is not None}
-    return learned_model(model, 0.5, **beliefs).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
+    flags = {"predicted_legality": legal_logits is not None, "predicted_discount": discount_logits is not None}
+    return learned_model(model, 0.5, **flags).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
 
 
 def test_a_move_that_the_model_thinks_illegal_has_no_prior_unless_all_are():
-    np.testing.assert_allclose(foretelling([3.0, -1.0, 0.5], None).prior, [[0.5, 0, 0.5]], rtol=1e-6)
-    np.testing.assert_allclose(foretelling([-3.0, -1.0, -0.5], None).prior, [[1 / 3] * 3], rtol=1e-6)
-    np.testing.assert_allclose(foretelling(None, None).prior, [[1 / 3] * 3], rtol=1e-6)
+    np.testing.assert_allclose(predicting([3.0, -1.0, 0.5], None).prior, [[0.5, 0, 0.5]], rtol=1e-6)
+    np.testing.assert_allclose(predicting([-3.0, -1.0, -0.5], None).prior, [[1 / 3] * 3], rtol=1e-6)
+    np.testing.assert_allclose(predicting(None, None).prior, [[1 / 3] * 3], rtol=1e-6)
 
 
-def test_a_foretold_discount_is_what_is_expected_times_gamma():
+def test_a_predicted_discount_is_what_is_expected_times_gamma():
     for logits, wanted in (([50.0, 0, 0], -0.5), ([0, 50.0, 0], 0.0), ([0, 0, 50.0], 0.5), ([1.0, 0, 1.0], 0.0)):
-        np.testing.assert_allclose(foretelling(None, logits).discount, [wanted], atol=1e-6)
-    np.testing.assert_allclose(foretelling(None, None).discount, [0.5])
+        np.testing.assert_allclose(predicting(None, logits).discount, [wanted], atol=1e-6)
+    np.testing.assert_allclose(predicting(None, None).discount, [0.5])
 
 
-def test_heads_that_nobody_asked_for_are_not_believed():
+def test_heads_that_nobody_asked_for_are_not_used():
     output = NetworkOutput(*(jnp.zeros((1, 3)) for _ in range(4)))
     output = output._replace(legal_logits=jnp.array([[1.0, -1.0, -1.0]]), discount_logits=jnp.array([[9.0, 0.0, 0.0]]))
     model = MODEL._replace(recurrent_inference=lambda *_: output, to_scalar=lambda logits: logits[..., 0])

@@ -12,11 +12,11 @@ from tests.reference.double_nim import GAME, MOST, State
 
 HEAPS = np.arange(1, MOST + 1)
 WORLDS = {
-    "learned": simulator.learned_model(double_nim.exact_model(foretells_legality=False), 1.0, believes_discount=True),
+    "learned": simulator.learned_model(double_nim.exact_model(predicts_legality=False), 1.0, predicted_discount=True),
     "learned_legality": simulator.learned_model(
-        double_nim.exact_model(foretells_legality=True), 1.0, believes_discount=True, believes_legality=True
+        double_nim.exact_model(predicts_legality=True), 1.0, predicted_discount=True, predicted_legality=True
     ),
-    "rules": simulator.true_rules(GAME, double_nim.exact_model(foretells_legality=False)),
+    "rules": simulator.ground_truth_model(GAME, double_nim.exact_model(predicts_legality=False)),
 }
 SEARCHES = {
     "gumbel": lambda world: policies.gumbel_search(
