@@ -17,7 +17,7 @@ Count = Annotated[int, POSITIVE, AT_MOST_A_MILLION]
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """What every command takes."""
+    """The flags of every command."""
 
     num_simulations: Simulations | None = None
     """search budget of every run that is named without one; default: its own evaluation.num_simulations"""
@@ -37,15 +37,15 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class OfRun(Command):
-    """What the commands take that measure one run."""
+    """The flags of commands that measure one run."""
 
     run: Path
-    """run directory of the agent, RUN/versions/N for what it was after iteration N, or agent:NAME"""
+    """run directory of the agent, RUN/versions/N for the agent after iteration N, or agent:NAME"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Games(Command):
-    """What the commands take that play games."""
+    """The flags of commands that play games."""
 
     games: Count = 256
     """games of the match, or of each pair of a tournament; rounded up to a multiple of two games a device"""
@@ -71,7 +71,7 @@ class Tournament(Games):
 
     players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER ...")]
     """RUN, RUN@N (N simulations), RUN:rules@N (ground-truth model), RUN:greedy (policy head), rules:N, greedy (both of
-    the first run), mcts:N, random. RUN is a directory, RUN/versions/N what that run was after iteration N, RUN/versions
+    the first run), mcts:N, random. RUN is a directory, RUN/versions/N that run after iteration N, RUN/versions
     all of its versions, or agent:NAME a trained agent"""
     anchor: str | None = None
     """the player whose Elo is 0, named as the table does; default: random if it plays, else the first"""

@@ -30,7 +30,7 @@ class Arguments:
     """How to play."""
 
     run: Path | None = None
-    """run directory of the agent, or RUN/versions/N for what it was after iteration N"""
+    """run directory of the agent, or RUN/versions/N for the agent after iteration N"""
     agent: str | None = None
     """in place of run: the name of a trained agent that comes with the package, or a .safetensors file"""
     board_size: int | None = None

@@ -56,7 +56,7 @@ def plot(points: Sequence[Point], path: Path, *, opponents: Sequence[str] = (), 
     if unknown := [name for name in opponents if name not in met]:
         raise ValueError(f"not all runs met {unknown[0]} while they trained; choose of {', '.join(sorted(met))}")
     if not met:
-        raise ValueError("these runs met no opponent of all while they trained; their final scores are all there is")
+        raise ValueError("these runs met no common opponent while they trained; they have final scores alone")
     shown = list(opponents) or sorted(met, key=_budget)[-1:]
     figure = charts.make_figure((4.2 * len(axes) + 2.4, 3.6 * len(shown)))
     grid = figure.subplots(len(shown), len(axes), squeeze=False)

@@ -1,4 +1,4 @@
-"""What belongs to one call of `train.py` and not to the run: where it lies, whether to go on, and on which devices.
+"""The options of one call of `train.py` that are not the run's: its folder, whether to resume, and the devices.
 
 Most of it does not change what is learned; the number of devices changes the random numbers, `--autotune` the sizes.
 None of it is stored. An interrupted session prints the flags with which the next one goes on.
@@ -34,7 +34,7 @@ class Session:
     autotune: bool = False
     """first find the num_envs, rollout_length and batch_size with most frames/s here, at the same replay ratio"""
     autotune_minutes: PositiveFloat = 3.0
-    """time for that, on top of minutes; sizes begun are measured to the end"""
+    """minutes for that, on top of the budget; a size that has begun is measured to the end"""
     checkpoint_minutes: NotNegativeFloat = 2.0
     """minutes between checkpoints; one is saved at every evaluation and at the end too, and with 0 only then"""
     tensorboard: bool = True

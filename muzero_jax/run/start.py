@@ -212,4 +212,4 @@ def _examine(config: Config, say: Say) -> None:
             "ever move twice"
         )
     if not found.is_complete:
-        say(f"check       in part, for the rules are slow; {whole_check} makes all of it")
+        say(f"check       in part, because the rules are slow; {whole_check} makes all of it")

@@ -58,7 +58,8 @@ class Config:
     is new, and the networks must be of one shape (docs/resume.md)"""
     model: Literal["learned", "rules", "learned_legality"] = "learned"
     """what search plans with. learned: MuZero's dynamics; learned_legality: dynamics that predict the legal moves too;
-    rules: the game itself, which is AlphaZero. It unrolls nothing, so options of the dynamics count for nothing"""
+    rules: the ground-truth model, which is the game itself (AlphaZero). It unrolls nothing, so options of the dynamics
+    have no effect"""
     seed: Seed = 0
     """seed of everything random, 0 to 2^32 - 1; a resumed run keeps its own"""
     iterations_per_chunk: PositiveInt = 2

@@ -90,8 +90,8 @@ class SearchConfig:
     """loop_free: the same trees, up to 16 moves deep, for accelerators, but never timed on one; slower on a CPU.
     mctx: the reference"""
     max_children: Annotated[int, Constraint(lambda number: number >= 2, "must be at least 2")] | None = None
-    """actions that a node has room for, at least 2, the likeliest; default: all. Less memory on large boards, but a
-    search of these alone, never timed on an accelerator"""
+    """the most actions that a tree's node stores, at least 2: the likeliest ones; default: all. It saves memory on
+    large boards, but search never tries the others. Never timed on an accelerator"""
     num_simulations: Simulations = 16
     """simulations for each move of self-play"""
     max_num_considered_actions: PositiveInt = 8
@@ -103,9 +103,11 @@ class SearchConfig:
     maxvisit_init: NotNegativeFloat = 50.0
     """Gumbel: c_visit of sigma(q)"""
     rescale_values: bool = False
-    """Gumbel: stretch each node's Q to [0, 1] first (mctx's default); noise then looks like knowledge early on"""
+    """Gumbel: stretch each node's Q to [0, 1] first (mctx's default); early in training this makes noise look like
+    knowledge"""
     improved_value: bool = True
-    """Gumbel: search_value is the improved policy's; else the mean of all simulations, many of them of bad moves"""
+    """Gumbel: search_value is the value of the improved policy; if not, the mean of all simulations, which try bad
+    moves too"""
     dirichlet_fraction: UnitInterval = 0.25
     """PUCT: share of noise in the root's prior in self-play; drawn over all actions and then masked, as mctx does"""
     dirichlet_alpha: PositiveFloat = 0.3
@@ -134,7 +136,8 @@ class SelfPlayConfig:
     cheap_simulations: Simulations = 4
     """simulations of a cheap search"""
     sampled_moves: NotNegativeInt | None = None
-    """moves of each game that search draws with its noise; later ones are the likeliest that it found. None: all"""
+    """moves at each game's start that are drawn with the search's noise; later ones are the likeliest found. None: all
+    drawn"""
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,7 @@ class ReplayConfig:
     replay_length: PositiveInt = 512
     """frames stored of each game; a multiple of rollout_length"""
     end_weight: PositiveInt = 1
-    """how much likelier a window that contains a game's end is drawn"""
+    """how many times likelier a window that contains a game's end is drawn"""
     min_frames: NotNegativeInt = 64
     """frames of each game stored before the first update, and never fewer than one window"""
     symmetries: bool = True
@@ -155,7 +158,7 @@ class ReplayConfig:
     priority_exponent: UnitInterval = 0.0
     """alpha: windows are drawn in proportion to |search value - return| to this power; 0: all alike"""
     importance_exponent: UnitInterval = 1.0
-    """beta: how far the losses' weights undo the bias of priorities; 1: wholly"""
+    """beta: how far weights in the losses correct the bias of priorities; 1: fully"""
 
 
 @dataclass(frozen=True)
@@ -167,12 +170,13 @@ class TargetConfig:
     td_steps: PositiveInt = 32
     """moves before bootstrapping from search; at least the longest game's length is Monte-Carlo"""
     td_lambda: UnitInterval = 1.0
-    """1: n-step return; below: TD(lambda) over td_steps moves"""
+    """1: n-step return; below 1: TD(lambda) over td_steps moves"""
     stop_at_exploration: bool = True
     """value targets stop at random moves. If not, they are exploratory returns, which run on through random moves: a
     value is then that between players who make as many random moves"""
     search_value_weight: UnitInterval = 0.0
-    """share of the search's own value of a position in its value target; 1: that alone, and the return counts for 0"""
+    """share of the search's value in a position's value target, the rest being the return; 1: the search's value
+    alone"""
     discount: UnitInterval = 1.0
     """gamma per move"""
 
@@ -187,19 +191,19 @@ class OptimiserConfig:
     batch_size: PositiveInt = 256
     """windows per update, over all devices"""
     micro_batch_size: PositiveInt | None = None
-    """most windows of each device whose gradient is computed at once; the largest divisor of its share is taken. Only
-    speed and memory change. None: all, but for a tower on a CPU what its cache holds"""
+    """the most windows whose gradient a device computes at once; the largest divisor of its share is taken. It changes
+    speed and memory alone. None: all windows; for a tower on a CPU, as many as its cache holds"""
     updates_per_iteration: PositiveInt = 16
     """with num_envs and rollout_length this fixes the replay ratio"""
     learning_rate: PositiveFloat = 1e-3
     """learning rate at its highest, after the warm-up"""
     schedule: Literal["constant", "cosine"] = "constant"
-    """cosine: falls to a tenth over the updates that the budget holds, or over decay_updates"""
+    """cosine: falls to a tenth of its peak over the updates that the budget holds, or over decay_updates"""
     warmup_updates: NotNegativeInt = 100
     """updates in which the learning rate rises from 0"""
     decay_updates: PositiveInt | None = None
-    """updates over which the cosine falls; default: as many as the budget holds. Where that is in minutes, it is timed
-    over the first twentieth of them; the number is then kept in config.json, so that a resumed run goes on exactly"""
+    """updates over which the cosine falls; default: as many as the budget holds. A budget in minutes is timed
+    over its first twentieth; the number is then stored in config.json, so that a resumed run goes on exactly"""
     weight_decay: NotNegativeFloat = 1e-4
     """decoupled weight decay, of matrices only, not of biases and norms"""
     max_gradient_norm: PositiveFloat = 5.0
@@ -219,7 +223,7 @@ class OptimiserConfig:
     discount_weight: PositiveFloat = 1.0
     """weight of the discount's loss, where the network predicts it"""
     consistency_weight: NotNegativeFloat = 0.0
-    """weight of EfficientZero's auxiliary loss: imagined embeddings must be like those of the observations that came"""
+    """weight of EfficientZero's auxiliary loss: imagined embeddings must resemble those of the real observations"""
     target_period: PositiveInt | None = None
     """updates after which a target network becomes a copy of the other; Reanalyze then searches with it"""
     target_decay: Annotated[float, Constraint(lambda x: 0.0 < x < 1.0, "must lie between 0 and 1")] | None = None

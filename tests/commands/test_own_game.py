@@ -73,7 +73,7 @@ def test_what_is_odd_is_said_and_the_run_begins(begin):
 def test_a_check_that_would_take_long_is_made_in_part_and_says_how_to_make_all_of_it(begin, monkeypatch):
     monkeypatch.setattr(start, "MOST_CHECK_SECONDS", -1.0)
     _, output, _ = begin("from tests.games.test_check import Heap as make")
-    assert "check       in part, for the rules are slow; muzero_jax.check_environment('/" in output
+    assert "check       in part, because the rules are slow; muzero_jax.check_environment('/" in output
 
 
 def test_turns_that_alternated_in_random_games_are_said_to_be_taken_so_unless_they_are_learned(begin):

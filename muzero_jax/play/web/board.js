@@ -7,7 +7,7 @@ import { Tip } from "./tip.js";
 import { hexBounds, hexCentre, hexCorner, hexEdges } from "./hex.js";
 
 const EMPTY = ".";
-const STONES = ["X", "O"]; // the first mover's and the other's; other pieces are letters
+const STONES = ["X", "O"]; // the first player's and the other's; other pieces are letters
 
 // A cell's name: as the labels at the board's edges have it, else by its numbers.
 export const placeName = ({ columns, rows }, row, column) =>

@@ -17,7 +17,7 @@ export function hexCorner([x, y], index, scale = 1) {
   return [x + radius * Math.cos(angle), y + radius * Math.sin(angle)];
 }
 
-// The first mover joins top and bottom, the other left and right.
+// The first player joins top and bottom, the other left and right.
 export function hexEdges(width, height, names) {
   const corner = (row, column, index) => hexCorner(hexCentre(row, column), index);
   const across = (row, ...corners) =>
