@@ -1,7 +1,7 @@
-"""docs/pictures/rooms.svg, the package's rooms and who imports whom: python -m scripts.documentation.rooms
+"""docs/pictures/rooms.svg, the packages of muzero_jax and who imports whom: python -m scripts.documentation.rooms
 
-The imports are read from the sources. An arrow is left out where a longer way leads to the same room, so a room may
-import whatever lies below it along arrows. A test wants the picture to be that of the sources.
+The imports are read from the sources. An arrow is left out where a longer way leads to the same package, so a package
+may import whatever lies below it along arrows. A test wants the picture to be that of the sources.
 """
 
 import ast
@@ -28,15 +28,15 @@ PLACES = {
     "arithmetic": (2.5, 7),
     "types": (1.25, 8),
 }
-"""The column and the row of each room."""
+"""the column and the row of each package."""
 WIDTH, HEIGHT, COLUMN, ROW, MARGIN = 110, 34, 150, 66, 20
 
 Knows = dict[str, set[str]]
-"""The rooms that each room imports."""
+"""The packages that each package imports."""
 
 
 def read_imports(package: Path = ROOT / "muzero_jax") -> Knows:
-    """Who imports whom; a room is a folder of the package, or a module beside the folders."""
+    """Who imports whom; a package is a folder of muzero_jax, or a module beside the folders."""
     knows: Knows = {room: set() for room in PLACES}
     for path in package.rglob("*.py"):
         room = path.relative_to(package).with_suffix("").parts[0]
@@ -68,7 +68,7 @@ def draw(knows: Knows) -> str:
     height = top + max(y for _, y in centres.values())
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" font-family="sans-serif">',
-        "<title>The rooms of muzero_jax, and who imports whom</title>",
+        "<title>The packages of muzero_jax, and who imports whom</title>",
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
         '<path d="M0 0 8 4 0 8z" fill="#444"/></marker></defs>',
         f'<rect width="{width:g}" height="{height:g}" rx="10" fill="#fff"/>',
