@@ -77,7 +77,7 @@ class Algorithm(NamedTuple):
     optimiser: optax.GradientTransformation
     """its `update` is given `learning_rate` too, which one that knows its own rate may ignore"""
     note: Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]
-    """what the replay keeps of an update's windows: priorities, fresh targets of Reanalyze"""
+    """findings about an update's windows to store in the replay buffer: priorities, fresh targets of Reanalyze"""
 
 
 Build = Callable[..., tuple[World, Algorithm]]

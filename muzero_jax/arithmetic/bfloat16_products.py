@@ -20,7 +20,7 @@ COMPUTE_DTYPE = "bfloat16_products"
 
 
 def dtypes(compute_dtype: str) -> tuple[jnp.dtype, jnp.dtype | None]:
-    """What networks compute in, and what their trunks multiply where that differs. TypeError for what is no dtype."""
+    """The networks' dtype, and that of their trunks' products where it differs. TypeError for what is no dtype."""
     if compute_dtype == COMPUTE_DTYPE:
         return jnp.dtype(jnp.float32), jnp.dtype(jnp.bfloat16)
     return jnp.dtype(compute_dtype), None

@@ -21,7 +21,7 @@ SHORTEST_SECONDS = 0.1
 """Programs that compile faster are not kept: there are hundreds."""
 
 HOW_LONG = "10 to 60 s the first time, seconds from then on"
-"""What a command says when it compiles."""
+"""The words of a command that compiles."""
 
 
 def enable() -> Path | None:

@@ -27,10 +27,10 @@ class Flops(NamedTuple):
 
     always: float = 0.0
     at_times: float = 0.0
-    """What `lax.cond` may leave out: branches beside one that multiplies nothing"""
+    """The branches that `lax.cond` may leave out: branches beside one that multiplies nothing"""
 
     def times(self, count: float | int) -> "Flops":
-        """What so many runs take."""
+        """The cost of so many runs."""
         return Flops(count * self.always, count * self.at_times)
 
 

@@ -30,7 +30,7 @@ class Precision(NamedTuple):
 
 
 def choose(platform: str, compute_capability: str | None, *, amx: bool = False) -> Precision:
-    """What `auto` means on a device.
+    """The meaning of `auto` on a device.
 
     Args:
       platform: JAX's name of the platform: "cpu", "gpu", "tpu" or another.
@@ -58,7 +58,7 @@ def choose(platform: str, compute_capability: str | None, *, amx: bool = False) 
 
 
 def resolve(compute_dtype: str) -> Precision:
-    """What a config asks for; for "auto" the best of the device that programs are made for."""
+    """The precision that a config asks for; for "auto" the best of the device that programs are made for."""
     if compute_dtype != "auto":
         return Precision(compute_dtype, "as network.compute_dtype says")
     device = target_device()

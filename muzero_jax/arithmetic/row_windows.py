@@ -55,7 +55,7 @@ def _windows(boards: Float[Array, "N H W C"]) -> BFloat16[Array, "N H+2 W 3*C"]:
 def _correlate(
     windows: BFloat16[Array, "N lines W window"], kernel: Float[Array, "3 3 C D"]
 ) -> Float[Array, "N H W D"]:
-    """What one row of the kernel makes of every window, for its three rows, each a line further down."""
+    """The product of one row of the kernel with every window, for its three rows, each a line further down."""
     height = windows.shape[1] - 2
     rows = kernel.astype(jnp.bfloat16).reshape(3, windows.shape[-1], -1)
     convolved = [product(windows.reshape(-1, windows.shape[-1]), row).reshape(*windows.shape[:3], -1) for row in rows]

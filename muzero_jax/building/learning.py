@@ -188,9 +188,7 @@ def build_loss(config: Config, model: Model, terms: Sequence[Term]) -> learner.L
 
 
 def build_terms(config: Config, world: World) -> tuple[Term, ...]:
-    """The losses, each with its weight; with the ground-truth model nothing is unrolled, so only value and policy
-    remain.
-    """
+    """The losses with their weights; with the ground-truth model value and policy alone, since nothing is unrolled."""
     given = config.optimiser
     weights = {"value": given.value_weight, "policy": given.policy_weight}
     if config.model != "rules":

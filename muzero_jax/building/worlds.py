@@ -51,9 +51,7 @@ def build_model(config: Config, environment: Environment) -> Model:
 
 
 def check_network(config: Config) -> list[str]:
-    """The faults that `check_model` finds in the network that the config names; ValueError where the user's file makes
-    none.
-    """
+    """The faults that `check_model` finds in the config's network; ValueError where the user's file makes none."""
     environment = build_environment(config)
     model = build_model(config, environment)
     if config.model == "rules":

@@ -1,1 +1,1 @@
-"""What users type: train, evaluate, play. `experiments/*.py` and `python -m muzero_jax` start these."""
+"""The commands that users type: train, evaluate, play. `experiments/*.py` and `python -m muzero_jax` start these."""

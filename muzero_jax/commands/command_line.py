@@ -1,4 +1,4 @@
-"""What every entry point does with a user's mistake: one sentence on stderr and a non-zero exit, never a traceback."""
+"""Mistakes of users at every entry point: one sentence on stderr and a non-zero exit, never a traceback."""
 
 import shlex
 import signal
@@ -12,7 +12,7 @@ from muzero_jax.commands import requirements
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 LOWER_SIZES = "lower --self-play.num-envs, --optimiser.batch-size or --optimiser.micro-batch-size"
-"""What `train.py` can do about memory."""
+"""The remedies of `train.py` for a lack of memory."""
 
 
 def report_errors(

@@ -181,7 +181,7 @@ OLD: dict[str, type[Command]] = {"tournament": Tournament, "fidelity": Fidelity,
 
 
 def remedy(arguments: list[str]) -> str:
-    """What to do when the memory is full, by flags that the command has."""
+    """Advice for a full memory, by flags that the command has."""
     words = {word for argument in arguments for word in argument.split("=")}
     of_positions = {"oracle", "fidelity", "openings", "exhaustive"}
     no_games = words & {"--oracle", "--fidelity", "exhaustive"} or set(arguments[:1]) & of_positions

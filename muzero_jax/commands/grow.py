@@ -33,7 +33,7 @@ DIGITS = 4
 
 
 class Asked(NamedTuple):
-    """What the flags ask for."""
+    """The request of the flags."""
 
     sizes: tuple[int, ...]
     first_source: str | None  # whose weights the first size begins with
@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
 
 def read(arguments: list[str]) -> Asked | None:
-    """What the flags ask for; None without `--grow`, or where a flag has no value.
+    """The request of the flags; None without `--grow`, or where a flag has no value.
 
     Raises ValueError in one sentence for sizes that cannot grow, and for flags that do not go with `--grow`.
     """

@@ -1,4 +1,4 @@
-"""What a command needs before any package is imported: one sentence if packages are missing, and a silent Ctrl-C.
+"""The check before any package is imported: one sentence if packages are missing, and a silent Ctrl-C.
 
 So this file itself needs the standard library alone.
 """
@@ -13,7 +13,7 @@ PACKAGES = (
     "jax jaxlib flax optax mctx chex orbax pgx numpy scipy jaxtyping tyro tensorboardX rich matplotlib filelock "
     "platformdirs safetensors starlette uvicorn"
 ).split()
-"""What `dependencies` in pyproject.toml installs, as it is imported."""
+"""The packages of `dependencies` in pyproject.toml, by the names that imports use."""
 
 ROOT = Path(__file__).resolve().parents[2]
 """The repository; of an installed package the folder that it lies in."""
@@ -21,7 +21,7 @@ ENVIRONMENT = ROOT / ".venv" / "bin" / "python"
 
 
 def sentence(missing, has_environment):
-    """What is missing, and what to do about it."""
+    """The missing packages, and what to do about it."""
     if has_environment:
         remedy = f"use the project's environment: {ENVIRONMENT} {' '.join(sys.argv)}"
     elif not (ROOT / "pyproject.toml").exists():

@@ -12,7 +12,7 @@ from muzero_jax.storage.config import Config
 
 
 class Asked(NamedTuple):
-    """What the flags ask for."""
+    """The request of the flags."""
 
     count: int
     first_seed: int
@@ -21,7 +21,7 @@ class Asked(NamedTuple):
 
 
 def read(arguments: list[str]) -> Asked | None:
-    """What the flags ask for; None where that is one run, or where a flag has no value that it can have."""
+    """The request of the flags; None where that is one run, or where a flag has no value that it can have."""
     found = several.read(arguments, "--seeds", "--seed")
     if found is None:
         return None

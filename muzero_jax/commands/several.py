@@ -1,4 +1,4 @@
-"""What the drivers of several runs share: `train.py --seeds N` and `train.py --grow 5,7,9`.
+"""The base of the drivers of several runs: `train.py --seeds N` and `train.py --grow 5,7,9`.
 
 The runs are trained one after another. Each is a process of its own: it gives its memory back, and what it prints and
 saves is what it would alone.
@@ -27,7 +27,7 @@ from muzero_jax.storage.validation import validate
 
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 COMMAND = ["-m", "muzero_jax", "train"]
-"""What trains one run, by this Python."""
+"""The command that trains one run, by this Python."""
 
 Parse = Callable[[list[str]], tuple[Config, Session, Config, int] | None]
 """`train.parse`: the config of a run with these flags and its session, what they overrode, and the devices at hand;

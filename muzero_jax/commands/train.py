@@ -32,7 +32,7 @@ from muzero_jax.storage.trust import Trust
 
 
 def choose_default(arguments: list[str]) -> tuple[Command, int]:
-    """What the flags override (a preset, or the config of the run to resume), and the devices at hand.
+    """The config that the flags override (a preset, or the config of the run to resume), and the devices at hand.
 
     `--device`, `--devices` and `--profile` are read before JAX starts, because they cannot change afterwards.
     """

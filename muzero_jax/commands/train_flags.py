@@ -20,7 +20,7 @@ MOST_NEEDED = (
     "--offline --device --devices --autotune --search.num-simulations --network.file --algorithm.file --network.width "
     "--optimiser.learning-rate"
 ).split()
-"""What `--help` shows."""
+"""The flags that `--help` shows."""
 NICKNAMES = {
     "--lr": "--optimiser.learning-rate",
     "--sims": "--search.num-simulations",
@@ -40,7 +40,7 @@ NICKNAMES = {
     "--cpu": "--device cpu",
     "--gpu": "--device gpu",
 }
-"""What people type, and the flag that they mean."""
+"""Words that people type, and the flag that they mean."""
 BUILT_IN_ALONE = ("kind", "width", "num_blocks", "activation")
 """Fields of the network's config that a network of one's own is not told."""
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
@@ -81,7 +81,7 @@ def _typed(name: str, value: Any) -> str:
 
 
 def help_text(default: Command, *, everything: bool) -> str:
-    """What `--help` prints, or `--help-all`: a line and a sentence for each flag."""
+    """The text of `--help`, or `--help-all`: a line and a sentence for each flag."""
     flags = all_flags(default)
     shown = flags if everything else [flag for name in MOST_NEEDED for flag in flags if flag.name == name]
     lines = [line for flag in shown for line in _lines(flag)]
@@ -150,7 +150,7 @@ def _flags(record: Any, prefix: str = "") -> list[Flag]:
 
 
 def _takes(hint: Any) -> str:
-    """What a flag takes, by its field's type."""
+    """The value that a flag takes, by its field's type."""
     options = [option for option in typing.get_args(hint) if option is not type(None)]
     if typing.get_origin(hint) is typing.Literal:
         return "{" + ",".join(options) + "}"

@@ -52,7 +52,7 @@ COLUMNS = {
 
 
 class Mean(NamedTuple):
-    """What N positions contribute to a mean."""
+    """The contribution of N positions to a mean."""
 
     total: Array  # [N, ...]
     count: Array  # [N, ...]
@@ -150,7 +150,7 @@ def unroll(
 
 
 def compare(model: Model, legal: Array, output: NetworkOutput, true: NetworkOutput) -> dict[str, Array]:
-    """What is said of the embedding against what is said of the true observation, [N] each.
+    """Differences between the outputs for the embedding and for the true observation, [N] each.
 
     `value_drift`: |difference|. `policy_drift`: total variation over the legal moves, in [0, 1]. `illegal_prior`: what
     the embedding's policy gives to illegal moves, as a search sees it: of a model that predicts legal moves only those
@@ -260,7 +260,7 @@ def _walk(agent: Agent, states: EnvState, kind: str, unroll_steps: int, seed: in
 
 
 def _search(agent: Agent, states: EnvState, seed: int) -> Means:
-    """What is wrong in the trees that the agent's search grows from the states, on the host."""
+    """Faults in the trees that the agent's search grows from the states, on the host."""
     environment, config = agent.world.environment, agent.config
     config = replace(config, search=replace(config.search, engine="own"))  # whose trees can be read
     search = agent._replace(config=config).search()

@@ -49,7 +49,7 @@ class Entrant(NamedTuple):
 
 
 LoadAgent = Callable[[Path], Agent]
-"""What loads a run: `agent.load_agent`, with the budget and the board that a command asks for."""
+"""The function that loads a run: `agent.load_agent`, with the budget and the board that a command asks for."""
 
 
 def searching(agent: Agent, num_simulations: int | None = None, *, true_rules: bool = False) -> Player:

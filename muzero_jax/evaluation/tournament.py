@@ -130,7 +130,7 @@ def format_table(result: Result) -> str:
 
 
 def _remarks(result: Result) -> list[str]:
-    """What a reader of the ratings must know."""
+    """Notes for the reader of the ratings."""
     notes = [f"\nElo by Bradley-Terry, draws as half wins, {result['anchor']} = 0; scores of the row in per cent."]
     if any(score in (0.0, 1.0) for row in result["cross_table"] for score in row):
         notes.append(

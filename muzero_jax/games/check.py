@@ -26,7 +26,7 @@ ROUNDING = 1e-5
 
 
 class Findings(NamedTuple):
-    """What is wrong with an environment, a sentence each."""
+    """The faults of an environment, a sentence each."""
 
     problems: list[str]  # certainly wrong
     doubts: list[str]  # wrong, or an unusual game
@@ -171,7 +171,7 @@ def _names_players(environment: Environment) -> bool:
 
 
 def _ends(environment: Environment, moves: Moves) -> Iterator[str]:
-    """What happens to a finished game that is moved on, as searches do."""
+    """Faults of a finished game that is moved on, as searches do."""
     del environment
     if moves.over.any() and not moves.is_over_after[moves.over].all():
         yield "a finished game that is moved on is not finished any more; let it stay as it is"

@@ -86,7 +86,7 @@ def symmetries(environment: Environment) -> list[str]:
 
 
 def _difference(games: TurnedGames, tables: Symmetries, index: int) -> str | None:
-    """What a symmetry changes besides turning the games; None if nothing, or if no game begins on a turned board."""
+    """A symmetry's change besides turning the games; None if nothing, or if no game begins on a turned board."""
     permuted = np.zeros_like(games.legal[:, :, 0])
     permuted[..., tables.action_permutation[index]] = games.legal[:, :, 0]
     turned = _turn(tables, index, games.observation[:, :, 0])

@@ -18,7 +18,7 @@ from muzero_jax.types import Environment
 
 
 def problems(environment: Environment) -> list[str]:
-    """What is wrong with the view and the notation in the opening, a sentence each."""
+    """Faults of the view and the notation in the opening, a sentence each."""
     view, init = game_of(environment).view, jax.jit(environment.init)
     if missing_fields(jax.eval_shape(init, jax.random.key(0))):
         return []  # loading the file gives such states their fields

@@ -12,7 +12,7 @@ from muzero_jax.games.layout import cells_first
 COLUMNS, CHESS = "connect_four", "chess"
 """The board whose clicks name a column, and the one on which two clicks name a move."""
 PAGES = ("go", "othello", "tic_tac_toe", "hex", COLUMNS, CHESS)
-"""What `View.page` may be."""
+"""The values that `View.page` may have."""
 NO_ACTION = -1
 
 

@@ -1,4 +1,4 @@
-"""What is wrong in somebody's own game, as one sentence: the exception, and the line of their file.
+"""A fault in somebody's own game, as one sentence: the exception, and the line of their file.
 
 Whoever writes a game gets no traceback through JAX. An exception keeps its type and its message, and names the place in
 their own code where it left it.

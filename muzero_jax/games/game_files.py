@@ -10,7 +10,7 @@ from typing import NamedTuple
 from muzero_jax.games import sgf
 
 SUFFIXES = ".sgf", ".txt"
-"""What a folder is searched for; a file that is named itself may end in anything."""
+"""The file names that a folder is searched for; a file that is named itself may end in anything."""
 _BETWEEN = re.compile(r"[\s,\[\]]+")
 _RESULT = re.compile(r"1-0|0-1|1/2-1/2|\*|[BW]\+\S*|draw|resign", re.IGNORECASE)
 

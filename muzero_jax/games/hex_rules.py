@@ -35,7 +35,7 @@ class GameState(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What the N = size * size cells of a board have to do with each other."""
+    """The neighbours and edges of the N = size * size cells of a board."""
 
     neighbours: np.ndarray
     """[N, 3, 2] int32, the cells next to each; the cell itself (empty before a move) past the edge"""

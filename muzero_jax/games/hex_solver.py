@@ -77,9 +77,7 @@ class Solver:
         return plan if won else None
 
     def _search(self, mover: Side, other: Side, region: int, threatened: int) -> tuple[bool, int]:
-        """Whether `mover`, the player to move, wins, and the winner's plan. `region` and `threatened` are `_threats` of
-        the other.
-        """
+        """Whether `mover` wins, who is to move, and the winner's plan. `region`, `threatened`: `_threats` of `other`."""
         key = (mover.stones << self._num_cells | other.stones) << 1 | mover.color
         known = self._known.get(key)
         if known is None:
@@ -114,7 +112,7 @@ class Solver:
         return False, threatened
 
     def _threats(self, side: Side, empty: int) -> tuple[int, int]:
-        """What `side` threatens to win by one more move.
+        """The threats of `side`: wins by one more move.
 
         Returns (the cells that meet every threat, so that all other moves lose at once; all cells that threats need).
         """

@@ -22,7 +22,7 @@ def turns_and_mirrors(cells: Grid) -> list[Grid]:
 
 
 class Layout(NamedTuple):
-    """What one game's actions and symmetries have to do with the cells of its board."""
+    """The cell of each action of a game, and the symmetries of its board."""
 
     action_location: Callable[[tuple[int, int], int], Int[np.ndarray, " A"]] = cells_first
     """(board shape, number of actions) -> the cell that each action touches, -1 for none"""

@@ -1,4 +1,4 @@
-"""What an oracle is: the exact value of a position after each of its moves.
+"""Oracles: the exact value of a position after each of its moves.
 
 A position is the observation of the player to move, which in these games shows everything that matters: stones, whose
 edges are whose, whether a swap is legal. So an oracle knows neither pgx nor a run, and can judge whatever an agent saw.

@@ -81,7 +81,7 @@ def _load(path: Path, text: str, board_size: int | None, gamma: float) -> Enviro
 
 @functools.lru_cache(maxsize=8)
 def _made(path: Path, text: str) -> Any:
-    """What `make` returns."""
+    """The result of `make`."""
     module = guarded(python_file.run, f"importing {path}")(path, text)
     make = getattr(module, "make", None)
     if not callable(make):
@@ -144,7 +144,7 @@ def _check_without_chance(environment: Environment, state: Any, name: str) -> No
 
 
 def _title(name: str) -> str:
-    """What people call a game, from the name of its file."""
+    """A game's title, from the name of its file."""
     words = Path(name).stem.replace("_", " ").strip()
     return words[:1].upper() + words[1:]
 

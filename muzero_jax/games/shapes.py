@@ -1,4 +1,4 @@
-"""What can be said of an environment without playing: its functions trace, and shapes and dtypes stay as they are.
+"""Checks of an environment without playing: its functions trace, and shapes and dtypes stay as they are.
 
 The whole run is one compiled program, in which a state after a move takes the place of the one before it. So rules must
 be functions that JAX can trace, and `move` must return exactly the kind of state that `init` makes.
@@ -15,7 +15,7 @@ from muzero_jax.types import Environment
 
 
 def problems(environment: Environment) -> list[str]:
-    """What is wrong, a sentence each; nothing where the environment can be compiled."""
+    """The faults, a sentence each; empty where the environment can be compiled."""
     key, action = (jax.eval_shape(make) for make in (lambda: jax.random.key(0), lambda: jnp.int32(0)))
     found: list[str] = []
 

@@ -1,4 +1,4 @@
-"""What a person sees of a state: pieces on squares, from the first player's side, whoever is to move.
+"""Views of a state for people: pieces on squares, from the first player's side, whoever is to move.
 
 pgx keeps most boards as the player to move sees them, and each game in fields of its own; a game's `View` reads them
 back into one picture. Row 0 is the top row as people draw it: row 8 of chess, row 9 of Go, row 1 of Hex and Othello.

@@ -84,8 +84,7 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
 
 
 def _arriving(replay: ReplayState, trajectory: Transition) -> tuple[Transition, Array | None]:
-    """A rollout as the buffer keeps it, and its priority: the highest of all devices' buffers, or 1 where those are
-    empty.
+    """A rollout as the buffer keeps it, and its priority: the highest in all devices' buffers, or 1 if they are empty.
 
     So every new window is soon drawn once, and only then known (Schaul et al. 2016, section 3.3).
     """

@@ -36,7 +36,7 @@ class BoardPicture(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What is written about an action."""
+    """The notes on an action."""
 
     text: str
     fill: str | None = None  # the colour behind it; None: the board's own

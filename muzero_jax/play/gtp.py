@@ -210,7 +210,7 @@ class GtpSession(Session):
         return f"{search}, network {analysis.prior_value:+.3f}"
 
     def _variation(self, _: list[str]) -> str:
-        """What it would play here, then moves that both sides would play, each found by its own search."""
+        """The expected line: moves that both sides would play from here, each found by its own search."""
         position, words = self.position, []
         first = self._analysis().action
         for action in [first, *self.thinker.line(position.play(first), VARIATION_LENGTH - 1)]:

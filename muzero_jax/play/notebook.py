@@ -92,7 +92,7 @@ class NotebookGame:
         return self
 
     def hint(self) -> str:
-        """What the agent would play in your place, as text."""
+        """The move that the agent would play in your place, as text."""
         return self.notation.write(self.position.state, self.thinker.analyse(self.position).action)
 
     def picture(self) -> board_picture.BoardPicture:
@@ -160,7 +160,7 @@ class Panel:
         self.box = widgets.VBox([goal, board, self.line, widgets.HBox([*self.others.values(), undo, new])])
 
     def bundle(self) -> dict[str, Any]:
-        """What a notebook needs to show them."""
+        """The widgets' parts that a notebook shows."""
         return {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": self.box.model_id}}
 
     def show(self, game: NotebookGame) -> None:

@@ -125,7 +125,7 @@ class Position(NamedTuple):
         return self._ready(self.colour_to_move if colour is None else colour)
 
     def legal_action_mask(self, colour: int | None = None) -> Bool[np.ndarray, " A"]:
-        """What `colour` (by default the side to move) may play; nothing once the game is over."""
+        """The legal moves of `colour` (by default the side to move); nothing once the game is over."""
         if self.is_over:
             return np.zeros(self.environment.num_actions, bool)
         return np.asarray(self.seen_by(colour).legal_action_mask)

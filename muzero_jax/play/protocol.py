@@ -1,4 +1,4 @@
-"""What every line-based protocol needs: whole lines in, whole answers out, and nothing else on stdout.
+"""The base of line-based protocols: whole lines in, whole answers out, and nothing else on stdout.
 
 GTP 2 frames an answer as `=` or `?`, the command's id, a space, the text and an empty line. A command that fails
 is answered, however it fails; only `quit` and the end of the input end the loop.
@@ -59,7 +59,7 @@ class Session(ABC):
 
 
 def attempt(run: Callable[[], str]) -> tuple[str, bool]:
-    """What `run` returns, and True; if anything goes wrong, the reason in one line, and False."""
+    """The result of `run`, and True; if anything goes wrong, the reason in one line, and False."""
     try:
         return run(), True
     except ValueError as failure:

@@ -87,7 +87,7 @@ class TerminalGame:
                 self._say(f"{failure}; help lists what I understand")
 
     def _entered(self, lines: Iterable[str]) -> Iterator[str]:
-        """What the person types, after a prompt; empty lines are skipped."""
+        """The line that the person types, after a prompt; empty lines are skipped."""
         self.console.print("> ", end="")
         for line in lines:
             if line.strip():
@@ -147,7 +147,7 @@ class TerminalGame:
         return Style.parse(style) + Style.parse(MARKS.get(piece.mark, ""))
 
     def _hint(self) -> None:
-        """What the agent would play, then the shares of the likeliest moves by search and at first sight."""
+        """The move that the agent would play, then the shares of the likeliest moves by search and at first sight."""
         analysis = self._analyse()
         self._say(f"I would play {self.notation.write(self.position.state, analysis.action)}")
         for action in analysis.best(3):

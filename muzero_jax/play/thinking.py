@@ -34,7 +34,7 @@ WHY_ANOTHER = (
 
 
 class Analysis(NamedTuple):
-    """What the agent thinks of a position, with one colour to move."""
+    """The agent's analysis of a position, with one colour to move."""
 
     action: int  # what it would play
     policy: Float[np.ndarray, " A"]  # of the search
@@ -46,7 +46,7 @@ class Analysis(NamedTuple):
     tree: Tree | None = None  # of the search, without embeddings, still on the device; None if the engine is mctx
 
     def best(self, count: int) -> list[int]:
-        """What it would play, then the actions with the largest shares; `count` at most, none below a thousandth."""
+        """The action to play, then those with the largest shares; `count` at most, none below a thousandth."""
         order = [int(a) for a in np.argsort(-self.policy, kind="stable") if self.policy[a] >= 1e-3]
         return [self.action, *(action for action in order if action != self.action)][:count]
 

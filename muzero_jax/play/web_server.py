@@ -27,7 +27,7 @@ from muzero_jax.play.web_session import WebGame
 
 HOST = "127.0.0.1"
 OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
-"""What this machine may be called in a Host header; a page of another site would name its own."""
+"""The names that this machine may have in a Host header; a page of another site would name its own."""
 PAGE = Path(__file__).parent / "web"
 FILES = {"index.html": "text/html", "style.css": "text/css"} | dict.fromkeys(
     ("app.js", "ask.js", "board.js", "chess.js", "hex.js", "memory.js", "svg.js", "thoughts.js", "tip.js"),
@@ -92,7 +92,7 @@ ORDERS: dict[str, dict[str, type]] = {
     "undo": {"colour": int},
     "new": {},
 }
-"""What may be posted under `/api`, with the fields it may hold; `WebGame`'s methods of that name."""
+"""The orders that may be posted under `/api`, with their fields; `WebGame`'s methods of that name."""
 
 
 def listen(port: int) -> socket.socket:

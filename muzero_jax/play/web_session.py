@@ -75,7 +75,7 @@ class WebGame:
         self._remembered: tuple[Any, Analysis] | None = None  # the last analysis, and of what
 
     def state(self) -> dict[str, Any]:
-        """What `board_state` says, and the budgets that the page offers."""
+        """The answer of `board_state`, and the budgets that the page offers."""
         usual = self.thinker.num_simulations
         return board_state(self.position, self.notation) | {
             "num_simulations": usual,
@@ -104,9 +104,7 @@ class WebGame:
         return self._go_to(self.position.new())
 
     def analysis(self, num_simulations: int | None = None, ply: int | None = None) -> dict[str, Any]:
-        """What the agent thinks of the position: shares of moves, values for the player to move, the search's top
-        lines.
-        """
+        """The agent's analysis of the position: shares of moves, values for the side to move, the best lines."""
         self._expect(ply)
         analysis = self._think(num_simulations)
         return {

@@ -1,4 +1,4 @@
-"""What a run has cost and done so far, also across resumes."""
+"""The cost and the work of a run so far, also across resumes."""
 
 import time
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ FLOPS, NOT_COUNTED = "total/flops", Flops()
 
 
 class Totals:
-    """What a run has done so far, as metrics `total/...`; a resumed run goes on from the last line written.
+    """The work of a run so far, as metrics `total/...`; a resumed run goes on from the last line written.
 
     `flops` are the floating point operations of one iteration.
     """
@@ -59,7 +59,7 @@ class Totals:
         "selfplay/frames": "total/frames",
         "train/updates": "total/updates",
     }
-    """What an iteration counts, and the name of its total."""
+    """The counts of an iteration, each with the name of its total."""
 
     def __init__(self, config: Config, record: Record, flops: Flops = NOT_COUNTED):
         self._flops = flops
@@ -120,7 +120,7 @@ class Totals:
         return int(self.counts["total/updates"])
 
     def record(self) -> Record:
-        """What a resumed run goes on from."""
+        """The totals that a resumed run goes on from."""
         known = {"time/self_play_share": self.self_play_share, RANDOM_RETURN: self.random_return}
         return self.counts | {name: value for name, value in known.items() if value is not None}
 

@@ -23,7 +23,7 @@ from muzero_jax.types import Init, TrainState
 
 
 class Assembly(NamedTuple):
-    """What a run needs to begin. Nothing of its state is allocated."""
+    """The parts that a run needs to begin. Nothing of its state is allocated."""
 
     parts: Parts
     init: Init  # makes the first state

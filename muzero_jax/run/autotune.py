@@ -27,7 +27,7 @@ WORTHWHILE = 1.03
 
 
 class Sizes(NamedTuple):
-    """What is tuned."""
+    """The sizes that are tuned."""
 
     num_envs: int
     rollout_length: int

@@ -1,4 +1,4 @@
-"""What a run may spend: minutes, frames, updates or iterations; the first of them to be spent ends it."""
+"""A run's budget: minutes, frames, updates or iterations; the first of them to be spent ends it."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a run shows on the screen: a live table while it trains, tables at its end.
+"""A run's display on the screen: a live table while it trains, tables at its end.
 
 rich is imported where it is used, on a terminal alone: importing it takes a while.
 """

@@ -17,8 +17,8 @@ SYSTEMS = signal.SIGTERM, signal.SIGHUP
 """Signals by which a system, not a person, asks a program to end."""
 
 SAME_SECONDS = 1.0
-"""What comes so soon after the first is the same request: a shell, a batch system and a driver of several runs may each
-pass it on."""
+"""Seconds in which a second signal counts as the same request: a shell, a batch system and a driver of several runs may
+each pass it on."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -26,7 +26,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class Interrupt:
-    """What asked this run to stop; opened by `with`, it listens for SIGTERM and SIGHUP, and in `by_ctrl_c` for Ctrl-C.
+    """The request to stop this run; opened by `with`, it listens for SIGTERM and SIGHUP, and in `by_ctrl_c` for Ctrl-C.
 
     A signal that was ignored before (`nohup`) stays ignored. A second Ctrl-C is a KeyboardInterrupt.
     """

@@ -29,7 +29,7 @@ def curve(points: Iterable[Point], opponent: str, axis: Axis) -> tuple[np.ndarra
 
 
 def traces(points: Iterable[Point], opponent: str, axis: Axis) -> list[np.ndarray]:
-    """What each run had spent and scored [2, evaluations]; where it met the opponent twice, the final match counts."""
+    """Amount spent and score of each run [2, evaluations]; of two meetings with the opponent the final one counts."""
     runs: dict[str, dict[float, float]] = {}
     for point in sorted(points, key=lambda point: point.is_final):
         if point.opponent == opponent:

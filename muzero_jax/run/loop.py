@@ -116,7 +116,7 @@ class Loop(NamedTuple):
 
     @property
     def totals(self) -> Totals:
-        """What the run has done so far."""
+        """The work of the run so far."""
         return self.reporter.totals
 
     def _is_over(self, iteration: int) -> bool:

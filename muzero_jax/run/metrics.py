@@ -1,4 +1,4 @@
-"""What a run writes about itself: a line of JSON and TensorBoard points per chunk, curves at the end.
+"""The records of a run: a line of JSON and TensorBoard points per chunk, curves at the end.
 
 A record is a flat dict of plain numbers, whose keys are grouped by a prefix: `selfplay/…`, `train/…`, `time/…`, and
 `eval/<opponent>` for a score in [0, 1], `eval/elo` or `eval/openings_right`; `iteration` says where in the run it lies.
@@ -28,7 +28,7 @@ FLUSH_SECONDS = 30.0
 ELO, OPENINGS = "eval/elo", "eval/openings_right"
 RETURN, RANDOM_RETURN = "selfplay/mean_return", "selfplay/random_return"
 RETURNS = {RETURN: "self-play", RANDOM_RETURN: "random play"}
-"""What there is in place of scores where a game is for one."""
+"""The metrics in place of scores where a game is for one."""
 MINUTES, FLOPS = "time/minutes", "total/flops"
 LABELS = {MINUTES: "training time (minutes)", FLOPS: "FLOPs of the network"}
 LOSSES = {"train/loss": "total"} | {f"train/{name}_loss": name for name in ("policy", "value", "reward")}

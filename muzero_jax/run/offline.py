@@ -29,7 +29,7 @@ Fill = Callable[[ReplayState], ReplayState]
 
 
 def begin(config: Config) -> Config:
-    """What the flags of an offline run override: the discount is that with which a run's games were made."""
+    """The config that the flags of an offline run override: the discount is that with which a run's games were made."""
     source = _path(config)
     made_with = configs.inspect(source) if holds_run(source) else config
     return replace(config, targets=replace(config.targets, discount=made_with.targets.discount))
@@ -126,7 +126,7 @@ def _open_run(config: Config, source: Path, say: Callable[[str], None]) -> Fill:
 
 
 def _told(abstract: ReplayState) -> ReplayState:
-    """What a source tells of a buffer: all but what learning finds out, priorities and the age of searches."""
+    """The part of a buffer that a source has: all but priorities and the age of searches, which learning finds out."""
     return abstract._replace(priority=None, transitions=abstract.transitions._replace(search_age=None))
 
 

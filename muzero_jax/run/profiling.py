@@ -24,7 +24,7 @@ MAX_SECONDS = 2.0
 """No further chunk is traced after so long: on a CPU, a second of trace is some 30 MB and takes 10 s to write."""
 SCOPES = ("rollout", "search", "descend", "expand", "backup", "replay", "update")
 NETWORK = "network"
-"""What the modules of the network are called together."""
+"""The one name for all modules of the network."""
 _CONTAINERS = ("while", "conditional", "call")
 _NO_COMMAND_BUFFERS = "--xla_gpu_enable_command_buffer="
 """XLA's flag for the kinds of operations that go into command buffers: none."""
@@ -86,7 +86,7 @@ class ChunkProfiler:
             jax.profiler.stop_trace()
 
     def report(self, program_text: str | None) -> str:
-        """What this session traced and where its time went; the table is also written to `scopes.md`.
+        """A report of what this session traced and where its time went; the table is also written to `scopes.md`.
 
         Without the program's text, which some backends do not give, there is a trace and no table.
         """

@@ -1,4 +1,4 @@
-"""What a run says of itself: records in a file and on the screen, and its present state in `summary.json`."""
+"""The reports of a run: records in a file and on the screen, and its present state in `summary.json`."""
 
 import json
 from collections.abc import Callable
@@ -39,7 +39,7 @@ class Reporter(NamedTuple):
         self.display.update(record)
 
     def spent(self, iteration: int) -> Record:
-        """What the run has done and taken so far."""
+        """The work and the cost of the run so far."""
         return {"iteration": iteration} | self.totals.record() | self.clock.record()
 
     def conclude(

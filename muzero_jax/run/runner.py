@@ -141,7 +141,7 @@ def note_random_return(totals: Totals, environment: Environment) -> None:
 
 
 def random_return(environment: Environment) -> float | None:
-    """What random play earns on average in a game for one; None in a game for two, or where no such game ends."""
+    """The mean return of random play in a game for one; None in a game for two, or where no such game ends."""
     if environment.num_players != 1:
         return None
     return random_play.mean_return(random_play.play(environment, num_games=RANDOM_GAMES, max_moves=MOST_MOVES))
@@ -150,7 +150,7 @@ def random_return(environment: Environment) -> float | None:
 def open_sources(
     config: Config, session: Session, world: World, own: tuple[World, Algorithm] | None, say: Callable[[str], None]
 ) -> tuple[offline.Fill | None, Params | None]:
-    """What a new run takes of others: the buffer if it learns offline, and the weights that it begins with.
+    """The sources of a new run: the buffer if it learns offline, and the weights that it begins with.
 
     Raises ValueError in one sentence if a source cannot be read or does not fit.
     """

@@ -24,7 +24,7 @@ BATCH = 256
 NUM_STARTS = 16
 """Keys that tell whether the opening depends on the key."""
 SEATS = "current_player", "_player_order"
-"""What pgx draws for every game: which of its two players moves first. No position depends on it."""
+"""The fields that pgx draws for every game: which of its two players moves first. No position depends on it."""
 COLOURS = "the first player", "the second player"
 
 

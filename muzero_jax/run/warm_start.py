@@ -82,7 +82,7 @@ def _network_of(config: Config) -> str:
 
 
 def _remedy(made_with: Config, config: Config) -> str:
-    """What the user can do about weights that do not fit, as the end of a sentence."""
+    """Advice about weights that do not fit, as the end of a sentence."""
     if (made_with.env, made_with.board_size) != (config.env, config.board_size):
         return (
             "train both with a network that fits every board size (--network.kind fully_convolutional), or give the "

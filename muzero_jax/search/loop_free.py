@@ -68,9 +68,7 @@ def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Ar
 
 
 def _backup(tree: Tree, leaf: Array, path: Array, depth: Array) -> Tree:
-    """Adds the value of node `leaf`, where each path [B, D + 1] ends, to all nodes above it, each for the player to
-    move there.
-    """
+    """Adds the value of node `leaf`, where each path [B, D + 1] ends, to all nodes above, each for who moves there."""
     rows = jnp.arange(len(path))[:, None]
     node, above = path[:, 1:], path[:, :-1]  # each edge's child and parent
     reward, discount, action = (x[node, rows] for x in (tree.reward, tree.discount, tree.action))

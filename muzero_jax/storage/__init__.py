@@ -1,1 +1,1 @@
-"""What lies on disk: configs, checkpoints, run directories."""
+"""Files on disk: configs, checkpoints, run directories."""

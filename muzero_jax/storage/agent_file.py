@@ -35,7 +35,7 @@ FORMAT, FORMAT_VERSION = "muzero_jax agent", 1
 
 
 class Stored(NamedTuple):
-    """What a file holds."""
+    """The contents of a file."""
 
     file: Path
     config: Config

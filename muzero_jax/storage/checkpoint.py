@@ -178,7 +178,7 @@ def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple
 
 
 def _saved_replay(folder: Path) -> dict[str, str]:
-    """What `shapes.describe` said of the buffer when it was saved."""
+    """The result of `shapes.describe` for the buffer, when it was saved."""
     arrays, prefix = _manifest(folder)["state"]["arrays"], ".replay"
     return {path.removeprefix(prefix): array for path, array in arrays.items() if path.startswith(prefix)}
 
@@ -217,7 +217,7 @@ def _is_intact(folder: Path, parts: Iterable[str]) -> bool:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    """What a checkpoint's manifest says of each part; ValueError, OSError or KeyError where it is none of ours."""
+    """The entries of a checkpoint's manifest, by part; ValueError, OSError or KeyError where it is none of ours."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         words = [word for part in manifest.values() for pair in part["arrays"].items() for word in pair]
@@ -241,7 +241,7 @@ def _load(folder: Path, abstract: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(folder: Path, abstract: dict[str, Any]) -> dict[str, Any]:
-    """What Orbax reads. Where the checksums are right and the content is not, it raises whatever its parsers raise."""
+    """The arrays that Orbax reads. If the content is wrong under right checksums, its parsers raise any error."""
     try:
         return ocp.load_checkpointables(folder, abstract)
     except Exception as error:

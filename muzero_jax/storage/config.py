@@ -113,7 +113,7 @@ class Config:
 
     @property
     def shared_sizes(self) -> tuple[int, int]:
-        """What the devices share evenly: games, and windows of a batch."""
+        """The sizes that devices share evenly: games, and windows of a batch."""
         return self.self_play.num_envs, self.optimiser.batch_size
 
     @property
@@ -124,7 +124,7 @@ class Config:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """What a new run reads of others, games or weights; a resumed run needs none of it."""
+        """The other runs or files that a new run reads, for games or weights; a resumed run needs none of it."""
         return tuple(source for source in (self.offline, self.init_from) if source)
 
 

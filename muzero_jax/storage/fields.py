@@ -1,4 +1,4 @@
-"""What a field of a frozen dataclass may hold, by its annotation: `width: PositiveInt = 128`.
+"""The values that a field of a frozen dataclass may have, by its annotation: `width: PositiveInt = 128`.
 
 A constraint is `Annotated` to a field's type, where the command line's parser never sees it. One walker compares values
 with annotations; it checks records before use and JSON while it is read.

@@ -26,7 +26,7 @@ ASKS_FOR_A_VALUE = (
     jax.errors.TracerArrayConversionError,
     jax.errors.TracerIntegerConversionError,
 )
-"""What JAX raises where code that it compiles asks what an array holds."""
+"""The errors that JAX raises where code that it compiles asks what an array holds."""
 _INSTALLED = "site-packages"
 _NOT_THEIRS = (str(Path(__file__).parent.parent) + os.sep, sysconfig.get_paths()["stdlib"] + os.sep, "<frozen")
 

@@ -29,7 +29,7 @@ CHECKPOINTS, VERSIONS, SUMMARY, LOCK = "checkpoints", "versions", "summary.json"
 
 
 class Saved(NamedTuple):
-    """What a path names: a run, one of its folders of versions, or a version in it."""
+    """The meaning of a path: a run, one of its folders of versions, or a version in it."""
 
     run_dir: Path
     folder: Path | None = None  # of versions; None where the run itself is named
@@ -43,7 +43,7 @@ def begun(run_dir: Path) -> int | None:
 
 
 def find_saved(path: Path) -> Saved | None:
-    """What `path` names, whether or not there is such a version; None if it does not lie in a run."""
+    """The meaning of `path`, whether or not there is such a version; None if it does not lie in a run."""
     if holds_run(path):
         return Saved(path)
     for folder, name in ((path, ""), (path.parent, path.name)):
@@ -141,7 +141,7 @@ def strength(run_dir: Path) -> dict[str, Any]:
 
 
 def read_summary(run_dir: Path) -> dict[str, Any]:
-    """What a run's summary holds; nothing where there is none or it is damaged."""
+    """A run's summary; empty where there is none or it is damaged."""
     try:
         summary = json.loads((run_dir / SUMMARY).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -229,5 +229,5 @@ def make_room_for_all(run_dirs: Iterable[Path]) -> None:
 
 
 def _content(run_dir: Path) -> list[Path]:
-    """What lies in a folder but for the lock, which this process may hold."""
+    """The contents of a folder but for the lock, which this process may hold."""
     return [path for path in run_dir.iterdir() if path.name != LOCK]

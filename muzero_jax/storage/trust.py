@@ -25,7 +25,7 @@ REMEDY = "add --trust-code (in Python: trust_code=True)"
 
 
 class Trust(NamedTuple):
-    """What a user said of code in this call; by default nothing."""
+    """The user's consent to run code in this call; by default none."""
 
     all_code: bool = False
     """--trust-code: whatever file the data names"""

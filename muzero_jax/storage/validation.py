@@ -77,7 +77,7 @@ FIXED = (
     "targets.discount network.kind network.width network.num_blocks network.activation network.num_bins "
     "network.options algorithm.options network.predict_discount network.canonical optimiser.name"
 ).split()
-"""What games, buffer and weights of a checkpoint were made with. A buffer is written a whole rollout at a time, and
+"""The fields that fix games, buffer and weights of a checkpoint. A buffer is written a whole rollout at a time, and
 holds discounts, so another rollout length or discount would mix games without a word."""
 SWITCHES: dict[str, Callable[[Config], bool]] = {
     "algorithm.file": lambda config: config.algorithm.file is not None,
@@ -88,7 +88,7 @@ SWITCHES: dict[str, Callable[[Config], bool]] = {
     "optimiser.target_period": lambda config: config.optimiser.target_period is not None,
     "optimiser.target_decay": lambda config: config.optimiser.target_decay is not None,
 }
-"""What a checkpoint holds depends on whether these are on; how much may change."""
+"""Options that decide, by being on or off, what a checkpoint holds; their values may change."""
 
 
 def check_resumable(config: Config, made_with: Config) -> None:
