@@ -161,7 +161,7 @@ PGX_LIKE = {
     FloatStones: r"the state's stones is int32\[\] after init but float32\[\] after a move; make both alike",
     AnotherState: "a move makes a state of another structure than init does: tuple in place of State",
     NoTruncated: "makes has no current_player; give it pgx's fields current_player, legal_action_mask",
-    AsksInPython: r"raised TracerBoolConversionError: .* \(.*test_check_environment.py:\d+\); rules are compiled, so write",
+    AsksInPython: r"raised TracerBoolConversionError: .* \(.*environment\.py:\d+\); rules are compiled, so write",
     Counts: "move gives different results for the same arguments; let it depend on them alone",
     RollsDice: "init gives different results for the same arguments; let it depend on them alone",
 }
@@ -316,7 +316,7 @@ def test_a_rule_that_raises_names_its_line():
     def move(state, action, key=None):
         return state.no_such_field
 
-    with pytest.raises(ValueError, match=r"move raised AttributeError: .*no_such_field.* \(.*test_check_environment.py:\d+\)"):
+    with pytest.raises(ValueError, match=r"move raised AttributeError: .*no_such_field.* \(.*environment\.py:\d+\)"):
         muzero_jax.check_environment(HEAP._replace(move=move))
 
 
