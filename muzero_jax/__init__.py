@@ -2,18 +2,18 @@
 
 `muzero_jax.train(config, "runs/x")` trains an agent from Python; see `run.start`.
 `muzero_jax.load("runs/x")` gives a trained agent to ask for moves; see `play.trained_agent`.
-`muzero_jax.check_environment(environment)` names what is wrong with a game of your own; see `games.check`.
-`muzero_jax.check_model(model, environment)` says what is wrong with a network of your own; see `networks.check`.
-`muzero_jax.check_algorithm(algorithm, world, config)` does so for an algorithm of your own; see `building.check`.
+`muzero_jax.check_environment(environment)` names what is wrong with a game of your own; see `games`.
+`muzero_jax.check_model(model, environment)` says what is wrong with a network of your own; see `networks`.
+`muzero_jax.check_algorithm(algorithm, world, config)` does so for an algorithm of your own; see `building`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from muzero_jax.building.check import check_algorithm
-    from muzero_jax.games.check import check_environment
-    from muzero_jax.networks.check import check_model
+    from muzero_jax.building.check_algorithm import check_algorithm
+    from muzero_jax.games.check_environment import check_environment
+    from muzero_jax.networks.check_model import check_model
     from muzero_jax.play.trained_agent import load
     from muzero_jax.run.start import train
 
@@ -21,9 +21,9 @@ __version__ = "0.1.0"
 __all__ = ["check_algorithm", "check_environment", "check_model", "load", "train"]
 
 _HOMES = {
-    "check_algorithm": "muzero_jax.building.check",
-    "check_environment": "muzero_jax.games.check",
-    "check_model": "muzero_jax.networks.check",
+    "check_algorithm": "muzero_jax.building.check_algorithm",
+    "check_environment": "muzero_jax.games.check_environment",
+    "check_model": "muzero_jax.networks.check_model",
     "load": "muzero_jax.play.trained_agent",
     "train": "muzero_jax.run.start",
 }

@@ -7,7 +7,7 @@ from muzero_jax.arithmetic import precision
 from muzero_jax.games.own_game import load_environment, random_games
 from muzero_jax.games.random_play import discount_sizes
 from muzero_jax.networks import contract
-from muzero_jax.networks.check import check_model
+from muzero_jax.networks.check_model import check_model
 from muzero_jax.networks.layers import Abilities
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support

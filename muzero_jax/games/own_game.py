@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muzero_jax.games import random_play, shapes, states
+from muzero_jax.games import random_play, state_shapes, states
 from muzero_jax.games.environment import environment_of, make_environment
 from muzero_jax.games.faults import Fault, guarded
 from muzero_jax.games.game import Game, make_rules
@@ -106,7 +106,7 @@ def _checked_rules(game: Game, board_size: int | None, name: str) -> Any:
         raise Fault(
             f"the state that init of {name} makes has no {missing[0]}; give it pgx's fields {', '.join(states.FIELDS)}"
         )
-    if changes := shapes.changes(state, jax.eval_shape(step, state, jnp.int32(0), key)):
+    if changes := state_shapes.changes(state, jax.eval_shape(step, state, jnp.int32(0), key)):
         raise Fault(f"{name}: {changes[0]}")
     return SimpleNamespace(init=init, step=step, num_players=getattr(rules, "num_players", None))
 
@@ -124,7 +124,7 @@ def _checked(environment: Environment, name: str) -> Environment:
     """The environment with states in pgx's form and an end that is final, if it can be compiled."""
     if environment.num_players not in (1, 2):
         raise Fault(f"{name} is a game for {environment.num_players} players, but only one or two can be trained")
-    if problems := shapes.problems(environment):
+    if problems := state_shapes.problems(environment):
         raise Fault(problems[0] if name in problems[0] else f"{name}: {problems[0]}")
     state = jax.eval_shape(environment.init, jax.random.key(0))
     if environment.num_players == 2:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.notation import PASS, SWAP, Notation
-from muzero_jax.play import VERSION, drawing, sgf
+from muzero_jax.play import VERSION, drawing, sgf_record
 from muzero_jax.play.clock import Clock, seconds_of
 from muzero_jax.play.position import BLACK, WHITE, IllegalMove, Position
 from muzero_jax.play.protocol import Session, attempt, frame, parse
@@ -199,7 +199,7 @@ class GtpSession(Session):
         standard = make_notation(self.position.environment)
         before = min(int(arguments[1][:9]), 10**6) if len(arguments) == 2 else None
         try:
-            self.position = sgf.load(Path(arguments[0]), self.position, standard, before)
+            self.position = sgf_record.load(Path(arguments[0]), self.position, standard, before)
         except OSError:
             raise ValueError("cannot load file") from None
 

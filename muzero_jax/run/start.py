@@ -148,7 +148,7 @@ def _check_files(config: Config, say: Say) -> None:
     if not (config.network.file or config.algorithm.file):
         return
     from muzero_jax import building  # here, because pgx starts JAX when it is imported
-    from muzero_jax.building.check import check_algorithm
+    from muzero_jax.building.check_algorithm import check_algorithm
 
     if config.network.file:
         for sentence in building.check_network(config):
@@ -195,10 +195,10 @@ def _introduce(config: Config, num_devices: int, run_dir: Path, say: Say, *, ver
 def _examine(config: Config, say: Say) -> None:
     """Plays random games of somebody's own file; raises ValueError for the first problem, and says what is odd."""
     from muzero_jax import building
-    from muzero_jax.games import check, own_game
+    from muzero_jax.games import check_environment, own_game
 
     environment, num_games = building.build_environment(config), own_game.NUM_GAMES
-    found = check.examine(environment, num_games=num_games, max_moves=1000, seconds=MOST_CHECK_SECONDS)
+    found = check_environment.examine(environment, num_games=num_games, max_moves=1000, seconds=MOST_CHECK_SECONDS)
     whole_check = f"muzero_jax.check_environment({config.env!r})"
     if found.problems:
         more = f" (and {len(found.problems) - 1} more: {whole_check} names all)" if len(found.problems) > 1 else ""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 from muzero_jax.games.game_files import read_games
-from muzero_jax.play import sgf
+from muzero_jax.play import sgf_record
 from muzero_jax.run import stored_games
 from tests.fuzz import fuzzing
 from tests.fuzz.fuzzing import refusal
@@ -68,7 +68,7 @@ def check(content, file):
     """The file as games for training, and as the one game that `loadsgf` goes to the end of."""
     file.write_bytes(content)
     games, _ = refusal(lambda: read_games(file), file)
-    refusal(lambda: sgf.load(file, opening("hex"), notation("hex")), "cannot load file")
+    refusal(lambda: sgf_record.load(file, opening("hex"), notation("hex")), "cannot load file")
     if games is not None:
         assert games and all(game.moves and game.name.startswith(str(file)) for game in games)
         refusal(lambda: stored_games.play(opening("hex").environment, games, keeps_state=False), file, "move")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muzero_jax.games import check, check_view
+from muzero_jax.games import check_environment, check_view
 from muzero_jax.games.environment import environment_of
 from muzero_jax.games.notation import Notation, words
 from muzero_jax.games.view import View
@@ -47,5 +47,5 @@ def test_moves_must_read_back_as_themselves():
 
 def test_the_check_before_a_run_looks_at_the_board_too():
     environment = environment_of(DROP)._replace(game=DROP._replace(view=View(squares, page="checkers")))
-    findings = check.examine(environment, num_games=1, max_moves=6, seconds=0.0)
+    findings = check_environment.examine(environment, num_games=1, max_moves=6, seconds=0.0)
     assert [problem[:27] for problem in findings.problems] == ["view.page is 'checkers', bu"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import muzero_jax
-from muzero_jax.games import check
+from muzero_jax.games import check_environment
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.own_game import environment_from
 from muzero_jax.types import Environment, Step
@@ -161,7 +161,7 @@ PGX_LIKE = {
     FloatStones: r"the state's stones is int32\[\] after init but float32\[\] after a move; make both alike",
     AnotherState: "a move makes a state of another structure than init does: tuple in place of State",
     NoTruncated: "makes has no current_player; give it pgx's fields current_player, legal_action_mask",
-    AsksInPython: r"raised TracerBoolConversionError: .* \(.*test_check.py:\d+\); rules are compiled, so write",
+    AsksInPython: r"raised TracerBoolConversionError: .* \(.*environment\.py:\d+\); rules are compiled, so write",
     Counts: "move gives different results for the same arguments; let it depend on them alone",
     RollsDice: "init gives different results for the same arguments; let it depend on them alone",
 }
@@ -201,7 +201,10 @@ def test_all_mistakes_are_told_a_line_each():
     with pytest.raises(ValueError) as error:
         muzero_jax.check_environment(TwoMistakes())
     assert len(str(error.value).splitlines()) == 2
-    assert check.examine(environment_from(Heap(), "heap"), num_games=2, max_moves=9, seconds=-1.0).is_complete is False
+    assert (
+        check_environment.examine(environment_from(Heap(), "heap"), num_games=2, max_moves=9, seconds=-1.0).is_complete
+        is False
+    )
 
 
 def test_a_mover_who_always_loses_is_odd_but_may_be_the_rules():
@@ -313,7 +316,7 @@ def test_a_rule_that_raises_names_its_line():
     def move(state, action, key=None):
         return state.no_such_field
 
-    with pytest.raises(ValueError, match=r"move raised AttributeError: .*no_such_field.* \(.*test_check.py:\d+\)"):
+    with pytest.raises(ValueError, match=r"move raised AttributeError: .*no_such_field.* \(.*environment\.py:\d+\)"):
         muzero_jax.check_environment(HEAP._replace(move=move))
 
 
@@ -336,7 +339,7 @@ def tables_of_tic_tac_toe():
 def test_symmetries_that_do_not_commute_with_moves_are_named():
     actions = tables_of_tic_tac_toe().action_permutation.copy()
     actions[[1, 3]] = actions[[3, 1]]  # a quarter turn to the left moves the board, one to the right the actions
-    found = check.examine(with_symmetries(action_permutation=actions), num_games=2, max_moves=20).problems
+    found = check_environment.examine(with_symmetries(action_permutation=actions), num_games=2, max_moves=20).problems
     assert [sentence.split(":")[0] for sentence in found] == [
         "symmetry 1 does not commute with moves",
         "symmetry 3 does not commute with moves",

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from muzero_jax.games import check_functions, check_view, random_play, shapes
+from muzero_jax.games import check_functions, check_view, random_play, state_shapes
 from muzero_jax.games.faults import describe
 from muzero_jax.games.own_game import environment_from, load_environment
 from muzero_jax.games.random_play import Moves
@@ -54,7 +54,7 @@ def check_environment(environment: Any, *, num_games: int = 8, max_moves: int = 
 
 def examine(environment: Environment, *, num_games: int, max_moves: int, seconds: float = float("inf")) -> Findings:
     """The findings; after so many `seconds` no further part of the check is begun."""
-    if problems := shapes.problems(environment):
+    if problems := state_shapes.problems(environment):
         return Findings(problems, [], True)
     start = time.monotonic()
     try:
