@@ -77,7 +77,7 @@ class Solver:
         return plan if won else None
 
     def _search(self, mover: Side, other: Side, region: int, threatened: int) -> tuple[bool, int]:
-        """Whether `mover` wins, who is to move, and the winner's plan. `region`, `threatened`: `_threats` of `other`."""
+        """Whether `mover`, to move, wins, and the winner's plan. `region`, `threatened`: `_threats` of `other`."""
         key = (mover.stones << self._num_cells | other.stones) << 1 | mover.color
         known = self._known.get(key)
         if known is None:
