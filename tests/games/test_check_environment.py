@@ -152,7 +152,7 @@ class RollsDice(Heap):
 PGX_LIKE = {
     WithoutMovesAtTwo: "no action is legal, yet the game goes on; end it before that, or make a pass legal",
     IgnoresTooMany: "was legal after . moves but changed nothing; leave it out of the legal actions",
-    PunishesTooMany: "but the rules punished its mover with -1 and did not carry it out; leave it out",
+    PunishesTooMany: "but the rules punished its player with -1 and did not carry it out; leave it out",
     RewardsTheWinnerOnly: "the rewards of both players sum to 1 after a move; what one wins, the other must lose",
     RewardsFive: r"a move is rewarded with 5; scale rewards into \[-1, 1\]",
     OnePlayerAlways: "the discount is never negative, but this is a game for two",
@@ -243,7 +243,7 @@ def started_afresh(before, step):
 ENVIRONMENTS = {
     "reward of the other": (
         changed_move(lambda before, step: step._replace(reward=-step.reward)),
-        "a move's reward is -1, but the state's rewards give its mover 1; a reward is for the player who moved",
+        "a move's reward is -1, but the state's rewards give the player who moved 1; a reward is for the player who moved",
     ),
     "discount of the other": (
         changed_move(lambda before, step: step._replace(discount=-step.discount))._replace(discount=None),
