@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import muzero_jax
 from muzero_jax import presets
 from muzero_jax.building import make_parts
 from muzero_jax.commands.train_flags import Command, all_flags
@@ -102,6 +103,11 @@ def test_a_row_of_results_has_the_figures_of_one_file():
     preset = rows["Hex 5x5, today's preset", "one-side"]
     assert (preset.seeds, preset.score) == ("3", "91.0%, from 89.1 to 92.2")
     assert rows["Tic-tac-toe", "AMD"].seeds == "3"
+
+
+def test_the_citation_names_the_version_of_the_package():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {muzero_jax.__version__}\n" in citation and "license: Apache-2.0\n" in citation
 
 
 def test_the_readmes_first_score_is_that_of_todays_preset():
