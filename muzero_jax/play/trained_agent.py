@@ -62,7 +62,7 @@ class TrainedAgent:
         game for one with chance takes a key as well.
       notation: `notation.write(state, action)` is a move as text, and `notation.read(state, text)` its action.
       num_simulations: the search budget where a call gives none.
-      agent: the network, its config and its weights (`evaluation.agents.Agent`).
+      agent: the network, its config and its weights (`agent.Agent`).
       name, iteration: the path that it was loaded from, and how many iterations of training it has seen.
     """
 
