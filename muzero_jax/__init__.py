@@ -1,4 +1,4 @@
-"""MuZero as one accelerated JAX program: pgx games, mctx search, Flax networks, an Optax learner.
+"""MuZero as one accelerated JAX program: pgx games, our own tree search, Flax networks, Optax.
 
 `muzero_jax.train(config, "runs/x")` trains an agent from Python; see `run.start`.
 `muzero_jax.load("runs/x")` gives a trained agent to ask for moves; see `play.trained_agent`.

@@ -48,6 +48,23 @@ class Agent(NamedTuple):
         return building.make_algorithm(replace(self.config, model="rules"), self.world).make_search(budget)
 
 
+def make_agent(
+    config: Config,
+    world: World | None = None,
+    algorithm: Algorithm | None = None,
+    *,
+    num_simulations: int | None = None,
+    params: Params = None,
+) -> Agent:
+    """An agent of weights at hand; its game, network and algorithm are those of the config, unless given.
+
+    Args:
+      num_simulations: of a search, by default; the config's evaluation.num_simulations if left out.
+    """
+    world, algorithm = building.build(config, world, algorithm)
+    return Agent(config, world, algorithm.make_search, num_simulations or config.evaluation.num_simulations, params)
+
+
 def with_own(world: World | None, algorithm: Algorithm | None) -> Build:
     """`building.build` with your own records in place of those that the config names."""
     return partial(building.build, world=world, algorithm=algorithm)

@@ -57,7 +57,12 @@ class Trained(NamedTuple):
     init: Any
 
 
-@pytest.fixture(scope="module", params=MEMBERS.values(), ids=MEMBERS)
+# A quarter of a minute each; what is alike in two members is tried with one of them in the short tests.
+SLOW = {"MuZero, values of search", "Gumbel AlphaZero, Reanalyze", "consistency, prioritised"}
+PARAMS = [pytest.param(config, id=name, marks=[pytest.mark.slow] * (name in SLOW)) for name, config in MEMBERS.items()]
+
+
+@pytest.fixture(scope="module", params=PARAMS)
 def trained(request):
     parts, mesh = building.make_parts(request.param), devices.make_mesh(1)
     init = make_init(parts, 0, mesh)

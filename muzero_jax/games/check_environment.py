@@ -118,7 +118,7 @@ def _rewards(environment: Environment, moves: Moves) -> Iterator[str]:
         yield f"a move is rewarded with {moves.reward[at]:g}; scale rewards into [-1, 1], as networks predict them"
     if at := _first(played & (np.abs(moves.reward - moves.own_reward) > ROUNDING)):
         yield (
-            f"a move's reward is {moves.reward[at]:g}, but the state's rewards give the player who moved "
+            f"a move's reward is {moves.reward[at]:g}, but the state's rewards say "
             f"{moves.own_reward[at]:g}; a reward is for the player who moved"
         )
     if environment.num_players == 2 and (at := _first(played & (np.abs(moves.total_reward) > ROUNDING))):

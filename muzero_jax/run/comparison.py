@@ -52,8 +52,18 @@ class Point(NamedTuple):
     games: int  # of the match
 
 
+HEADING = (
+    "Final scores: interquartile means over runs, 95% intervals of the bootstrap; "
+    "up to three runs: mean, lowest, highest"
+)
+"""The first line of the table of scores."""
+
+
 class Estimate(NamedTuple):
-    """An interquartile mean over runs and the ends of its 95% interval, which are NaN for one run."""
+    """An interquartile mean over runs and the ends of its 95% interval, which are NaN for one run.
+
+    Of two or three runs the interval of the bootstrap goes from the lowest to the highest, and is no 95% interval.
+    """
 
     mean: Any
     low: Any
@@ -208,8 +218,7 @@ def format_table(points: Sequence[Point]) -> str:
         shown = [_show(scores[opponent]) if opponent in scores else "-" for opponent in opponents]
         spent = f"{frames:,.0f}", f"{updates:,.0f}", f"{minutes:.1f}", f"{flops:.1e}"
         rows.append([group, str(len(runs)), *spent, *shown])
-    heading = "Final scores: interquartile means over runs, 95% intervals of the bootstrap over runs"
-    return "\n".join([heading, *tables.align(rows, "<>")])
+    return "\n".join([HEADING, *tables.align(rows, "<>")])
 
 
 def _mean(numbers: Sequence[float | int]) -> float:

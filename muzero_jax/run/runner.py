@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from jax.sharding import Mesh
 
 from muzero_jax import building
-from muzero_jax.agent import Agent
+from muzero_jax.agent import make_agent
 from muzero_jax.algorithm import Algorithm, World
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.evaluation.arena import Arena
@@ -104,7 +104,7 @@ def train(
         iteration, state, record = find_start(checkpoints, abstract, run_dir) if session.resume else NEW
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
         keep_config(config, run_dir, say)
-        agent = Agent(config, world, algorithm.make_search, config.evaluation.num_simulations)
+        agent = make_agent(config, world, algorithm)
         versions = open_versions(Arena(agent, mesh), config, run_dir, abstract, iteration)
         clock, totals, meter = Clock(record), Totals(config, record, flops), Meter(list(mesh.devices.flat))
         note_random_return(totals, world.environment)

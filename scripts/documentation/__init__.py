@@ -1,1 +1,1 @@
-"""What the documentation site takes from the code while it is built, so that it cannot grow old."""
+"""What the pages take from the code and from result files, so that they cannot grow old."""

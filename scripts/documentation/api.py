@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+WIDTH = 100
+"""The longest signature on one line."""
 
 
 def members(words: str) -> str:
@@ -38,16 +40,36 @@ def whole_lines(node: ast.ClassDef, source: str) -> str:
 
 
 def signature(node: ast.FunctionDef) -> str:
-    """The first line of a function, without its module's private names for types."""
+    """The first line of a function without `self`; over several lines, an argument each, where it is long."""
     node.args.args = [argument for argument in node.args.args if argument.arg != "self"]
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return python(f"{node.name}({ast.unparse(node.args)}){returns}")
+    line = f"{node.name}({ast.unparse(node.args)}){returns}"
+    if len(line) <= WIDTH:
+        return python(line)
+    body = "".join(f"    {argument},\n" for argument in arguments(node.args))
+    return python(f"{node.name}(\n{body}){returns}")
+
+
+def arguments(args: ast.arguments) -> list[str]:
+    """The arguments of a function as text, one by one, with what marks the rest as given by name."""
+    plain, named = args.posonlyargs + args.args, args.kwonlyargs
+    defaults = [None] * (len(plain) - len(args.defaults)) + list(args.defaults)
+
+    def text(argument: ast.arg, default: ast.expr | None) -> str:
+        equals = " = " if argument.annotation else "="
+        return ast.unparse(argument) + (equals + ast.unparse(default) if default else "")
+
+    star = [f"*{ast.unparse(args.vararg)}"] if args.vararg else ["*"] if named else []
+    rest = [f"**{ast.unparse(args.kwarg)}"] if args.kwarg else []
+    first = [text(argument, default) for argument, default in zip(plain, defaults, strict=True)]
+    second = [text(argument, default) for argument, default in zip(named, args.kw_defaults, strict=True)]
+    return [*first, *star, *second, *rest]
 
 
 def prose(node: ast.FunctionDef | ast.ClassDef) -> str:
     """A docstring as Markdown; arguments and attributes become lists."""
     text = inspect.cleandoc(ast.get_docstring(node) or "")
-    text = re.sub(r"^(Args|Attributes):$", r"\n**\1**\n", text, flags=re.MULTILINE)
+    text = re.sub(r"\n*^(Args|Attributes):$", r"\n\n**\1**\n", text, flags=re.MULTILINE)
     text = re.sub(r"^  (\w[\w, ]*): ", r"- `\1`: ", text, flags=re.MULTILINE)
     return re.sub(r"(?<!\*)\*(?!\*)", r"\\*", text)
 

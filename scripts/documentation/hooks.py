@@ -1,25 +1,17 @@
 """What mkdocs calls while it builds the site.
 
-A page may ask for what the code says itself, by a comment: `<!-- made: help experiments/play.py --help -->`. GitHub
-shows the page without it. Links that leave docs/ lead to the repository, if pyproject.toml names one; else they are
-text, because the site is no copy of the code.
+Text that the code makes is committed (`fill.py`); only the comments around it are left out here. Links that leave
+docs/ lead to the repository, if pyproject.toml names one; else they are text, because the site is no copy of the code.
 """
 
 import logging
 import re
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from scripts.documentation import api, reference
-
 ROOT = Path(__file__).resolve().parents[2]
-MADE = {"help": reference.help_text, "config": reference.config, "presets": reference.presets, "api": api.members}
-"""What can be asked for, and what makes it from the words that follow."""
-_ASKS = re.compile(r"<!-- made: (\w+) ?(.*?) ?-->")
+_MARKS = re.compile(r"<!-- (?:made: .*?|end) -->\n?")
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)\s#]+)(#[^)\s]*)?\)")
 _log = logging.getLogger("mkdocs.hooks.documentation")
 
@@ -44,8 +36,8 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """The page with what it asks for, and with its links out of docs/ mended."""
-    markdown = _ASKS.sub(lambda asked: MADE[asked[1]](asked[2]), markdown)
+    """The page without the marks of made text, and with its links out of docs/ mended."""
+    markdown = _MARKS.sub("", markdown)
     folder = (ROOT / "docs" / page.file.src_uri).parent
     return _LINK.sub(lambda link: leave(link, folder, repository()), markdown)
 

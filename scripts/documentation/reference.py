@@ -8,6 +8,7 @@ import os
 import re
 import runpy
 import sys
+import textwrap
 import typing
 from typing import Any
 
@@ -17,7 +18,7 @@ from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import COUNTED, Constraint
 
-COLUMNS = "100"
+COLUMNS, WIDTH = "100", 118
 SHOWN_PRESETS = {
     "Tic-tac-toe": presets_module.tic_tac_toe,
     "Hex 5x5": lambda: presets_module.hex_any(5),
@@ -37,7 +38,13 @@ def help_text(words: str) -> str:
             runpy.run_path(script, run_name="__main__")
     finally:
         sys.argv = argv
-    return fenced("\n".join(line.rstrip() for line in printed.getvalue().splitlines()))
+    return fenced("\n".join(short for line in printed.getvalue().splitlines() for short in wrapped(line.rstrip())))
+
+
+def wrapped(line: str) -> list[str]:
+    """The line, cut into several if it is longer than a page of ours; tyro cuts all but the description."""
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.wrap(line, WIDTH, subsequent_indent=indent) if len(line) > WIDTH else [line]
 
 
 def config(_: str = "") -> str:
@@ -65,16 +72,18 @@ def presets(_: str = "") -> str:
 
 
 def fields(record: Any, prefix: str, flags: dict[str, Flag]) -> list[str]:
-    """The fields of one group as a list of definitions; each heading can be linked to."""
+    """The fields of one group as a list, which reads the same on GitHub and on the site."""
     hints, lines = typing.get_type_hints(type(record), include_extras=True), []
     for field in dataclasses.fields(record):
         if is_group(getattr(record, field.name)):
             continue
         flag = flags[prefix + dashed(field.name)]
         demands = [demand.sentence for demand in constraints(hints[field.name]) if demand != COUNTED]
-        takes = [f"`{flag.value}`" if flag.value else "a switch", *demands, f"default `{shown(flag.default)}`"]
-        lines += [f"`{flag.name}`", f":   {'; '.join(takes)}.", f"    {sentence(flag.sentence)}", ""]
-    return lines
+        default = f"default `{shown(flag.default)}`" if shown(flag.default) else "empty by default"
+        takes = [f"`{flag.value}`" if flag.value else "a switch", *demands, default]
+        text = f"- `{flag.name}`: {'; '.join(takes)}. {sentence(flag.sentence)}"
+        lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return [*lines, ""]
 
 
 def constraints(hint: Any) -> list[Constraint]:

@@ -243,7 +243,7 @@ def started_afresh(before, step):
 ENVIRONMENTS = {
     "reward of the other": (
         changed_move(lambda before, step: step._replace(reward=-step.reward)),
-        "a move's reward is -1, but the state's rewards give the player who moved 1; a reward is for the player who moved",
+        "a move's reward is -1, but the state's rewards say 1; a reward is for the player who moved",
     ),
     "discount of the other": (
         changed_move(lambda before, step: step._replace(discount=-step.discount))._replace(discount=None),

@@ -6,11 +6,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_FROM_CODE = re.compile(r"<!-- made: (?:help|config|presets|api)\b.*?<!-- end -->", flags=re.DOTALL)
 _COMMAND = re.compile(r"(?<![\w/.-])(?:experiments|scripts)/\w+\.py((?:[ \t]+[^`|;&#\n]*)?)")
 
 
 def read(page: Path) -> str:
-    return page.read_text(encoding="utf-8")
+    """A page as people wrote it: what is made from the code (`scripts/documentation/fill.py`) is blank lines."""
+    text = page.read_text(encoding="utf-8")
+    return _FROM_CODE.sub(lambda made: "\n" * made[0].count("\n"), text)
 
 
 def blocks(page: Path, language: str = r"\w*") -> Iterator[tuple[int, str]]:

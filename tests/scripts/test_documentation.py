@@ -1,25 +1,33 @@
 """The documentation builds without a warning, reads without a network, and says what the code says."""
 
+import ast
 import html
 import os
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+import muzero_jax
 from muzero_jax import presets
+from muzero_jax.building import make_parts
 from muzero_jax.commands.train_flags import Command, all_flags
+from muzero_jax.games.catalogue import GAMES
 from muzero_jax.run.session import Session
-from scripts.documentation import api, hooks, rooms
+from muzero_jax.storage.validation import validate
+from scripts.documentation import api, figures, fill, games, hooks, rooms
 from tests.reference.pages import PAGES, ROOT, read
 from tests.test_architecture import KNOWS
 
 OTHERS = {"--xla_disable_hlo_passes", "--xla_backend_optimization_level", "--logdir", "--no-FLAG", "--GROUP.no-FLAG"}
 """Flags of other programs, and examples."""
+PINNED_TYRO = re.search(r"^tyro==([\d.]+)", (ROOT / "constraints.txt").read_text("utf-8"), re.MULTILINE)[1]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +56,7 @@ def test_no_page_needs_a_network(site):
 
 
 def test_what_pages_ask_of_the_code_is_there(site):
-    assert not any("<!-- made:" in page.read_text(encoding="utf-8") for page in site.rglob("*.html"))
+    assert not any("<!-- " in text_of(page) for page in site.rglob("*.html"))
     config, commands, interface = (text_of(site / f"{name}.html") for name in ("config", "commands", "api"))
     flags = all_flags(Command(presets.tic_tac_toe(), Session()))
     assert [flag.name for flag in flags if flag.name not in commands] == []
@@ -57,8 +65,119 @@ def test_what_pages_ask_of_the_code_is_there(site):
     assert "must lie between 0 and 2^32 - 1" in config and "--search.value-scale 0.4" in config
     for shown in ("--opponent STR", "--anchor", "--time-per-move", "--compare COMPARE", "--board-size INT"):
         assert shown in commands
-    assert "load(run: str | Path" in interface
+    assert "run: str | Path," in interface
     assert "reward: Array" in interface and "0 if `action` ended the game" in interface
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="other Pythons lay help out otherwise")
+@pytest.mark.skipif(version("tyro") != PINNED_TYRO, reason="other tyros lay help out otherwise")
+def test_made_text_is_that_of_the_code_and_of_the_result_files():
+    """If it is not: python -m scripts.documentation.fill"""
+    command = [sys.executable, "-m", "scripts.documentation.fill", "--check"]
+    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr[-2000:]
+
+
+def test_made_text_stands_between_its_comments_and_is_made_anew_each_time(monkeypatch):
+    monkeypatch.setitem(fill.MADE, "help", lambda words: f"flags of {words}\n")
+    page = "Before\n\n<!-- made: help x.py --help -->\n\nold\n\n<!-- end -->\nafter\n"
+    filled = fill.filled(page)
+    assert filled == page.replace("old", "flags of x.py --help")
+    assert fill.filled(filled) == filled == fill.filled(page.replace("\n\nold\n", ""))
+    assert hooks._MARKS.sub("", filled) == "Before\n\n\nflags of x.py --help\n\nafter\n"
+
+
+def test_every_page_that_asks_for_made_text_is_filled():
+    asking = {
+        str(page.relative_to(ROOT)) for page in PAGES if re.search(r"^<!-- made: ", page.read_text("utf-8"), re.M)
+    }
+    assert asking == set(fill.PAGES)
+
+
+def test_a_row_of_results_has_the_figures_of_one_file():
+    rows = {(row.game, re.split(r"[]`]", row.source[1:])[0]): row for row in figures.rows()}
+    hex_7x7 = rows["Hex 7x7, today's preset", "hex_7x7"]
+    assert (hex_7x7.score, hex_7x7.others) == ("99.6% [97.8, 99.9]", "96.5% against MCTS 10,000")
+    assert (hex_7x7.trained, hex_7x7.machine) == ("30 minutes, 3.1 M frames", "1 Intel")
+    assert rows["Connect Four", "AMD"].machine == "2 AMD" and rows["Connect Four", "Intel"].machine == "2 Intel"
+    preset = rows["Hex 5x5, today's preset", "one-side"]
+    assert (preset.seeds, preset.score) == ("3", "91.0%, from 89.1 to 92.2")
+    assert rows["Tic-tac-toe", "AMD"].seeds == "3"
+
+
+def test_the_citation_names_the_version_of_the_package():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {muzero_jax.__version__}\n" in citation and "license: Apache-2.0\n" in citation
+
+
+def test_the_readmes_first_score_is_that_of_todays_preset():
+    preset = next(row for row in figures.rows() if row.game == "Hex 5x5, today's preset")
+    start = " ".join(read(ROOT / "README.md").split("## What it is")[0].split())
+    assert preset.score in start and preset.trained in start
+
+
+def test_the_readme_has_the_measured_speed_of_the_search():
+    speeds, readme = figures.search_speeds(), read(ROOT / "README.md")
+    (low, high), (puct_low, puct_high) = speeds["gumbel"], speeds["puct"]
+    text = " ".join(readme.split())
+    assert f"{low} to {high} times as fast for Gumbel" in text and f"{puct_low} to {puct_high} for PUCT" in text
+
+
+def test_the_page_of_games_has_every_game_and_what_is_refused():
+    page = (ROOT / "docs/games.md").read_text(encoding="utf-8")
+    assert [game for game in GAMES if f"(`{game}`)" not in page] == []
+    assert games.row(GAMES["tic_tac_toe"])[3:] == ("accepted", "refused", "known")
+    assert games.row(GAMES["hex"])[3:] == ("accepted", "accepted", "up to 5x5")
+
+
+def test_the_glossary_names_code_that_exists():
+    rows = re.findall(r"^\| (.*?) \|.*\| `([^`]*)` \|$", read(ROOT / "docs/glossary.md"), flags=re.MULTILINE)
+    assert len(rows) > 60
+    package = ROOT / "muzero_jax"
+    for word, place in rows:
+        path, _, name = place.partition(": ") if ".py" in place else ("types.py", "", place)
+        assert (package / path).exists(), word
+        record, _, field = name.partition(".")
+        text = read(package / path)
+        assert re.search(rf"^(?:class|def) {record}\b|^{record}\b", text, flags=re.MULTILINE), word
+        assert re.search(rf"^    (?:def )?{field}\b", text, flags=re.MULTILINE), word
+
+
+MEMBERS = {
+    "AlphaZero": {"model": "rules"},
+    "predicted legal moves": {"model": "learned_legality"},
+    "predicted discounts": {"network.predict_discount": True},
+    "PUCT": {"search.policy": "puct"},
+    "Reanalyze": {"replay.reanalyze_fraction": 0.5},
+    "prioritised replay": {"replay.priority_exponent": 0.6},
+    "consistency loss": {"optimiser.consistency_weight": 2.0},
+    "playout cap": {"self_play.full_search_share": 0.25},
+    "offline": {"offline": "runs/x"},
+    **{kind: {"network.kind": kind} for kind in ("mlp", "tower", "attention")},
+}
+"""What docs/games.md calls accepted for every game."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", GAMES)
+def test_what_the_page_of_games_calls_accepted_can_be_built(game):
+    for fields in MEMBERS.values():
+        config = games.preset(GAMES[game])
+        for path, value in fields.items():
+            group, _, field = path.rpartition(".")
+            changed = replace(getattr(config, group), **{field: value}) if group else value
+            config = replace(config, **{group or field: changed})
+        make_parts(validate(config))
+
+
+def test_a_long_signature_has_a_line_for_each_argument():
+    code = (
+        "def f(a: int, b: str='x', *rest: int, long_name: float=1.0, **others: dict[str, int]) -> tuple[int, str]: pass"
+    )
+    node = ast.parse(code).body[0]
+    names = ["a: int", "b: str = 'x'", "*rest: int", "long_name: float = 1.0", "**others: dict[str, int]"]
+    assert api.arguments(node.args) == names
+    assert api.arguments(ast.parse("def f(*, a, b=2): pass").body[0].args) == ["*", "a", "b=2"]
 
 
 def test_every_flag_that_a_page_names_exists(site):

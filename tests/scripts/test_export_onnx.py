@@ -97,7 +97,10 @@ def test_the_networks_of_a_trained_agent_say_what_ours_say(name):
     assert max(worst.values()) < CLOSE
 
 
-@pytest.mark.parametrize("kind", ["mlp", "observation", "tower", "attention", "fully_convolutional"])
+SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("mlp", "observation", "attention")]
+
+
+@pytest.mark.parametrize("kind", ["tower", "fully_convolutional", *SLOW])
 def test_networks_of_every_kind_can_be_exported(kind):
     config = presets.preset("hex", 3)
     network = dataclasses.replace(config.network, kind=kind, width=32, compute_dtype="float32", predict_discount=True)

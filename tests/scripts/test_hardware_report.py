@@ -121,6 +121,7 @@ def test_the_density_is_scipys():
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # half a minute
 def test_a_report_holds_every_chapter_plot_and_a_conclusion(tmp_path, monkeypatch, measured_once, quick_params, capsys):
     monkeypatch.setattr(sizes, "choose", lambda quick, accelerator: TINY)
     monkeypatch.setattr(short_run, "short_run", lambda config, say: RUN)
