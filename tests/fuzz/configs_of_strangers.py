@@ -36,7 +36,8 @@ TEXTS = json_text(trees())
 def lay_traps(folder: Path) -> None:
     """Writes the files of `NAMES`, each of which leaves a mark if it runs."""
     for name in NAMES:
-        code = f"open({str(folder / MARK)!r}, 'w').close()\ndef make(*_, **__): raise SystemExit\nmake_model = change = make\n"
+        mark = f"open({str(folder / MARK)!r}, 'w').close()"
+        code = f"{mark}\ndef make(*_, **__): raise SystemExit\nmake_model = change = make\n"
         (folder / name).write_text(code)
 
 
