@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from muzero_jax.storage import python_file
 from muzero_jax.storage.config import IN_PYTHON, Config
-from muzero_jax.storage.fields import check_fields
+from muzero_jax.storage.fields import check_fields, shown
 
 
 def validate(config: Config) -> Config:
@@ -22,12 +22,12 @@ def validate(config: Config) -> Config:
             "whole batch; leave one of them out"
         )
     if config.network.file and not python_file.is_path(config.network.file):
-        raise ValueError(f"--network {config.network.file} must be a Python file (.py) that defines make_model")
+        raise ValueError(f"--network {shown(config.network.file)} must be a Python file (.py) that defines make_model")
     if config.network.options and not config.network.file:
         raise ValueError("--network.options are those of a network of your own; name its file with --network FILE too")
     file = config.algorithm.file
     if file and file != IN_PYTHON and not python_file.is_path(file):
-        raise ValueError(f"--algorithm {file} must be a Python file (.py) that defines change")
+        raise ValueError(f"--algorithm {shown(file)} must be a Python file (.py) that defines change")
     if config.algorithm.options and not file:
         raise ValueError(
             "--algorithm.options are those of an algorithm of your own; name its file with --algorithm FILE"

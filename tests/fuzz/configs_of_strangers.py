@@ -24,7 +24,7 @@ DEFAULT = json.loads(configs.to_json(Config(env="tic_tac_toe")))
 def trees(draw):
     """A config, mostly with a few odd values, mostly with files where files may stand."""
     tree = draw(edited(DEFAULT, ODD))
-    for path in (("env",), ("network", "file"), ("offline",), ("init_from",)):
+    for path in (("env",), ("network", "file"), ("algorithm", "file"), ("offline",), ("init_from",)):
         if isinstance(tree, dict) and draw(st.integers(0, 3)) == 0:
             tree = replaced(tree, path, draw(st.sampled_from(PATHS)))
     return tree
@@ -36,7 +36,8 @@ TEXTS = json_text(trees())
 def lay_traps(folder: Path) -> None:
     """Writes the files of `NAMES`, each of which leaves a mark if it runs."""
     for name in NAMES:
-        code = f"open({str(folder / MARK)!r}, 'w').close()\ndef make(*_, **__): raise SystemExit\nmake_model = make\n"
+        mark = f"open({str(folder / MARK)!r}, 'w').close()"
+        code = f"{mark}\ndef make(*_, **__): raise SystemExit\nmake_model = change = make\n"
         (folder / name).write_text(code)
 
 

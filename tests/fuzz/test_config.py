@@ -10,6 +10,7 @@ from tests.fuzz.fuzzing import refusal
 FOUND = [
     b'{"init_from": "~no-such-user/x"}',
     b'{"network": {"file": "\\ud800.py"}}',
+    b'{"env": "tic_tac_toe", "algorithm": {"file": "\\u001b[2J"}}',
     b'{"env": "a\\u0000.py"}',
     b'{"env": "%s", "network": {"file": "mine.py"}}' % (b"9" * 5000),
     b'{"env": "%s.py"}' % (b"x" * 5000),
