@@ -1,7 +1,7 @@
 """A training loop of your own around the one compiled program: python examples/training_loop.py
 
 Nothing is saved, evaluated or shown but what you write here. The state is a pytree: parameters, optimiser, games and
-replay ring. The agent ends in a file that `muzero_jax.load` and `play.py --agent` take.
+replay buffer. The agent ends in a file that `muzero_jax.load` and `play.py --agent` take.
 """
 
 from muzero_jax.arithmetic import devices

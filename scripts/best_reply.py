@@ -133,7 +133,7 @@ class _Replies:
         return np.stack([(moves == action).mean(axis=-1) for action in range(self._num_actions)], axis=1)
 
     def _solve(self, states: EnvState) -> np.ndarray:
-        """The mover's value after each action [N, A]."""
+        """The value for the player to move after each action [N, A]."""
         solved = solve(self._oracle, states.observation, num_actions=self._num_actions, report=lambda *_: None)
         return solved.action_values
 

@@ -146,7 +146,7 @@ def plain_bytes(replay: list[dict[str, Any]]) -> tuple[float, float]:
 
 
 def ring_bytes(config: Config) -> float:
-    """Bytes of a frame in our replay ring."""
+    """Bytes of a frame in our replay buffer."""
     state = make_init(workloads.parts_of(config), config.seed, devices.make_mesh(1)).eval_shape()
     frames = config.replay.replay_length * config.self_play.num_envs
     return (

@@ -66,7 +66,7 @@ def small_w3() -> Config:
 
 
 def with_learning(config: Config, targets: Targets, batch_size: int, updates: int) -> Config:
-    """`config` with gradient steps from a ring of 64 frames a game, which learns at once."""
+    """`config` with gradient steps from a buffer of 64 frames a game, which learns at once."""
     return replace(
         config,
         targets=targets,
