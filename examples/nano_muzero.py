@@ -191,7 +191,6 @@ def loss(params, window: Frame, key, nano: Nano) -> jax.Array:
 
 
 def make_optimiser(settings: Settings) -> optax.GradientTransformation:
-    """AdamW after clipping."""
     return optax.chain(optax.clip_by_global_norm(5.0), optax.adamw(settings.learning_rate, weight_decay=1e-4))
 
 
@@ -248,15 +247,16 @@ def match(params, key, nano: Nano) -> jax.Array:
     games = jax.vmap(nano.env.init)(jax.random.split(key, len(rows)))
     seat = (games.current_player + rows) % 2  # whom the agent plays
 
-    def move(games, key):
-        search_key, random_key = jax.random.split(key)
+    def move(carry):
+        games, key, score = carry
+        key, search_key, random_key = jax.random.split(key, 3)
         action, _, _ = search(params, search_key, games, nano, gumbel_scale=0.0)
         action = jnp.where(games.current_player == seat, action, random_moves(random_key, games))
         games = jax.vmap(nano.env.step)(games, action)
-        return games, games.rewards[rows, seat]  # 0 after the end
+        return games, key, score + games.rewards[rows, seat]  # 0 after the end
 
-    rewards = jax.lax.scan(move, games, jax.random.split(key, nano.env.num_actions))[1]
-    return 0.5 + 0.5 * rewards.sum(axis=0).mean()
+    score = jax.lax.while_loop(lambda carry: ~carry[0].terminated.all(), move, (games, key, jnp.zeros(len(rows))))[2]
+    return 0.5 + 0.5 * score.mean()
 
 
 class Hex(pgx.hex.Hex):
@@ -292,7 +292,7 @@ def train(nano: Nano, *, minutes: float, seed: int = 0) -> Any:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--env", default="tic_tac_toe", help="a game of pgx for two")
+    parser.add_argument("--env", default="tic_tac_toe", help="a game of pgx for two who take turns")
     parser.add_argument("--size", type=int, help="of the Hex board")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=0)

@@ -32,6 +32,9 @@ class Agent(NamedTuple):
     params: Params = None
     iteration: int = 0
     name: str = "agent"  # the path that it was loaded from
+    make_rules_search: Callable[[int], SearchFn] | None = (
+        None  # its search with the ground-truth model, if that is known
+    )
 
     def search(self, num_simulations: int | None = None, *, true_rules: bool = False) -> SearchFn:
         """Its search without noise.
@@ -45,7 +48,11 @@ class Agent(NamedTuple):
         budget = num_simulations or self.num_simulations
         if not true_rules:
             return self.make_search(budget)
-        return building.make_algorithm(replace(self.config, model="rules"), self.world).make_search(budget)
+        if self.make_rules_search is None:
+            raise ValueError(
+                f"a program gave the algorithm of {self.name}, so nobody knows how it plans with the rules"
+            )
+        return self.make_rules_search(budget)
 
 
 def make_agent(
@@ -61,13 +68,21 @@ def make_agent(
     Args:
       num_simulations: of a search, by default; the config's evaluation.num_simulations if left out.
     """
-    world, algorithm = building.build(config, world, algorithm)
-    return Agent(config, world, algorithm.make_search, num_simulations or config.evaluation.num_simulations, params)
+    world, own = world or building.make_world(config), algorithm
+    algorithm = own or building.make_algorithm(config, world)
+    budget = num_simulations or config.evaluation.num_simulations
+    rules = _rules_search(config, world) if own is None else None
+    return Agent(config, world, algorithm.make_search, budget, params, make_rules_search=rules)
+
+
+def _rules_search(config: Config, world: World) -> Callable[[int], SearchFn]:
+    """The configured search with the game itself as its model; made while its file is the one that was trusted."""
+    return building.make_algorithm(replace(config, model="rules"), world).make_search
 
 
 def with_own(world: World | None, algorithm: Algorithm | None) -> Build:
-    """`building.build` with your own records in place of those that the config names."""
-    return partial(building.build, world=world, algorithm=algorithm)
+    """`building.build`, with your own records in place of those that the config names."""
+    return building.build if world is algorithm is None else partial(building.build, world=world, algorithm=algorithm)
 
 
 def load_agent(
@@ -96,12 +111,15 @@ def load_agent(
     if num_simulations is not None:
         budget = check_budget(num_simulations, "--num-simulations")
     try:
-        world, algorithm = build(config)
+        # A program that gives its own algorithm may begin with the usual one.
+        world, algorithm = build(config if build is building.build else configs.without_record(config))
+        rules = _rules_search(config, world) if build is building.build else None
     except ValueError as error:
         raise ValueError(f"{file} describes no run that can be loaded: {error}") from error
     if board_size not in (None, config.board_size):
         own, moved = world, replace(config, board_size=board_size)
         world, algorithm = build(moved)
+        rules = _rules_search(moved, world) if build is building.build else None
         if found := shapes.difference(shapes.of_network(own.model.init), shapes.of_network(world.model.init)):
             raise ValueError(
                 f"{path} was trained on the board {config.board_size or 'that its game has'}, and its network does not "
@@ -110,7 +128,7 @@ def load_agent(
             )
         config = moved
     iteration, params = restore(jax.eval_shape(world.model.init, jax.random.key(0)))
-    return Agent(config, world, algorithm.make_search, budget, params, iteration, str(path))
+    return Agent(config, world, algorithm.make_search, budget, params, iteration, str(path), rules)
 
 
 def _open(path: Path, trust: Trust) -> tuple[Config, Path, Callable[[Params], tuple[int, Params]]]:

@@ -51,7 +51,8 @@ class Update(Protocol):
           optimiser: the algorithm's.
 
         Returns:
-          the learner after the update, and its metrics; both are equal on all devices.
+          the learner after the update, and its metrics. Both must be equal on all devices, so average gradients and
+          metrics of your own over them, by `jax.lax.pmean(..., devices.AXIS)`.
         """
         ...
 
@@ -79,6 +80,9 @@ class Algorithm(NamedTuple):
     note: Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]
     """findings about an update's windows to store in the replay buffer: priorities, fresh targets of Reanalyze"""
 
+
+Own = tuple[World | None, Algorithm | None]
+"""Records that a program gives in place of what the config names; None: what it names."""
 
 Build = Callable[..., tuple[World, Algorithm]]
 """config -> (world, algorithm): the game, the network and the algorithm that it names, as `building.build` does."""

@@ -16,6 +16,7 @@ def change(algorithm, world, config, first=1.0, last=0.7, num_updates=5000):
             td_steps=config.targets.td_steps,
             td_lambda=first + (last - first) * progress,
             stop_at_exploration=config.targets.stop_at_exploration,
+            search_value_weight=config.targets.search_value_weight,
         )
 
     return algorithm._replace(make_targets=make_targets)

@@ -23,7 +23,7 @@ def make_algorithm(config: Config, world: World) -> Algorithm:
     Raises ValueError in one sentence if the user's own file makes none.
     """
     algorithm, file = _configured(config, world), config.algorithm.file
-    if file is None:
+    if not file:
         return algorithm
     if file == IN_PYTHON:
         raise ValueError(

@@ -18,7 +18,7 @@ from jaxtyping import Array
 
 from muzero_jax.algorithm import Algorithm, World
 from muzero_jax.arithmetic import devices
-from muzero_jax.arithmetic.devices import shard_map
+from muzero_jax.arithmetic.devices import AXIS, shard_map
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.building.parts import make_parts
 from muzero_jax.learning import losses, self_play
@@ -31,13 +31,10 @@ from muzero_jax.types import (
     Batch,
     Draws,
     LearnerState,
-    Metrics,
     Position,
-    Revision,
     SearchOutput,
     Targets,
     Transition,
-    Unrolled,
 )
 
 NUM_GAMES, NUM_SIMULATIONS = 8, 2
@@ -65,7 +62,9 @@ class Found(NamedTuple):
     terms: dict[str, Array]  # the loss of each window [N], by the term's name
     other_terms: dict[str, Array]  # of the other windows
     params: Any  # after an update
-    metrics: Metrics
+    metrics: dict[str, Array]
+    num_updates: Array  # after it
+    spread: Array  # the largest difference of a weight between two devices
 
 
 def check_algorithm(algorithm: Algorithm, world: World, config: Config) -> list[str]:
@@ -73,7 +72,8 @@ def check_algorithm(algorithm: Algorithm, world: World, config: Config) -> list[
 
     Takes some ten seconds, most of which compile. It finds fields that are no functions, wrong shapes and dtypes, what
     JAX cannot compile, a search that chooses illegal moves or whose policy is no distribution, losses that are not
-    finite, targets that depend on what comes after a game's end, and an update that changes the state's structure.
+    finite, targets that depend on what comes after a game's end, and an update that changes the state's structure, does
+    not count itself, or makes the devices' weights differ.
     """
     if found := list(_of_record(algorithm)):
         return found
@@ -83,7 +83,7 @@ def check_algorithm(algorithm: Algorithm, world: World, config: Config) -> list[
             return found
     except Broken as error:
         return [str(error)]
-    run = jax.jit(on_one_device(check.run), compiler_options=QUICKLY)
+    run = jax.jit(on_devices(check.run), compiler_options=QUICKLY)
     return list(_of_values(jax.device_get(run(jax.random.key(0)))))
 
 
@@ -102,7 +102,7 @@ def _of_record(algorithm: Algorithm) -> Iterator[str]:
     for name in ("self_play_search", "make_search", "choose", "make_targets", "update", "note"):
         if not callable(getattr(algorithm, name)):
             yield f"{name} is a {type(getattr(algorithm, name)).__name__}, but must be a function"
-    if not all(isinstance(term, Term) for term in algorithm.terms):
+    if not isinstance(algorithm.terms, tuple | list) or not all(isinstance(term, Term) for term in algorithm.terms):
         yield "terms must hold muzero_jax.learning.losses.Term records alone: Term(name, loss, weight)"
         return
     names = [term.name for term in algorithm.terms]
@@ -128,15 +128,9 @@ class _Check:
     def material(self, key: Array) -> Material:
         """A fresh learner; positions and windows of random games, in some of which games end."""
         environment, length = self.world.environment, self.config.window_length
-        actor, trajectory = self_play.rollout(
-            None,
-            self.parts.init_actor(key),
-            key,
-            environment=environment,
-            search=_random_search,
-            length=length,
-            keeps_state=False,
-        )
+        own_key = jax.random.fold_in(key, jax.lax.axis_index(AXIS))  # each device plays its own games
+        play = partial(self_play.rollout, environment=environment, search=_random_search, length=length)
+        actor, trajectory = play(None, self.parts.init_actor(own_key), own_key)
         window = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), trajectory)
         game, frame = jnp.arange(NUM_GAMES)[:, None], jnp.arange(length)[None]
         ends = (game < NUM_GAMES - 2) & (frame == game % (self.config.unroll_steps + 1))
@@ -160,21 +154,18 @@ class _Check:
         moves = jnp.arange(NUM_GAMES, dtype=jnp.int32)
         return self.algorithm.choose(jax.random.key(2), found, position.legal_action_mask, moves)
 
-    def targets(self, window: Transition) -> Any:
-        return self.algorithm.make_targets(window, jnp.int32(0))
-
     def batch(self, learner: LearnerState, window: Transition) -> Batch:
         return self.parts.make_batch(window, jnp.ones(NUM_GAMES), learner.num_updates, jax.random.key(3))
 
-    def unroll(self, learner: LearnerState, window: Transition) -> tuple[Unrolled, Batch]:
+    def unroll(self, learner: LearnerState, window: Transition) -> tuple[Any, Batch]:
         batch, wanted = self.batch(learner, window), losses.reads(self.algorithm.terms)
         asked = {"reconstruct": "observation_logits" in wanted, "consistency": "projection" in wanted}
         return losses.unroll(self.world.model, learner.params, batch, **asked), batch
 
-    def update(self, learner: LearnerState, window: Transition) -> tuple[LearnerState, Metrics]:
+    def update(self, learner: LearnerState, window: Transition) -> Any:
         return self.parts.update(learner, self.batch(learner, window))
 
-    def note(self, learner: LearnerState, window: Transition) -> tuple[tuple[Revision, ...], Metrics]:
+    def note(self, learner: LearnerState, window: Transition) -> Any:
         place = jnp.zeros(NUM_GAMES, jnp.int32)
         return self.parts.note(Draws(place, place, jnp.ones(NUM_GAMES)), window, self.batch(learner, window))
 
@@ -195,12 +186,14 @@ class _Check:
             terms(other),
             after.params,
             metrics,
+            after.num_updates,
+            _spread(after.params),
         )
 
 
 def _of_shapes(check: _Check) -> Iterator[str]:
     """Faults in the shapes of each function's results, in the order in which a run calls them."""
-    made = jax.eval_shape(on_one_device(check.material), jax.random.key(0))
+    made = jax.eval_shape(on_devices(check.material), jax.random.key(0))
     learner, position, window = made.learner, made.position, made.window
     num_actions, k = check.world.environment.num_actions, check.config.unroll_steps
     for name in check.searches:
@@ -217,7 +210,7 @@ def _of_shapes(check: _Check) -> Iterator[str]:
         return
     yield from _of_array("choose: the move", choice[0], (NUM_GAMES,), jnp.int32)
     yield from _of_array("choose: whether it was random", choice[1], (NUM_GAMES,), jnp.bool_)
-    targets = _traced("make_targets", check.targets, window)
+    targets = _traced("make_targets", check.algorithm.make_targets, window, jnp.int32(0))
     if not isinstance(targets, Targets):
         yield f"make_targets returns a {type(targets).__name__}, but must return a muzero_jax.types.Targets"
         return
@@ -228,12 +221,17 @@ def _of_shapes(check: _Check) -> Iterator[str]:
     for term in check.algorithm.terms:
         each = _traced(f"the loss {term.name}", term.loss, *said)
         yield from _of_array(f"the loss {term.name} (one number a window)", each, (NUM_GAMES,), jnp.float32)
-    after, metrics = _traced("update", check.update, learner, window)
-    if jax.tree.map(_kind, after) != jax.tree.map(_kind, learner):
+    results = {"update": _traced("update", check.update, learner, window)}
+    results["note"] = _traced("note", check.note, learner, window)
+    for name, result in results.items():
+        if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict)):
+            yield f"{name} must return two things, of which the second is a dict of metrics"
+            return
+        for metric, value in result[1].items():
+            if not metric.startswith("train/") or getattr(value, "shape", None) != ():
+                yield f"{name}: the metric {metric!r} must be one number, and its name must begin with train/"
+    if jax.tree.map(_kind, results["update"][0]) != jax.tree.map(_kind, learner):
         yield "update changes the shapes or the structure of the learner's state; return what it was given, updated"
-    _, noted = _traced("note", check.note, learner, window)
-    for name, metric in {**metrics, **noted}.items():
-        yield from _of_array(f"the metric {name} (one number)", metric, (), jnp.float32)
 
 
 def _of_values(found: Found) -> Iterator[str]:
@@ -258,18 +256,30 @@ def _of_values(found: Found) -> Iterator[str]:
                 f"the loss {name} depends on what comes after a game's end; mask it there, by targets.policy_mask "
                 "(policies), targets.mask (values, rewards) or targets.alive (positions)"
             )
+    if found.num_updates != 1:
+        yield "update must count itself: return num_updates + 1, by which schedules and target networks go"
+    if not found.spread <= CLOSE:
+        yield (
+            "update gives each device other weights; average gradients over devices, "
+            "by jax.lax.pmean(gradients, muzero_jax.arithmetic.devices.AXIS)"
+        )
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((found.params, found.metrics))):
         yield "after an update weights or metrics are NaN or infinite; look for the gradient of a root or a norm at 0"
 
 
-def on_one_device(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function where `AXIS` names devices, as in a run: one."""
+def on_devices(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function where `AXIS` names devices, as in a run: two, or one where there are no more. The first answers."""
     everything = PartitionSpec()
-    return shard_map(function, devices.make_mesh(1), everything, everything)
+    return shard_map(function, devices.make_mesh(min(2, jax.device_count())), everything, everything)
+
+
+def _spread(params: Any) -> Array:
+    differences = [jnp.max(jnp.abs(leaf - jax.lax.pmean(leaf, AXIS))) for leaf in jax.tree.leaves(params)]
+    return jax.lax.pmax(jnp.max(jnp.stack(differences)), AXIS)
 
 
 def _traced(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    return traced(name, on_one_device(function), *arguments)
+    return traced(name, on_devices(function), *arguments)
 
 
 def _random_search(params: Any, key: Array, position: Position) -> SearchOutput:

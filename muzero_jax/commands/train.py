@@ -28,6 +28,7 @@ from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import python_file, run_directory, trust
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.storage.trust import Trust
 
 
@@ -146,12 +147,15 @@ def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> 
     if parsed is None:
         return 0
     config, session, default, num_devices = parsed
-    config, run_dir, mesh = start.prepare(config, session, num_devices, print, made_with=default, build=build)
+    given = ("world", "algorithm") if build else ()
+    config, run_dir, mesh = start.prepare(config, session, num_devices, print, made_with=default, given=given)
     from muzero_jax import building
     from muzero_jax.run import runner  # here, because pgx starts JAX when it is imported
 
-    own = build(config) if build else None
-    environment = own[0].environment if own else building.build_environment(config)
+    own: Any = build(configs.without_record(config)) if build else (None, None)
+    environment = own[0].environment if own[0] else building.build_environment(config)
+    if build:  # so that nobody builds another algorithm for this run in silence
+        config = replace(config, algorithm=AlgorithmConfig(file=configs.IN_PYTHON))
     before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
     try:
         result = runner.train(config, session, run_dir, mesh, print, own)

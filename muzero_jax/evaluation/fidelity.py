@@ -19,13 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from muzero_jax.agent import Agent
+from muzero_jax.agent import Agent, make_agent
 from muzero_jax.algorithm import World
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.evaluation import players, positions
 from muzero_jax.evaluation.batches import in_keyed_batches
 from muzero_jax.evaluation.tables import align, percent
 from muzero_jax.search.simulator import policy, predicted_legal
+from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params
 
 DECISIVE = 0.5
@@ -262,8 +263,9 @@ def _walk(agent: Agent, states: EnvState, kind: str, unroll_steps: int, seed: in
 def _search(agent: Agent, states: EnvState, seed: int) -> Means:
     """Faults in the trees that the agent's search grows from the states, on the host."""
     environment, config = agent.world.environment, agent.config
-    config = replace(config, search=replace(config.search, engine="own"))  # whose trees can be read
-    search = agent._replace(config=config).search()
+    # Trees that can be read: of our own engine, and whatever the run's own algorithm may be.
+    config = replace(config, search=replace(config.search, engine="own"), algorithm=AlgorithmConfig())
+    search = make_agent(config, agent.world).search(agent.num_simulations)
 
     @jax.jit
     def look(key, states):

@@ -12,6 +12,7 @@ takes the command's budget, or else the run's own for evaluation.
 """
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,7 +131,9 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
             name, player = f"{agent.name}:rules@{budget}", searching(agent, budget, true_rules=True)
         case _:
             name, player = f"{agent.name}@{budget}", searching(agent, budget)
-    plays_alike = spec.kind, budget, config.model, config.network, config.algorithm, config.search, config.targets
+    plays_alike = spec.kind, budget, config.model, config.network, config.search, config.targets, config.algorithm
+    if config.algorithm.file:  # it may read any field of the config
+        plays_alike = *plays_alike, replace(config, seed=0)
     return Entrant(name, player, agent.params, plays_alike)
 
 

@@ -162,5 +162,7 @@ def load(
     """
     if num_simulations is not None:
         agents.check_budget(num_simulations, "num_simulations")
+    if board_size is not None and not (world is algorithm is None):
+        raise ValueError("board_size is for what the config names; make your own world and algorithm for that board")
     build, trust = agents.with_own(world, algorithm), Trust(all_code=trust_code)
     return TrainedAgent(agents.load_agent(Path(run), num_simulations, build, board_size, trust))

@@ -5,6 +5,7 @@ percentile intervals of the bootstrap over runs (Agarwal et al. 2021, "Deep RL a
 precipice", section 4). There is one game, so theirs is the stratified bootstrap with one stratum.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -141,7 +142,12 @@ def _stem(run_dir: Path) -> str:
 
 def _flags(run_dir: Path) -> dict[str, str]:
     """The run's config as texts by dotted name, without what a run has for itself."""
-    return {name: value for name, value in _flat(configs.inspect(run_dir)).items() if name not in OF_A_RUN_ALONE}
+    config = configs.inspect(run_dir)
+    flags = {name: value for name, value in _flat(config).items() if name not in OF_A_RUN_ALONE}
+    if config.algorithm.file == configs.IN_PYTHON:  # records have no names of their own
+        flags["algorithm.file"] += f" ({_stem(run_dir)})"
+    kept = run_dir / run_directory.ALGORITHM
+    return flags | ({"algorithm.text": hashlib.sha256(kept.read_bytes()).hexdigest()[:8]} if kept.is_file() else {})
 
 
 def are_alike(one: Config, other: Config, *, budgets: bool = True) -> bool:

@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 
 from muzero_jax import building
 from muzero_jax.agent import make_agent
-from muzero_jax.algorithm import Algorithm, World
+from muzero_jax.algorithm import Own, World
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Versions
@@ -36,6 +36,7 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory, trust
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.files import write_whole
 from muzero_jax.types import Environment, Init, Params, TrainState
 
 RANDOM_GAMES, MOST_MOVES = 256, 1000
@@ -61,7 +62,7 @@ def train(
     run_dir: Path,
     mesh: Mesh,
     say: Callable[[str], None],
-    own: tuple[World, Algorithm] | None = None,
+    own: Own = (None, None),
     on_metrics: Callback | None = None,
     on_evaluation: Callback | None = None,
 ) -> Result:
@@ -71,7 +72,7 @@ def train(
 
     Args:
       say: called with each line that is meant for a person; if it is `print`, a terminal gets a live table.
-      own: a game, a network and an algorithm in place of those that the config names.
+      own: a game and a network, and an algorithm, in place of those that the config names.
       on_metrics: called with every record (`metrics.Record`) once it is written. What it raises ends the run like
         Ctrl-C, and comes through when the run is saved.
       on_evaluation: the same, but only with records that bring an evaluation; the last has the final matches.
@@ -90,10 +91,10 @@ def train(
         run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
         start = time.perf_counter()
         saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
-        world, algorithm = own or building.build(config)
+        world, algorithm = building.build(config, *own)
         parts = building.make_parts(config, world, algorithm)
         is_new = not (session.resume and checkpoint_steps(checkpoints.directory))
-        fill, weights = open_sources(config, session, world, own, say) if is_new else (None, None)
+        fill, weights = open_sources(config, session, world, own[0], say) if is_new else (None, None)
         run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
         _, init, abstract, program, plan, flops = run
         del run  # which would keep `init` in memory
@@ -148,7 +149,7 @@ def random_return(environment: Environment) -> float | None:
 
 
 def open_sources(
-    config: Config, session: Session, world: World, own: tuple[World, Algorithm] | None, say: Callable[[str], None]
+    config: Config, session: Session, world: World, own_world: World | None, say: Callable[[str], None]
 ) -> tuple[offline.Fill | None, Params | None]:
     """The sources of a new run: the buffer if it learns offline, and the weights that it begins with.
 
@@ -157,12 +158,15 @@ def open_sources(
     fill = offline.open_source(config, world.environment, say) if config.offline else None
     if not config.init_from:
         return fill, None
-    return fill, warm_start.open_source(config, own, world.model, say, trust_code=session.trust_code)
+    return fill, warm_start.open_source(config, own_world, world.model, say, trust_code=session.trust_code)
 
 
 def keep_config(config: Config, run_dir: Path, say: Callable[[str], None]) -> None:
     """Makes the folder a run's, and notes that its own Python files are this user's (`storage.trust`)."""
     configs.save(config, run_dir)
+    file = config.algorithm.file
+    if file and file != configs.IN_PYTHON:  # to look at, and to tell runs apart; it is never run
+        write_whole(run_dir / run_directory.ALGORITHM, Path(file).read_text(encoding="utf-8"))
     if problem := trust.note(config.own_files):
         say(problem)
 

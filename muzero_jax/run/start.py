@@ -4,7 +4,7 @@
 JAX backend, so that a CPU still becomes a device for each core.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +23,7 @@ from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.storage.validation import check_resumable, validate
 
 if TYPE_CHECKING:
-    from muzero_jax.algorithm import Algorithm, Build, World
+    from muzero_jax.algorithm import Algorithm, World
     from muzero_jax.run.runner import Result
 
 MOST_CHECK_SECONDS = 3.0
@@ -73,14 +73,13 @@ def train(
         config = replace(config, algorithm=AlgorithmConfig(file=configs.IN_PYTHON))
     session = Session(run_dir=str(run_dir), overwrite=overwrite, trust_code=trust_code)
     available, cores = devices.configure_devices(), devices.usable_cores()
-    from muzero_jax import building  # only now, because pgx starts JAX when it is imported
-    from muzero_jax.run import runner
+    from muzero_jax.run import runner  # only now, because pgx starts JAX when it is imported
 
-    own = None if world is algorithm is None else building.build(config, world, algorithm)
     if jax.default_backend() == "cpu" and available < cores:
         first = "muzero_jax.arithmetic.devices.configure_devices()"
         say(f"JAX has begun with {available} of {cores} cores; to use all of them, call {first} before anything else")
-    ready = prepare(config, session, available, say, build=own and (lambda _: own))
+    given = {name for name, record in (("world", world), ("algorithm", algorithm)) if record is not None}
+    ready, own = prepare(config, session, available, say, given=given), (world, algorithm)
     return runner.train(
         ready.config, session, ready.run_dir, ready.mesh, say, own, on_metrics=on_metrics, on_evaluation=on_evaluation
     )
@@ -93,15 +92,14 @@ def prepare(
     say: Say,
     *,
     made_with: Config | None = None,
-    build: "Build | None" = None,
+    given: Collection[str] = (),
 ) -> Ready:
     """Settles what a run's source and devices decide, checks it, says what will be trained, and makes its folder.
 
     Args:
       num_devices: those at hand, as `devices.configure_devices` says.
       made_with: the config of the run that `session.resume` goes on with.
-      build: given where a game, a network or an algorithm of one's own replaces what the config names, which is then
-        not checked.
+      given: "world", "algorithm": what a program gives in place of what the config names, which is then not checked.
 
     Raises ValueError in one sentence, before anything is made or deleted.
     """
@@ -109,19 +107,18 @@ def prepare(
     if not session.resume:
         config = offline.settle(config, num_devices)
     run_dir = _check(config, session, made_with or config)
-    if build and session.autotune:
+    if given and session.autotune:
         raise ValueError("--autotune measures what the config names; leave it out with a game or network of your own")
     mesh = devices.make_mesh(_count_devices(config, session, num_devices, say))
     if session.compilation_cache:
         compilation_cache.enable()
-    if not build:
-        _check_files(config, say)
+    _check_files(config, given, say, is_new=not session.resume)
     if session.autotune:
         from muzero_jax.run import autotune
 
         config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=say)
     _introduce(config, mesh.size, run_dir, say, verbose=session.verbose)
-    if python_file.is_path(config.env) and not (session.resume or build):
+    if python_file.is_path(config.env) and not (session.resume or "world" in given):
         _examine(config, say)
     run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
     return Ready(config, run_dir, mesh)
@@ -143,20 +140,23 @@ def _check(config: Config, session: Session, made_with: Config) -> Path:
     return run_dir
 
 
-def _check_files(config: Config, say: Say) -> None:
-    """Checks a network and an algorithm of the user's own; raises ValueError for what cannot be meant."""
-    if not (config.network.file or config.algorithm.file):
+def _check_files(config: Config, given: Collection[str], say: Say, *, is_new: bool) -> None:
+    """Checks a network and an algorithm in files of the user's; raises ValueError for what cannot be meant."""
+    network = None if "world" in given else config.network.file
+    algorithm_file = config.algorithm.file if is_new and not given else None
+    if not (network or algorithm_file):
         return
     from muzero_jax import building  # here, because pgx starts JAX when it is imported
     from muzero_jax.building.check_algorithm import check_algorithm
 
-    if config.network.file:
+    if network:
         for sentence in building.check_network(config):
-            say(f"warning     {config.network.file}: {sentence}")
-    if config.algorithm.file:
+            say(f"warning     {network}: {sentence}")
+    if algorithm_file:
+        say(f"checking    {algorithm_file} (up to half a minute)")
         world, algorithm = building.build(config)
         if found := check_algorithm(algorithm, world, config):
-            raise ValueError(f"{config.algorithm.file}: {found[0]}")
+            raise ValueError(f"{algorithm_file}: {found[0]}")
 
 
 def _count_devices(config: Config, session: Session, num_devices: int, say: Say) -> int:

@@ -6,6 +6,7 @@ the source.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from muzero_jax import building
 from muzero_jax.algorithm import Algorithm, World
 from muzero_jax.storage import shapes
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.storage.trust import Trust
 from muzero_jax.types import LearnerState, Model, Params
 
@@ -26,7 +28,7 @@ MEANING = {"activation": "activation", "canonical": "sees_one_side"}
 
 def open_source(
     config: Config,
-    own: tuple[World, Algorithm] | None,
+    own_world: World | None,
     model: Model,
     say: Callable[[str], None],
     *,
@@ -35,7 +37,7 @@ def open_source(
     """The weights that a run begins with, on the first device.
 
     Args:
-      own: the game, network and algorithm of the run if no config built them; then the source's config cannot either.
+      own_world: the game and the network of the run if no config built them; then the source's config cannot either.
       model: the run's network, which the weights must fit.
       trust_code: whether Python files that only the source names may run.
 
@@ -43,7 +45,11 @@ def open_source(
     fit.
     """
     assert config.init_from is not None
-    build = building.build if own is None else lambda _: own
+
+    def build(theirs: Config) -> tuple[World, Algorithm]:
+        """Weights alone are wanted, so the source's own algorithm is not asked for."""
+        return building.build(replace(theirs, algorithm=AlgorithmConfig()), own_world)
+
     trust = Trust(trust_code, named=frozenset(config.own_files))
     agent = agents.load_agent(Path(config.init_from), build=build, trust=trust)
     if found := shapes.difference(shapes.describe(agent.params), shapes.of_network(model.init)):
@@ -53,7 +59,7 @@ def open_source(
         )
     for name, meaning in MEANING.items():
         theirs, ours = (getattr(each.network, meaning) for each in (agent.config, config))
-        if own is None and config.network.file is None and theirs != ours:
+        if own_world is None and config.network.file is None and theirs != ours:
             flag, remedy = f"--network.{name}", "give this run the network flags of the first one"
             raise ValueError(f"{config.init_from} was trained with {flag} {theirs}, and this run has {ours}; {remedy}")
     say(f"beginning with the weights that {config.init_from} had after iteration {agent.iteration}")

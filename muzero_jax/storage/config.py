@@ -119,8 +119,9 @@ class Config:
     @property
     def own_files(self) -> tuple[str, ...]:
         """The Python files of the user's own game, network and algorithm, which run when the config is built."""
-        named = (self.env if python_file.is_path(self.env) else None, self.network.file, self.algorithm.file)
-        return tuple(file for file in named if file and file != IN_PYTHON)
+        algorithm = None if self.algorithm.file == IN_PYTHON else self.algorithm.file
+        named = (self.env if python_file.is_path(self.env) else None, self.network.file, algorithm)
+        return tuple(file for file in named if file)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -155,17 +156,22 @@ def with_absolute_paths(config: Config) -> Config:
     return dataclasses.replace(placed, offline=config.offline and absolute(config.offline), init_from=init_from)
 
 
+def without_record(config: Config) -> Config:
+    """The config with MuZero as it is, where a program gave another algorithm as a record."""
+    is_record = config.algorithm.file == IN_PYTHON
+    return dataclasses.replace(config, algorithm=AlgorithmConfig()) if is_record else config
+
+
 def with_files(config: Config, place: Callable[[str], str]) -> Config:
     """The config with the path of each of its `own_files` changed by `place`."""
-
-    def placed(file: str | None) -> str | None:
-        return file if file in (None, IN_PYTHON) else place(file)
-
+    network, algorithm = config.network.file, config.algorithm.file
     return dataclasses.replace(
         config,
         env=place(config.env) if python_file.is_path(config.env) else config.env,
-        network=dataclasses.replace(config.network, file=placed(config.network.file)),
-        algorithm=dataclasses.replace(config.algorithm, file=placed(config.algorithm.file)),
+        network=dataclasses.replace(config.network, file=network and place(network)),
+        algorithm=dataclasses.replace(
+            config.algorithm, file=algorithm if algorithm in (None, IN_PYTHON) else place(algorithm)
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""A Python file of the user's: their own game or network.
+"""A Python file of the user's: their own game, network or algorithm.
 
 The file runs as a script would, under a module name that no import can meet, and it may import `muzero_jax`. Every
 mistake in it is the user's to mend, so it comes back as one sentence with the file and the line.
@@ -43,6 +43,8 @@ def load_function(path: str | Path, name: str) -> Callable[..., Any]:
     function raises one for arguments that it does not take.
     """
     path = Path(path)
+    if not is_path(str(path)):
+        raise ValueError(f"{path} is no Python file (.py), and is not run")
     function = getattr(_run(path, name), name, None)
     if not callable(function):
         raise ValueError(f"{path} has no function {name}; define it there")

@@ -26,6 +26,8 @@ from muzero_jax.storage.config import Config
 from muzero_jax.storage.files import from_home
 
 CHECKPOINTS, VERSIONS, SUMMARY, LOCK = "checkpoints", "versions", "summary.json", ".lock"
+ALGORITHM = "algorithm.py"
+"""The text of the user's own algorithm as the run was begun with it."""
 
 
 class Saved(NamedTuple):

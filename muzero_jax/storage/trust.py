@@ -1,7 +1,7 @@
 """Which Python files may run: data never names code that then runs.
 
-A run's `config.json` and an agent's file name the Python files of a game or a network of one's own, and may come from a
-stranger. A file that such data names runs only if
+A run's `config.json` and an agent's file name the Python files of a game, network or algorithm of one's own, and may
+come from a stranger. A file that such data names runs only if
 
 - the user named that very file in this call, or said that they trust the code (`--trust-code`), or
 - this user has trained with it: training notes its path and the SHA-256 of its text in the user's data folder.

@@ -17,6 +17,7 @@ from muzero_jax.commands import evaluate, train
 from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.learning.losses import Term
+from muzero_jax.run import comparison
 from muzero_jax.run.metrics import read_records
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage import config as configs
@@ -171,6 +172,7 @@ def run_dir(tmp_path_factory):
 def test_a_run_keeps_its_algorithm_and_goes_on_with_it(run_dir):
     config = configs.load(run_dir)
     assert config.algorithm == AlgorithmConfig(str(run_dir.parent / "mine.py"), ("beta=0.25",))
+    assert (run_dir / "algorithm.py").read_text() == NO_SEARCH.read_text()
     assert json.loads((run_dir / "summary.json").read_text())["iteration"] == 3
     assert all(np.isfinite(record["train/loss"]) for record in read_records(run_dir) if "train/loss" in record)
 
@@ -221,6 +223,23 @@ def test_a_run_of_a_record_is_loaded_by_a_program_alone(tmp_path, monkeypatch):
         muzero_jax.load(run)
     agent = muzero_jax.load(run, world=tiny_run.world(), algorithm=algorithm)
     assert agent.agent.make_search is algorithm.make_search
+    with pytest.raises(ValueError, match="nobody knows"):
+        agent.agent.search(true_rules=True)
+    with pytest.raises(ValueError, match="board_size is for what the config names"):
+        muzero_jax.load(run, board_size=4, algorithm=algorithm)
+
+
+def test_runs_of_other_algorithms_are_other_groups(tmp_path):
+    """By the text of the file that a run kept, and where a record was given by the run's folder."""
+    texts = {"a-seed0": "1", "a-seed1": "1", "b-seed0": "2", "x-seed0": None, "y-seed0": None}
+    for seed, (name, text) in enumerate(texts.items()):
+        (tmp_path / name).mkdir()
+        file = configs.IN_PYTHON if text is None else "mine.py"
+        configs.save(replace(CONFIG, algorithm=AlgorithmConfig(file=file), seed=seed), tmp_path / name)
+        if text is not None:
+            (tmp_path / name / "algorithm.py").write_text(text)
+    groups = comparison.group_names([tmp_path / name for name in texts])
+    assert len(set(groups.values())) == 4 and groups[tmp_path / "a-seed0"] == groups[tmp_path / "a-seed1"]
 
 
 # --- mistakes ---------------------------------------------------------------------------------------------------------
@@ -258,6 +277,36 @@ def test_a_file_that_makes_no_algorithm_is_one_sentence(text, sentence, tmp_path
 
 def check(**changes):
     return muzero_jax.check_algorithm(tiny_run.algorithm()._replace(**changes), tiny_run.world(), CONFIG)
+
+
+def test_a_rule_that_forgets_the_other_devices_or_to_count_is_named():
+    """The gradient of a device's own windows moves its weights alone."""
+
+    def alone(learner, batch, *, loss, optimiser):
+        gradients, metrics = jax.grad(loss, has_aux=True)(learner.params, batch)
+        params = jax.tree.map(lambda x, dx: x - 0.1 * dx, learner.params, gradients)
+        return learner._replace(params=params), metrics
+
+    found = check(update=alone)
+    assert [sentence.partition(":")[0].partition(";")[0] for sentence in found] == [
+        "update must count itself",
+        "update gives each device other weights",
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({"terms": None}, "terms must hold"),
+        ({"note": lambda *arguments: None}, "note must return two things"),
+        (
+            {"update": lambda learner, batch, **bound: (learner, {"loss": jnp.zeros(())})},
+            "update: the metric 'loss' must be one number, and its name must begin with train/",
+        ),
+    ],
+)
+def test_results_of_another_form_are_one_sentence(changes, sentence):
+    assert check(**changes)[0].startswith(sentence)
 
 
 def test_every_fault_of_the_values_is_named_at_once():

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from muzero_jax import building
-from muzero_jax.agent import Agent
+from muzero_jax.agent import make_agent
 from muzero_jax.arithmetic import devices
 from muzero_jax.run import program as programs
 from muzero_jax.run.session import Session
@@ -64,7 +64,7 @@ def parts():
 
 
 def agent(num_simulations=2, params=None):
-    return Agent(CONFIG, world(), algorithm().make_search, num_simulations, params)
+    return make_agent(CONFIG, world(), num_simulations=num_simulations, params=params)
 
 
 @functools.cache

@@ -83,7 +83,7 @@ def trained(monkeypatch, tmp_path):
 def test_train_takes_a_budget_and_all_devices_that_share_the_work(trained):
     (config, session, run_dir, mesh, _, own), options = trained(tiny_run.CONFIG, minutes=3.0, on_metrics=print)
     assert (config.minutes, config.max_iterations, session.overwrite, run_dir.name) == (3, None, False, "run")
-    assert mesh.size == 2 and own is None and options == {"on_metrics": print, "on_evaluation": None}
+    assert mesh.size == 2 and own == (None, None) and options == {"on_metrics": print, "on_evaluation": None}
 
 
 def test_train_refuses_what_train_py_refuses(trained, saved_run):

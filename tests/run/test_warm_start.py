@@ -42,8 +42,7 @@ def source(tmp_path_factory):
 
 def open_source(source, config=CONFIG, own=None):
     config = replace(config, init_from=str(source))
-    world = own[0] if own else building.make_world(config)
-    return warm_start.open_source(config, own, world.model, lambda text: None)
+    return warm_start.open_source(config, own, (own or building.make_world(config)).model, lambda text: None)
 
 
 @functools.cache
@@ -96,7 +95,7 @@ def test_stored_games_and_weights_go_together(source):
 def test_a_network_of_ones_own_takes_weights_that_no_config_describes(tmp_path):
     wider = replace(CONFIG, network=replace(CONFIG.network, width=24))
     agent_file.save(tmp_path / "own.safetensors", CONFIG, weights(1, wider), iteration=5)
-    own = building.build(wider)
+    own = building.make_world(wider)
     assert_same(open_source(tmp_path / "own.safetensors", own=own), weights(1, wider))
 
 

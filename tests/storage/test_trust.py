@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from muzero_jax.storage import agent_file, trust
+from muzero_jax.storage import agent_file, python_file, trust
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import NetworkConfig
@@ -55,6 +55,18 @@ def test_a_link_is_what_it_points_to(file, tmp_path):
         trust.check([str(tmp_path / "link.py")], "x.json", Trust())
     trust.note([str(tmp_path / "link.py")])
     trust.check([str(file)], "x.json", Trust())
+
+
+def test_what_stands_for_a_record_given_in_python_is_no_way_around(tmp_path, monkeypatch):
+    """Only an algorithm may be called so; as a network's file it is one that is no Python file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / configs.IN_PYTHON).write_text("raise SystemExit")
+    config = Config(env="tic_tac_toe", network=NetworkConfig(file=configs.IN_PYTHON))
+    assert config.own_files == (configs.IN_PYTHON,)
+    with pytest.raises(ValueError, match="names in Python as code, but it is no Python file"):
+        trust.check(config.own_files, "x.json", Trust(all_code=True))
+    with pytest.raises(ValueError, match="is no Python file"):
+        python_file.load_function(configs.IN_PYTHON, "make_model")
 
 
 def test_what_is_no_python_file_never_runs(tmp_path):
