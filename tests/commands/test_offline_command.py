@@ -106,7 +106,7 @@ def test_help_shows_the_flag_and_the_sources_defaults(saved_run, capsys):
     train.main(["--offline", str(saved_run), "--help"])
     assert "--offline STR\n    learn from stored games alone" in capsys.readouterr().out
     train.main(["--offline", str(saved_run), "--help-all"])
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
     assert "searched again with fresh weights" in shown and "1 where stored games alone are learned from" in shown
 
 
