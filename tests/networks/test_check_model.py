@@ -42,10 +42,12 @@ def the_one_finding(model):
     return sentence
 
 
-SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("observation", "tower", "fully_convolutional")]
+SLOW = [
+    pytest.param(kind, marks=pytest.mark.slow) for kind in ("observation", "tower", "attention", "fully_convolutional")
+]
 
 
-@pytest.mark.parametrize("kind", ["mlp", "attention", *SLOW])
+@pytest.mark.parametrize("kind", ["mlp", *SLOW])
 def test_nothing_is_found_in_our_own_networks(kind):
     assert muzero_jax.check_model(make_model(kind), BOARD) == []
 

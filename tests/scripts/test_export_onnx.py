@@ -97,10 +97,10 @@ def test_the_networks_of_a_trained_agent_say_what_ours_say(name):
     assert max(worst.values()) < CLOSE
 
 
-SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("mlp", "observation", "attention")]
+SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("mlp", "observation", "tower", "attention")]
 
 
-@pytest.mark.parametrize("kind", ["tower", "fully_convolutional", *SLOW])
+@pytest.mark.parametrize("kind", ["fully_convolutional", *SLOW])
 def test_networks_of_every_kind_can_be_exported(kind):
     config = presets.preset("hex", 3)
     network = dataclasses.replace(config.network, kind=kind, width=32, compute_dtype="float32", predict_discount=True)
