@@ -1,6 +1,6 @@
 """A trained network and its search, from a run or a file: all that evaluation and play need.
 
-No optimiser, no replay and no loss is built for it, and nothing of a run but its weights is read.
+Nothing of a run but its weights is read, and none of the `Parts` that train it is made.
 """
 
 from collections.abc import Callable
@@ -32,9 +32,7 @@ class Agent(NamedTuple):
     params: Params = None
     iteration: int = 0
     name: str = "agent"  # the path that it was loaded from
-    make_rules_search: Callable[[int], SearchFn] | None = (
-        None  # its search with the ground-truth model, if that is known
-    )
+    make_rules_search: Callable[[int], SearchFn] | None = None  # the same with the ground-truth model, if known
 
     def search(self, num_simulations: int | None = None, *, true_rules: bool = False) -> SearchFn:
         """Its search without noise.
@@ -68,11 +66,10 @@ def make_agent(
     Args:
       num_simulations: of a search, by default; the config's evaluation.num_simulations if left out.
     """
-    world, own = world or building.make_world(config), algorithm
-    algorithm = own or building.make_algorithm(config, world)
+    world, made = building.build(config, world, algorithm)
     budget = num_simulations or config.evaluation.num_simulations
-    rules = _rules_search(config, world) if own is None else None
-    return Agent(config, world, algorithm.make_search, budget, params, make_rules_search=rules)
+    rules = _rules_search(config, world) if algorithm is None else None
+    return Agent(config, world, made.make_search, budget, params, make_rules_search=rules)
 
 
 def _rules_search(config: Config, world: World) -> Callable[[int], SearchFn]:
@@ -111,24 +108,30 @@ def load_agent(
     if num_simulations is not None:
         budget = check_budget(num_simulations, "--num-simulations")
     try:
-        # A program that gives its own algorithm may begin with the usual one.
-        world, algorithm = build(config if build is building.build else configs.without_record(config))
-        rules = _rules_search(config, world) if build is building.build else None
+        agent = _build_agent(config, build)
     except ValueError as error:
         raise ValueError(f"{file} describes no run that can be loaded: {error}") from error
     if board_size not in (None, config.board_size):
-        own, moved = world, replace(config, board_size=board_size)
-        world, algorithm = build(moved)
-        rules = _rules_search(moved, world) if build is building.build else None
-        if found := shapes.difference(shapes.of_network(own.model.init), shapes.of_network(world.model.init)):
+        own, agent = agent, _build_agent(replace(config, board_size=board_size), build)
+        if found := shapes.difference(_shapes_of(own), _shapes_of(agent)):
             raise ValueError(
                 f"{path} was trained on the board {config.board_size or 'that its game has'}, and its network does not "
                 f"fit the board {board_size} ({found}); leave the board size out, or train with a network for every "
                 "board (--network.kind fully_convolutional)"
             )
-        config = moved
-    iteration, params = restore(jax.eval_shape(world.model.init, jax.random.key(0)))
-    return Agent(config, world, algorithm.make_search, budget, params, iteration, str(path), rules)
+    iteration, params = restore(jax.eval_shape(agent.world.model.init, jax.random.key(0)))
+    return agent._replace(num_simulations=budget, params=params, iteration=iteration, name=str(path))
+
+
+def _shapes_of(agent: Agent) -> dict[str, str]:
+    return shapes.of_network(agent.world.model.init)
+
+
+def _build_agent(config: Config, build: Build) -> Agent:
+    """The agent without its weights; a program's own `build` may begin with the usual algorithm."""
+    if build is building.build:
+        return make_agent(config)
+    return make_agent(config, *build(configs.without_record(config)))
 
 
 def _open(path: Path, trust: Trust) -> tuple[Config, Path, Callable[[Params], tuple[int, Params]]]:

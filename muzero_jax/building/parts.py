@@ -5,8 +5,7 @@ from functools import partial
 from muzero_jax.algorithm import Algorithm, World
 from muzero_jax.arithmetic import precision
 from muzero_jax.building import learning
-from muzero_jax.building.algorithms import make_algorithm
-from muzero_jax.building.worlds import make_world
+from muzero_jax.building.algorithms import build
 from muzero_jax.learning import learner, replay, self_play
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
@@ -22,9 +21,7 @@ def make_parts(config: Config, world: World | None = None, algorithm: Algorithm 
 
     Raises ValueError in one sentence if the config names what cannot be built.
     """
-    world = world or make_world(config)
-    algorithm = algorithm or make_algorithm(config, world)
-    environment, model = world
+    (environment, model), algorithm = build(config, world, algorithm)
     num_envs, loss = config.self_play.num_envs, learning.build_loss(config, model, algorithm.terms)
     return Parts(
         environment=environment,

@@ -28,7 +28,6 @@ from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import python_file, run_directory, trust
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.storage.trust import Trust
 
 
@@ -154,8 +153,8 @@ def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> 
 
     own: Any = build(configs.without_record(config)) if build else (None, None)
     environment = own[0].environment if own[0] else building.build_environment(config)
-    if build:  # so that nobody builds another algorithm for this run in silence
-        config = replace(config, algorithm=AlgorithmConfig(file=configs.IN_PYTHON))
+    if build:
+        config = configs.with_record(config)
     before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
     try:
         result = runner.train(config, session, run_dir, mesh, print, own)

@@ -19,7 +19,6 @@ from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import python_file, run_directory
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.storage.validation import check_resumable, validate
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def train(
     if minutes is not None:
         config = replace(config, **dict.fromkeys(budget.FIELDS) | {"minutes": minutes})
     if algorithm is not None:
-        config = replace(config, algorithm=AlgorithmConfig(file=configs.IN_PYTHON))
+        config = configs.with_record(config)
     session = Session(run_dir=str(run_dir), overwrite=overwrite, trust_code=trust_code)
     available, cores = devices.configure_devices(), devices.usable_cores()
     from muzero_jax.run import runner  # only now, because pgx starts JAX when it is imported

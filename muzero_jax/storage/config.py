@@ -156,6 +156,11 @@ def with_absolute_paths(config: Config) -> Config:
     return dataclasses.replace(placed, offline=config.offline and absolute(config.offline), init_from=init_from)
 
 
+def with_record(config: Config) -> Config:
+    """The config of a run whose algorithm a program gave as a record, so that nobody builds another in silence."""
+    return dataclasses.replace(config, algorithm=AlgorithmConfig(file=IN_PYTHON))
+
+
 def without_record(config: Config) -> Config:
     """The config with MuZero as it is, where a program gave another algorithm as a record."""
     is_record = config.algorithm.file == IN_PYTHON

@@ -9,17 +9,16 @@ import pytest
 
 import muzero_jax
 from muzero_jax import building
-from muzero_jax.arithmetic import compilation_cache, devices
+from muzero_jax.arithmetic import devices
 from muzero_jax.commands import evaluate, train
 from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
-from muzero_jax.evaluation.arena import Arena
 from muzero_jax.games.environment import make_environment
 from muzero_jax.run import runner
 from muzero_jax.run.metrics import read_records
 from muzero_jax.run.runner import Result
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config_groups import NetworkConfig
-from tests.run.conftest import DRAWN
+from tests.reference.training import command, quiet
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = ROOT / "examples" / "transformer.py"
@@ -32,17 +31,9 @@ TINY = (
 OPTIONS = ["--network.options", "width=16", "depth=1"]
 
 
-def command(*arguments):
-    return report_errors(train.main, [str(argument) for argument in arguments])
-
-
 @pytest.fixture(autouse=True, scope="module")
 def quietly():
-    """The user's cache stays as it is, and nobody is played."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compilation_cache, "enable", lambda: None)
-        patch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
-        patch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
+    with quiet():
         yield
 
 

@@ -11,11 +11,10 @@ import pytest
 
 import muzero_jax
 from muzero_jax import building
-from muzero_jax.arithmetic import compilation_cache, devices
+from muzero_jax.arithmetic import devices
 from muzero_jax.building import check_algorithm
-from muzero_jax.commands import evaluate, train
+from muzero_jax.commands import evaluate
 from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
-from muzero_jax.evaluation.arena import Arena
 from muzero_jax.learning.losses import Term
 from muzero_jax.run import comparison
 from muzero_jax.run.metrics import read_records
@@ -26,8 +25,8 @@ from muzero_jax.storage.validation import check_resumable
 from muzero_jax.types import SearchOutput
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG
+from tests.reference.training import command, quiet
 from tests.reference.windows import random_window
-from tests.run.conftest import DRAWN
 
 ROOT = Path(__file__).parent.parent.parent
 FILES = sorted((ROOT / "examples" / "algorithms").glob("*.py"))
@@ -132,10 +131,6 @@ def test_without_a_search_the_policy_head_plays():
 # --- from the command line to the board -------------------------------------------------------------------------------
 
 
-def command(*arguments):
-    return report_errors(train.main, [str(argument) for argument in arguments])
-
-
 TINY = (
     "--env tic_tac_toe --devices 2 --search.num-simulations 2 --search.max-num-considered-actions 2 "
     "--self-play.num-envs 4 --self-play.rollout-length 4 --replay.replay-length 16 --replay.min-frames 4 "
@@ -147,11 +142,7 @@ TINY = (
 
 @pytest.fixture(autouse=True, scope="module")
 def quietly():
-    """The user's cache stays as it is, and nobody is played."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compilation_cache, "enable", lambda: None)
-        patch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
-        patch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
+    with quiet():
         yield
 
 

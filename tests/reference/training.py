@@ -1,0 +1,26 @@
+"""`train.py` in the test's own process: the user's cache stays as it is, and nobody is played."""
+
+from contextlib import contextmanager
+
+import pytest
+
+from muzero_jax.arithmetic import compilation_cache
+from muzero_jax.commands import train
+from muzero_jax.commands.command_line import report_errors
+from muzero_jax.evaluation.arena import Arena
+from tests.run.conftest import DRAWN
+
+
+def command(*arguments):
+    """The exit status of the command."""
+    return report_errors(train.main, [str(argument) for argument in arguments])
+
+
+@contextmanager
+def quiet():
+    """While this lasts, runs enable no compilation cache, and every match is drawn without being played."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compilation_cache, "enable", lambda: None)
+        patch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
+        patch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
+        yield
