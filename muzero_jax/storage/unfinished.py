@@ -6,9 +6,12 @@ end, somebody deleted the run meanwhile, and what the save made again is no chec
 
 import logging
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+QUIET, LONGEST_WAIT = 0.3, 3.0  # seconds
 
 
 def replace_folder(source: Path, target: Path) -> None:
@@ -43,11 +46,20 @@ def remove_unfinished(directory: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _remove_empty(directory: Path) -> None:
-    """Deletes what Orbax made again of a folder that somebody deleted, and of the run's around it."""
-    for folder in (directory, directory.parent):
-        with suppress(OSError):  # it holds something
-            folder.rmdir()
+def _remove_made_again(directory: Path) -> None:
+    """Deletes what Orbax made again of a folder that somebody deleted, and of the run's around it.
+
+    Its first failed write ends the save, while others go on and make their folders: so until none came for a while.
+    """
+    quiet_since, end = time.monotonic(), time.monotonic() + LONGEST_WAIT
+    while time.monotonic() < min(quiet_since + QUIET, end):
+        if directory.exists():
+            quiet_since = time.monotonic()
+        remove_unfinished(directory)
+        for folder in (directory, directory.parent):
+            with suppress(OSError):  # it holds something
+                folder.rmdir()
+        time.sleep(QUIET / 10)
 
 
 @contextmanager
@@ -63,7 +75,7 @@ def writing(directory: Path) -> Iterator[None]:
         if any(sign in str(error) for sign in ("No space left", "quota", "File too large")):
             problem = "disk full; free space"
         elif isinstance(error, FileNotFoundError):
-            _remove_empty(directory)
+            _remove_made_again(directory)
             problem = "the folder was deleted or moved; put it back"
         elif isinstance(error, OSError) or any(sign in str(error) for sign in ("PERMISSION_DENIED", "Read-only")):
             problem = "not writable; change its permissions"
