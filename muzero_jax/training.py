@@ -48,7 +48,7 @@ class Parts(NamedTuple):
     gather: Callable[[ReplayState, Draws], Transition]  # windows, leaves [N, L, ...]
     reanalyze: Callable[[LearnerState, Transition, Array], tuple[Transition, Metrics]]  # searches windows again, or not
     make_batch: Callable[[Transition, Array, Array, Array], Batch]  # (windows, weights [N], updates made, key)
-    turn: Callable[[Batch, Array], Batch]  # symmetries of the game, if any
+    augment: Callable[[Batch, Array], Batch]  # symmetries of the game, if any
     update: Callable[[LearnerState, Batch], tuple[LearnerState, Metrics]]  # one gradient step
     note: Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]  # what the buffer stores of it
     frames_to_learn: int  # of each game in the buffer before the first update
@@ -129,10 +129,10 @@ def learn_step(
       the learner, and (what was found out about stored frames, scalar metrics).
     """
     draws, key = step
-    reanalyze_key, batch_key, turn_key = jax.random.split(key, 3)
+    reanalyze_key, batch_key, augment_key = jax.random.split(key, 3)
     window, staleness = parts.reanalyze(learner, parts.gather(buffer, draws), reanalyze_key)
     batch = parts.make_batch(window, draws.weight, learner.num_updates, batch_key)
-    learner, metrics = parts.update(learner, parts.turn(batch, turn_key))
+    learner, metrics = parts.update(learner, parts.augment(batch, augment_key))
     revisions, surprise = parts.note(draws, window, batch)
     return learner, (revisions, metrics | jax.lax.pmean(staleness | surprise, AXIS))
 

@@ -96,7 +96,7 @@ class Step(NamedTuple):
     is_last: Array  # [] bool, the episode is over: by the rules, or by a time limit, which leaves the discount as it is
 
 
-class Position(NamedTuple):
+class SearchRoots(NamedTuple):
     """B positions to search. The learned model reads the first two fields, the ground-truth model the state."""
 
     observation: Array  # [B, *obs], each as the player to move sees it
@@ -141,9 +141,9 @@ class Environment(NamedTuple):
                 "muzero_jax.load(RUN).analyse(state) asks its agent"
             )
 
-    def look(self, states: EnvState) -> Position:
+    def roots(self, states: EnvState) -> SearchRoots:
         """The positions of B games (leaves [B, ...])."""
-        return Position(jax.vmap(self.observe)(states), jax.vmap(self.legal)(states), states)
+        return SearchRoots(jax.vmap(self.observe)(states), jax.vmap(self.legal)(states), states)
 
 
 class QTransform(NamedTuple):
@@ -168,7 +168,7 @@ class SearchOutput(NamedTuple):
     in_full: Array | None = None  # [B] bool, False from a cheap search (`search.playout_cap`); None: all were full
 
 
-SearchFn = Callable[[Params, Array, Position], SearchOutput]
+SearchFn = Callable[[Params, Array, SearchRoots], SearchOutput]
 """(params, key, B positions) -> SearchOutput. `key` draws the search's noise, and what chance does inside its trees."""
 
 

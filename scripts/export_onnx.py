@@ -105,7 +105,7 @@ def export(agent: Any) -> dict[str, Any]:
     import jax.numpy as jnp
 
     from muzero_jax.building.searches import unbounded_simulator
-    from muzero_jax.types import Position
+    from muzero_jax.types import SearchRoots
     from scripts.browser import graph
 
     environment, params = agent.world.environment, agent.params
@@ -114,7 +114,7 @@ def export(agent: Any) -> dict[str, Any]:
     any_action, no_chance = jnp.ones((1, environment.num_actions), bool), jax.random.key(0)  # no learned model asks
 
     def initial(observation):
-        node = simulator.root(params, Position(observation, any_action, None))
+        node = simulator.root(params, SearchRoots(observation, any_action, None))
         return {name: getattr(node, name) for name in of_root}
 
     def recurrent(parent, action):

@@ -58,7 +58,7 @@ LIBRARIES = {
     },
     "flax.training": {"learning.learner"},
     "mctx": {"search.mctx_reference"},
-    "optax": {"algorithm", "building.learning", "learning.learner", "learning.losses", "networks.value_transform"},
+    "optax": {"algorithm", "building.updates", "learning.learner", "learning.losses", "networks.value_transform"},
     "scipy": {"evaluation.elo", "games.go", "run.comparison"},
     "orbax": {"storage.checkpoint"},
     "tensorboardX": {"run.metrics"},

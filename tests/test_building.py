@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec
 from muzero_jax import building, training
 from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import devices
-from muzero_jax.building import learning, searches
+from muzero_jax.building import searches, updates
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play, targets
 from muzero_jax.run import assembly, program, runner
@@ -64,11 +64,11 @@ def test_self_play_searches_with_noise_and_evaluation_and_play_without(params, p
     config = changed("search", policy=policy)
     world = tiny_run.world()
     environment = world.environment
-    position = environment.look(jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 4)))
+    roots = environment.roots(jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 4)))
 
     def answers(noise):
         search = jax.jit(building.make_search(config, world, noise=noise))
-        return {tuple(search(params, jax.random.key(seed), position).action.tolist()) for seed in range(8)}
+        return {tuple(search(params, jax.random.key(seed), roots).action.tolist()) for seed in range(8)}
 
     assert len(answers(noise=False)) == 1 < len(answers(noise=True))
 
@@ -135,7 +135,7 @@ def test_symmetries_are_applied_unless_the_config_says_no(window):
     key = jax.random.key(0)
     turning, leaving = (building.make_parts(changed("replay", symmetries=choice)) for choice in (True, False))
     batch = turning.make_batch(window, WEIGHT, NO_UPDATES, key)
-    turned, left = jax.jit(turning.turn)(batch, key), leaving.turn(batch, key)
+    turned, left = jax.jit(turning.augment)(batch, key), leaving.augment(batch, key)
     assert left is batch
     is_turned = (np.asarray(turned.observation) != np.asarray(batch.observation)).reshape(16, -1).any(axis=1)
     assert 0.6 < is_turned.mean() < 1  # 7 of 8 symmetries turn
@@ -153,7 +153,7 @@ def test_targets_are_those_of_the_config(window):
 # --- one gradient step ------------------------------------------------------------------------------------------------
 
 
-def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_turned():
+def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_augmented():
     """Each function of `Parts` marks what it passes on; the update must see all marks, in this order."""
     asked = []
 
@@ -168,7 +168,7 @@ def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_turned(
         gather=mark("gather", "window"),
         reanalyze=mark("reanalyze", ("fresh", {"train/stale_value": jnp.ones(())})),
         make_batch=mark("make_batch", "batch"),
-        turn=mark("turn", "turned"),
+        augment=mark("augment", "augmented"),
         update=mark("update", (LearnerState("new params", None, 1, 9), {"train/loss": jnp.zeros(())})),  # type: ignore
         note=mark("note", ((), {"train/priority": jnp.ones(())})),
     )
@@ -183,9 +183,9 @@ def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_turned(
         ("gather", ring, draws),
         ("reanalyze", learner, "window"),
     ]
-    assert [(name, arguments[0]) for name, arguments in asked[2:4]] == [("make_batch", "fresh"), ("turn", "batch")]
+    assert [(name, arguments[0]) for name, arguments in asked[2:4]] == [("make_batch", "fresh"), ("augment", "batch")]
     assert asked[2][1][1:3] == ("weights", 0)
-    assert asked[4:] == [("update", (learner, "turned")), ("note", (draws, "fresh", "batch"))]
+    assert asked[4:] == [("update", (learner, "augmented")), ("note", (draws, "fresh", "batch"))]
     assert set(metrics) == {"train/stale_value", "train/priority", "train/loss"}
 
 
@@ -197,7 +197,7 @@ def test_each_loss_has_the_weight_of_its_own_name(params, window):
     config = changed("optimiser", **{f"{name}_weight": weight for name, weight in weights.items()})
     parts = building.make_parts(config)
     batch = parts.make_batch(window, WEIGHT, NO_UPDATES, jax.random.key(0))
-    loss = learning.build_loss(config, parts.model, building.make_algorithm(config, tiny_run.world()).terms)
+    loss = updates.build_loss(config, parts.model, building.make_algorithm(config, tiny_run.world()).terms)
     total, metrics = jax.jit(loss)(params, batch)
     parts_of_it = {name: float(metrics[f"train/{name}_loss"]) for name in weights}
     assert len({round(part, 4) for part in parts_of_it.values()}) == 4
@@ -206,7 +206,7 @@ def test_each_loss_has_the_weight_of_its_own_name(params, window):
 
 def test_only_what_the_losses_ask_for_is_gathered():
     def length(config):
-        return learning.observation_length(config, building.make_algorithm(config, tiny_run.world()).terms)
+        return updates.observation_length(config, building.make_algorithm(config, tiny_run.world()).terms)
 
     assert length(CONFIG) == 1
     assert length(changed("optimiser", reconstruction_weight=1.0)) == 3
@@ -217,7 +217,7 @@ def test_only_what_the_losses_ask_for_is_gathered():
 
 @pytest.mark.parametrize("asked, taken", [(None, 4), (3, 2), (1, 1)])
 def test_the_gradient_is_taken_of_as_many_windows_at_once_as_the_config_says(asked, taken):
-    assert learning.micro_batch(changed("optimiser", micro_batch_size=asked), tiny_run.parts().model, 4) == taken
+    assert updates.micro_batch(changed("optimiser", micro_batch_size=asked), tiny_run.parts().model, 4) == taken
 
 
 # --- searches ---------------------------------------------------------------------------------------------------------
@@ -226,10 +226,10 @@ def test_the_gradient_is_taken_of_as_many_windows_at_once_as_the_config_says(ask
 def test_a_larger_budget_considers_more_root_actions(params):
     """PITFALLS 15: 4 of 4 simulations in self-play become 8 at four times the budget, and never more than there are."""
     parts = tiny_run.parts()
-    position = parts.environment.look(jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 1)))
+    roots = parts.environment.roots(jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 1)))
     for budget, considered in ((4, 4), (16, 8), (64, 9)):
         search = building.make_search(CONFIG, tiny_run.world(), noise=False, num_simulations=budget)
-        tree = jax.jit(search)(params, jax.random.key(0), position).tree
+        tree = jax.jit(search)(params, jax.random.key(0), roots).tree
         assert (np.asarray(tree.visits[0, 0]) > 0).sum() == considered
 
 
@@ -246,7 +246,7 @@ def test_the_config_says_how_many_children_a_node_keeps(engine, true_rules, para
     config = replace(config, model="rules" if true_rules else "learned")
     search = jax.jit(building.make_search(config, tiny_run.world(), noise=True))
     early, found = (
-        jax.device_get(search(params, jax.random.key(0), parts.environment.look(states))) for states in (games, late)
+        jax.device_get(search(params, jax.random.key(0), parts.environment.roots(states))) for states in (games, late)
     )
     assert ((early.tree.prior[0] > 0).sum(-1) == 3).all() and ((early.tree.prior > 0).sum(-1) <= 3).all()
     np.testing.assert_allclose(found.policy[:, [5, 7]].sum(-1), 1, atol=1e-5)
@@ -352,8 +352,8 @@ def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
     config = changed("search", num_simulations=32, max_num_considered_actions=2)
     world = world_of(config, gamble.GAMBLE)
     search = jax.jit(building.make_search(replace(config, model="rules"), world, noise=False))
-    position = gamble.GAMBLE.look(jax.vmap(gamble.GAMBLE.init)(jax.random.split(jax.random.key(0), 64)))
-    tree = jax.device_get(search(world.model.init(jax.random.key(0)), jax.random.key(1), position).tree)
+    roots = gamble.GAMBLE.roots(jax.vmap(gamble.GAMBLE.init)(jax.random.split(jax.random.key(0), 64)))
+    tree = jax.device_get(search(world.model.init(jax.random.key(0)), jax.random.key(1), roots).tree)
     bets = tree.action[1:] == gamble.BET
     share = (tree.reward[1:] * bets).sum(axis=0) / bets.sum(axis=0)  # of each of the 64 trees
     assert bets.sum(axis=0).min() > 4 and ((share > 0) & (share < 1)).mean() > 0.8
@@ -409,7 +409,7 @@ def random_mean():
 def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():
     parts = building.make_parts(CONFIG, world_of(CONFIG, gamble.GAMBLE))
     batch = Batch(*[None] * len(Batch._fields))  # type: ignore
-    assert parts.turn(batch, jax.random.key(0)) is batch
+    assert parts.augment(batch, jax.random.key(0)) is batch
     for kind in ("tower", "attention", "fully_convolutional"):
         with pytest.raises(ValueError, match=f"--network.kind {kind} needs a board, which gamble has not; choose mlp"):
             world_of(changed("network", kind=kind), gamble.GAMBLE)

@@ -97,9 +97,9 @@ def test_a_model_learns_what_is_legal_and_whose_turn_is_next(tmp_path):
 
     @jax.jit
     def look(states, key):
-        position = environment.look(states)
-        action = uniform_legal_action(key, position.legal_action_mask)
-        root = model.initial_inference(agent.params, position.observation)
+        roots = environment.roots(states)
+        action = uniform_legal_action(key, roots.legal_action_mask)
+        root = model.initial_inference(agent.params, roots.observation)
         said = model.recurrent_inference(agent.params, root.embedding, action)
         return (
             jax.vmap(environment.move)(states, action),
@@ -172,10 +172,10 @@ def test_trees_over_a_trained_network_are_mctxs(beginner, policy, only_legal):
     agent = load_agent(beginner)
     environment = agent.world.environment
     actor, _ = workloads.random_play(environment, jax.random.key(1), num_envs=1024, length=3)
-    position = environment.look(actor.env_state)
+    roots = environment.roots(actor.env_state)
     if not only_legal:
-        position = position._replace(legal_action_mask=jnp.ones_like(position.legal_action_mask))
-    inputs = jax.random.key(2), position
+        roots = roots._replace(legal_action_mask=jnp.ones_like(roots.legal_action_mask))
+    inputs = jax.random.key(2), roots
 
     def root_visits(engine, params):
         search = replace(agent.config.search, engine=engine, policy=policy, dirichlet_fraction=0.0)

@@ -5,8 +5,8 @@ def change(algorithm, world, config):
     """Rates every searched position by its mean simulation value (Schrittwieser et al. 2020, appendix B)."""
 
     def rated(search):
-        def search_and_rate(params, key, position):
-            found = search(params, key, position)
+        def search_and_rate(params, key, roots):
+            found = search(params, key, roots)
             return found._replace(value=found.tree.value[0])
 
         return search_and_rate

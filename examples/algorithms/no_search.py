@@ -8,9 +8,9 @@ from muzero_jax.types import SearchOutput
 def change(algorithm, world, config, beta=0.5):
     """The policy head plays alone. It learns the moves that were played, those that turned out well the most."""
 
-    def head(params, key, position):
-        output = world.model.initial_inference(params, position.observation)
-        policy = jax.nn.softmax(output.policy_logits, where=position.legal_action_mask)
+    def head(params, key, roots):
+        output = world.model.initial_inference(params, roots.observation)
+        policy = jax.nn.softmax(output.policy_logits, where=roots.legal_action_mask)
         return SearchOutput(policy.argmax(axis=1).astype(int), policy, world.model.to_scalar(output.value_logits))
 
     def choose(key, found, legal_action_mask, num_moves):

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from muzero_jax.algorithm import Algorithm, World
-from muzero_jax.building import learning, searches
+from muzero_jax.building import searches, updates
 from muzero_jax.building.worlds import make_world
 from muzero_jax.learning import self_play
 from muzero_jax.storage import python_file
@@ -42,11 +42,11 @@ def _configured(config: Config, world: World) -> Algorithm:
             config, world, noise=False, num_simulations=num_simulations
         ),
         choose=partial(self_play.choose, exploration=play.exploration, sampled_moves=play.sampled_moves),
-        make_targets=learning.build_targets(config),
-        terms=learning.build_terms(config, world),
-        update=learning.build_update(config, world.model),
-        optimiser=learning.build_optimiser(config),
-        note=learning.build_note(config),
+        make_targets=updates.build_targets(config),
+        terms=updates.build_terms(config, world),
+        update=updates.build_update(config, world.model),
+        optimiser=updates.build_optimiser(config),
+        note=updates.build_note(config),
     )
 
 

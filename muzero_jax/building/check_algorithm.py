@@ -31,8 +31,8 @@ from muzero_jax.types import (
     Batch,
     Draws,
     LearnerState,
-    Position,
     SearchOutput,
+    SearchRoots,
     Targets,
     Transition,
 )
@@ -48,7 +48,7 @@ class Material(NamedTuple):
     """The inputs that an algorithm's functions are tried on."""
 
     learner: LearnerState
-    position: Position
+    roots: SearchRoots
     window: Transition  # leaves [N, L, ...]
     other_window: Transition  # the same, but past the games' ends
 
@@ -142,17 +142,17 @@ class _Check:
         def changed(x: Array) -> Array:
             return jnp.where(is_past.reshape(*is_past.shape, *[1] * (x.ndim - 2)), jnp.roll(x, 1, axis=0), x)
 
-        position = environment.look(actor.env_state)
-        return Material(self.parts.init_learner(key), position, window, jax.tree.map(changed, window))
+        roots = environment.roots(actor.env_state)
+        return Material(self.parts.init_learner(key), roots, window, jax.tree.map(changed, window))
 
-    def search(self, name: str, learner: LearnerState, position: Position) -> Any:
-        found = self.searches[name](learner.params, jax.random.key(1), position)
+    def search(self, name: str, learner: LearnerState, roots: SearchRoots) -> Any:
+        found = self.searches[name](learner.params, jax.random.key(1), roots)
         return found._replace(tree=None) if isinstance(found, SearchOutput) else found
 
-    def choose(self, learner: LearnerState, position: Position) -> Any:
-        found = self.algorithm.self_play_search(learner.params, jax.random.key(1), position)
+    def choose(self, learner: LearnerState, roots: SearchRoots) -> Any:
+        found = self.algorithm.self_play_search(learner.params, jax.random.key(1), roots)
         moves = jnp.arange(NUM_GAMES, dtype=jnp.int32)
-        return self.algorithm.choose(jax.random.key(2), found, position.legal_action_mask, moves)
+        return self.algorithm.choose(jax.random.key(2), found, roots.legal_action_mask, moves)
 
     def batch(self, learner: LearnerState, window: Transition) -> Batch:
         return self.parts.make_batch(window, jnp.ones(NUM_GAMES), learner.num_updates, jax.random.key(3))
@@ -171,7 +171,7 @@ class _Check:
 
     def run(self, key: Array) -> Found:
         """All of it, for its values."""
-        learner, position, window, other = self.material(key)
+        learner, roots, window, other = self.material(key)
         after, metrics = self.update(learner, window)
 
         def terms(window: Transition) -> dict[str, Array]:
@@ -179,9 +179,9 @@ class _Check:
             return {term.name: term.loss(*said) for term in self.algorithm.terms}
 
         return Found(
-            {name: self.search(name, learner, position) for name in self.searches},
-            self.choose(learner, position)[0],
-            position.legal_action_mask,
+            {name: self.search(name, learner, roots) for name in self.searches},
+            self.choose(learner, roots)[0],
+            roots.legal_action_mask,
             terms(window),
             terms(other),
             after.params,
@@ -194,17 +194,17 @@ class _Check:
 def _of_shapes(check: _Check) -> Iterator[str]:
     """Faults in the shapes of each function's results, in the order in which a run calls them."""
     made = jax.eval_shape(on_devices(check.material), jax.random.key(0))
-    learner, position, window = made.learner, made.position, made.window
+    learner, roots, window = made.learner, made.roots, made.window
     num_actions, k = check.world.environment.num_actions, check.config.unroll_steps
     for name in check.searches:
-        output = _traced(name, partial(check.search, name), learner, position)
+        output = _traced(name, partial(check.search, name), learner, roots)
         if not isinstance(output, SearchOutput):
             yield f"{name} returns a {type(output).__name__}, but must return a muzero_jax.types.SearchOutput"
             return
         yield from _of_array(f"{name}: action", output.action, (NUM_GAMES,), jnp.int32)
         yield from _of_array(f"{name}: policy", output.policy, (NUM_GAMES, num_actions), jnp.float32)
         yield from _of_array(f"{name}: value", output.value, (NUM_GAMES,), jnp.float32)
-    choice = _traced("choose", check.choose, learner, position)
+    choice = _traced("choose", check.choose, learner, roots)
     if not (isinstance(choice, tuple) and len(choice) == 2):
         yield "choose must return two arrays: the moves, and whether each was drawn at random"
         return
@@ -241,7 +241,7 @@ def _of_values(found: Found) -> Iterator[str]:
         if not (np.isfinite(policy).all() and np.isfinite(output.value).all()):
             yield f"{name} gives NaN or infinity as policy or value"
         elif not legal[ROWS, output.action].all():
-            yield f"{name} chooses illegal moves; mask them by position.legal_action_mask"
+            yield f"{name} chooses illegal moves; mask them by roots.legal_action_mask"
         elif (
             (policy < 0).any() or np.abs(policy.sum(axis=1) - 1).max() > CLOSE or policy[~legal].max(initial=0) > CLOSE
         ):
@@ -282,8 +282,8 @@ def _traced(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     return traced(name, on_devices(function), *arguments)
 
 
-def _random_search(params: Any, key: Array, position: Position) -> SearchOutput:
-    legal = position.legal_action_mask
+def _random_search(params: Any, key: Array, roots: SearchRoots) -> SearchOutput:
+    legal = roots.legal_action_mask
     policy = jax.nn.softmax(jax.random.normal(key, legal.shape), where=legal)
     value = jax.random.uniform(key, legal.shape[:1], minval=-1.0)
     return SearchOutput(uniform_legal_action(key, legal), policy, value)

@@ -4,7 +4,7 @@ from functools import partial
 
 from muzero_jax.algorithm import Algorithm, World
 from muzero_jax.arithmetic import precision
-from muzero_jax.building import learning
+from muzero_jax.building import updates
 from muzero_jax.building.algorithms import build
 from muzero_jax.learning import learner, replay, self_play
 from muzero_jax.storage.config import Config
@@ -22,7 +22,7 @@ def make_parts(config: Config, world: World | None = None, algorithm: Algorithm 
     Raises ValueError in one sentence if the config names what cannot be built.
     """
     (environment, model), algorithm = build(config, world, algorithm)
-    num_envs, loss = config.self_play.num_envs, learning.build_loss(config, model, algorithm.terms)
+    num_envs, loss = config.self_play.num_envs, updates.build_loss(config, model, algorithm.terms)
     return Parts(
         environment=environment,
         model=model,
@@ -32,7 +32,7 @@ def make_parts(config: Config, world: World | None = None, algorithm: Algorithm 
             model,
             algorithm.optimiser,
             scale_loss=precision.resolve(config.network.compute_dtype).scales_loss,
-            has_target=learning.build_follow(config) is not None,
+            has_target=updates.build_follow(config) is not None,
         ),
         init_replay=partial(
             replay.init,
@@ -49,16 +49,16 @@ def make_parts(config: Config, world: World | None = None, algorithm: Algorithm 
             choose=algorithm.choose,
             keeps_state=config.model == "rules" and config.reanalyze_fraction > 0,
         ),
-        draw=learning.build_draw(config),
+        draw=updates.build_draw(config),
         gather=partial(
             replay.gather,
             observation_shape=environment.observation_shape,
             window_length=config.window_length,
-            observation_length=learning.observation_length(config, algorithm.terms),
+            observation_length=updates.observation_length(config, algorithm.terms),
         ),
-        reanalyze=learning.build_reanalyze(config, algorithm.make_search),
-        make_batch=learning.build_make_batch(config, algorithm),
-        turn=learning.build_turn(config, environment),
+        reanalyze=updates.build_reanalyze(config, algorithm.make_search),
+        make_batch=updates.build_make_batch(config, algorithm),
+        augment=updates.build_augment(config, environment),
         update=partial(algorithm.update, loss=loss, optimiser=algorithm.optimiser),
         note=algorithm.note,
         frames_to_learn=config.frames_to_learn,

@@ -32,7 +32,7 @@ DIGITS = 4
 """Digits of a share in minutes, behind the point."""
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """The request of the flags."""
 
     sizes: tuple[int, ...]
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
     given: list[str]  # that budget, if the flags name one
 
 
-def read(arguments: list[str]) -> Asked | None:
+def read(arguments: list[str]) -> Request | None:
     """The request of the flags; None without `--grow`, or where a flag has no value.
 
     Raises ValueError in one sentence for sizes that cannot grow, and for flags that do not go with `--grow`.
@@ -55,7 +55,7 @@ def read(arguments: list[str]) -> Asked | None:
     _refuse(known)
     values = {name: getattr(known, field) for name, field in zip(budgets, budget.FIELDS, strict=True)}
     given = [word for name, value in values.items() if value is not None for word in (name, value)]
-    return Asked(read_sizes(known.grow), known.init_from, folders, ["--env", "hex", *others], given)
+    return Request(read_sizes(known.grow), known.init_from, folders, ["--env", "hex", *others], given)
 
 
 def _refuse(known: argparse.Namespace) -> None:
@@ -101,16 +101,16 @@ def _shares(total: float | int, count: int, flag: str) -> list[float | int]:
     return [round(later - earlier, DIGITS) for earlier, later in pairwise(ends)]
 
 
-def plan(asked: Asked, final: Config, parsed: Sequence[Config]) -> list[Run]:
+def plan(request: Request, final: Config, parsed: Sequence[Config]) -> list[Run]:
     """The runs, of which each begins with the weights of the one before.
 
     Args:
       final: the config of the last size, with the budget of all.
       parsed: what the shared flags alone make of each size.
     """
-    run_dir = asked.folders.run_dir or default_folder(final, asked.sizes)
-    runs, source = [], asked.first_source
-    for config, own in zip(parsed, split_budget(final, len(asked.sizes)), strict=True):
+    run_dir = request.folders.run_dir or default_folder(final, request.sizes)
+    runs, source = [], request.first_source
+    for config, own in zip(parsed, split_budget(final, len(request.sizes)), strict=True):
         size = f"{config.board_size}x{config.board_size}"
         network = final.network
         if network.file:  # which is not told of the built-in networks' fields, so they are left as they are
@@ -154,25 +154,25 @@ def has_ended(run: Run, last: Run) -> bool:
     return several.has_spent(run) if run == last else run_directory.has_ended(run.run_dir)
 
 
-def train(asked: Asked, parse: Parse, build: Any) -> int:
+def train(request: Request, parse: Parse, build: Any) -> int:
     """Trains one size after another; returns the exit status of the first that did not end well, or 0."""
-    found = parse(_words(asked, asked.sizes[-1]))
+    found = parse(_words(request, request.sizes[-1]))
     if found is None:  # help was printed
         return 0
     final, session, *_ = found
     several.check_flags(final, session, build, flag="--grow", each="size")
-    others = [parse(_words(asked, size)) for size in asked.sizes[:-1]]
-    runs = plan(asked, final, [*(other[0] for other in others if other), final])
+    others = [parse(_words(request, size)) for size in request.sizes[:-1]]
+    runs = plan(request, final, [*(other[0] for other in others if other), final])
     for run in runs:
         validate(run.config)
     check_network(runs)
     print(f"growing     {', '.join(f'{run.name} for {budget.describe(run.config)}' for run in runs)}")
-    status = several.train(runs, asked.folders, asked.shared, partial(has_ended, last=runs[-1]))
+    status = several.train(runs, request.folders, request.shared, partial(has_ended, last=runs[-1]))
     if not status:
         print(f"\ngrown: play the agent of {runs[-1].name} with: {play_command(runs[-1].run_dir)}")
     return status
 
 
-def _words(asked: Asked, size: int) -> list[str]:
+def _words(request: Request, size: int) -> list[str]:
     """The flags of one size, before it gets a share of the budget."""
-    return [*asked.shared, *asked.given, "--board-size", str(size)]
+    return [*request.shared, *request.given, "--board-size", str(size)]

@@ -11,7 +11,7 @@ from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """The request of the flags."""
 
     count: int
@@ -20,7 +20,7 @@ class Asked(NamedTuple):
     shared: list[str]  # all other flags
 
 
-def read(arguments: list[str]) -> Asked | None:
+def read(arguments: list[str]) -> Request | None:
     """The request of the flags; None where that is one run, or where a flag has no value that it can have."""
     found = several.read(arguments, "--seeds", "--seed")
     if found is None:
@@ -30,12 +30,12 @@ def read(arguments: list[str]) -> Asked | None:
         count, first_seed = int(known.seeds or 1), int(known.seed or Config.seed)
     except ValueError:  # the command's own parser says what is wrong
         return None
-    return Asked(count, first_seed, folders, shared) if count > 1 else None
+    return Request(count, first_seed, folders, shared) if count > 1 else None
 
 
-def plan(asked: Asked, config: Config) -> list[Run]:
+def plan(request: Request, config: Config) -> list[Run]:
     """The runs: in the folder that the user named, or each where it would lie alone."""
-    seeds, around = range(asked.first_seed, asked.first_seed + asked.count), asked.folders.run_dir
+    seeds, around = range(request.first_seed, request.first_seed + request.count), request.folders.run_dir
     each = [replace(config, seed=seed) for seed in seeds]
     folders = [around / f"seed{one.seed}" if around else run_directory.default(one) for one in each]
     return [
@@ -44,18 +44,18 @@ def plan(asked: Asked, config: Config) -> list[Run]:
     ]
 
 
-def train(asked: Asked, parse: Parse, build: Any) -> int:
+def train(request: Request, parse: Parse, build: Any) -> int:
     """Trains them all and compares them; returns the exit status of the first that did not end well, or 0."""
-    parsed = parse(asked.shared)
+    parsed = parse(request.shared)
     if parsed is None:
         return 0
     config, session, _, num_devices = parsed
-    config = offline.settle(config, num_devices)
+    config = offline.fit_to_source(config, num_devices)
     several.check_flags(config, session, build, flag="--seeds", each="seed")
-    runs = plan(asked, config)
-    status = several.train(runs, asked.folders, asked.shared, several.has_spent)
+    runs = plan(request, config)
+    status = several.train(runs, request.folders, request.shared, several.has_spent)
     if not status:
-        _conclude([run.run_dir for run in runs], Path(f"{asked.folders.run_dir or runs[0].run_dir}-compare.png"))
+        _conclude([run.run_dir for run in runs], Path(f"{request.folders.run_dir or runs[0].run_dir}-compare.png"))
     return status
 
 

@@ -137,10 +137,10 @@ def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> 
     `build` makes a game, a network or an algorithm of one's own, as `building.build` makes the configured ones.
     """
     for driver in (grow, seeds):
-        if asked := driver.read(arguments):
+        if request := driver.read(arguments):
             several.spare_accelerator()
             with suppress(Stopped):  # the run that was under way is saved
-                return driver.train(asked, parse, build)
+                return driver.train(request, parse, build)
             return 0
     parsed = parse(arguments)
     if parsed is None:

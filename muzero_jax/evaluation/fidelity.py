@@ -269,7 +269,7 @@ def _search(agent: Agent, states: EnvState, seed: int) -> Means:
 
     @jax.jit
     def look(key, states):
-        output = search(agent.params, key, environment.look(states))
+        output = search(agent.params, key, environment.roots(states))
         return look_at_tree(environment, states, output.tree)
 
     return in_keyed_batches(look, seed, states)

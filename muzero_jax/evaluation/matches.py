@@ -70,11 +70,11 @@ def match_in_pieces(
 
     def advance(params_a: Params, params_b: Params, key: Array, games: Games, num_moves: int) -> Games:
         game_key = jax.random.split(key)[1]
-        turn = _make_turn(environment, player_a, player_b, params_a, params_b)
+        one_move = _make_one_move(environment, player_a, player_b, params_a, params_b)
 
         def advance_seating(_, seating_and_games):
             seating, games = seating_and_games
-            return None, _play_on(turn, games, jax.random.fold_in(game_key, seating), num_moves)
+            return None, _play_on(one_move, games, jax.random.fold_in(game_key, seating), num_moves)
 
         return lax.scan(advance_seating, None, (jnp.arange(2), games))[1]
 
@@ -119,34 +119,34 @@ def _play_opening(environment: Environment, states: EnvState, key: Array, plies:
     return lax.scan(play_ply, states, jax.random.split(key, plies))[0]
 
 
-def _make_turn(
+def _make_one_move(
     environment: Environment, player_a: Player, player_b: Player, params_a: Params, params_b: Params
 ) -> Callable[[Games, Array], Games]:
-    """`turn(games, key)`: one move in every game of a seating that goes on."""
+    """`one_move(games, key)`: one move in every game of a seating that goes on."""
 
     def choose(player, params, key, states, is_on_move):
         no_move = jnp.zeros(is_on_move.shape, jnp.int32)
         return lax.cond(is_on_move.any(), lambda: player.act(params, key, states), lambda: no_move)
 
-    def turn(games, key):
+    def one_move(games, key):
         states, result = games.states, games.result
-        active, mover_is_a = ~states.terminated, states.current_player == games.a_id
+        active, a_is_to_move = ~states.terminated, states.current_player == games.a_id
         key_a, key_b = jax.random.split(key)
-        action_a = choose(player_a, params_a, key_a, states, active & mover_is_a)
-        action_b = choose(player_b, params_b, key_b, states, active & ~mover_is_a)
-        action, is_legal = _legal(jnp.where(mover_is_a, action_a, action_b), states.legal_action_mask)
+        action_a = choose(player_a, params_a, key_a, states, active & a_is_to_move)
+        action_b = choose(player_b, params_b, key_b, states, active & ~a_is_to_move)
+        action, is_legal = _legal(jnp.where(a_is_to_move, action_a, action_b), states.legal_action_mask)
         states, reward, *_ = jax.vmap(environment.move)(states, action)
         result = MatchResult(
-            outcome=result.outcome + active * jnp.sign(jnp.where(mover_is_a, reward, -reward)).astype(jnp.int32),
+            outcome=result.outcome + active * jnp.sign(jnp.where(a_is_to_move, reward, -reward)).astype(jnp.int32),
             length=result.length + active,
             illegal_actions=result.illegal_actions + (active & ~is_legal),
         )
         return games._replace(states=states, result=result, num_moves=games.num_moves + 1)
 
-    return turn
+    return one_move
 
 
-def _play_on(turn: Callable[[Games, Array], Games], games: Games, key: Array, num_moves: int) -> Games:
+def _play_on(one_move: Callable[[Games, Array], Games], games: Games, key: Array, num_moves: int) -> Games:
     """Plays the games of a seating on, by at most `num_moves` moves."""
     stop = games.num_moves + num_moves
 
@@ -154,7 +154,7 @@ def _play_on(turn: Callable[[Games, Array], Games], games: Games, key: Array, nu
         return ~games.states.terminated.all() & (games.num_moves < stop).all()
 
     def play(games):
-        return turn(games, jax.random.fold_in(key, games.num_moves[0]))
+        return one_move(games, jax.random.fold_in(key, games.num_moves[0]))
 
     return lax.while_loop(goes_on, play, games)
 

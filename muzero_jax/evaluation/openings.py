@@ -15,9 +15,9 @@ from jax.sharding import SingleDeviceSharding
 
 from muzero_jax.agent import Agent
 from muzero_jax.games import hex_openings
-from muzero_jax.games.hex import settled
+from muzero_jax.games.hex import without_swap
 from muzero_jax.games.notation import LETTERS
-from muzero_jax.types import Environment, EnvState, Params, Position
+from muzero_jax.types import Environment, EnvState, Params, SearchRoots
 
 WIDTH, SHIFT = 7, 4
 """Characters of a value, and by how much a row leans: half of a cell."""
@@ -26,7 +26,7 @@ WIDTH, SHIFT = 7, 4
 def opening_positions(environment: Environment) -> EnvState:
     """The positions after every first move, row by row, where the swap is no longer allowed: leaves [cells, ...]."""
     opening, move = environment.init(jax.random.key(0)), jax.jit(environment.move)
-    states = [settled(move(opening, jnp.int32(cell)).state) for cell in range(environment.num_actions - 1)]
+    states = [without_swap(move(opening, jnp.int32(cell)).state) for cell in range(environment.num_actions - 1)]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
@@ -45,20 +45,20 @@ class OpeningValues:
         self.size = self._environment.observation_shape[0]
         self.wins = hex_openings.WINS.get(self.size)
         self._placed = SingleDeviceSharding(device or jax.devices()[0])
-        self._values = jax.jit(lambda params, asked: -search(params, jax.random.key(0), asked).value)
+        self._values = jax.jit(lambda params, roots: -search(params, jax.random.key(0), roots).value)
 
     @functools.cached_property
-    def _asked(self) -> Position:
-        return jax.device_put(self._environment.look(opening_positions(self._environment)), self._placed)
+    def _roots(self) -> SearchRoots:
+        return jax.device_put(self._environment.roots(opening_positions(self._environment)), self._placed)
 
     def compile(self, params: Params) -> None:
         """Compiles the search for params, or `jax.ShapeDtypeStruct`s, of such shapes; JAX remembers it for the call."""
         shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=self._placed), params)
-        self._values.lower(shapes, self._asked).compile()
+        self._values.lower(shapes, self._roots).compile()
 
     def values(self, params: Params) -> np.ndarray:
         """The value of every first move for the player who makes it: [size, size], in [-1, 1]."""
-        values = self._values(jax.device_put(params, self._placed), self._asked)
+        values = self._values(jax.device_put(params, self._placed), self._roots)
         return np.asarray(values, np.float64).reshape(self.size, self.size)
 
 

@@ -40,6 +40,6 @@ def search_player(environment: Environment, search_fn: SearchFn, name: str = "se
     """Plays the action that `search_fn` chooses; hand in a search without noise."""
 
     def act(params, key, states):
-        return search_fn(params, key, environment.look(states)).action.astype(jnp.int32)
+        return search_fn(params, key, environment.roots(states)).action.astype(jnp.int32)
 
     return Player(name, act)

@@ -177,7 +177,7 @@ def _format_rate(rate: float | None, interval: list[float] | None) -> str:
 
 def _answer(environment: Environment, candidate: Candidate, key: Array, states: EnvState) -> tuple[Array, Array | None]:
     """(actions [B], values for the player to move [B], or None if the candidate estimates none)."""
-    found = candidate.search(candidate.params, key, environment.look(states))
+    found = candidate.search(candidate.params, key, environment.roots(states))
     return found.action, found.value
 
 

@@ -18,7 +18,7 @@ from muzero_jax.games.catalogue import GAMES
 from muzero_jax.search import tree
 from muzero_jax.search.simulator import Node, Simulator
 from muzero_jax.search.tree import Row, Rules, first_argmax
-from muzero_jax.types import Environment, EnvState, Params, Player, Position, SearchOutput
+from muzero_jax.types import Environment, EnvState, Params, Player, SearchOutput, SearchRoots
 
 # With 1,000 simulations level with 0.7 and 1.4 (Hex 5x5, Connect Four), and it beats 0.3 and 0.5 (Hex 5x5).
 EXPLORATION = 1.0
@@ -50,9 +50,9 @@ def rollout_mcts(
     """
     root_key, expand_key = jax.random.split(key)
     world = rollouts(environment)
-    position = environment.look(states)._replace(state=_without_observation(environment, states))
-    root = world.root(None, position)
-    root = root._replace(prior=_order(root_key, position.state))
+    roots = environment.roots(states)._replace(state=_without_observation(environment, states))
+    root = world.root(None, roots)
+    root = root._replace(prior=_order(root_key, roots.state))
 
     def rule(row: Row) -> Array:
         return first_argmax(ucb_scores(row, EXPLORATION))
@@ -67,10 +67,10 @@ def rollouts(environment: Environment) -> Simulator:
     first tries gives the prior.
     """
 
-    def root(params: Params, position: Position) -> Node:
+    def root(params: Params, roots: SearchRoots) -> Node:
         del params
-        zeros = jnp.zeros(len(position.legal_action_mask))
-        return Node(position.legal_action_mask.astype(jnp.float32), zeros, position.state, zeros, zeros)
+        zeros = jnp.zeros(len(roots.legal_action_mask))
+        return Node(roots.legal_action_mask.astype(jnp.float32), zeros, roots.state, zeros, zeros)
 
     def expand(params: Params, key: Array, action: Array, states: EnvState) -> Node:
         del params

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from muzero_jax.games import chess_fen, chess_moves
-from muzero_jax.games.chess_moves import MoverView
+from muzero_jax.games.chess_moves import PlayerView
 from muzero_jax.games.game import Game
 from muzero_jax.games.layout import Layout
 from muzero_jax.games.notation import Notation, coordinates
@@ -22,18 +22,18 @@ def action_location(shape: tuple[int, int], num_actions: int) -> Int[np.ndarray,
     return (height - 1 - rank) * width + file
 
 
-def squares(mover_view: MoverView, state: EnvState) -> Squares:
+def squares(seen_by_player: PlayerView, state: EnvState) -> Squares:
     """White's pieces in capitals."""
-    board, turn = mover_view(state)
+    board, turn = seen_by_player(state)
     size = int(len(board) ** 0.5)
     pieces = np.rot90(board.reshape(size, size))
     pieces = -pieces[::-1] if turn else pieces
     return [[EMPTY if p == 0 else "PNBRQK"[p - 1] if p > 0 else "pnbrqk"[-p - 1] for p in row] for row in pieces]
 
 
-def notation(mover_view: MoverView, shape: tuple[int, int], num_actions: int) -> Notation:
+def notation(seen_by_player: PlayerView, shape: tuple[int, int], num_actions: int) -> Notation:
     """Long algebraic, on a board with row 1 at the bottom."""
-    write, read = chess_moves.writer(shape[0], mover_view), chess_moves.reader(shape[0], mover_view)
+    write, read = chess_moves.writer(shape[0], seen_by_player), chess_moves.reader(shape[0], seen_by_player)
     return coordinates(upward=True)(shape, num_actions)._replace(write=write, read=read)
 
 
@@ -46,7 +46,7 @@ def _gardner_chess(state: EnvState) -> tuple[np.ndarray, int]:
 
 
 def _game(
-    name: str, title: str, goal: str, mover_view: MoverView, read_fen: Callable[[str], tuple[EnvState, int]]
+    name: str, title: str, goal: str, seen_by_player: PlayerView, read_fen: Callable[[str], tuple[EnvState, int]]
 ) -> Game:
     colours = ("white", "black")
     return Game(
@@ -54,8 +54,8 @@ def _game(
         title,
         goal,
         layout=Layout(action_location),
-        notation=partial(notation, mover_view),
-        view=View(partial(squares, mover_view), colours=colours, inks=colours, page="chess"),
+        notation=partial(notation, seen_by_player),
+        view=View(partial(squares, seen_by_player), colours=colours, inks=colours, page="chess"),
         read_fen=read_fen,
     )
 

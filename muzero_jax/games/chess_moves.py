@@ -17,7 +17,7 @@ _NUM_PROMOTIONS = 9
 _PROMOTED = "rbn"  # by plane // 3; plane % 3 is the file's shift
 _PROMOTION_SHIFT = (0, 1, -1)
 
-MoverView = Callable[[EnvState], tuple[np.ndarray, int]]
+PlayerView = Callable[[EnvState], tuple[np.ndarray, int]]
 """state -> (the board as the player to move sees it, 1 if the second player moves)"""
 
 
@@ -31,12 +31,12 @@ def deltas(size: int) -> list[tuple[int, int]]:
     return list(zip(rank_steps, file_steps, strict=True)) + knight
 
 
-def writer(size: int, mover_view: MoverView) -> Write:
+def writer(size: int, seen_by_player: PlayerView) -> Write:
     """(state, action) -> `e2e4`, `a7b8n`."""
     moves = deltas(size)
 
     def write(state: EnvState, action: int) -> str:
-        board, turn = mover_view(state)
+        board, turn = seen_by_player(state)
         square, plane = divmod(int(action), _NUM_PROMOTIONS + len(moves))
         file, rank = divmod(square, size)
         is_promotion = plane < _NUM_PROMOTIONS
@@ -49,18 +49,18 @@ def writer(size: int, mover_view: MoverView) -> Write:
     return write
 
 
-def reader(size: int, mover_view: MoverView) -> Read:
+def reader(size: int, seen_by_player: PlayerView) -> Read:
     """(state, `e2e4`) -> action; ValueError where no piece could ever move like that."""
     moves = deltas(size)
     planes = {move: plane + _NUM_PROMOTIONS for plane, move in enumerate(moves)}
     pattern = re.compile("([a-{0}])([1-{1}])([a-{0}])([1-{1}])([qrbn]?)".format("abcdefgh"[size - 1], size))
-    write = writer(size, mover_view)
+    write = writer(size, seen_by_player)
 
     def read(state: EnvState, text: str) -> int:
         match = pattern.fullmatch(text.lower())
         if not match:
             raise ValueError("invalid move: not of the form e2e4 or e7e8q")
-        _, turn = mover_view(state)
+        _, turn = seen_by_player(state)
         file, rank, to_file, to_rank = (int(c, 36) - (10 if c.isalpha() else 1) for c in match.groups()[:4])
         if turn:
             rank, to_rank = size - 1 - rank, size - 1 - to_rank

@@ -26,10 +26,10 @@ def switched(state: EnvState, move: Move) -> EnvState:
     del move
     state = exchanged(state)
     game = state._x._replace(board=-state._x.board)
-    return settled(state.replace(_x=game, observation=state.observation.at[..., COLOR_PLANE].set(game.color == 1)))
+    return without_swap(state.replace(_x=game, observation=state.observation.at[..., COLOR_PLANE].set(game.color == 1)))
 
 
-def settled(state: EnvState) -> EnvState:
+def without_swap(state: EnvState) -> EnvState:
     """Takes the swap away: it answers the first move of a game, not the first move from a set-up position."""
     if bool(state.terminated):
         return state
@@ -68,7 +68,9 @@ HEX = Game(
     view=View(
         signed_stones(lambda state: int(state._x.color)), marks_last=True, leans=True, has_edges=True, page="hex"
     ),
-    sides=by_stones(lambda board: jnp.append(board == 0, False))._replace(switched=switched, settled=settled),
+    sides=by_stones(lambda board: jnp.append(board == 0, False))._replace(
+        switched=switched, without_answers=without_swap
+    ),
     winning_cells=winning_chain,
     exact=Exact(hex_solver.make_oracle, hex_solver.MAX_SIZE),
 )

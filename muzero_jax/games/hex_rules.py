@@ -111,11 +111,11 @@ class Hex(pgx_hex.Hex):
         played, won = play(state._x, action, self._tables)
         game = jax.tree.map(lambda old, new: jnp.where(over, old, new), state._x, played)
         terminated = state.terminated | ~over & (won | is_illegal)
-        mover_reward = jnp.where(over, 0.0, jnp.where(is_illegal, -1.0, won.astype(jnp.float32)))
+        own_reward = jnp.where(over, 0.0, jnp.where(is_illegal, -1.0, won.astype(jnp.float32)))
         return state.replace(
             current_player=state._player_order[game.color],
             observation=self._planes(game),
-            rewards=jnp.where(jnp.arange(2) == state.current_player, mover_reward, 0.0 - mover_reward),
+            rewards=jnp.where(jnp.arange(2) == state.current_player, own_reward, 0.0 - own_reward),
             terminated=terminated,
             legal_action_mask=self._legal_action_mask(game) | terminated,
             _step_count=state._step_count + ~over,
@@ -136,8 +136,8 @@ class Hex(pgx_hex.Hex):
     def _observe(self, state: State, player_id: Array) -> Array:
         game = state._x
         other = game._replace(board=-game.board, color=1 - game.color)
-        is_mover = player_id == state.current_player
-        return self._planes(jax.tree.map(lambda own, turned: jnp.where(is_mover, own, turned), game, other))
+        is_current = player_id == state.current_player
+        return self._planes(jax.tree.map(lambda own, turned: jnp.where(is_current, own, turned), game, other))
 
     def _legal_action_mask(self, game: GameState) -> Bool[Array, " A"]:
         return jnp.append(game.board == 0, game.step_count == 1)

@@ -55,41 +55,41 @@ class Solver:
         values = self._stone_values(self._side(color, own), self._side(1 - color, other))
         return values | {self._num_cells: -max(values.values())} if can_swap else values
 
-    def _stone_values(self, mover: Side, other: Side) -> dict[int, int]:
-        empty = self._empty(mover, other)
+    def _stone_values(self, player: Side, other: Side) -> dict[int, int]:
+        empty = self._empty(player, other)
         region = self._threats(other, empty)[0] if self._bridges(other, empty) is None else 0
         values = dict.fromkeys((cell.bit_length() - 1 for cell in _cells(empty)), -1)
         for cell in sorted(_cells(region), key=self._eccentricity.__getitem__):
             if cell & region:
-                plan = self._refutation(self._place(mover, cell), other, empty ^ cell)
+                plan = self._refutation(self._place(player, cell), other, empty ^ cell)
                 if plan is None:
                     values[cell.bit_length() - 1] = 1
                 else:
                     region &= plan
         return values
 
-    def _refutation(self, moved: Side, mover: Side, empty: int) -> int | None:
-        """The plan by which `mover` beats what `moved` has just done; None if it is lost."""
+    def _refutation(self, moved: Side, player: Side, empty: int) -> int | None:
+        """The plan by which `player` beats what `moved` has just done; None if it is lost."""
         if self._bridges(moved, empty) is not None:
             return None
         region, threatened = self._threats(moved, empty)
-        won, plan = self._search(mover, moved, region, threatened)
+        won, plan = self._search(player, moved, region, threatened)
         return plan if won else None
 
-    def _search(self, mover: Side, other: Side, region: int, threatened: int) -> tuple[bool, int]:
-        """Whether `mover`, to move, wins, and the winner's plan. `region`, `threatened`: `_threats` of `other`."""
-        key = (mover.stones << self._num_cells | other.stones) << 1 | mover.color
+    def _search(self, player: Side, other: Side, region: int, threatened: int) -> tuple[bool, int]:
+        """Whether `player`, to move, wins, and the winner's plan. `region`, `threatened`: `_threats` of `other`."""
+        key = (player.stones << self._num_cells | other.stones) << 1 | player.color
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._expand(mover, other, region, threatened)
+            known = self._known[key] = self._expand(player, other, region, threatened)
         return known
 
-    def _expand(self, mover: Side, other: Side, region: int, threatened: int) -> tuple[bool, int]:
+    def _expand(self, player: Side, other: Side, region: int, threatened: int) -> tuple[bool, int]:
         """`_search` of a position met for the first time; tries the moves that leave the fewest answers first."""
-        empty = self._empty(mover, other)
+        empty = self._empty(player, other)
         moves = []
         for cell in _cells(region):
-            moved = self._place(mover, cell)
+            moved = self._place(player, cell)
             plan = self._bridges(moved, empty ^ cell)
             if plan is not None:
                 return True, plan | cell

@@ -101,7 +101,7 @@ def _move(rules: tuple, state: EnvState, over: Array, key: Array) -> tuple[EnvSt
     action = jnp.argmax(jnp.where(mask, jax.random.uniform(choice_key, mask.shape), -1.0)).astype(jnp.int32)
     step = move(state, action, move_key)
     has_form = not missing_fields(state)
-    mover = state.current_player if has_form else jnp.int32(0)
+    current_player = state.current_player if has_form else jnp.int32(0)
     agrees = jnp.bool_(True)
     if has_form:
         agrees = _equal(observe(state), state.observation) & _equal(mask, state.legal_action_mask)
@@ -112,9 +112,9 @@ def _move(rules: tuple, state: EnvState, over: Array, key: Array) -> tuple[EnvSt
         reward=step.reward,
         discount=step.discount,
         is_last=step.is_last,
-        player=mover,
-        next_player=step.state.current_player if has_form else mover,
-        own_reward=step.state.rewards[mover] if has_form else step.reward,
+        player=current_player,
+        next_player=step.state.current_player if has_form else current_player,
+        own_reward=step.state.rewards[current_player] if has_form else step.reward,
         total_reward=step.state.rewards.sum() if has_form else jnp.float32(0),
         is_same=_equal(state, step.state),
         is_same_position=_equal(*(_position(each) for each in (state, step.state))),

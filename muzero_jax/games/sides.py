@@ -33,7 +33,7 @@ class Sides(NamedTuple):
     """a state that is not over with the other side to move; ValueError where there is none"""
     reopened: Callable[[EnvState], EnvState] = _the_end_is_final
     """a finished state that takes another stone, as a finished game sent in scan order needs; ValueError likewise"""
-    settled: Callable[[EnvState], EnvState] = lambda state: state
+    without_answers: Callable[[EnvState], EnvState] = lambda state: state
     """a state without the moves that answer a game's first one: a position built from stones has none"""
 
 

@@ -60,9 +60,9 @@ def seated(environment: Environment) -> Environment:
 
     def move(before: Seated, action: Array, key: Array | None = None) -> Step:
         step = environment.move(before.state, action, key)
-        mover, ended = before.current_player, step.discount == 0
-        player = jnp.where(step.discount < 0, 1 - mover, mover)
-        rewards = jnp.where(jnp.arange(num_players) == mover, step.reward, -step.reward)
+        current_player, ended = before.current_player, step.discount == 0
+        player = jnp.where(step.discount < 0, 1 - current_player, current_player)
+        rewards = jnp.where(jnp.arange(num_players) == current_player, step.reward, -step.reward)
         return step._replace(state=seat(step.state, player, rewards, ended, step.is_last & ~ended))
 
     return environment._replace(

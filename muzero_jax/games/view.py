@@ -81,13 +81,13 @@ def numbered_stones(height: int, width: int) -> Callable[[EnvState], Squares]:
     return read
 
 
-def signed_stones(mover: Callable[[EnvState], int]) -> Callable[[EnvState], Squares]:
-    """Reads square boards that hold positive numbers for the colour that `mover` names (0 is the first player)."""
+def signed_stones(to_move: Callable[[EnvState], int]) -> Callable[[EnvState], Squares]:
+    """Reads square boards that hold positive numbers for the colour that `to_move` names (0 is the first player)."""
 
     def read(state: EnvState) -> Squares:
         board = np.sign(np.asarray(state._x.board)).astype(int)
         size = int(len(board) ** 0.5)
-        return stones(board.reshape(size, size) * (1 - 2 * mover(state)))
+        return stones(board.reshape(size, size) * (1 - 2 * to_move(state)))
 
     return read
 

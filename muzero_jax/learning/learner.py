@@ -149,7 +149,7 @@ def averaged(target: Params, params: Params, num_updates: Array, *, decay: float
     return optax.incremental_update(params, target, 1.0 - decay)
 
 
-def settled(learner: LearnerState) -> Params:
+def search_params(learner: LearnerState) -> Params:
     """The weights that make targets: those of the target network, if there is one."""
     return learner.params if learner.target_params is None else learner.target_params
 

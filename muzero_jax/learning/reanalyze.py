@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.learning import learner as learners
-from muzero_jax.types import Batch, Draws, LearnerState, Metrics, Params, Position, Revision, SearchFn, Transition
+from muzero_jax.types import Batch, Draws, LearnerState, Metrics, Params, Revision, SearchFn, SearchRoots, Transition
 
 
 def refresh_share(
@@ -20,7 +20,7 @@ def refresh_share(
     The target network searches, if there is one. The mean of all devices' metrics is that over the share.
     """
     is_chosen = chosen(window, share)
-    params, num_windows = learners.settled(learner), len(is_chosen)
+    params, num_windows = learners.search_params(learner), len(is_chosen)
     fresh = refresh(params, window, key, search=search, is_chosen=is_chosen, num_frames=num_frames)
     searched, stored = (jax.tree.map(lambda x: x[:num_windows, :num_frames], w) for w in (fresh, window))
     return fresh, staleness(searched, stored, is_chosen / jax.lax.pmean(jnp.mean(is_chosen), AXIS))
@@ -66,7 +66,7 @@ def refresh(
     Args:
       window: leaves [N, L, ...], with the observation leaf at least `num_frames` long.
     """
-    frames = Position(window.observation, window.legal_action_mask, window.state)
+    frames = SearchRoots(window.observation, window.legal_action_mask, window.state)
     num_windows = len(is_chosen)
     shape = (num_windows, num_frames)
     found = search(params, key, jax.tree.map(lambda x: x[:num_windows, :num_frames].reshape(-1, *x.shape[2:]), frames))

@@ -56,15 +56,15 @@ def rollout(
 
     def play(actor, frame_key):
         search_key, choose_key, step_key = jax.random.split(frame_key, 3)
-        position = environment.look(actor.env_state)
+        roots = environment.roots(actor.env_state)
         with jax.named_scope("search"):
-            found = search(params, search_key, position)
-        action, explored = choose(choose_key, found, position.legal_action_mask, actor.num_moves)
+            found = search(params, search_key, roots)
+        action, explored = choose(choose_key, found, roots.legal_action_mask, actor.num_moves)
         moved = jax.vmap(step)(actor.env_state, action, jax.random.split(step_key, len(action)))
         num_moves = jnp.where(moved.is_last, 0, actor.num_moves + 1)
         return ActorState(moved.state, num_moves), Transition(
-            observation=position.observation,
-            legal_action_mask=position.legal_action_mask,
+            observation=roots.observation,
+            legal_action_mask=roots.legal_action_mask,
             action=action,
             reward=moved.reward,
             discount=moved.discount,

@@ -20,7 +20,7 @@ def transform_policy(symmetries: Symmetries, index: Int[Array, ""], policy: Shap
     return jnp.zeros_like(policy).at[symmetries.action_permutation[index]].set(policy, unique_indices=True)
 
 
-def turn(batch: Batch, key: Array, *, symmetries: Symmetries) -> Batch:
+def augment(batch: Batch, key: Array, *, symmetries: Symmetries) -> Batch:
     """Turns each window by a symmetry drawn uniformly, the same for all of its frames; values and rewards stay."""
     index = jax.random.randint(key, batch.actions.shape[:1], 0, symmetries.action_permutation.shape[0])
 

@@ -14,55 +14,55 @@ from jaxtyping import Array, Bool, Float, Int
 from muzero_jax.types import Environment
 
 
-class Turn(NamedTuple):
+class ColourSwap(NamedTuple):
     """A symmetry that is its own inverse, and tells by a plane of the observation whether it is needed."""
 
-    observation: tuple[int, ...]  # [O], where each entry of the turned observation comes from
+    observation: tuple[int, ...]  # [O], where each entry of the swapped observation comes from
     flipped: tuple[bool, ...]  # [O], entries that it negates
     action: tuple[int, ...]  # [A]
-    flag: int  # an entry of the flattened observation: True where the position should be turned
+    flag: int  # an entry of the flattened observation: True where the colours are to be swapped
 
     def is_needed(self, bits: Array) -> Bool[Array, " N"]:
         """Whether the player to move in each position (observations [N, ...]) has the second colour."""
         return bits.reshape(bits.shape[0], -1)[:, self.flag] > 0
 
     def bits(self, bits: Array, needed: Bool[Array, " N"]) -> Array:
-        """Observations [N, ...] of zeros and ones, turned where it is `needed`."""
+        """Observations [N, ...] of zeros and ones, swapped where it is `needed`."""
         return self._moved(bits, needed, lambda x: 1 - x)
 
     def logits(self, logits: Array, needed: Bool[Array, " N"]) -> Array:
-        """Logits of observations, turned likewise."""
+        """Logits of observations, swapped likewise."""
         return self._moved(logits, needed, jnp.negative)
 
     def renamed(self, action: Int[Array, " N"]) -> Int[Array, " N"]:
-        """The actions' numbers after the turn."""
+        """The actions' numbers after the swap."""
         return jnp.asarray(self.action)[action]
 
     def by_action(self, numbers: Float[Array, "N A"], needed: Bool[Array, " N"]) -> Float[Array, "N A"]:
-        """A number for each action, turned."""
-        return turn_where(needed, numbers[:, np.asarray(self.action)], numbers)
+        """A number for each action, swapped likewise."""
+        return where_swapped(needed, numbers[:, np.asarray(self.action)], numbers)
 
     def _moved(self, x, needed, negate):
         flat = x.reshape(x.shape[0], -1)
         moved = flat[:, np.asarray(self.observation)]
         moved = jnp.where(np.asarray(self.flipped), negate(moved), moved)
-        return turn_where(needed, moved, flat).reshape(x.shape)
+        return where_swapped(needed, moved, flat).reshape(x.shape)
 
 
-def turn_where(needed: Bool[Array, " N"], turned: Array, other: Array) -> Array:
-    """Row by row [N, ...], what is turned where that is `needed`."""
-    return jnp.where(needed.reshape(-1, *(1,) * (other.ndim - 1)), turned, other)
+def where_swapped(needed: Bool[Array, " N"], swapped: Array, other: Array) -> Array:
+    """Row by row [N, ...], `swapped` where that is `needed`, else `other`."""
+    return jnp.where(needed.reshape(-1, *(1,) * (other.ndim - 1)), swapped, other)
 
 
-def turn_of(environment: Environment) -> Turn:
+def colour_swap_of(environment: Environment) -> ColourSwap:
     """The first symmetry that exchanges the colours and is its own inverse; ValueError for a game that has none."""
     if environment.board is not None:
         for observation, flipped, action in zip(*map(np.asarray, environment.board.symmetries), strict=True):
             if flipped.any() and _undoes_itself(observation, flipped, action):
                 flag = int(flipped.argmax())
-                return Turn(tuple(observation.tolist()), tuple(flipped.tolist()), tuple(action.tolist()), flag)
+                return ColourSwap(tuple(observation.tolist()), tuple(flipped.tolist()), tuple(action.tolist()), flag)
     raise ValueError(
-        "--network.canonical turns positions by a symmetry that exchanges the colours and undoes itself, and "
+        "--network.canonical swaps the colours by a symmetry that exchanges the colours and undoes itself, and "
         f"{environment.name} has none; leave it out"
     )
 

@@ -9,7 +9,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from muzero_jax.networks.canonical import Turn, turn_where
+from muzero_jax.networks.canonical import ColourSwap, where_swapped
 from muzero_jax.networks.convolutional import CellHeads, PooledBias, kinds_of
 from muzero_jax.networks.layers import (
     ActionPlanes,
@@ -35,11 +35,11 @@ class ImaginingNetwork(Network):
     learned from real positions judges the imagined ones. No gradient passes the rounding. So the dynamics learns from
     the observation that came, and from the reward, which the network that sees the new position helps to predict.
 
-    With a `turn` imagination and judgement see canonical observations; embeddings, and what is projected of them,
-    stay as the game shows positions.
+    With a `colour_swap` imagination and judgement see canonical observations. Embeddings, and what is projected of
+    them, stay as the game shows positions.
     """
 
-    turn: Turn | None
+    colour_swap: ColourSwap | None
 
     def initial_inference(self, observation):
         embedding = _CERTAIN * (2 * jnp.asarray(observation, self.sizes.dtype) - 1)
@@ -64,20 +64,22 @@ class ImaginingNetwork(Network):
         """The position's heads, and what the sight of the position adds to those of the move that led there."""
 
     def _imagine(self, bits, action):
-        if self.turn is None:
+        if self.colour_swap is None:
             return self.imagine(bits, self.action_encoder(action))
-        needed = self.turn.is_needed(bits)
+        needed = self.colour_swap.is_needed(bits)
         # Both are looked up, so that what is looked up depends on the action alone (the ONNX export counts on it).
-        encoded = turn_where(needed, self.action_encoder(self.turn.renamed(action)), self.action_encoder(action))
-        logits, of_move = self.imagine(self.turn.bits(bits, needed), encoded)
-        return self.turn.logits(logits, needed), of_move
+        encoded = where_swapped(
+            needed, self.action_encoder(self.colour_swap.renamed(action)), self.action_encoder(action)
+        )
+        logits, of_move = self.imagine(self.colour_swap.bits(bits, needed), encoded)
+        return self.colour_swap.logits(logits, needed), of_move
 
     def _judge(self, bits):
-        if self.turn is None:
+        if self.colour_swap is None:
             return self.judge(bits)
-        needed = self.turn.is_needed(bits)
-        (policy, value, *legal), of_arrival = self.judge(self.turn.bits(bits, needed))
-        policy, *legal = (self.turn.by_action(logits, needed) for logits in (policy, *legal))
+        needed = self.colour_swap.is_needed(bits)
+        (policy, value, *legal), of_arrival = self.judge(self.colour_swap.bits(bits, needed))
+        policy, *legal = (self.colour_swap.by_action(logits, needed) for logits in (policy, *legal))
         return (policy, value, *legal), of_arrival
 
 

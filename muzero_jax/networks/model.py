@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from muzero_jax.arithmetic import bfloat16_products
 from muzero_jax.networks import value_transform
-from muzero_jax.networks.canonical import turn_of
+from muzero_jax.networks.canonical import colour_swap_of
 from muzero_jax.networks.contract import observation_of
 from muzero_jax.networks.imagining import ConvolutionalNetwork, ObservationNetwork
 from muzero_jax.networks.layers import ACTIVATIONS, MUZERO, Abilities, Board, Sizes
@@ -51,8 +51,8 @@ def make_model(
     else:
         board = None if kind == "observation" else _board_of(environment, kind)
         _check_bits(environment, kind)
-        turn = turn_of(environment) if abilities.canonical else None
-        network = ObservationNetwork(sizes, turn) if board is None else ConvolutionalNetwork(sizes, turn, board)
+        swap = colour_swap_of(environment) if abilities.canonical else None
+        network = ObservationNetwork(sizes, swap) if board is None else ConvolutionalNetwork(sizes, swap, board)
 
     def init(key: Array):
         observation = jnp.zeros((1, *environment.observation_shape))

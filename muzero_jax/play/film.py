@@ -27,9 +27,9 @@ def _pictures(analyse: Analyse, position: Position, notation: Notation) -> Itera
         if position.is_over:
             break
         found = analyse(position)
-        mover = position.game.view.inks[position.colour_to_move]
+        to_move = position.game.view.inks[position.colour_to_move]
         move = notation.write(position.state, found.action)
-        title = f"{mover} thinks: {move}, value {found.value:+.2f}"
+        title = f"{to_move} thinks: {move}, value {found.value:+.2f}"
         yield board_picture.draw(position, notation, policy=found.policy, title=title)
         position = position.play(found.action)
     yield board_picture.draw(position, notation, title=position.result or "")

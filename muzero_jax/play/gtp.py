@@ -105,9 +105,9 @@ class GtpSession(Session):
         """`boardsize columns [rows]`; it starts a new game, for HexGui sends no `clear_board` when it connects."""
         if len(arguments) not in (1, 2) or not all(re.fullmatch("-?[0-9]{1,8}", text) for text in arguments):
             raise ValueError("boardsize not an integer")
-        asked, size = [int(text) for text in arguments], [len(self.moves.columns), len(self.moves.rows)]
-        if asked != size[: len(asked)]:
-            self._resize(asked[0], asked[-1])
+        requested, size = [int(text) for text in arguments], [len(self.moves.columns), len(self.moves.rows)]
+        if requested != size[: len(requested)]:
+            self._resize(requested[0], requested[-1])
         self._clear_board([])
 
     def _resize(self, columns: int, rows: int) -> None:

@@ -143,7 +143,7 @@ class Position(NamedTuple):
         in_turns = self.in_turns and before is self.state
         state = self.move(before, jnp.int32(action)).state
         if not in_turns:
-            state = self.game.sides.settled(state)
+            state = self.game.sides.without_answers(state)
         if self.is_over:
             state = closed(state, self.state)
         return self._replace(plies=(*self.plies, Ply(colour, action, state, in_turns)))

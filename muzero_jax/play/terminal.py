@@ -159,9 +159,9 @@ class TerminalGame:
 
     def _eval(self) -> None:
         analysis = self._analyse()
-        mover = self.names[self.position.colour_to_move]
+        to_move = self.names[self.position.colour_to_move]
         self._say(
-            f"expected result for {mover}, from -1 (lost) to +1 (won): {analysis.value:+.2f} "
+            f"expected result for {to_move}, from -1 (lost) to +1 (won): {analysis.value:+.2f} "
             f"after {analysis.num_simulations} simulations, {analysis.prior_value:+.2f} at first sight"
         )
 

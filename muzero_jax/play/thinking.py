@@ -120,8 +120,8 @@ class Thinker:
     def prior(self, position: Position) -> Float[np.ndarray, " A"]:
         """The network's own policy over the legal actions of the side to move: no search, nothing drawn."""
         states = jax.tree.map(lambda x: jnp.asarray(x)[None], position.seen_by())
-        asked = types.Position(states.observation, states.legal_action_mask, states)
-        return np.asarray(self._look(self._params, jax.random.key(0), asked).policy[0])
+        roots = types.SearchRoots(states.observation, states.legal_action_mask, states)
+        return np.asarray(self._look(self._params, jax.random.key(0), roots).policy[0])
 
     def line(self, position: Position, length: int) -> list[int]:
         """The continuation: what both sides would play from here, each move found by its own search."""
@@ -201,8 +201,8 @@ class Thinker:
 
         def think(params, state, mask):
             states, mask = jax.tree.map(lambda x: jnp.asarray(x)[None], (state, mask))
-            position, key = types.Position(states.observation, mask, states), jax.random.key(0)
-            found, first_sight = search(params, key, position), head(params, key, position)
+            roots, key = types.SearchRoots(states.observation, mask, states), jax.random.key(0)
+            found, first_sight = search(params, key, roots), head(params, key, roots)
             tree = found.tree._replace(embedding=None) if isinstance(found.tree, Tree) else None
             answer = found.action, found.policy, found.value, first_sight.policy, first_sight.value
             return jax.tree.map(lambda x: x[0], answer), tree

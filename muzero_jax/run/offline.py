@@ -35,7 +35,7 @@ def begin(config: Config) -> Config:
     return replace(config, targets=replace(config.targets, discount=made_with.targets.discount))
 
 
-def settle(config: Config, num_devices: int) -> Config:
+def fit_to_source(config: Config, num_devices: int) -> Config:
     """The config with the buffer's sizes, which are the source's; without a source as it is.
 
     Raises ValueError if the source holds no games, or games of another kind than the config names.
@@ -112,7 +112,7 @@ def _open_run(config: Config, source: Path, say: Callable[[str], None]) -> Fill:
         )
 
     def fill(abstract: ReplayState) -> ReplayState:
-        iteration, buffer = restore_replay(directory, _told(abstract))
+        iteration, buffer = restore_replay(directory, _stored_part(abstract))
         num_frames, num_games = int(buffer.num_stored), buffer.transitions.action.shape[1]
         if num_frames < config.window_length:
             raise ValueError(
@@ -125,7 +125,7 @@ def _open_run(config: Config, source: Path, say: Callable[[str], None]) -> Fill:
     return fill
 
 
-def _told(abstract: ReplayState) -> ReplayState:
+def _stored_part(abstract: ReplayState) -> ReplayState:
     """The part of a buffer that a source has: all but priorities and the age of searches, which learning finds out."""
     return abstract._replace(priority=None, transitions=abstract.transitions._replace(search_age=None))
 
@@ -175,7 +175,7 @@ def _open_games(config: Config, source: Path, environment: Environment, say: Cal
         placed = jax.tree.map(
             lambda x, like: jax.device_put(np.asarray(x, like.dtype), like.sharding),
             buffer,
-            _told(abstract),
+            _stored_part(abstract),
         )
         return _begun(placed, abstract)
 

@@ -104,7 +104,7 @@ def prepare(
     """
     config = configs.with_absolute_paths(config)
     if not session.resume:
-        config = offline.settle(config, num_devices)
+        config = offline.fit_to_source(config, num_devices)
     run_dir = _check(config, session, made_with or config)
     if given and session.autotune:
         raise ValueError("--autotune measures what the config names; leave it out with a game or network of your own")

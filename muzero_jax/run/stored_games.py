@@ -93,12 +93,12 @@ def _step(
     states: EnvState, actions: Int[jax.Array, "G"], *, environment: Environment, keeps_state: bool
 ) -> tuple[EnvState, Transition, Bool[jax.Array, "G"]]:
     """One move of each game: the states after it, its frame with the value still open, and whether it was legal."""
-    position = environment.look(states)
-    num_games, num_actions = position.legal_action_mask.shape
+    roots = environment.roots(states)
+    num_games, num_actions = roots.legal_action_mask.shape
     moved = jax.vmap(environment.move)(states, actions, jax.random.split(jax.random.key(0), num_games))
     frame = Transition(
-        observation=position.observation,
-        legal_action_mask=position.legal_action_mask,
+        observation=roots.observation,
+        legal_action_mask=roots.legal_action_mask,
         action=actions,
         reward=moved.reward,
         discount=moved.discount,
@@ -108,34 +108,34 @@ def _step(
         explored=jnp.zeros(num_games, bool),
         state=states if keeps_state else None,
     )
-    is_legal = jnp.take_along_axis(position.legal_action_mask, actions[:, None], axis=1)[:, 0]
+    is_legal = jnp.take_along_axis(roots.legal_action_mask, actions[:, None], axis=1)[:, 0]
     return moved.state, replay.pack(frame), is_legal
 
 
 def _play_batch(games: list[StoredGame], states: EnvState, step: Callable, read: Callable) -> Transition:
     """The frames of at most as many games as there are states; those left over are moved on and thrown away."""
-    frames, is_over, mover = [], np.zeros(len(games), bool), np.zeros(len(games), int)
+    frames, is_over, to_move = [], np.zeros(len(games), bool), np.zeros(len(games), int)
     lengths = np.array([len(game.moves) for game in games])
     for ply in range(lengths.max()):
         actions = np.zeros(len(jax.tree.leaves(states)[0]), np.int32)
         playing = np.flatnonzero(lengths > ply)
         for index in playing:
-            _check_turn(games[index], ply, mover=int(mover[index]), is_over=bool(is_over[index]))
+            _check_turn(games[index], ply, to_move=int(to_move[index]), is_over=bool(is_over[index]))
             actions[index] = read(games[index], ply, jax.tree.map(lambda x, i=index: x[i], states))
         states, frame, is_legal = jax.device_get(step(states, actions))
         for index in playing[~is_legal[playing]]:
             raise _refusal(games[index], ply, "the rules do not allow it there")
         is_over |= frame.is_last[: len(games)]
-        mover = np.where(frame.discount[: len(games)] < 0, 1 - mover, mover)
+        to_move = np.where(frame.discount[: len(games)] < 0, 1 - to_move, to_move)
         frames.append(jax.tree.map(lambda x: x[: len(games)], frame))
     return _joined(jax.tree.map(lambda *plies: np.stack(plies), *frames), lengths)
 
 
-def _check_turn(game: StoredGame, ply: int, *, mover: int, is_over: bool) -> None:
+def _check_turn(game: StoredGame, ply: int, *, to_move: int, is_over: bool) -> None:
     if is_over:
         raise _refusal(game, ply, "the game is over before it")
-    if game.colours is not None and game.colours[ply] != mover:
-        raise _refusal(game, ply, f"it is the turn of {COLOURS[mover]}")
+    if game.colours is not None and game.colours[ply] != to_move:
+        raise _refusal(game, ply, f"it is the turn of {COLOURS[to_move]}")
 
 
 def _read(game: StoredGame, ply: int, state: EnvState, *, notation: Notation, read_text: Read, num_actions: int) -> int:

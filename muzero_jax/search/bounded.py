@@ -15,14 +15,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from muzero_jax.search.simulator import Node, Simulator
-from muzero_jax.types import Params, Position
+from muzero_jax.types import Params, SearchRoots
 
 
 def bounded(world: Simulator, bound: float) -> Simulator:
     """`world`, for a game whose returns lie in [-bound, bound] from every position on."""
 
-    def root(params: Params, position: Position) -> Node:
-        node = world.root(params, position)
+    def root(params: Params, roots: SearchRoots) -> Node:
+        node = world.root(params, roots)
         highest = jnp.full_like(node.value, bound)
         return _within(node, -highest, highest)
 

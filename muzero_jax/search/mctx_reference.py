@@ -12,11 +12,11 @@ import mctx
 from jaxtyping import Array
 
 from muzero_jax.search.simulator import Simulator
-from muzero_jax.types import Params, Position, QTransform, SearchFn, SearchOutput
+from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput, SearchRoots
 
 
-def _root(simulator: Simulator, params: Params, position: Position) -> mctx.RootFnOutput:
-    node = simulator.root(params, position)
+def _root(simulator: Simulator, params: Params, roots: SearchRoots) -> mctx.RootFnOutput:
+    node = simulator.root(params, roots)
     return mctx.RootFnOutput(prior_logits=_logits(node.prior), value=node.value, embedding=node.embedding)
 
 
@@ -50,14 +50,14 @@ def gumbel_search(
     recurrent_fn = make_recurrent_fn(simulator)
     sigma = partial(mctx.qtransform_completed_by_mix_value, **qtransform._asdict())
 
-    def search(params: Params, key: Array, position: Position) -> SearchOutput:
+    def search(params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
         output = mctx.gumbel_muzero_policy(
             params,
             key,
-            _root(simulator, params, position),
+            _root(simulator, params, roots),
             recurrent_fn,
             num_simulations,
-            invalid_actions=~position.legal_action_mask,
+            invalid_actions=~roots.legal_action_mask,
             max_num_considered_actions=min(max_num_considered_actions, num_simulations),
             gumbel_scale=gumbel_scale,
             qtransform=sigma,
@@ -69,7 +69,7 @@ def gumbel_search(
             completed_q = partial(
                 mctx.qtransform_completed_by_mix_value, value_scale=1.0, maxvisit_init=0.0, rescale_values=False
             )
-            root = jnp.zeros(position.legal_action_mask.shape[0], jnp.int32)
+            root = jnp.zeros(roots.legal_action_mask.shape[0], jnp.int32)
             q = jax.vmap(completed_q)(output.search_tree, root)
             q /= summary.visit_counts.max(-1, keepdims=True)
             value = (output.action_weights * q).sum(-1)
@@ -92,14 +92,14 @@ def puct_search(
     is_noisy = dirichlet_fraction > 0 or temperature > 0
     recurrent_fn = make_recurrent_fn(simulator)
 
-    def search(params: Params, key: Array, position: Position) -> SearchOutput:
+    def search(params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
         output = mctx.muzero_policy(
             params,
             key if is_noisy else jax.random.key(0),
-            _root(simulator, params, position),
+            _root(simulator, params, roots),
             recurrent_fn,
             num_simulations,
-            invalid_actions=~position.legal_action_mask,
+            invalid_actions=~roots.legal_action_mask,
             dirichlet_fraction=dirichlet_fraction,
             dirichlet_alpha=dirichlet_alpha,
             pb_c_init=pb_c_init,

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int
 from muzero_jax.search.policies import masked_logits
 from muzero_jax.search.simulator import Node, Simulator
 from muzero_jax.search.tree import Tree
-from muzero_jax.types import Params, Position, SearchFn, SearchOutput
+from muzero_jax.types import Params, SearchFn, SearchOutput, SearchRoots
 
 
 def num_slots(max_children: int | None, num_actions: int) -> int:
@@ -40,9 +40,9 @@ def narrow(make_search: Callable[[Simulator], SearchFn], world: Simulator, slots
         prior = _entries(node.prior, kept)
         return node._replace(prior=prior / prior.sum(-1, keepdims=True), embedding=(node.embedding, kept))
 
-    def search(params: Params, key: Array, position: Position) -> SearchOutput:
-        legal_action_mask = position.legal_action_mask
-        root = world.root(params, position)
+    def search(params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
+        legal_action_mask = roots.legal_action_mask
+        root = world.root(params, roots)
         logits = masked_logits(root.prior, legal_action_mask)
         prior = jax.nn.softmax(logits)
         if noise:
@@ -53,8 +53,8 @@ def narrow(make_search: Callable[[Simulator], SearchFn], world: Simulator, slots
         known = _entries(prior, kept)
         share = known.sum(-1, keepdims=True)
         root = root._replace(prior=known / share, embedding=(root.embedding, kept))
-        narrowed = make_search(Simulator(lambda params, position: root, expand))
-        found = narrowed(params, key, position._replace(legal_action_mask=_entries(legal_action_mask, kept)))
+        narrowed = make_search(Simulator(lambda params, roots: root, expand))
+        found = narrowed(params, key, roots._replace(legal_action_mask=_entries(legal_action_mask, kept)))
         policy = _put(prior, kept, share * found.policy)
         tree = _widen(found.tree, legal_action_mask.shape[-1]) if isinstance(found.tree, Tree) else None
         return SearchOutput(_entry(kept, found.action), policy, found.value, tree)

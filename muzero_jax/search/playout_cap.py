@@ -9,20 +9,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from muzero_jax.types import Params, Position, SearchFn, SearchOutput
+from muzero_jax.types import Params, SearchFn, SearchOutput, SearchRoots
 
 
 def mix(full: SearchFn, cheap: SearchFn, *, share: float) -> SearchFn:
     """The search that is `full` with probability `share` and else `cheap`; it keeps no tree."""
 
-    def search(params: Params, key: Array, position: Position) -> SearchOutput:
+    def search(params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
         choice_key, search_key = jax.random.split(key)
         is_full = jax.random.bernoulli(choice_key, share)
-        found = jax.lax.cond(is_full, _without_tree(full), _without_tree(cheap), params, search_key, position)
+        found = jax.lax.cond(is_full, _without_tree(full), _without_tree(cheap), params, search_key, roots)
         return found._replace(in_full=jnp.full(found.action.shape, is_full))
 
     return search
 
 
 def _without_tree(search: SearchFn) -> SearchFn:
-    return lambda params, key, position: search(params, key, position)._replace(tree=None)
+    return lambda params, key, roots: search(params, key, roots)._replace(tree=None)

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from muzero_jax.search import tree as tree_search
 from muzero_jax.search.simulator import Simulator
 from muzero_jax.search.tree import Grow, Row, Rules, first_argmax, over_actions, row_of
-from muzero_jax.types import Params, Position, QTransform, SearchFn, SearchOutput
+from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput, SearchRoots
 
 _TINY = float(jnp.finfo(jnp.float32).tiny)
 
@@ -45,11 +45,11 @@ def gumbel_search(
     most_considered = min(max_num_considered_actions, num_simulations)
     table = considered_visits(most_considered, num_simulations)
 
-    def search(params: Params, key: Array, position: Position) -> SearchOutput:
-        chex.assert_equal_shape_prefix(jax.tree.leaves(position), 1)
-        legal_action_mask = position.legal_action_mask
+    def search(params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
+        chex.assert_equal_shape_prefix(jax.tree.leaves(roots), 1)
+        legal_action_mask = roots.legal_action_mask
         expand_key, gumbel_key = jax.random.split(key)
-        root = simulator.root(params, position)
+        root = simulator.root(params, roots)
         logits = masked_logits(root.prior, legal_action_mask)
         gumbel = gumbel_scale * jax.random.gumbel(gumbel_key, logits.shape) if gumbel_scale else 0.0
         num_considered = jnp.minimum(most_considered, legal_action_mask.sum(-1))
@@ -96,11 +96,11 @@ def puct_search(
     """
     score = partial(puct_scores, pb_c_init=pb_c_init, pb_c_base=pb_c_base)
 
-    def search(params: Params, key: Array, position: Position) -> SearchOutput:
-        chex.assert_equal_shape_prefix(jax.tree.leaves(position), 1)
-        legal_action_mask = position.legal_action_mask
+    def search(params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
+        chex.assert_equal_shape_prefix(jax.tree.leaves(roots), 1)
+        legal_action_mask = roots.legal_action_mask
         action_key, dirichlet_key, expand_key = jax.random.split(key, 3)
-        root = simulator.root(params, position)
+        root = simulator.root(params, roots)
         prior = root.prior
         if dirichlet_fraction:
             noise = dirichlet(dirichlet_key, dirichlet_alpha, prior.shape)

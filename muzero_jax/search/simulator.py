@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params, Position
+from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params, SearchRoots
 
 
 class Node(NamedTuple):
@@ -29,7 +29,7 @@ class Node(NamedTuple):
 class Simulator(NamedTuple):
     """A model to plan with, as pure functions: the learned one, or the game's own rules."""
 
-    root: Callable[[Params, Position], Node]  # (params, B positions) -> their nodes
+    root: Callable[[Params, SearchRoots], Node]  # (params, B positions) -> their nodes
     expand: Callable[[Params, Array, Array, Any], Node]
     """(params, key, action [B], embedding) -> the nodes that the actions lead to; the key is what chance draws from"""
 
@@ -47,8 +47,8 @@ def learned_model(
       predicted_discount: the discount is gamma times the sign that the model expects.
     """
 
-    def root(params, position):
-        output = model.initial_inference(params, position.observation)
+    def root(params, roots):
+        output = model.initial_inference(params, roots.observation)
         value = model.to_scalar(output.value_logits)
         return Node(policy(output), value, output.embedding, jnp.zeros_like(value), jnp.zeros_like(value))
 
@@ -86,13 +86,13 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
     """
 
     def judge(params: Params, states: EnvState) -> tuple[Array, Array]:
-        position = environment.look(states)
-        output = model.initial_inference(params, position.observation)
-        return policy(output, position.legal_action_mask), model.to_scalar(output.value_logits)
+        roots = environment.roots(states)
+        output = model.initial_inference(params, roots.observation)
+        return policy(output, roots.legal_action_mask), model.to_scalar(output.value_logits)
 
-    def root(params, position):
-        prior, value = judge(params, position.state)
-        return Node(prior, value, position.state, jnp.zeros_like(value), jnp.zeros_like(value))
+    def root(params, roots):
+        prior, value = judge(params, roots.state)
+        return Node(prior, value, roots.state, jnp.zeros_like(value), jnp.zeros_like(value))
 
     def expand(params, key, action, states):
         states, reward, discount, _ = jax.vmap(environment.move)(states, action, jax.random.split(key, len(action)))

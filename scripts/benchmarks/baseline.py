@@ -19,7 +19,7 @@ from muzero_jax import building
 from muzero_jax.algorithm import World
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
-from muzero_jax.types import Model, NetworkOutput, Params, Position
+from muzero_jax.types import Model, NetworkOutput, Params, SearchRoots
 from scripts.benchmarks import plain_network, workloads
 from scripts.measuring.timing import Variant, going_on
 
@@ -114,7 +114,7 @@ class Program:
         puct = building.make_search(with_mctx, World(parts.environment, self.model), noise=True)
 
         def search(params, key, games, nano, *, gumbel_scale):
-            found = puct(params, key, Position(games.observation, games.legal_action_mask, None))
+            found = puct(params, key, SearchRoots(games.observation, games.legal_action_mask, None))
             return found.action, found.policy, found.value
 
         return search

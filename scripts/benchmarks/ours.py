@@ -15,21 +15,21 @@ from muzero_jax.learning.self_play import rollout
 from muzero_jax.run.program import make_chunk, make_init, state_specs
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
-from muzero_jax.types import ActorState, Position, ReplayState, TrainState
+from muzero_jax.types import ActorState, ReplayState, SearchRoots, TrainState
 from scripts.benchmarks import workloads
 from scripts.measuring.timing import Variant, going_on
 
 EVERYWHERE, GAMES, MOVES = PartitionSpec(), PartitionSpec(AXIS), PartitionSpec(None, AXIS)
 
 
-def positions(config: Config, num_games: int, num_moves: int) -> Position:
+def positions(config: Config, num_games: int, num_moves: int) -> SearchRoots:
     """Positions of games some random moves old."""
     environment = workloads.parts_of(config).environment
     actor, _ = workloads.random_play(environment, jax.random.key(1), num_envs=num_games, length=num_moves)
-    return environment.look(actor.env_state)
+    return environment.roots(actor.env_state)
 
 
-def search(config: Config, asked: Position, num_devices: int = 1) -> Variant:
+def search(config: Config, asked: SearchRoots, num_devices: int = 1) -> Variant:
     """One search of every position, as runs do it: without returning trees, which would cost time."""
     parts = workloads.parts_of(config)
     inputs = (workloads.noisy_params(parts.model), jax.random.key(2), asked)
@@ -47,7 +47,7 @@ def search(config: Config, asked: Position, num_devices: int = 1) -> Variant:
     return Variant(partial(program, *inputs), 1, program.memory_analysis())
 
 
-def bare_network(config: Config, asked: Position) -> Variant:
+def bare_network(config: Config, asked: SearchRoots) -> Variant:
     """A search's network calls and nothing else, as if trees were free: a root, then a chain of moves from it.
 
     The moves are fixed beforehand, so choosing them takes no time. Choosing by the argmax of an embedding took as long

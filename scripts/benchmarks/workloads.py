@@ -23,7 +23,7 @@ from muzero_jax.storage.config import Config
 from muzero_jax.storage.config import TargetConfig as Targets
 from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig
 from muzero_jax.training import Parts
-from muzero_jax.types import ActorState, Environment, Model, Params, Position, SearchFn, SearchOutput, Transition
+from muzero_jax.types import ActorState, Environment, Model, Params, SearchFn, SearchOutput, SearchRoots, Transition
 
 # float32 on every device, because that is what the programs compute in that ours is measured against.
 MLP = NetworkConfig(kind="mlp", width=64, num_bins=3, compute_dtype="float32")
@@ -105,12 +105,12 @@ def noisy_params(model: Model) -> Params:
     return init(jax.random.key(0))
 
 
-def random_search(params: Params, key: Array, position: Position) -> SearchOutput:
+def random_search(params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
     """Uniformly random play in the form of a search, to fill boards and rings with."""
     del params
-    weights = position.legal_action_mask.astype(jnp.float32)
+    weights = roots.legal_action_mask.astype(jnp.float32)
     policy = weights / jnp.sum(weights, axis=-1, keepdims=True)
-    return SearchOutput(uniform_legal_action(key, position.legal_action_mask), policy, jnp.zeros(weights.shape[0]))
+    return SearchOutput(uniform_legal_action(key, roots.legal_action_mask), policy, jnp.zeros(weights.shape[0]))
 
 
 def random_play(environment: Environment, key: Array, *, num_envs: int, length: int) -> tuple[ActorState, Transition]:

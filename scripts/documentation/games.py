@@ -4,7 +4,7 @@ from muzero_jax import presets
 from muzero_jax.building import build_environment
 from muzero_jax.games.catalogue import GAMES
 from muzero_jax.games.game import Game
-from muzero_jax.networks.canonical import turn_of
+from muzero_jax.networks.canonical import colour_swap_of
 from muzero_jax.networks.model import shows_planes_of_bits
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment
@@ -42,7 +42,7 @@ def preset(game: Game) -> Config:
 def has_canonical(environment: Environment) -> bool:
     """Whether a symmetry exchanges the colours, so that every position can be shown from one side."""
     try:
-        turn_of(environment)
+        colour_swap_of(environment)
     except ValueError:
         return False
     return True

@@ -146,7 +146,7 @@ def test_a_towers_search_by_hand(monkeypatch, platform, compute_dtype):
     search = building.make_search(config, World(parts.environment, parts.model), noise=False, num_simulations=5)
     states = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 2))
     monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform=platform)])
-    found = traced(search, params, jax.random.key(0), parts.environment.look(states))
+    found = traced(search, params, jax.random.key(0), parts.environment.roots(states))
     first, layer = 2 * 9 * 9 * 4 * 32, 2 * 9 * 9 * 32 * 32
     prediction = 3 * layer + 2 * 9 * 32 * 8 + 2 * (9 * 8) * (10 + 3)
     initial, recurrent = first + 2 * layer + prediction, 3 * layer + 2 * 9 * 32 * 4 + 2 * (9 * 4) * 3 + prediction

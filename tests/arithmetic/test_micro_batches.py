@@ -10,7 +10,7 @@ import pytest
 from muzero_jax import building
 from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import micro_batches
-from muzero_jax.building import learning
+from muzero_jax.building import updates
 from muzero_jax.games.environment import make_environment
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
@@ -62,7 +62,7 @@ def test_parts_are_for_towers_unless_a_flag_asks_for_them(network, optimiser, ex
         network=NetworkConfig(**({"width": 64} | network)),
         optimiser=OptimiserConfig(**optimiser),
     )
-    assert learning.micro_batch(config, building.make_parts(config).model, 128) == expected
+    assert updates.micro_batch(config, building.make_parts(config).model, 128) == expected
 
 
 @pytest.mark.parametrize("micro_batch", [1, 3, 6])
@@ -136,7 +136,7 @@ def test_every_search_asks_in_parts_unless_the_network_is_no_tower(
     search = building.make_search(config, World(environment, model), noise=False)
     states = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 24))
     params = jax.eval_shape(model.init, jax.random.key(0))
-    jax.eval_shape(search, params, jax.random.key(0), environment.look(states))
+    jax.eval_shape(search, params, jax.random.key(0), environment.roots(states))
     assert set(asked) == expected
 
 

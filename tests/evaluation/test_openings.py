@@ -38,7 +38,7 @@ def test_one_stone_lies_there_and_the_swap_is_gone(stones):
 def test_perfect_play_agrees_with_the_table(stones):
     """Our own solver on 3x3: after a winning first move the other player, who cannot swap, loses."""
     environment = make_environment("hex", board_size=3)
-    observations = environment.look(stones).observation
+    observations = environment.roots(stones).observation
     best = [max(make_oracle(3).action_values(np.asarray(seen)).values()) for seen in observations]
     np.testing.assert_array_equal(np.reshape(best, (3, 3)) < 0, hex_openings.WINS[3])
 

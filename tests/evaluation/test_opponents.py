@@ -108,7 +108,7 @@ def test_greedy_prior_plays_the_best_legal_logit_and_never_an_illegal_one():
     player = opponents.greedy_prior_player(TIC_TAC_TOE, model)
     states = stack(tic_tac_toe_position([1]), tic_tac_toe_position([1, 0]))
     np.testing.assert_array_equal(player.act(0.0, jax.random.key(0), states), [3, 3])
-    said = opponents.policy_head(model)(0.0, jax.random.key(0), TIC_TAC_TOE.look(states))
+    said = opponents.policy_head(model)(0.0, jax.random.key(0), TIC_TAC_TOE.roots(states))
     np.testing.assert_array_equal(said.policy > 0, states.legal_action_mask)
     np.testing.assert_allclose(said.policy.sum(-1), 1, rtol=1e-6)
     np.testing.assert_array_equal(said.value, [0.5, -1.0])

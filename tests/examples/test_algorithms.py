@@ -96,7 +96,7 @@ def test_lambda_falls_by_the_number_of_updates():
 
 def positions(num_games=4):
     environment = tiny_run.world().environment
-    return environment.look(jax.vmap(environment.init)(jax.random.split(jax.random.key(0), num_games)))
+    return environment.roots(jax.vmap(environment.init)(jax.random.split(jax.random.key(0), num_games)))
 
 
 def noisy_params():

@@ -10,7 +10,7 @@ import pytest
 
 from examples import nano_muzero
 from muzero_jax import building
-from muzero_jax.building import learning
+from muzero_jax.building import updates
 from scripts.benchmarks import baseline
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG
@@ -64,7 +64,7 @@ def test_its_loss_has_our_gradient(window):
     generator, shapes = np.random.default_rng(0), jax.eval_shape(parts.model.init, key)
     params = jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape) * 0.3, x.dtype), shapes)
     batch = parts.make_batch(window, jnp.ones(32), jnp.int32(0), key)
-    ours = learning.build_loss(CONFIG, parts.model, tiny_run.algorithm().terms)
+    ours = updates.build_loss(CONFIG, parts.model, tiny_run.algorithm().terms)
     wanted = jax.jit(jax.grad(lambda params: ours(params, batch)[0]))(params)
     found = jax.jit(jax.grad(lambda params: nano_muzero.loss(params, frames(window), key, nano)))(params)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=2e-6, rtol=1e-4), found, wanted)

@@ -239,7 +239,7 @@ def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_th
     states, move, positions = start.env_state, jax.jit(jax.vmap(environment.move)), []
     newborn = jax.vmap(environment.init)(jax.random.split(jax.random.key(9), 4))
     for time in range(12):
-        positions.append(environment.look(states))
+        positions.append(environment.roots(states))
         step = move(states, trajectory.action[time], jax.random.split(jax.random.key(0), 4))
         states = jax.tree.map(
             lambda new, old, over=step.is_last: jnp.where(over.reshape(-1, *[1] * (old.ndim - 1)), new, old),

@@ -99,7 +99,7 @@ def test_a_root_is_the_observation_that_was_seen(compiled, positions):
 
 def test_a_game_whose_symmetries_keep_the_colours_is_refused():
     with pytest.raises(ValueError, match="--network.canonical turns positions by a symmetry .* has none; leave it out"):
-        canonical.turn_of(BOARD)
+        canonical.colour_swap_of(BOARD)
 
 
 @pytest.mark.parametrize(
@@ -112,15 +112,15 @@ def test_a_game_whose_symmetries_keep_the_colours_is_refused():
 def test_a_turn_that_does_not_undo_itself_is_refused(change):
     flipping = np.array([0, int(HEX.board.symmetries.observation_flip.any(axis=1).argmax())])
     symmetries = jax.tree.map(lambda table: table[flipping], HEX.board.symmetries)
-    canonical.turn_of(HEX._replace(board=HEX.board._replace(symmetries=symmetries)))
+    canonical.colour_swap_of(HEX._replace(board=HEX.board._replace(symmetries=symmetries)))
     symmetries = symmetries._replace(**{name: jnp.asarray(table) for name, table in change.items()})
     with pytest.raises(ValueError, match="exchanges the colours and undoes itself, and hex has none; leave it out"):
-        canonical.turn_of(HEX._replace(board=HEX.board._replace(symmetries=symmetries)))
+        canonical.colour_swap_of(HEX._replace(board=HEX.board._replace(symmetries=symmetries)))
 
 
 def test_the_turn_is_the_transposition_and_undoes_itself():
-    turn = canonical.turn_of(HEX)
-    np.testing.assert_array_equal(turn.action, MIRROR)
-    observation, flipped = np.array(turn.observation), np.array(turn.flipped)
+    swap = canonical.colour_swap_of(HEX)
+    np.testing.assert_array_equal(swap.action, MIRROR)
+    observation, flipped = np.array(swap.observation), np.array(swap.flipped)
     np.testing.assert_array_equal(observation[observation], np.arange(36))
     np.testing.assert_array_equal(flipped.reshape(3, 3, 4).any(axis=(0, 1)), [False, False, True, False])

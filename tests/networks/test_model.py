@@ -204,7 +204,7 @@ def test_a_rows_output_does_not_depend_on_the_rest_of_the_batch(case, observatio
         networks.MuZeroNetwork(SIZES),
         networks.MuZeroNetwork(SIZES, CELLS_AND_PASS),
         networks.MuZeroNetwork(SIZES, CELLS_AND_PASS, attends=True),
-        networks.ObservationNetwork(SIZES, turn=None),
+        networks.ObservationNetwork(SIZES, colour_swap=None),
         networks.ConvolutionalNetwork(SIZES, None, CELLS_AND_PASS),
     ],
     ids=["mlp", "tower", "attention", "observation", "fully_convolutional"],

@@ -72,7 +72,7 @@ def test_a_shipped_agent_that_is_winning_expects_no_more_than_a_win():
     state = agent.environment.init(jax.random.key(0))
     for move in "b4 swap-pieces d3 c2 c4 b3 a2 e1 d4".split():
         state = agent.environment.move(state, agent.notation.read(state, move)).state
-    asked = agent.environment.look(jax.tree.map(lambda x: x[None], state))
+    asked = agent.environment.roots(jax.tree.map(lambda x: x[None], state))
     found = jax.jit(agent.agent.search(16))(agent.agent.params, jax.random.key(0), asked)
     assert found.tree is not None and 0.9 < found.value[0] <= 1
     assert 0.9 < np.abs(found.tree.q).max() <= 1 + 1e-6

@@ -49,7 +49,7 @@ def test_the_python_tree_is_our_puct_tree_visit_for_visit(parts, params, game):
     actor, _ = workloads.random_play(parts.environment, jax.random.key(1), num_envs=6, length=3)
     observation, legal = actor.env_state.observation, actor.env_state.legal_action_mask
     search = building.make_search(CONFIG, World(parts.environment, parts.model), noise=False)
-    found = jax.jit(search)(params, jax.random.key(0), parts.environment.look(actor.env_state))
+    found = jax.jit(search)(params, jax.random.key(0), parts.environment.roots(actor.env_state))
     for i in range(6):
         root = game.search(np.asarray(observation[i], np.float32), np.asarray(legal[i]))
         np.testing.assert_array_equal(

@@ -15,7 +15,7 @@ from muzero_jax import building, presets
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.building.searches import unbounded_simulator
 from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
-from muzero_jax.types import Position
+from muzero_jax.types import SearchRoots
 from scripts import export_onnx
 from scripts.browser import page as pages
 from tests.scripts.conftest import noise_params
@@ -34,7 +34,7 @@ SAME_MOVES = 0.95
 class Games(NamedTuple):
     """Random games, [plies, games]: what was to be seen before each move, and the move."""
 
-    position: Position
+    roots: SearchRoots
     over: np.ndarray
     action: np.ndarray
 
@@ -46,10 +46,10 @@ def random_games(environment, *, num_games, num_plies, seed):
     last = environment.num_actions - 1
 
     def one_move(states, ply):
-        position = environment.look(states)
-        action = uniform_legal_action(jax.random.fold_in(jax.random.key(seed), ply), position.legal_action_mask)
-        action = jnp.where(is_odd & (ply == 1) & position.legal_action_mask[:, last], last, action)
-        return jax.vmap(environment.move)(states, action).state, Games(position, states.terminated, action)
+        roots = environment.roots(states)
+        action = uniform_legal_action(jax.random.fold_in(jax.random.key(seed), ply), roots.legal_action_mask)
+        action = jnp.where(is_odd & (ply == 1) & roots.legal_action_mask[:, last], last, action)
+        return jax.vmap(environment.move)(states, action).state, Games(roots, states.terminated, action)
 
     return jax.device_get(jax.jit(lambda states: jax.lax.scan(one_move, states, jnp.arange(num_plies))[1])(states))
 
@@ -60,7 +60,7 @@ def one_position_a_game(environment, *, num_games, seed):
     lengths = (~games.over).sum(axis=0)
     plies = np.random.default_rng(seed).integers(lengths)
     rows = np.arange(num_games)
-    positions = jax.tree.map(lambda leaf: leaf[plies, rows], games.position)
+    positions = jax.tree.map(lambda leaf: leaf[plies, rows], games.roots)
     return positions, [games.action[:ply, game].tolist() for game, ply in enumerate(plies)]
 
 
@@ -80,7 +80,7 @@ def differences(agent, positions):
             worst[name] = max(worst.get(name, 0), np.abs(array - wanted).max())
 
     for i, observation in enumerate(positions.observation.astype(np.float32)):
-        node = root(agent.params, Position(observation[None], None, None))
+        node = root(agent.params, SearchRoots(observation[None], None, None))
         compare("initial", node, observation=observation[None])
         action = np.array([i % agent.world.environment.num_actions], np.int32)
         child = expand(agent.params, None, action, node.embedding)

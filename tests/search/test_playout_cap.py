@@ -5,16 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from muzero_jax.search import playout_cap
-from muzero_jax.types import Position, SearchOutput
+from muzero_jax.types import SearchOutput, SearchRoots
 
-POSITION = Position(jnp.zeros((3, 1)), jnp.ones((3, 2), bool), None)
+POSITION = SearchRoots(jnp.zeros((3, 1)), jnp.ones((3, 2), bool), None)
 
 
 def saying(action):
     """A search whose action names it, with a tree of a size of its own."""
 
-    def search(params, key, position):
-        rows = len(position.observation)
+    def search(params, key, roots):
+        rows = len(roots.observation)
         tree = jnp.zeros(action + 1)
         return SearchOutput(jnp.full(rows, action), jnp.full((rows, 2), 0.5), jnp.zeros(rows), tree)
 

@@ -10,7 +10,7 @@ import pytest
 
 from muzero_jax.search import policies
 from muzero_jax.search.simulator import learned_model
-from muzero_jax.types import Position, QTransform
+from muzero_jax.types import QTransform, SearchRoots
 from tests.reference.models import make_tanh_model
 from tests.reference.tabular import TABULAR, make_bandit, make_table, puct_on_a_bandit
 
@@ -49,8 +49,8 @@ both = pytest.mark.parametrize("name", ["gumbel", "puct"])
 def look_at(searches, name, table, states, legal, seed=0):
     """The search of four positions of a table."""
     key = jax.random.key(seed, impl="rbg")  # compiles in a fraction of threefry's time
-    position = Position(jnp.array(states, jnp.int32)[:, None], jnp.array(legal, bool), None)
-    return jax.device_get(searches[name](table, key, position))
+    roots = SearchRoots(jnp.array(states, jnp.int32)[:, None], jnp.array(legal, bool), None)
+    return jax.device_get(searches[name](table, key, roots))
 
 
 def look(searches, name, table, legal=(1, 1, 1, 1), seed=0):

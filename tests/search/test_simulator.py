@@ -39,7 +39,7 @@ def make_look(engine, kind):
     """The search of `engine` with the ground-truth model, compiled when it is first asked."""
     make, settings = (engine.gumbel_search, GUMBEL) if kind == "gumbel" else (engine.puct_search, PUCT)
     run = jax.jit(make(WORLD, **settings))
-    return lambda states, params=PARAMS: jax.device_get(run(params, jax.random.key(0), ENVIRONMENT.look(states)))
+    return lambda states, params=PARAMS: jax.device_get(run(params, jax.random.key(0), ENVIRONMENT.roots(states)))
 
 
 def after(*actions):
@@ -95,7 +95,7 @@ def test_no_node_of_the_tree_is_an_illegal_move_or_lies_beyond_the_end(look):
 def test_a_node_carries_the_rules_reward_and_signed_discount():
     states = after(0, 3, 1, 4)
     biased = with_opinions(PARAMS)
-    assert WORLD.root(biased, ENVIRONMENT.look(states)).value[0] != 0
+    assert WORLD.root(biased, ENVIRONMENT.roots(states)).value[0] != 0
     won = WORLD.expand(biased, jax.random.key(0), jnp.array([2]), states)
     goes_on = WORLD.expand(biased, jax.random.key(0), jnp.array([8]), states)
     assert (won.reward[0], won.discount[0]) == (1, 0)

@@ -17,7 +17,7 @@ from muzero_jax.search import loop_free, narrow, policies
 from muzero_jax.search.engines import ENGINES
 from muzero_jax.search.simulator import Node, learned_model
 from muzero_jax.search.tree import Row, Rules, first_argmax, grow, over_actions, row_of
-from muzero_jax.types import Position, QTransform
+from muzero_jax.types import QTransform, SearchRoots
 from tests.reference.models import BOARD
 from tests.reference.programs import equations, primitives
 from tests.reference.tabular import TABULAR, Table
@@ -65,19 +65,19 @@ def random_table(generator):
 
 
 @cache
-def roots(has_illegal_actions):
-    """1,000 roots of a random table, as a search is asked: (table, key, position)."""
+def inputs_of(has_illegal_actions):
+    """1,000 roots of a random table, as a search takes them: (table, key, roots)."""
     generator = np.random.default_rng(0)
     table = random_table(generator)
     state = generator.integers(0, NUM_STATES, (NUM_ROOTS, 1), dtype=np.int32)
     legal = generator.random((NUM_ROOTS, NUM_ACTIONS)) < (0.6 if has_illegal_actions else 2)
     legal[:, 2] = True
-    return table, jax.random.key(3), Position(jnp.asarray(state), jnp.asarray(legal), None)
+    return table, jax.random.key(3), SearchRoots(jnp.asarray(state), jnp.asarray(legal), None)
 
 
 @cache
 def found_in_tables(kind, engine, has_illegal_actions):
-    inputs = roots(has_illegal_actions)
+    inputs = inputs_of(has_illegal_actions)
     return jax.device_get(compiled(kind, engine)(*inputs)), np.asarray(inputs[-1].legal_action_mask)
 
 
@@ -122,7 +122,7 @@ def test_a_simulation_that_would_go_too_deep_looks_at_the_last_node_again_as_in_
     for policy in ("gumbel_muzero_policy", "muzero_policy"):
         monkeypatch.setattr(mctx, policy, partial(getattr(mctx, policy), max_depth=3))
     engines = "loop_free", "mctx"
-    ours, reference = (jax.device_get(jax.jit(MAKE[kind](engine, WORLD))(*roots(False))) for engine in engines)
+    ours, reference = (jax.device_get(jax.jit(MAKE[kind](engine, WORLD))(*inputs_of(False))) for engine in engines)
     assert depths(ours.tree).max() == 3
     np.testing.assert_array_equal(ours.tree.visits[0], reference.tree.summary().visit_counts)
     np.testing.assert_allclose(ours.value, reference.value, atol=1e-5)
@@ -132,7 +132,7 @@ def test_a_simulation_that_would_go_too_deep_looks_at_the_last_node_again_as_in_
 @pytest.mark.parametrize("kind", ["gumbel", "puct"])
 def test_a_simulation_has_loops_or_none(kind, engine, has_loops):
     """Beside the one loop over simulations, and those that draw the root's noise before it."""
-    program = equations(jax.make_jaxpr(MAKE[kind](engine, WORLD))(*roots(False)).jaxpr)
+    program = equations(jax.make_jaxpr(MAKE[kind](engine, WORLD))(*inputs_of(False)).jaxpr)
     simulations = next(equation for equation in program if equation.params.get("length") == BUDGET)
     assert bool({"while", "scan"} & primitives(simulations.params["jaxpr"].jaxpr)) == has_loops
 
@@ -141,7 +141,7 @@ def test_a_simulation_has_loops_or_none(kind, engine, has_loops):
 def narrowed(kind, slots, engine="own"):
     """As `found_in_tables`, some actions illegal, with that many actions a node."""
     search_fn = narrow.narrow(partial(MAKE[kind], engine), WORLD, slots, noise=False)
-    return jax.device_get(jax.jit(search_fn)(*roots(True)))
+    return jax.device_get(jax.jit(search_fn)(*inputs_of(True)))
 
 
 @pytest.mark.parametrize("kind", ["gumbel", "puct"])
@@ -188,10 +188,10 @@ def test_every_engine_can_be_narrowed(kind, engine):
 def test_self_play_with_few_slots_tries_every_legal_action_as_often_as_the_prior_has_it():
     """A network that knows nothing has the same prior for all: 2 slots, shared evenly by the 4 legal actions."""
     table = random_table(np.random.default_rng(0))._replace(policy_logits=np.zeros((NUM_STATES, NUM_ACTIONS)))
-    _, key, position = roots(False)
+    _, key, roots = inputs_of(False)
     legal = jnp.ones((NUM_ROOTS, NUM_ACTIONS), bool).at[:, 1].set(False)
     search_fn = narrow.narrow(partial(MAKE["gumbel"], "own"), WORLD, 2, noise=True)
-    found = jax.jit(search_fn)(table, key, position._replace(legal_action_mask=legal))
+    found = jax.jit(search_fn)(table, key, roots._replace(legal_action_mask=legal))
     kept = np.asarray(found.tree.prior[0] > 0)
     assert (kept.sum(-1) == 2).all()
     np.testing.assert_allclose(kept.mean(0), [0.5, 0, 0.5, 0.5, 0.5], atol=0.06)
@@ -201,7 +201,7 @@ def test_noise_at_a_narrow_root_has_its_share_of_the_prior():
     """Half of an even prior over 2 slots is 0.25 each, whatever the noise adds."""
     table = random_table(np.random.default_rng(0))._replace(policy_logits=np.zeros((NUM_STATES, NUM_ACTIONS)))
     noisy = partial(puct, "own", dirichlet_fraction=0.5)
-    found = jax.jit(narrow.narrow(noisy, WORLD, 2, noise=True))(table, *roots(False)[1:])
+    found = jax.jit(narrow.narrow(noisy, WORLD, 2, noise=True))(table, *inputs_of(False)[1:])
     prior = np.sort(np.asarray(found.tree.prior[0]), axis=-1)
     assert (prior[:, -2] >= 0.25 - 1e-6).all() and (prior[:, -1] <= 0.75 + 1e-6).all()
 
@@ -213,7 +213,7 @@ def test_trees_over_a_network_are_mctxs_with_rescaled_values_too():
     params = jax.tree.map(lambda x: jnp.asarray(noise(x.shape), x.dtype), jax.eval_shape(model.init, jax.random.key(0)))
     observation = noise((NUM_ROOTS, *BOARD.observation_shape)) > 0
     legal = jnp.asarray(noise((NUM_ROOTS, BOARD.num_actions)) > -0.5).at[:, 0].set(True)
-    inputs = params, jax.random.key(1), Position(jnp.asarray(observation), legal, None)
+    inputs = params, jax.random.key(1), SearchRoots(jnp.asarray(observation), legal, None)
     assert_same_search(
         *(jax.device_get(jax.jit(gumbel(name, learned_model(model, -1.0), True))(*inputs)) for name in ("own", "mctx"))
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.search import policies, simulator
-from muzero_jax.types import Position, QTransform
+from muzero_jax.types import QTransform, SearchRoots
 from tests.reference import double_nim
 from tests.reference.double_nim import GAME, MOST, State
 
@@ -40,9 +40,9 @@ SEARCHES = {
 
 
 @pytest.fixture(scope="module")
-def position():
+def roots():
     states = State(jnp.asarray(HEAPS), jnp.zeros(MOST, jnp.int32))
-    return Position(jax.vmap(GAME.observe)(states), jax.vmap(GAME.legal)(states), states)
+    return SearchRoots(jax.vmap(GAME.observe)(states), jax.vmap(GAME.legal)(states), states)
 
 
 def test_the_game_is_worked_by_hand():
@@ -53,9 +53,9 @@ def test_the_game_is_worked_by_hand():
 
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("world", WORLDS)
-def test_search_finds_exact_play_though_turns_do_not_alternate(kind, world, position):
-    found = jax.jit(SEARCHES[kind](WORLDS[world]))(None, jax.random.key(0), position)
+def test_search_finds_exact_play_though_turns_do_not_alternate(kind, world, roots):
+    found = jax.jit(SEARCHES[kind](WORLDS[world]))(None, jax.random.key(0), roots)
     for stones, action, value in zip(HEAPS.tolist(), found.action.tolist(), found.value.tolist(), strict=True):
         assert double_nim.value_of(stones, action) == double_nim.value(stones), stones
         assert np.sign(value) == double_nim.value(stones), stones
-    assert not np.asarray(found.policy)[~np.asarray(position.legal_action_mask)].any()
+    assert not np.asarray(found.policy)[~np.asarray(roots.legal_action_mask)].any()

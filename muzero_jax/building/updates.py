@@ -150,7 +150,7 @@ def build_make_batch(config: Config, algorithm: Algorithm):
     return make_batch
 
 
-def build_turn(config: Config, environment: Environment):
+def build_augment(config: Config, environment: Environment):
     """Turns windows by a random symmetry of the game's board; or leaves them."""
 
     def leave(batch: Batch, key: Array) -> Batch:
@@ -158,7 +158,7 @@ def build_turn(config: Config, environment: Environment):
 
     if environment.board is None or not config.replay.symmetries:
         return leave
-    return partial(symmetries.turn, symmetries=environment.board.symmetries)
+    return partial(symmetries.augment, symmetries=environment.board.symmetries)
 
 
 def build_update(config: Config, model: Model) -> Update:
@@ -204,7 +204,7 @@ def build_terms(config: Config, world: World) -> tuple[Term, ...]:
 
 def micro_batch(config: Config, model: Model, batch_size: int) -> int:
     """How many of a device's `batch_size` windows the gradient is computed of at once."""
-    asked = config.optimiser.micro_batch_size
-    if asked:
-        return micro_batches.size(batch_size, largest=asked)
+    micro_batch_size = config.optimiser.micro_batch_size
+    if micro_batch_size:
+        return micro_batches.size(batch_size, largest=micro_batch_size)
     return micro_batches.size_for_cache(batch_size, model.layer_bytes, micro_batches.GRADIENT_BYTES)
