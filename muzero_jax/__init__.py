@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from muzero_jax.building.check_algorithm import check_algorithm
-    from muzero_jax.games.check_environment import check_environment
-    from muzero_jax.networks.check_model import check_model
+    from muzero_jax.checks.algorithm import check_algorithm
+    from muzero_jax.checks.environment import check_environment
+    from muzero_jax.checks.model import check_model
     from muzero_jax.play.trained_agent import load
     from muzero_jax.run.start import train
 
@@ -21,9 +21,9 @@ __version__ = "0.1.0"
 __all__ = ["check_algorithm", "check_environment", "check_model", "load", "train"]
 
 _HOMES = {
-    "check_algorithm": "muzero_jax.building.check_algorithm",
-    "check_environment": "muzero_jax.games.check_environment",
-    "check_model": "muzero_jax.networks.check_model",
+    "check_algorithm": "muzero_jax.checks.algorithm",
+    "check_environment": "muzero_jax.checks.environment",
+    "check_model": "muzero_jax.checks.model",
     "load": "muzero_jax.play.trained_agent",
     "train": "muzero_jax.run.start",
 }

@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from muzero_jax.commands import several
 from muzero_jax.commands.command_line import report_errors
-from muzero_jax.run import comparison, learning_curves
-from muzero_jax.run.comparison import Point
+from muzero_jax.run.tools import comparison, learning_curves
+from muzero_jax.run.tools.comparison import Point
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.fields import POSITIVE
 from scripts.measuring import machine

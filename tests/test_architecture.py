@@ -26,6 +26,16 @@ KNOWS = {
     "algorithm": {"types", "learning"},
     "building": {"types", "algorithm", "arithmetic", "games", "learning", "networks", "search", "storage", "training"},
     "agent": {"types", "algorithm", "building", "storage"},
+    "checks": {
+        "types",
+        "algorithm",
+        "arithmetic",
+        "building",
+        "games",
+        "learning",
+        "networks",
+        "storage",
+    },
     "evaluation": {"types", "agent", "algorithm", "arithmetic", "games", "search", "storage"},
     "run": {
         "types",
@@ -33,6 +43,7 @@ KNOWS = {
         "algorithm",
         "arithmetic",
         "building",
+        "checks",
         "evaluation",
         "games",
         "learning",
@@ -59,11 +70,11 @@ LIBRARIES = {
     "flax.training": {"learning.learner"},
     "mctx": {"search.mctx_reference"},
     "optax": {"algorithm", "building.updates", "learning.learner", "learning.losses", "networks.value_transform"},
-    "scipy": {"evaluation.elo", "games.go", "run.comparison"},
+    "scipy": {"evaluation.elo", "games.go", "run.tools.comparison"},
     "orbax": {"storage.checkpoint"},
     "tensorboardX": {"run.metrics"},
     "matplotlib": {"run.metrics", "evaluation.charts"},
-    "IPython": {"run.live_plot"},
+    "IPython": {"run.tools.live_plot"},
     "ipywidgets": {"play.notebook"},
     "rich": {"commands.play", "run.display", "play.terminal"},
     "tyro": {"commands.evaluate_flags", "commands.play", "commands.train", "commands.train_flags"},
@@ -78,7 +89,7 @@ OPTIONAL = {"wandb", "IPython", "ipywidgets"}  # in extras, or in a notebook; al
 OPTIMISER_MODULE = "learning.learner"
 
 # The host's side of the program: nobody else sees a config, whose fields reach the algorithm as keyword arguments.
-READS_CONFIG = {"agent", "building", "commands", "presets", "evaluation", "run", "storage"}
+READS_CONFIG = {"agent", "building", "checks", "commands", "presets", "evaluation", "run", "storage"}
 
 BANNED = {  # the glossary's "don't write", as far as a name alone tells
     "action_mask": "legal_action_mask",
@@ -169,8 +180,8 @@ def identifiers(tree):
                 yield getattr(node, field)
 
 
-def test_a_newcomer_sees_at_most_sixteen_rooms():
-    assert len(KNOWS) <= 16
+def test_a_newcomer_sees_at_most_seventeen_rooms():
+    assert len(KNOWS) <= 17
 
 
 def test_the_normal_install_has_every_library_but_the_optional_ones():
@@ -196,7 +207,7 @@ def test_who_reads_a_config_without_asking_whether_its_code_may_run_is_known():
     }
     assert callers["from_json"] == {"storage.agent_file"}
     commands = {"commands.several", "commands.train"}  # these ask `trust.check` themselves, or build nothing of it
-    assert callers["inspect"] == {"run.comparison", "run.offline", "storage.run_directory", *commands}
+    assert callers["inspect"] == {"run.tools.comparison", "run.sources.offline", "storage.run_directory", *commands}
 
 
 def test_every_room_knows_exactly_the_rooms_that_the_table_says():

@@ -7,13 +7,12 @@ together into the functions of a run. A variant is another function put in here,
 from muzero_jax.building.algorithms import build, make_algorithm
 from muzero_jax.building.parts import make_parts
 from muzero_jax.building.searches import make_search, make_simulator
-from muzero_jax.building.worlds import build_environment, build_model, check_network, make_world
+from muzero_jax.building.worlds import build_environment, build_model, make_world
 
 __all__ = [
     "build",
     "build_environment",
     "build_model",
-    "check_network",
     "make_algorithm",
     "make_parts",
     "make_search",

@@ -7,7 +7,6 @@ from muzero_jax.arithmetic import precision
 from muzero_jax.games.own_game import load_environment, random_games
 from muzero_jax.games.random_play import discount_sizes
 from muzero_jax.networks import contract
-from muzero_jax.networks.check_model import check_model
 from muzero_jax.networks.layers import Abilities
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
@@ -48,15 +47,6 @@ def build_model(config: Config, environment: Environment) -> Model:
         compute_dtype=precision.resolve(network.compute_dtype).compute_dtype,
         abilities=abilities,
     )
-
-
-def check_network(config: Config) -> list[str]:
-    """The faults that `check_model` finds in the config's network; ValueError where the user's file makes none."""
-    environment = build_environment(config)
-    model = build_model(config, environment)
-    if config.model == "rules":
-        return []  # `check_model` looks at the dynamics most of all, and there are none
-    return check_model(model, environment)
 
 
 def wanted_abilities(config: Config, environment: Environment) -> Abilities:

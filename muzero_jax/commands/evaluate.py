@@ -67,7 +67,7 @@ def check(command: flags.Command) -> None:
 def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
     """Final scores of groups of runs, and with `--plot` their learning curves; nothing is played."""
     from muzero_jax.evaluation import charts
-    from muzero_jax.run import comparison, learning_curves
+    from muzero_jax.run.tools import comparison, learning_curves
 
     if a.plot is not None:
         charts.check_path(a.plot)

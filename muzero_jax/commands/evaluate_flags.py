@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from muzero_jax.run.comparison import AXES, Axis
+from muzero_jax.run.tools.comparison import AXES, Axis
 from muzero_jax.storage.config import Seed
 from muzero_jax.storage.fields import NOT_NEGATIVE, POSITIVE, Constraint, Simulations
 

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from muzero_jax.commands import several
 from muzero_jax.commands.several import Folders, Parse, Run
-from muzero_jax.run import comparison, learning_curves, offline
+from muzero_jax.run.sources import offline
+from muzero_jax.run.tools import comparison, learning_curves
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 from muzero_jax.commands.requirements import ROOT
 from muzero_jax.commands.train_flags import differing
-from muzero_jax.run import budget, comparison
+from muzero_jax.run import budget
 from muzero_jax.run import session as sessions
 from muzero_jax.run.interrupt import SYSTEMS, Stopped
 from muzero_jax.run.session import Session
+from muzero_jax.run.tools import comparison
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
@@ -145,7 +146,7 @@ def _check_weights(config: Config, *, trust_code: bool) -> None:
     """Raises ValueError in one sentence for weights that a run cannot begin with."""
     if config.init_from:
         from muzero_jax import building  # here, because pgx starts JAX when it is imported
-        from muzero_jax.run import warm_start
+        from muzero_jax.run.sources import warm_start
 
         model = building.make_world(config).model
         warm_start.open_source(config, None, model, lambda line: None, trust_code=trust_code)

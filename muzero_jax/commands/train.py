@@ -21,10 +21,12 @@ from muzero_jax.commands import grow, seeds, several, train_flags
 from muzero_jax.commands.command_line import EXIT_INTERRUPTED, ask_command, command, play_command, report_errors
 from muzero_jax.commands.train_flags import Command
 from muzero_jax.evaluation import tables
-from muzero_jax.run import budget, display, metrics, offline, profiling, start
+from muzero_jax.run import budget, display, metrics, start
 from muzero_jax.run import session as sessions
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.session import Session
+from muzero_jax.run.sources import offline
+from muzero_jax.run.tools import profiling
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import python_file, run_directory, trust
 from muzero_jax.storage.config import Config

@@ -21,9 +21,9 @@ from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.background import Background
 from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.run.metrics import Record
-from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.report import Reporter
 from muzero_jax.run.session import Session
+from muzero_jax.run.tools.profiling import ChunkProfiler
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps

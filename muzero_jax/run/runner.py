@@ -19,7 +19,7 @@ from muzero_jax.arithmetic import devices, precision
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Versions
 from muzero_jax.games import random_play
-from muzero_jax.run import budget, offline, profiling, warm_start
+from muzero_jax.run import budget
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.background import Background
@@ -29,9 +29,11 @@ from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.run.loop import Loop
 from muzero_jax.run.memory import Meter
 from muzero_jax.run.metrics import Record, last_record, open_metrics, wandb_writer
-from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.report import Reporter
 from muzero_jax.run.session import Session
+from muzero_jax.run.sources import offline, warm_start
+from muzero_jax.run.tools import profiling
+from muzero_jax.run.tools.profiling import ChunkProfiler
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory, trust
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps

@@ -13,9 +13,10 @@ import jax
 from jax.sharding import Mesh
 
 from muzero_jax.arithmetic import compilation_cache, devices, precision
-from muzero_jax.run import budget, display, metrics, offline
+from muzero_jax.run import budget, display, metrics
 from muzero_jax.run import session as sessions
 from muzero_jax.run.session import Session
+from muzero_jax.run.sources import offline
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import python_file, run_directory
 from muzero_jax.storage.config import Config
@@ -113,7 +114,7 @@ def prepare(
         compilation_cache.enable()
     _check_files(config, given, say, is_new=not session.resume)
     if session.autotune:
-        from muzero_jax.run import autotune
+        from muzero_jax.run.tools import autotune
 
         config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=say)
     _introduce(config, mesh.size, run_dir, say, verbose=session.verbose)
@@ -146,14 +147,16 @@ def _check_files(config: Config, given: Collection[str], say: Say, *, is_new: bo
     if not (network or algorithm_file):
         return
     from muzero_jax import building  # here, because pgx starts JAX when it is imported
-    from muzero_jax.building.check_algorithm import check_algorithm
+    from muzero_jax.checks.algorithm import check_algorithm
+    from muzero_jax.checks.model import check_model
 
-    if network:
-        for sentence in building.check_network(config):
+    world = building.make_world(config)
+    if network and config.model != "rules":  # the check looks at the dynamics most of all, and there are none
+        for sentence in check_model(world.model, world.environment):
             say(f"warning     {network}: {sentence}")
     if algorithm_file:
         say(f"checking    {algorithm_file} (up to half a minute)")
-        world, algorithm = building.build(config)
+        algorithm = building.make_algorithm(config, world)
         if found := check_algorithm(algorithm, world, config):
             raise ValueError(f"{algorithm_file}: {found[0]}")
 
@@ -194,10 +197,11 @@ def _introduce(config: Config, num_devices: int, run_dir: Path, say: Say, *, ver
 def _examine(config: Config, say: Say) -> None:
     """Plays random games of somebody's own file; raises ValueError for the first problem, and says what is odd."""
     from muzero_jax import building
-    from muzero_jax.games import check_environment, own_game
+    from muzero_jax.checks import environment as checks
+    from muzero_jax.games import own_game
 
     environment, num_games = building.build_environment(config), own_game.NUM_GAMES
-    found = check_environment.examine(environment, num_games=num_games, max_moves=1000, seconds=MOST_CHECK_SECONDS)
+    found = checks.examine(environment, num_games=num_games, max_moves=1000, seconds=MOST_CHECK_SECONDS)
     whole_check = f"muzero_jax.check_environment({config.env!r})"
     if found.problems:
         more = f" (and {len(found.problems) - 1} more: {whole_check} names all)" if len(found.problems) > 1 else ""

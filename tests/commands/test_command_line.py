@@ -27,10 +27,11 @@ from muzero_jax.commands import evaluate_flags as flags
 from muzero_jax.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax.commands.train_flags import Command
 from muzero_jax.games import catalogue
-from muzero_jax.run import autotune, runner
+from muzero_jax.run import runner
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.runner import Result
 from muzero_jax.run.session import Session
+from muzero_jax.run.tools import autotune
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.validation import validate

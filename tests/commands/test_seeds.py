@@ -12,7 +12,7 @@ import pytest
 
 from muzero_jax.commands import evaluate, several, train
 from muzero_jax.commands.command_line import report_errors
-from muzero_jax.run import comparison
+from muzero_jax.run.tools import comparison
 from muzero_jax.storage import run_directory
 from tests.reference import told_runs
 

@@ -12,17 +12,15 @@ import pytest
 import muzero_jax
 from muzero_jax import building
 from muzero_jax.arithmetic import devices
-from muzero_jax.building import check_algorithm
+from muzero_jax.checks import algorithm as checks
 from muzero_jax.commands import evaluate
 from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
-from muzero_jax.learning.losses import Term
-from muzero_jax.run import comparison
 from muzero_jax.run.metrics import read_records
 from muzero_jax.run.program import make_chunk, make_init
+from muzero_jax.run.tools import comparison
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.storage.validation import check_resumable
-from muzero_jax.types import SearchOutput
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG
 from tests.reference.training import command, quiet
@@ -154,7 +152,7 @@ def run_dir(tmp_path_factory):
     file.write_text(NO_SEARCH.read_text())
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(file.parent)
-        patch.setattr(check_algorithm, "check_algorithm", lambda *arguments: [])  # which has tests of its own
+        patch.setattr(checks, "check_algorithm", lambda *arguments: [])  # which has tests of its own
         assert command(*TINY, "--run-dir", folder, "--algorithm", "mine.py", "--algorithm.options", "beta=0.25") == 0
         assert command("--resume", "--run-dir", folder, "--devices", 2, "--max-iterations", 3) == 0
     return folder
@@ -264,80 +262,3 @@ def test_a_file_that_makes_no_algorithm_is_one_sentence(text, sentence, tmp_path
     assert command(*TINY, "--run-dir", tmp_path / "run", "--algorithm", tmp_path / "mine.py") == EXIT_ERROR
     said = capsys.readouterr().err
     assert re.search(sentence, said) and said.count("\n") == 1 and not (tmp_path / "run").exists()
-
-
-def check(**changes):
-    return muzero_jax.check_algorithm(tiny_run.algorithm()._replace(**changes), tiny_run.world(), CONFIG)
-
-
-def test_a_rule_that_forgets_the_other_devices_or_to_count_is_named():
-    """The gradient of a device's own windows moves its weights alone."""
-
-    def alone(learner, batch, *, loss, optimiser):
-        gradients, metrics = jax.grad(loss, has_aux=True)(learner.params, batch)
-        params = jax.tree.map(lambda x, dx: x - 0.1 * dx, learner.params, gradients)
-        return learner._replace(params=params), metrics
-
-    found = check(update=alone)
-    assert [sentence.partition(":")[0].partition(";")[0] for sentence in found] == [
-        "update must count itself",
-        "update gives each device other weights",
-    ]
-
-
-@pytest.mark.parametrize(
-    "changes, sentence",
-    [
-        ({"terms": None}, "terms must hold"),
-        ({"note": lambda *arguments: None}, "note must return two things"),
-        (
-            {"update": lambda learner, batch, **bound: (learner, {"loss": jnp.zeros(())})},
-            "update: the metric 'loss' must be one number, and its name must begin with train/",
-        ),
-    ],
-)
-def test_results_of_another_form_are_one_sentence(changes, sentence):
-    assert check(**changes)[0].startswith(sentence)
-
-
-def test_every_fault_of_the_values_is_named_at_once():
-    """Illegal moves, a policy and a value learned past a game's end, a loss that is no number."""
-    usual = tiny_run.algorithm()
-
-    def illegal(params, key, position):
-        action = jnp.argmin(position.legal_action_mask, axis=1).astype(jnp.int32)
-        return SearchOutput(action, jax.nn.one_hot(action, 9), jnp.zeros(action.shape))
-
-    def unmasked(window, num_updates):
-        made = usual.make_targets(window, num_updates)
-        return made._replace(policy_mask=jnp.ones_like(made.policy_mask), value=window.search_value[:, :3])
-
-    broken = Term("mine", lambda outputs, batch: jnp.log(batch.weight - 1), 1.0)
-    found = check(self_play_search=illegal, make_targets=unmasked, terms=(*usual.terms, broken))
-    for sentence in (
-        "self_play_search chooses illegal moves",
-        "choose makes illegal moves",
-        "the loss value depends on what comes after a game's end",
-        "the loss policy depends on what comes after a game's end",
-        "the loss mine is NaN or infinite",
-    ):
-        assert any(each.startswith(sentence) for each in found), sentence
-
-
-@pytest.mark.parametrize(
-    "changes, sentence",
-    [
-        (
-            {"terms": (Term("mine", lambda outputs, batch: jnp.zeros(()), 1.0),)},
-            "the loss mine (one number a window) must be float32 (8,), but is float32 ()",
-        ),
-        (
-            {"make_search": lambda n: lambda params, key, position: None},
-            "the search of make_search returns a NoneType, but must return a muzero_jax.types.SearchOutput",
-        ),
-        ({"terms": (Term("mine", None, 1.0, ("thoughts",)),)}, "a term reads 'thoughts', but only"),
-        ({"optimiser": 3}, "optimiser must be an Optax optimiser, with init and update"),
-    ],
-)
-def test_a_fault_of_the_shapes_is_named_before_anything_is_compiled(changes, sentence):
-    assert check(**changes)[0].startswith(sentence)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from muzero_jax.games.game_files import read_games
 from muzero_jax.play import sgf_record
-from muzero_jax.run import stored_games
+from muzero_jax.run.sources import stored_games
 from tests.fuzz import fuzzing
 from tests.fuzz.fuzzing import refusal
 from tests.fuzz.samples import disturbed

@@ -15,7 +15,8 @@ import jax
 import numpy as np
 from jax import Array
 
-from muzero_jax.games import check_functions, check_view, random_play, state_shapes
+from muzero_jax.checks import functions, view
+from muzero_jax.games import random_play, state_shapes
 from muzero_jax.games.faults import describe
 from muzero_jax.games.own_game import environment_from, load_environment
 from muzero_jax.games.random_play import Moves
@@ -62,9 +63,9 @@ def examine(environment: Environment, *, num_games: int, max_moves: int, seconds
     except Exception as error:  # whatever somebody's rules raise
         return Findings([describe(error, "playing random games")], [], True)
     problems = [sentence for look in LOOKS for sentence in look(environment, moves)]
-    problems += check_view.problems(environment)
+    problems += view.problems(environment)
     doubts = list(_oddities(environment, moves))
-    for look in (check_functions.purity, check_functions.symmetries):
+    for look in (functions.purity, functions.symmetries):
         if time.monotonic() - start > seconds:
             return Findings(problems, doubts, False)
         problems += look(environment)

@@ -9,8 +9,8 @@ import tyro
 
 from muzero_jax import presets
 from muzero_jax.arithmetic import devices
-from muzero_jax.run import autotune
-from muzero_jax.run.autotune import Sizes
+from muzero_jax.run.tools import autotune
+from muzero_jax.run.tools.autotune import Sizes
 from muzero_jax.storage.config import Config
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG

@@ -114,7 +114,7 @@ def test_a_function_that_asks_for_a_traced_value_cannot_be_compiled_and_is_named
     found = the_one_finding(with_root(branch))
     line = branch.__code__.co_firstlineno + 1
     assert found.startswith("initial_inference cannot be compiled, because it asks for the value of a traced array")
-    assert f"(test_check_model.py:{line}); use jnp.where" in found
+    assert f"(test_model.py:{line}); use jnp.where" in found
 
 
 def test_an_exception_in_the_model_is_named_with_its_line():
@@ -123,7 +123,7 @@ def test_an_exception_in_the_model_is_named_with_its_line():
 
     found = the_one_finding(with_child(fail))
     line = fail.__code__.co_firstlineno + 1
-    assert found == f"recurrent_inference fails with KeyError: 'cells' (test_check_model.py:{line}); mend it"
+    assert found == f"recurrent_inference fails with KeyError: 'cells' (test_model.py:{line}); mend it"
 
 
 def test_a_model_for_one_batch_size_alone_is_found():

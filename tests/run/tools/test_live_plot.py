@@ -2,8 +2,8 @@
 
 import pytest
 
-from muzero_jax.run import live_plot
-from muzero_jax.run.live_plot import LivePlot
+from muzero_jax.run.tools import live_plot
+from muzero_jax.run.tools.live_plot import LivePlot
 
 TRAINED = {"iteration": 2, "time/minutes": 0.1, "train/loss": 2.0, "train/policy_loss": 1.5}
 EVALUATED = {"iteration": 4, "time/minutes": 0.2, "train/loss": 1.0, "eval/random": 0.75, "eval/elo": 20.0}

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
-from muzero_jax.run import program, runner, warm_start
+from muzero_jax.run import program, runner
+from muzero_jax.run.sources import warm_start
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer

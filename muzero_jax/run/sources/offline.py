@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 from muzero_jax.games.game_files import read_games
-from muzero_jax.run import stored_games
 from muzero_jax.run.session import Session
+from muzero_jax.run.sources import stored_games
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import describe_replay, restore_replay
 from muzero_jax.storage.config import Config

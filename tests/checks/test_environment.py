@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import muzero_jax
-from muzero_jax.games import check_environment
+from muzero_jax.checks import environment as checks
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.own_game import environment_from
 from muzero_jax.types import Environment, Step
@@ -201,10 +201,7 @@ def test_all_mistakes_are_told_a_line_each():
     with pytest.raises(ValueError) as error:
         muzero_jax.check_environment(TwoMistakes())
     assert len(str(error.value).splitlines()) == 2
-    assert (
-        check_environment.examine(environment_from(Heap(), "heap"), num_games=2, max_moves=9, seconds=-1.0).is_complete
-        is False
-    )
+    assert checks.examine(environment_from(Heap(), "heap"), num_games=2, max_moves=9, seconds=-1.0).is_complete is False
 
 
 def test_a_mover_who_always_loses_is_odd_but_may_be_the_rules():
@@ -339,7 +336,7 @@ def tables_of_tic_tac_toe():
 def test_symmetries_that_do_not_commute_with_moves_are_named():
     actions = tables_of_tic_tac_toe().action_permutation.copy()
     actions[[1, 3]] = actions[[3, 1]]  # a quarter turn to the left moves the board, one to the right the actions
-    found = check_environment.examine(with_symmetries(action_permutation=actions), num_games=2, max_moves=20).problems
+    found = checks.examine(with_symmetries(action_permutation=actions), num_games=2, max_moves=20).problems
     assert [sentence.split(":")[0] for sentence in found] == [
         "symmetry 1 does not commute with moves",
         "symmetry 3 does not commute with moves",

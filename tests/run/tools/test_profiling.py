@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from muzero_jax.run import profiling
-from muzero_jax.run.profiling import ChunkProfiler
+from muzero_jax.run.tools import profiling
+from muzero_jax.run.tools.profiling import ChunkProfiler
 from tests.reference import tiny_run
 
 PROGRAM = """HloModule jit_chunk, is_scheduled=true

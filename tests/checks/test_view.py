@@ -2,7 +2,8 @@
 
 import pytest
 
-from muzero_jax.games import check_environment, check_view
+from muzero_jax.checks import environment as checks
+from muzero_jax.checks import view as view_checks
 from muzero_jax.games.environment import environment_of
 from muzero_jax.games.notation import Notation, words
 from muzero_jax.games.view import View
@@ -11,7 +12,7 @@ from tests.reference.drop import DROP, squares
 
 def problems(view, **fields):
     game = DROP._replace(view=view, **fields)
-    return check_view.problems(environment_of(game)._replace(game=game))
+    return view_checks.problems(environment_of(game)._replace(game=game))
 
 
 def test_a_view_and_a_notation_that_can_be_played_with_have_no_problem():
@@ -47,5 +48,5 @@ def test_moves_must_read_back_as_themselves():
 
 def test_the_check_before_a_run_looks_at_the_board_too():
     environment = environment_of(DROP)._replace(game=DROP._replace(view=View(squares, page="checkers")))
-    findings = check_environment.examine(environment, num_games=1, max_moves=6, seconds=0.0)
+    findings = checks.examine(environment, num_games=1, max_moves=6, seconds=0.0)
     assert [problem[:27] for problem in findings.problems] == ["view.page is 'checkers', bu"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from muzero_jax.evaluation import charts
 from muzero_jax.run import metrics
-from muzero_jax.run.comparison import AXES, Axis, Estimate, Point, estimate, groups_of
+from muzero_jax.run.tools.comparison import AXES, Axis, Estimate, Point, estimate, groups_of
 
 CURVE_POINTS = 40
 DASHES = ("-", "--", ":")

@@ -13,7 +13,7 @@ from muzero_jax.games.game import Game
 from muzero_jax.games.game_files import StoredGame
 from muzero_jax.games.notation import Notation
 from muzero_jax.learning import replay
-from muzero_jax.run import stored_games
+from muzero_jax.run.sources import stored_games
 from muzero_jax.types import Transition
 from tests.reference import tic_tac_toe
 

@@ -15,8 +15,9 @@ import pytest
 
 from muzero_jax import building
 from muzero_jax.evaluation.arena import Arena
-from muzero_jax.run import assembly, metrics, offline, program, runner
+from muzero_jax.run import assembly, metrics, program, runner
 from muzero_jax.run.session import Session
+from muzero_jax.run.sources import offline
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, restore_replay
 from muzero_jax.storage.config_groups import NetworkConfig, ReplayConfig, SelfPlayConfig, TargetConfig

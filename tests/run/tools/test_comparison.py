@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from muzero_jax.commands import evaluate
-from muzero_jax.run import comparison, learning_curves
+from muzero_jax.run.tools import comparison, learning_curves
 from tests.reference import told_runs
 from tests.reference.told_runs import HEX, tell
 
