@@ -9,7 +9,7 @@ game, +gamma where the same player moves next and -gamma where the other one doe
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 from jax import Array
@@ -17,9 +17,24 @@ from jax import Array
 Params = Any
 """A pytree of network weights, float32."""
 
-EnvState = Any
-"""A game's own state. Matches, rollout MCTS and play want pgx's: current_player, legal_action_mask, terminated,
-truncated, rewards [2], observation, and the game's own fields."""
+
+class PgxState(Protocol):
+    """The state of a game in pgx's form; with an axis more where B games are played."""
+
+    current_player: Array  # [] int32, the seat of the player to move
+    observation: Array  # [*obs], as that player sees the game
+    legal_action_mask: Array  # [A] bool
+    rewards: Array  # [2] float32, of the last move, by seat ([1] in a game for one)
+    terminated: Array  # [] bool, the rules ended the game
+    truncated: Array  # [] bool, a time limit ended it
+    _x: Any  # what else the rules keep, in most of pgx's own games
+    replace: Callable[..., Any]  # (field=value, ...) -> a changed copy, likewise; `games.states.with_fields` is for all
+
+
+if TYPE_CHECKING:
+    EnvState = PgxState
+else:
+    EnvState = Any  # self-play and search take any pytree; matches and play get `games.states.seated` ones
 
 
 class Transition(NamedTuple):
@@ -35,7 +50,7 @@ class Transition(NamedTuple):
     search_value: Array  # [] float32, nu: search's value of the position for the player to move
     explored: Array  # [] bool, True where `action` was drawn at random instead of chosen by search
     in_full: Array | None = None  # [] bool, False after a cheap search, whose policy is not learned; None: all full
-    state: EnvState = None  # the game's state before the move; None unless Reanalyze plans with the game itself
+    state: EnvState | None = None  # the game's state before the move; None unless Reanalyze plans with the game itself
     search_age: Array | None = None  # [] int32, iterations since that search; None unless Reanalyze revises the buffer
 
 
@@ -101,7 +116,7 @@ class SearchRoots(NamedTuple):
 
     observation: Array  # [B, *obs], each as the player to move sees it
     legal_action_mask: Array  # [B, A] bool
-    state: EnvState  # leaves [B, ...]; None where only a model will look
+    state: EnvState | None  # leaves [B, ...]; None where only a model will look
 
 
 class Environment(NamedTuple):
@@ -176,9 +191,7 @@ class Player(NamedTuple):
     """A source of moves. Deterministic given `key`; must only return legal actions."""
 
     name: str
-    act: Callable[
-        [Params, Array, EnvState], Array
-    ]  # (params or None, key, states with leading axis [B]) -> action [B] int32
+    act: Callable[[Params, Array, EnvState], Array]  # (params or None, key, states [B, ...]) -> action [B] int32
 
 
 class Targets(NamedTuple):
@@ -282,8 +295,6 @@ class Init(Protocol):
 
     def __call__(self) -> TrainState:
         """The state, each leaf where it will live."""
-        ...
 
     def eval_shape(self) -> TrainState:
         """Shapes, dtypes and shardings; a call of the same object does not trace again."""
-        ...

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 BATCH_SIZE = 256
 """Rows of a call of `in_keyed_batches`."""
@@ -38,7 +39,7 @@ def in_keyed_batches(function: Callable, seed: int, *inputs: Any) -> Any:
     return in_batches(call, batch_size, np.arange(total, dtype=np.uint32) // batch_size, *inputs)
 
 
-def first_of_each(observation: np.ndarray) -> np.ndarray:
+def first_of_each(observation: Array | np.ndarray) -> np.ndarray:
     """The indices, in order, of the rows [N, *obs] that no earlier row equals."""
-    rows = observation.reshape(observation.shape[0], math.prod(observation.shape[1:]))
+    rows = np.reshape(observation, (observation.shape[0], math.prod(observation.shape[1:])))
     return np.sort(np.unique(rows, axis=0, return_index=True)[1])

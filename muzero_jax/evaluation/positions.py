@@ -50,7 +50,9 @@ def sample(
 
 def enumerate_all(environment: Environment) -> Positions:
     """Every position that is not over and that a game can reach; for games with some thousands of them."""
-    levels = [states for states, _, _ in exhaustive.plies(environment, lambda states: states.legal_action_mask)]
+    levels = [
+        states for states, _, _ in exhaustive.plies(environment, lambda states: np.asarray(states.legal_action_mask))
+    ]
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *levels)
     return Positions(states, np.zeros(states.terminated.shape, bool))
 

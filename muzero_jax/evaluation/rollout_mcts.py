@@ -50,9 +50,9 @@ def rollout_mcts(
     """
     root_key, expand_key = jax.random.split(key)
     world = rollouts(environment)
-    roots = environment.roots(states)._replace(state=_without_observation(environment, states))
-    root = world.root(None, roots)
-    root = root._replace(prior=_order(root_key, roots.state))
+    small = _without_observation(environment, states)
+    root = world.root(None, environment.roots(states)._replace(state=small))
+    root = root._replace(prior=_order(root_key, small))
 
     def rule(row: Row) -> Array:
         return first_argmax(ucb_scores(row, EXPLORATION))

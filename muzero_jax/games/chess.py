@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -41,7 +42,7 @@ def _chess(state: EnvState) -> tuple[np.ndarray, int]:
     return np.asarray(state._x.board), int(state._x.color)
 
 
-def _gardner_chess(state: EnvState) -> tuple[np.ndarray, int]:
+def _gardner_chess(state: Any) -> tuple[np.ndarray, int]:
     return np.asarray(state._board), int(state._turn)
 
 

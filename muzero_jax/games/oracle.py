@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from jax import Array
 
 ILLEGAL = -2
 """Stands in `Solutions.action_values` where an action is not legal: below every value."""
@@ -44,7 +45,7 @@ class Solutions(NamedTuple):
 
 
 def solve(
-    oracle: Oracle, observation: np.ndarray, *, num_actions: int, report: Callable[[int, int], None]
+    oracle: Oracle, observation: Array | np.ndarray, *, num_actions: int, report: Callable[[int, int], None]
 ) -> Solutions:
     """Solves the positions [N, *obs] one by one on the host; calls `report(solved, N)` after each."""
     action_values = np.full((len(observation), num_actions), ILLEGAL, np.int8)

@@ -6,7 +6,7 @@ others, which rules must bear.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -130,7 +130,7 @@ def _position(state: EnvState) -> list[Array]:
     return own or [leaf for path, leaf in leaves if str(getattr(path[0], "name", "")) == "observation"]
 
 
-def _equal(one: EnvState, other: EnvState) -> Array:
+def _equal(one: Any, other: Any) -> Array:
     """Whether two trees hold the same numbers; a random key is none of them."""
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     checks = [(x == y).all() for x, y in pairs if not jnp.issubdtype(x.dtype, jax.dtypes.prng_key)]

@@ -1,6 +1,7 @@
 """Shogi and animal shogi; moves are written as action numbers."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -58,7 +59,7 @@ def _read_shogi(state: EnvState) -> tuple[np.ndarray, np.ndarray, int]:
     return np.asarray(game.board), np.asarray(game.hand), int(game.color)
 
 
-def _read_animal_shogi(state: EnvState) -> tuple[np.ndarray, np.ndarray, int]:
+def _read_animal_shogi(state: Any) -> tuple[np.ndarray, np.ndarray, int]:
     return np.asarray(state._board), np.asarray(state._hand), int(state._turn)
 
 

@@ -23,7 +23,7 @@ def missing_fields(state: EnvState) -> list[str]:
     return [field for field in FIELDS if not hasattr(state, field)]
 
 
-def with_fields(state: EnvState, **fields: Any) -> EnvState:
+def with_fields(state: Any, **fields: Any) -> EnvState:
     """A copy of a state, which is a NamedTuple or a dataclass, with some fields replaced."""
     is_named_tuple = hasattr(type(state), "_replace")
     return state._replace(**fields) if is_named_tuple else dataclasses.replace(state, **fields)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.games.environment import make_environment
-from muzero_jax.learning.symmetries import turn
+from muzero_jax.learning.symmetries import augment
 from muzero_jax.types import Batch, Targets
 
 N, FRAMES, K = 64, 3, 2
@@ -16,7 +16,7 @@ N, FRAMES, K = 64, 3, 2
 
 @pytest.fixture(scope="module")
 def hex_batch():
-    """64 random windows on a 3x3 board of Hex, as a batch before and after `turn`, and the board's symmetries."""
+    """64 random windows on a 3x3 board of Hex, as a batch before and after `augment`, and the board's symmetries."""
     symmetries = make_environment("hex", board_size=3).board.symmetries
     generator = np.random.default_rng(0)
     batch = Batch(
@@ -35,7 +35,7 @@ def hex_batch():
         weight=generator.random(N),
     )
     batch = jax.tree.map(jnp.asarray, batch)
-    turned = jax.jit(partial(turn, symmetries=symmetries))(batch, jax.random.key(0))
+    turned = jax.jit(partial(augment, symmetries=symmetries))(batch, jax.random.key(0))
     return jax.device_get((batch, turned, symmetries))
 
 
