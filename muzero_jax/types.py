@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import jax
 from jax import Array
 
-Params = Any
-"""A pytree of network weights, float32."""
+Params = Any  # a pytree of network weights, float32
 
 
 class PgxState(Protocol):
@@ -133,8 +132,7 @@ class Environment(NamedTuple):
     num_actions: int
     observation_shape: tuple[int, ...]
     num_players: int
-    discount: float | None
-    """the signed discount between two moves: -gamma where players alternate; None where no constant is right"""
+    discount: float | None  # signed, between two moves: -gamma where players alternate; None: no constant is right
     board: Board | None = None
     game: Any = None  # how people see it, a `games.game.Game`; None: what the catalogue says of the name, or plainly
 
@@ -295,6 +293,8 @@ class Init(Protocol):
 
     def __call__(self) -> TrainState:
         """The state, each leaf where it will live."""
+        ...
 
     def eval_shape(self) -> TrainState:
         """Shapes, dtypes and shardings; a call of the same object does not trace again."""
+        ...

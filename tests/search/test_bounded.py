@@ -12,6 +12,7 @@ from muzero_jax.algorithm import World
 from muzero_jax.search import narrow
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.simulator import Simulator, learned_model
+from muzero_jax.types import SearchRoots
 from tests.reference import gamble, tiny_run
 from tests.reference.tabular import TABULAR, make_table
 from tests.search import test_tree
@@ -25,7 +26,7 @@ def path(rewards, values, discount=-1.0):
     reward = [[reward] for reward in (*rewards, 0.0)]
     table = make_table(reward, [[min(state + 1, states[-1])] for state in states], values)
     world, key, action = bounded(learned_model(TABULAR, discount), 1.0), jax.random.key(0), jnp.zeros(1, jnp.int32)
-    nodes = [world.root(table, jax.tree.map(jnp.asarray, test_tree.Position(jnp.zeros((1, 1), int), None, None)))]  # type: ignore
+    nodes = [world.root(table, jax.tree.map(jnp.asarray, SearchRoots(jnp.zeros((1, 1), int), None, None)))]  # type: ignore
     for _ in rewards:
         nodes.append(world.expand(table, key, action, nodes[-1].embedding))
     return [float(node.value[0]) for node in nodes], [float(node.reward[0]) for node in nodes[1:]]
@@ -64,7 +65,7 @@ def test_a_reward_that_no_value_could_make_up_for_is_bounded_too():
 
 @cache
 def found(engine, world=WORLD):
-    return jax.device_get(jax.jit(test_tree.gumbel(engine, world))(*test_tree.roots(False)))
+    return jax.device_get(jax.jit(test_tree.gumbel(engine, world))(*test_tree.inputs_of(False)))
 
 
 def test_no_value_in_a_thousand_trees_leaves_the_range_where_most_did():
@@ -81,7 +82,7 @@ def test_every_engine_bounds_alike():
     test_tree.assert_same_search(ours, found("mctx"))
     jax.tree.map(np.testing.assert_array_equal, ours, found("loop_free"))
     all_slots = narrow.narrow(partial(test_tree.gumbel, "own"), WORLD, test_tree.NUM_ACTIONS, noise=False)
-    same = jax.device_get(jax.jit(all_slots)(*test_tree.roots(False)))
+    same = jax.device_get(jax.jit(all_slots)(*test_tree.inputs_of(False)))
     np.testing.assert_array_equal(same.tree.visits, ours.tree.visits)
     np.testing.assert_allclose(same.value, ours.value, atol=1e-5)
 
