@@ -1,7 +1,7 @@
 """Writes an agent's networks as ONNX: python scripts/export_onnx.py agent:hex_5x5 --out hex_5x5_page
 
 `initial.onnx` judges a position, `recurrent.onnx` imagines a move. For Hex and Connect Four `index.html` beside them
-plays in a browser, opened from the disk, without a server (docs/in-the-browser.md).
+plays in a browser, opened from the disk, without a server (docs/play.md).
 """
 
 import dataclasses

@@ -2,7 +2,7 @@
 
 The plan adds up the run's state, XLA's own account of the compiled program and, on a CPU, what the process holds before
 it begins. What libraries take later is in no account, nor what compiling the matches leaves behind: runs hold up to
-about 1.5 times their plan, the smallest 1.7 times (docs/memory.md).
+about 1.5 times their plan, the smallest 1.7 times (docs/performance.md).
 """
 
 import math

@@ -12,7 +12,7 @@ from pathlib import Path
 from scripts.documentation import api, figures, games, reference
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/api.md", "docs/commands.md", "docs/config.md", "docs/games.md")
+PAGES = ("README.md", "docs/api.md", "docs/commands.md", "docs/config.md", "docs/algorithms.md")
 MADE = {
     "help": reference.help_text,
     "config": reference.config,

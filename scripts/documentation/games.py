@@ -1,4 +1,4 @@
-"""The table of games in docs/games.md: what the code says of each, with its networks tried and not assumed."""
+"""The table of games in docs/algorithms.md: what the code says of each, with its networks tried and not assumed."""
 
 from muzero_jax import presets
 from muzero_jax.building import build_environment

@@ -20,7 +20,7 @@ from tests.reference import pages
 
 PAGES = [page for page in pages.PAGES if any(pages.blocks(page, "python"))]
 GIVEN = {  # what a page says that the reader has: names of a file of examples/, or of our own modules
-    "docs/one-program.md": lambda: vars(training),
+    "docs/design.md": lambda: vars(training),
     "docs/your-own-game.md": lambda: {**vars(importlib.import_module("examples.nim")), "Game": Game},
     "docs/your-own-network.md": lambda: {
         **vars(importlib.import_module("examples.transformer")),
@@ -31,7 +31,7 @@ VALUE = r"-?[01]\.\d+(e-\d+)?"
 PRINTED = {
     "README.md": rf"\d+\n{VALUE}\n",
     "docs/api.md": rf"{VALUE} .+\ngame +Tic-tac-toe\n(.+\n)+1\.0\n",
-    "docs/first-game.md": rf"[a-e][1-5] {VALUE}\n",
+    "docs/play.md": rf"[a-e][1-5] {VALUE}\n",
     "docs/results/hex-sizes/README.md": "".join(
         rf"{board}x{board} {slope} Elo .+\n" for board, slope in {5: 486, 6: 367, 7: 1380, 9: 1157}.items()
     ),
@@ -41,7 +41,7 @@ PRINTED = {
 
 
 def name_of(page):
-    """A page as readers know it: docs/play.md."""
+    """A page as readers know it: docs/api.md."""
     return str(page.relative_to(pages.ROOT))
 
 

@@ -124,7 +124,7 @@ def test_the_readme_has_the_measured_speed_of_the_search():
 
 
 def test_the_page_of_games_has_every_game_and_what_is_refused():
-    page = (ROOT / "docs/games.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/algorithms.md").read_text(encoding="utf-8")
     assert [game for game in GAMES if f"(`{game}`)" not in page] == []
     assert games.row(GAMES["tic_tac_toe"])[3:] == ("accepted", "refused", "known")
     assert games.row(GAMES["hex"])[3:] == ("accepted", "accepted", "up to 5x5")
@@ -155,7 +155,7 @@ MEMBERS = {
     "offline": {"offline": "runs/x"},
     **{kind: {"network.kind": kind} for kind in ("mlp", "tower", "attention")},
 }
-"""What docs/games.md calls accepted for every game."""
+"""What docs/algorithms.md calls accepted for every game."""
 
 
 @pytest.mark.slow
