@@ -73,13 +73,6 @@ def _busy_seconds() -> float:
 
 
 @pytest.fixture
-def collects_garbage():
-    """Else what a test leaves behind is collected, and complained of, in another test."""
-    yield
-    gc.collect()
-
-
-@pytest.fixture
 def strict_rank_promotion():
     """Arrays of different rank must be broadcast explicitly. pgx's Go and chess don't, so it isn't the default."""
     with jax.numpy_rank_promotion("raise"):

@@ -98,9 +98,7 @@ def test_a_root_is_the_observation_that_was_seen(compiled, positions):
 
 
 def test_a_game_whose_symmetries_keep_the_colours_is_refused():
-    with pytest.raises(
-        ValueError, match="--network.canonical swaps the colours .* has none; leave it out"
-    ):
+    with pytest.raises(ValueError, match="--network.canonical swaps the colours .* has none; leave it out"):
         canonical.colour_swap_of(BOARD)
 
 

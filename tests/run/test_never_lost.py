@@ -22,11 +22,13 @@ from muzero_jax.run import assembly, interrupt, metrics, report
 from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
-from tests.reference import failed_saves, process, tiny_run
+from tests.reference import process, tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same
 from tests.run.conftest import saved_state
 
-pytestmark = failed_saves.MARKS
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:coroutine .* was never awaited", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 slow = partial(pytest.param, marks=pytest.mark.slow)  # for what differs little from another case
 PLOT_CURVES = metrics.plot_curves  # which `session` replaces
 EVALUATED = replace(CONFIG.evaluation, interval_minutes=1e-9)  # after every chunk
