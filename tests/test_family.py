@@ -58,8 +58,9 @@ class Trained(NamedTuple):
 
 
 # A quarter of a minute each; what is alike in two members is tried with one of them in the short tests.
-SLOW = {"MuZero, values of search", "Gumbel AlphaZero, Reanalyze", "consistency, prioritised"}
-PARAMS = [pytest.param(config, id=name, marks=[pytest.mark.slow] * (name in SLOW)) for name, config in MEMBERS.items()]
+FAST = {"Reanalyze, a target network", "learned discount, imagined observations"}
+MARKS = {name: () if name in FAST else (pytest.mark.slow,) for name in MEMBERS}
+PARAMS = [pytest.param(config, id=name, marks=MARKS[name]) for name, config in MEMBERS.items()]
 
 
 @pytest.fixture(scope="module", params=PARAMS)

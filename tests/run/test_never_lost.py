@@ -3,7 +3,6 @@
 Each test ends with "resumed, and equal to the unbroken run to the last bit".
 """
 
-import gc
 import os
 import resource
 import shutil
@@ -185,7 +184,6 @@ def disk(request, tmp_path, session):
     disk = request.param(tmp_path / "run")
     yield disk
     disk.free()
-    gc.collect()  # coroutines of Orbax that it gave up, while their warning is ignored
     disk.close()
 
 

@@ -88,7 +88,7 @@ def differences(agent, positions):
     return worst
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", [*(pytest.param(name, marks=pytest.mark.slow) for name in AGENTS[:-1]), AGENTS[-1]])
 def test_the_networks_of_a_trained_agent_say_what_ours_say(name):
     agent = export_onnx.load(f"agent:{name}")
     positions, _ = one_position_a_game(agent.world.environment, num_games=20, seed=0)
