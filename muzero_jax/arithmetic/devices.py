@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax.sharding import AxisType, Mesh
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 AXIS = "data"
 MOST_CPU_DEVICES = 1024
@@ -32,7 +33,7 @@ def usable_cores() -> int:
 
 
 def configure_devices(device_count: int | None = None, kind: str = "auto") -> int:
-    """Decides the devices of this process and returns how many to use; call it before anything else touches JAX.
+    """Decides the devices of this process; call it before anything else touches JAX. Returns how many the run has.
 
     Without accelerators the CPU becomes `device_count` devices (default: one a usable core); with them, `device_count`
     of those are used (default: all). Raises `ValueError` if there are fewer than `device_count`, or none at all.
@@ -53,11 +54,15 @@ def configure_devices(device_count: int | None = None, kind: str = "auto") -> in
     except RuntimeError:
         already_started = True
     _start_backend(kind)
-    available = len(jax.devices())
+    available = len(jax.local_devices())
     if device_count is not None and device_count > available:
         reason = "JAX was already in use with" if already_started else "this machine has"
         raise ValueError(f"--devices {device_count} is too many: {reason} {available}; ask for at most {available}")
-    return device_count or available
+    if jax.process_count() == 1:
+        return device_count or available
+    if device_count is not None and device_count < available:
+        raise ValueError(f"--devices {device_count}: a process of several uses all of its {available}; leave it out")
+    return len(jax.devices())
 
 
 def _start_backend(kind: str) -> None:
@@ -109,6 +114,17 @@ def make_mesh(num_devices: int | None = None) -> Mesh:
         raise ValueError(f"--devices {count} is impossible: there are {len(devices)}; ask for 1 to {len(devices)}")
     # From jax 0.10 axes are Explicit by default, under which mctx does not trace.
     return jax.make_mesh((count,), (AXIS,), axis_types=(AxisType.Auto,), devices=devices[:count])
+
+
+def local_mesh(mesh: Mesh) -> Mesh:
+    """The mesh over this process's own devices; with one process the mesh itself."""
+    return Mesh(np.array(mesh.local_devices), mesh.axis_names, axis_types=mesh.axis_types)
+
+
+def replicated(abstract: Any, mesh: Mesh) -> Any:
+    """The shapes of arrays that lie whole on every device of a mesh."""
+    sharding = NamedSharding(mesh, PartitionSpec())
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), abstract)
 
 
 def shard_map(function: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any) -> Callable[..., Any]:

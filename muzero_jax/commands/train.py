@@ -5,10 +5,13 @@ run to go on with; then every flag overrides one field of it, and `--help` shows
 """
 
 import argparse
+import faulthandler
+import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +19,9 @@ from typing import Any
 import tyro
 
 from muzero_jax import presets
-from muzero_jax.arithmetic import devices
-from muzero_jax.commands import grow, seeds, several, train_flags
+from muzero_jax.arithmetic import devices, processes
+from muzero_jax.arithmetic.processes import Cluster
+from muzero_jax.commands import grow, guard, seeds, several, train_flags
 from muzero_jax.commands.command_line import EXIT_INTERRUPTED, ask_command, command, play_command, report_errors
 from muzero_jax.commands.train_flags import Command
 from muzero_jax.evaluation import tables
@@ -41,12 +45,18 @@ def choose_default(arguments: list[str]) -> tuple[Command, int]:
     known = read_ahead(arguments)
     if known.profile:
         profiling.disable_command_buffers()
+    if known.distributed:
+        processes.join(Cluster(known.coordinator, known.num_processes, known.process_id))
     num_devices = devices.configure_devices(known.devices, known.device)
+    if known.resume_if_any:
+        if known.run_dir is None:
+            raise ValueError("--resume-if-any needs the folder of the run; add --run-dir")
+        known.resume = run_directory.holds_run(known.run_dir)
     if known.resume:
         run_dir = known.run_dir or run_directory.newest(known.env, known.board_size, known.seed)
         if not known.run_dir:
             print(f"going on with {run_dir}")
-        config, session = configs.inspect(run_dir), Session(run_dir=str(run_dir))  # `check_code` follows
+        config, session = configs.inspect(run_dir), Session(run_dir=str(run_dir), resume=True)  # `check_code` follows
     else:
         config, session = choose_preset(known), Session()
     given = [field for field in budget.FIELDS if getattr(known, field) is not None]
@@ -81,8 +91,12 @@ def read_ahead(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--offline", type=configs.absolute)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--resume-if-any", "--resume_if_any", action="store_true")
+    parser.add_argument("--distributed", action="store_true")
+    parser.add_argument("--coordinator")
+    parser.add_argument("--watchdog-minutes", "--watchdog_minutes", type=float, default=Session.watchdog_minutes)
     parser.add_argument("--trust-code", "--trust_code", action="store_true")
-    for name in ("devices", "seed", "frames", "updates", "board-size", "max-iterations"):
+    for name in ("devices", "seed", "frames", "updates", "board-size", "max-iterations", "num-processes", "process-id"):
         spellings = dict.fromkeys([f"--{name}", f"--{name.replace('-', '_')}"])
         parser.add_argument(*spellings, type=whole_number)
     return parser.parse_known_args(arguments)[0]
@@ -114,6 +128,7 @@ def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
         return None
     train_flags.check_names(arguments, default)
     config, session = tyro.cli(Command, default=default, args=arguments, add_help=False)
+    session = replace(session, resume=session.resume or default.session.resume)  # by --resume-if-any
     sets_span = "--optimiser.decay-updates" in map(train_flags.name_of, arguments)
     if session.resume and not sets_span:
         config = budget.spanning(config, default.config)
@@ -138,7 +153,8 @@ def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> 
 
     `build` makes a game, a network or an algorithm of one's own, as `building.build` makes the configured ones.
     """
-    for driver in (grow, seeds):
+    distributed = "--distributed" in arguments
+    for driver in () if distributed else (grow, seeds):
         if request := driver.read(arguments):
             several.spare_accelerator()
             with suppress(Stopped):  # the run that was under way is saved
@@ -148,6 +164,22 @@ def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> 
     if parsed is None:
         return 0
     config, session, default, num_devices = parsed
+    if distributed and (session.grow or session.seeds > 1):
+        raise ValueError("--grow and --seeds train several runs; with --distributed train one")
+    if not processes.is_first():
+        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+            return train(config, session, default, num_devices, build)
+    return train(config, session, default, num_devices, build)
+
+
+def train(
+    config: Config,
+    session: Session,
+    default: Config,
+    num_devices: int,
+    build: Callable[[Config], Any] | None,
+) -> int:
+    """Trains one run; returns the exit status of `main`."""
     given = ("world", "algorithm") if build else ()
     config, run_dir, mesh = start.prepare(config, session, num_devices, print, made_with=default, given=given)
     from muzero_jax import building
@@ -163,6 +195,8 @@ def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> 
         status = 0 if result.by_system or not result.interrupted else EXIT_INTERRUPTED
     except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
         result, status = None, 0 if isinstance(error, Stopped) else EXIT_INTERRUPTED
+    if not processes.is_first():
+        return status
     if result is not None and not result.interrupted:
         show(result.summary)
     elif result is not None or run_directory.begun(run_dir) not in (None, before):
@@ -210,5 +244,9 @@ def print_what_next(run_dir: Path, num_players: int) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """`main`, with a mistake as one sentence; returns the exit status."""
+    """`main`, with a mistake as one sentence; returns the exit status. One of several processes gets a watchdog."""
+    if "--distributed" in arguments and not guard.is_guarded():
+        return report_errors(lambda words: guard.run(words, read_ahead(words).watchdog_minutes), arguments)
+    if guard.is_guarded():
+        faulthandler.register(signal.SIGUSR1)
     return report_errors(main, arguments)

@@ -56,10 +56,10 @@ def assemble(
     traced = chunk.trace(abstract)
     flops = computation.count(traced.jaxpr, config.self_play.full_search_share)
     program = traced.lower().compile()
-    held = memory.held_by_process(list(mesh.devices.flat))
+    held = memory.held_by_process(mesh.local_devices)
     is_cpu = mesh.devices.flat[0].platform == "cpu"
     plan = memory.make_plan(abstract, program, copied_by_saves=is_cpu and saves, held=held)
-    free = devices.available_memory_bytes(mesh.size)
+    free = devices.available_memory_bytes(len(mesh.local_devices))
     available = None if free is None else free + held
     if verbose or not plan.fits(available):
         say(plan.table(available))

@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 
+from muzero_jax.arithmetic import processes
 from muzero_jax.evaluation.progress import Versions, share_right
 from muzero_jax.learning.learner import UNKNOWN_SPAN
-from muzero_jax.run import budget
+from muzero_jax.run import budget, following, heartbeat
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.background import Background
 from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.run.metrics import Record
 from muzero_jax.run.report import Reporter
+from muzero_jax.run.schedule import with_span
 from muzero_jax.run.session import Session
 from muzero_jax.run.tools.profiling import ChunkProfiler
 from muzero_jax.storage import config as configs
@@ -76,7 +77,7 @@ class Loop(NamedTuple):
         interrupt, callbacks = self.interrupt, self.reporter.callbacks
         with self.reporter.display, interrupt.by_ctrl_c(), self.profiler:
             if iteration == 0 and evaluates:
-                self.reporter.report({"iteration": 0} | self.versions.begin(state.learner.params))
+                self.reporter.report({"iteration": 0} | self.versions.begin(processes.local(state.learner.params)))
             saved = iteration in checkpoint_steps(self.checkpoints.directory)
             state = self._start_schedule(state)
             while not (interrupt.requested or callbacks.error or self._is_over(iteration)):
@@ -101,10 +102,12 @@ class Loop(NamedTuple):
 
     def finish(self, state: TrainState, iteration: int) -> dict[str, Any]:
         """Plays the matches of a run's end; returns the summary."""
+        heartbeat.phase("the final matches")
         self._await_matches()
+        params = processes.local(state.learner.params)
         with self.clock.measure("finish"):
-            strength = self.versions.measure_fully(state.learner.params, iteration)
-            openings = self.versions.judge_openings(state.learner.params)
+            strength = self.versions.measure_fully(params, iteration)
+            openings = self.versions.judge_openings(params)
         scores = {f"eval/{spec}": match["score"] for spec, match in strength.items()}
         self.reporter.write(self.reporter.spent(iteration) | scores | share_right(openings))
         return self.reporter.conclude(iteration, strength, openings)
@@ -125,7 +128,9 @@ class Loop(NamedTuple):
     def _chunk(self, state: TrainState) -> tuple[TrainState, Record]:
         seconds = self.clock.seconds
         before = seconds["train"]
+        heartbeat.phase(heartbeat.CHUNK)
         with self.profiler.chunk(), self.clock.measure("train"):
+            processes.tell(following.CHUNK)
             state, metrics = self.program(state)
             metrics = jax.device_get(metrics)
         is_typical = self.compiling.is_done
@@ -137,14 +142,16 @@ class Loop(NamedTuple):
         return state, record
 
     def _save(self, iteration: int, state: TrainState) -> None:
+        heartbeat.phase("saving")
         run_directory.check_present(self.run_dir)
         self.checkpoints.save(iteration, state)
 
     def _evaluate(self, state: TrainState, iteration: int) -> None:
         self.profiler.stop()
+        heartbeat.phase("an evaluation")
         self._await_matches()
         with self.clock.measure("evaluate"):
-            strength = self.versions.measure(state.learner.params, iteration)
+            strength = self.versions.measure(processes.local(state.learner.params), iteration)
         if strength:
             self.reporter.report(self.reporter.spent(iteration) | strength)
 
@@ -161,7 +168,7 @@ class Loop(NamedTuple):
         was_timed = int(state.learner.schedule_span) != UNKNOWN_SPAN  # for another budget
         if span is None and was_timed and self._is_timed:
             return self._set_schedule(state, round(self.totals.updates * self.config.minutes / minutes))  # type: ignore
-        return with_span(state, span or UNKNOWN_SPAN)
+        return self._spread(state, span or UNKNOWN_SPAN)
 
     def _fix_schedule(self, state: TrainState) -> tuple[TrainState, bool]:
         """Fixes the learning rate's span once the run was timed; returns the state, and whether it was just now."""
@@ -186,13 +193,12 @@ class Loop(NamedTuple):
         span = max(1, min(held, budget.countable_updates(self.config) or UNKNOWN_SPAN - 1))
         configs.save(replace(self.config, optimiser=replace(self.config.optimiser, decay_updates=span)), self.run_dir)
         self.reporter.say(f"the learning rate falls over {span:,} updates, which the budget holds at this pace")
+        return self._spread(state, span)
+
+    def _spread(self, state: TrainState, span: int) -> TrainState:
+        """Has the learning rate fall over `span` updates, in all processes."""
+        processes.tell(following.SPAN, span)
         return with_span(state, span)
-
-
-def with_span(state: TrainState, span: int) -> TrainState:
-    """The state with another span of the learning rate's schedule, where the old one lay."""
-    placed = jax.device_put(np.int32(span), state.learner.schedule_span.sharding)
-    return state._replace(learner=state.learner._replace(schedule_span=placed))
 
 
 def check_finite(record: Record, iteration: int, checkpoints: Checkpointer) -> None:

@@ -6,7 +6,9 @@ for bit.
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,11 +17,11 @@ from jax.sharding import Mesh
 from muzero_jax import building
 from muzero_jax.agent import make_agent
 from muzero_jax.algorithm import Own, World
-from muzero_jax.arithmetic import devices, precision
+from muzero_jax.arithmetic import devices, precision, processes
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.evaluation.progress import Versions
 from muzero_jax.games import random_play
-from muzero_jax.run import budget
+from muzero_jax.run import budget, following, heartbeat
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.background import Background
@@ -83,40 +85,55 @@ def train(
     first update, a loss that is no longer finite, a full disk, or a checkpoint of another configuration. The last good
     checkpoint is kept.
     """
-    run_dir.mkdir(parents=True, exist_ok=True)
+    leads = processes.is_first()
+    announce = partial(processes.tell, following.SAVE)
     with (
         Interrupt() as interrupt,
-        run_directory.locked(run_dir),
-        Checkpointer(run_dir / run_directory.CHECKPOINTS) as checkpoints,
+        ExitStack() as held,
+        Checkpointer(run_dir / run_directory.CHECKPOINTS, announce=announce) as checkpoints,
     ):
-        # Now that nobody else writes there:
-        run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
+        with processes.all_or_none():
+            if leads:
+                run_dir.mkdir(parents=True, exist_ok=True)
+                held.enter_context(run_directory.locked(run_dir))
+                # Now that nobody else writes there:
+                run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
+        processes.check_shared(run_dir)
+        heartbeat.phase("compiling")
         start = time.perf_counter()
         saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
         world, algorithm = building.build(config, *own)
         parts = building.make_parts(config, world, algorithm)
         is_new = not (session.resume and checkpoint_steps(checkpoints.directory))
-        fill, weights = open_sources(config, session, world, own[0], say) if is_new else (None, None)
-        run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
+        with processes.all_or_none():
+            fill, weights = open_sources(config, session, world, own[0], say) if is_new else (None, None)
+            run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
         _, init, abstract, program, plan, flops = run
         del run  # which would keep `init` in memory
-        if session.overwrite and not session.resume:
+        if leads and session.overwrite and not session.resume:
             if interrupt.requested:  # so the old run stays
                 raise Stopped
             run_directory.make_room(run_dir)
         iteration, state, record = find_start(checkpoints, abstract, run_dir) if session.resume else NEW
+        begins = state is None
+        state = make_state(init, abstract, fill, weights) if state is None else state
+        del init, fill, weights  # and with it the program, if there was need of one: 20 MiB and more
+        if not leads:
+            following.follow(program, checkpoints, state)
+            return Result({}, interrupted=False)
+        held.enter_context(processes.leading(following.END))
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
         keep_config(config, run_dir, say)
-        agent = make_agent(config, world, algorithm)
-        versions = open_versions(Arena(agent, mesh), config, run_dir, abstract, iteration)
-        clock, totals, meter = Clock(record), Totals(config, record, flops), Meter(list(mesh.devices.flat))
+        own_mesh = devices.local_mesh(mesh)
+        arena = Arena(make_agent(config, world, algorithm), own_mesh)
+        versions = open_versions(
+            arena, config, run_dir, devices.replicated(abstract.learner.params, own_mesh), iteration
+        )
+        clock, totals, meter = Clock(record), Totals(config, record, flops), Meter(mesh.local_devices)
         note_random_return(totals, world.environment)
         callbacks = Callbacks(on_metrics, on_evaluation)
         others = [*([wandb_writer(run_dir, config=asdict(config))] if session.wandb else []), callbacks]
         with open_metrics(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others) as write:
-            begins = state is None
-            state = make_state(init, abstract, fill, weights) if state is None else state
-            del init, fill, weights  # and with it the program, if there was need of one: 20 MiB and more
             say(f"{'training' if begins else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
             clock.seconds["compile"] += time.perf_counter() - start
             display = ProgressDisplay(config.minutes, budget.last_iteration(config), say=say)
@@ -130,9 +147,9 @@ def train(
                 return run_to_end(loop, state, iteration)
 
 
-def open_versions(arena: Arena, config: Config, run_dir: Path, abstract: TrainState, iteration: int) -> Versions:
+def open_versions(arena: Arena, config: Config, run_dir: Path, abstract: Params, iteration: int) -> Versions:
     """The versions that a run has kept up to this iteration, and their Elo."""
-    versions = Versions(config, arena, run_dir, abstract.learner.params)
+    versions = Versions(config, arena, run_dir, abstract)
     versions.ladder.load(iteration)
     return versions
 

@@ -22,6 +22,8 @@ class Session:
     grow: str | None = None
     """train Hex at rising sizes, say 5,7,9, within the budget: each size from the weights of the one before, and for
     twice as long (docs/larger-boards.md); the runs lie in run_dir/5x5, run_dir/7x7 and so on"""
+    resume_if_any: bool = False
+    """go on with the run in run_dir, or begin it where there is none yet: one command for a scheduler that restarts"""
     resume: bool = False
     """go on from the newest checkpoint of run_dir; bit for bit on the same kind and number of devices (tested on CPUs;
     on a GPU the last bits of sums may differ)"""
@@ -31,6 +33,16 @@ class Session:
     """what to run on; auto: the best that JAX finds"""
     devices: PositiveInt | None = None
     """devices to use; default: every CPU core, or every accelerator"""
+    distributed: bool = False
+    """train with other processes, on this machine or on others (docs/many-machines.md)"""
+    coordinator: str | None = None
+    """HOST:PORT of process 0; default: what Slurm, Open MPI, Kubernetes or the TPU pod says"""
+    num_processes: PositiveInt | None = None
+    """how many processes there are; default likewise"""
+    process_id: int | None = None
+    """which of them this is, from 0; default likewise"""
+    watchdog_minutes: PositiveFloat = 5.0
+    """with --distributed: end this process if no chunk has ended for so long, and for ten times as long as usual"""
     autotune: bool = False
     """first find the num_envs, rollout_length and batch_size with most frames/s here, at the same replay ratio"""
     autotune_minutes: PositiveFloat = 3.0
@@ -57,6 +69,8 @@ _REPEATED = ("device", "devices", "checkpoint_minutes", "tensorboard", "wandb", 
 def validate(session: Session) -> Session:
     """The session itself if it can be held; else ValueError in one sentence that names the flag to change."""
     check_fields(session)
+    if session.distributed and (session.autotune or session.profile):
+        raise ValueError("--autotune and --profile are for one process; leave them out with --distributed")
     if session.autotune and session.resume:
         raise ValueError("--autotune chooses sizes that a checkpoint has fixed; leave it out with --resume")
     return session

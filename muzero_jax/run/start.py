@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 from jax.sharding import Mesh
 
-from muzero_jax.arithmetic import compilation_cache, devices, precision
+from muzero_jax.arithmetic import compilation_cache, devices, precision, processes
 from muzero_jax.run import budget, display, metrics
 from muzero_jax.run import session as sessions
 from muzero_jax.run.session import Session
@@ -103,6 +103,14 @@ def prepare(
 
     Raises ValueError in one sentence, before anything is made or deleted.
     """
+    processes.check_alike("command", repr((config, session.resume, session.overwrite)))
+    with processes.all_or_none():
+        return _prepare(config, session, num_devices, say, made_with, given)
+
+
+def _prepare(
+    config: Config, session: Session, num_devices: int, say: Say, made_with: Config | None, given: Collection[str]
+) -> Ready:
     config = configs.with_absolute_paths(config)
     if not session.resume:
         config = offline.fit_to_source(config, num_devices)
@@ -120,7 +128,8 @@ def prepare(
     _introduce(config, mesh.size, run_dir, say, verbose=session.verbose)
     if python_file.is_path(config.env) and not (session.resume or "world" in given):
         _examine(config, say)
-    run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
+    if processes.is_first():
+        run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
     return Ready(config, run_dir, mesh)
 
 
@@ -133,7 +142,8 @@ def _check(config: Config, session: Session, made_with: Config) -> Path:
     run_dir = Path(session.run_dir) if session.run_dir else run_directory.default(config)
     if config.offline:
         offline.check(session)
-    run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
+    if processes.is_first():  # who makes the folder meanwhile
+        run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
     if session.resume:
         check_resumable(config, made_with)
         budget.check_left(config, run_dir)
@@ -163,7 +173,7 @@ def _check_files(config: Config, given: Collection[str], say: Say, *, is_new: bo
 
 def _count_devices(config: Config, session: Session, num_devices: int, say: Say) -> int:
     """The number of devices that share the games and the batch: as many as divide them, or what `--devices` says."""
-    if session.devices is None:
+    if session.devices is None and processes.count() == 1:
         used = devices.largest_divisor(num_devices, *config.shared_sizes)
         if used < num_devices:
             games, windows = (-(-size // num_devices) * num_devices for size in config.shared_sizes)

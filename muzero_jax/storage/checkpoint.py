@@ -11,7 +11,7 @@ import json
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -35,13 +35,17 @@ class Checkpointer:
     """Keeps the newest `keep` checkpoints (None: all) in `directory`, one folder per step, named by its number.
 
     Open it with `with`: leaving the block waits for the last save. Neither construction nor opening touches the disk.
+
+    `announce` is for several processes that train together, each of which writes its own part into one folder: process
+    0 calls it with the step once the others may begin to save that, too. Without it each process saves for itself.
     """
 
-    def __init__(self, directory: str | Path, *, keep: int | None = 3):
+    def __init__(self, directory: str | Path, *, keep: int | None = 3, announce: Callable[[int], None] | None = None):
         if keep is not None and keep < 1:
             raise ValueError(f"a checkpointer keeps at least 1 checkpoint, not {keep}")
         self.directory = Path(directory).absolute()
         self.keep = keep
+        self._announce = announce if jax.process_count() > 1 else None
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
 
@@ -67,21 +71,33 @@ class Checkpointer:
 
     def _save(self, step: int, parts: dict[str, Any]) -> None:
         self.wait()
-        saving, context = self.directory / f".saving-{step}", ocp.Context()
+        saving, context = self.directory / f".saving-{step}", _context(is_alone=self._announce is None)
         with unfinished.writing(self.directory):
-            self.directory.mkdir(exist_ok=True)  # but never the run's folder around it, once that is deleted
-            unfinished.remove_unfinished(self.directory)
-            unfinished.mark(saving).mkdir()
-            # Where Orbax itself fails to write, its threads hang for minutes.
-            with tempfile.TemporaryFile(dir=self.directory) as probe:
-                probe.write(bytes(1 << 16))
-                probe.flush()
+            if self._commits:
+                self._make_room(saving)
+            if self._announce and self._commits:
+                self._announce(step)
             # Else Orbax has each device write a part of what all hold, with a program a shape and device to cut it.
             context.array.saving.use_replica_parallel = False
             with context:
                 response = ocp.save_checkpointables_async(saving, parts, overwrite=True)
         arrays = {part: shapes.describe(tree) for part, tree in parts.items()}
         self._pending = self._worker.submit(self._commit, response, saving, step, arrays)
+
+    @property
+    def _commits(self) -> bool:
+        """Whether this process makes the folder of a save, and gives it its name when it is whole."""
+        return self._announce is None or jax.process_index() == 0
+
+    def _make_room(self, saving: Path) -> None:
+        """Makes an empty folder for a save; OSError where nothing can be written."""
+        self.directory.mkdir(exist_ok=True)  # but never the run's folder around it, once that is deleted
+        unfinished.remove_unfinished(self.directory)
+        unfinished.mark(saving).mkdir()
+        # Where Orbax itself fails to write, its threads hang for minutes.
+        with tempfile.TemporaryFile(dir=self.directory) as probe:
+            probe.write(bytes(1 << 16))
+            probe.flush()
 
     def wait(self) -> None:
         """Returns once everything saved lies on the disk; raises `ValueError` if it cannot be written."""
@@ -101,11 +117,11 @@ class Checkpointer:
         """
         self.wait()
         steps = checkpoint_steps(self.directory)
-        found = _restore_newest(self.directory, steps, _parts(abstract_state))
+        found = _restore_newest(self.directory, steps, _parts(abstract_state), is_alone=self._announce is None)
         if found is None:
             return None
         step, restored = found
-        for damaged in steps[steps.index(step) + 1 :]:
+        for damaged in steps[steps.index(step) + 1 :] if self._commits else []:
             with suppress(OSError):  # on a read-only disk it stays, and is passed over again next time
                 unfinished.replace_folder(self.directory / str(damaged), self.directory / f"{damaged}.damaged")
         learner = restored["state"].learner._replace(params=restored["params"])
@@ -113,6 +129,9 @@ class Checkpointer:
 
     def _commit(self, response: Any, saving: Path, step: int, arrays: dict[str, dict[str, str]]) -> None:
         """Background: waits for Orbax, adds the manifest, gives the folder its name, deletes the oldest."""
+        if not self._commits:
+            response.result()
+            return
         with unfinished.writing(self.directory):
             with unfinished.still_there(unfinished.mark(saving)):
                 response.result()
@@ -171,7 +190,7 @@ def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple
     folder, wanted = directory / str(newest), shapes.describe(abstract_replay)
     saved = {path: array for path, array in _saved_replay(folder).items() if path in wanted}
     _check_shapes(f"the replay of checkpoint {folder} is another", saved, wanted)
-    context = ocp.Context()
+    context = _context(is_alone=True)
     context.pytree.loading.partial_load = True
     with context:
         return newest, _read(folder, {"state": {"replay": abstract_replay}})["state"]["replay"]
@@ -188,10 +207,21 @@ def _parts(state: TrainState) -> dict[str, Any]:
     return {"params": state.learner.params, "state": state._replace(learner=state.learner._replace(params=None))}
 
 
-def _restore_newest(directory: Path, steps: list[int], abstract: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+def _context(*, is_alone: bool) -> Any:
+    """Orbax's options; `is_alone` keeps it from waiting for other processes."""
+    context = ocp.Context()
+    if is_alone and jax.process_count() > 1:
+        context.multiprocessing.primary_host = jax.process_index()
+        context.multiprocessing.active_processes = {jax.process_index()}
+    return context
+
+
+def _restore_newest(
+    directory: Path, steps: list[int], abstract: dict[str, Any], *, is_alone: bool = True
+) -> tuple[int, dict[str, Any]] | None:
     """The newest intact checkpoint of `steps`, if there are any."""
     newest = _newest_intact(directory, steps, abstract)
-    return None if newest is None else (newest, _load(directory / str(newest), abstract))
+    return None if newest is None else (newest, _load(directory / str(newest), abstract, is_alone=is_alone))
 
 
 def _newest_intact(directory: Path, steps: list[int], parts: Iterable[str]) -> int | None:
@@ -229,15 +259,16 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _load(folder: Path, abstract: dict[str, Any]) -> dict[str, Any]:
+def _load(folder: Path, abstract: dict[str, Any], *, is_alone: bool) -> dict[str, Any]:
     """Reads the parts of one checkpoint that `abstract` names, if their shapes are the saved ones."""
     manifest = _manifest(folder)
     for part, tree in abstract.items():
         maker = "by another network" if part == "params" else "with other settings"
         _check_shapes(f"checkpoint {folder} was made {maker}", manifest[part]["arrays"], shapes.describe(tree))
-    first = SingleDeviceSharding(jax.devices()[0])
+    first = SingleDeviceSharding(jax.local_devices()[0])
     placed = jax.tree.map(lambda leaf: leaf.update(sharding=leaf.sharding or first), abstract)
-    return _read(folder, placed)
+    with _context(is_alone=is_alone):
+        return _read(folder, placed)
 
 
 def _read(folder: Path, abstract: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,98 @@
+"""The watchdog of a process that trains with others: it starts that process, and ends it if it hangs.
+
+A process that waits for a dead or a stuck one sits in XLA, where no Python runs. So the watchdog is a process of its
+own. It knows what its child does from a file (`run.heartbeat`), and however the child ends, the last line says how to
+go on.
+"""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from muzero_jax.run import heartbeat
+
+EXIT_OTHER_DIED, EXIT_HUNG = 75, 76
+"""Exit statuses: JAX ended this process because another died; the watchdog ended it because nothing went on."""
+TIMES_THE_USUAL = 10
+LONG_PHASES_MINUTES = 60.0
+"""The most that compiling, saving or an evaluation may take."""
+STACKS_SECONDS = 2.0
+"""How long a process that hangs has to print where it stands."""
+
+
+class Beat(NamedTuple):
+    """What the child did last."""
+
+    seconds_ago: float
+    usual_seconds: float  # of a chunk; 0 before one has ended
+    phase: str
+
+
+def is_guarded() -> bool:
+    """Whether this process is the child."""
+    return heartbeat.FILE in os.environ
+
+
+def run(arguments: list[str], watchdog_minutes: float) -> int:
+    """Runs this very command as a child; returns its exit status, or one of the two above."""
+    with tempfile.TemporaryDirectory(prefix="heartbeat-") as folder:
+        file = Path(folder) / "phase"
+        file.write_text("0 starting")
+        program = [sys.executable, *sys.orig_argv[1:]]
+        child = subprocess.Popen(program, env=os.environ | {heartbeat.FILE: str(file)})
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda signum, _: child.send_signal(signum))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to the child, too
+        while (status := _wait(child)) is None:
+            beat = read(file)
+            if beat.seconds_ago > limit(beat, 60 * watchdog_minutes):
+                _end(child)
+                status = EXIT_HUNG
+                print(f"error: no progress for {beat.seconds_ago:.0f} s in {beat.phase}", file=sys.stderr)
+                break
+        if status == -signal.SIGABRT:  # how JAX ends a process whose others have died
+            status = EXIT_OTHER_DIED
+            print(f"error: another process died or fell silent, in {read(file).phase}", file=sys.stderr)
+    if status in (EXIT_OTHER_DIED, EXIT_HUNG):
+        print(f"start all processes again with: {line_to_go_on(arguments)}", file=sys.stderr)
+    return status if status >= 0 else 128 - status
+
+
+def limit(beat: Beat, least_seconds: float) -> float:
+    """The seconds that this phase may take."""
+    if beat.phase == heartbeat.CHUNK and beat.usual_seconds:
+        return max(least_seconds, TIMES_THE_USUAL * beat.usual_seconds)
+    return max(least_seconds, 60 * LONG_PHASES_MINUTES)
+
+
+def read(file: Path) -> Beat:
+    """What the child wrote last."""
+    usual, _, phase = file.read_text().partition(" ")
+    return Beat(time.time() - file.stat().st_mtime, float(usual), phase)
+
+
+def line_to_go_on(arguments: list[str]) -> str:
+    """The command that goes on with the run, or begins it if it had saved nothing."""
+    kept = [word for word in arguments if word not in ("--overwrite", "--resume", "--resume-if-any")]
+    return shlex.join([sys.executable, sys.argv[0], *kept, "--resume-if-any"])
+
+
+def _wait(child: subprocess.Popen) -> int | None:
+    try:
+        return child.wait(timeout=1.0)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _end(child: subprocess.Popen) -> None:
+    """Has the child print all its stacks, and kills it."""
+    child.send_signal(signal.SIGUSR1)
+    time.sleep(STACKS_SECONDS)
+    child.kill()
+    child.wait()
