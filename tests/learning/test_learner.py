@@ -349,5 +349,5 @@ def test_an_update_moves_the_target_network_only_where_there_is_one(state, batch
     after, _ = jax.jit(partial(update, follow=follow))(with_target, batch)
     middle = jax.tree.map(lambda old, new: (old + new) / 2, with_target.params, after.params)
     assert_trees_close(after.target_params, middle, rtol=1e-6)
-    assert learner.settled(after) is after.target_params
-    assert state.target_params is None and learner.settled(state) is state.params
+    assert learner.search_params(after) is after.target_params
+    assert state.target_params is None and learner.search_params(state) is state.params

@@ -108,7 +108,7 @@ def test_a_runs_ring_decides_the_sizes(source):
     other = replace(
         CONFIG, self_play=SelfPlayConfig(), replay=ReplayConfig(min_frames=999), network=NetworkConfig(width=32)
     )
-    config = offline.settle(offline.begin(replace(other, offline=str(source))), 2)
+    config = offline.fit_to_source(offline.begin(replace(other, offline=str(source))), 2)
     assert (config.self_play.num_envs, config.self_play.rollout_length, config.replay.replay_length) == (8, 4, 32)
     assert config.reanalyze_fraction == 1.0 and config.network.width == 32
     assert config.iterations_to_learn == 1 and config.frames_to_learn == config.window_length
@@ -117,11 +117,11 @@ def test_a_runs_ring_decides_the_sizes(source):
 
 def test_games_decide_the_sizes_of_a_ring_that_devices_can_share(games):
     """20 moves and windows of 7: two columns of 14 and 6 moves, and 6 frames more that start no window."""
-    config = offline.settle(offline_config(games), 2)
+    config = offline.fit_to_source(offline_config(games), 2)
     assert (config.self_play.num_envs, config.self_play.rollout_length, config.replay.replay_length) == (2, 1, 20)
     assert config.offline == str(games)
     validate(config)
-    four = offline.settle(offline_config(games), 4)
+    four = offline.fit_to_source(offline_config(games), 4)
     assert (four.self_play.num_envs, four.replay.replay_length) == (4, 15)
 
 
@@ -135,7 +135,7 @@ def test_games_decide_the_sizes_of_a_ring_that_devices_can_share(games):
 )
 def test_games_of_another_kind_than_the_flags_say_are_refused(source, changes, sentence):
     with pytest.raises(ValueError, match=sentence):
-        offline.settle(replace(CONFIG, offline=str(source), **changes), 2)
+        offline.fit_to_source(replace(CONFIG, offline=str(source), **changes), 2)
 
 
 def test_a_run_takes_the_discount_of_its_games_unless_told_otherwise(tmp_path):
@@ -166,7 +166,7 @@ def test_the_true_rules_search_again_only_where_the_ring_has_their_states(source
     with pytest.raises(ValueError, match="keeps no states of the rules.*--replay.reanalyze-fraction 0"):
         open_source(offline_config(source, model="rules"))
     open_source(offline_config(source, model="rules", replay=replace(CONFIG.replay, reanalyze_fraction=0.0)))
-    config = offline.settle(offline_config(games, model="rules"), 2)
+    config = offline.fit_to_source(offline_config(games, model="rules"), 2)
     abstract = program.make_init(building.make_parts(config), 0, tiny_run.mesh()).eval_shape().replay
     ring = open_source(config)(abstract)
     boards = on_host(ring.transitions.state.observation)
@@ -211,7 +211,7 @@ def test_a_ring_with_priorities_begins_with_all_alike(source):
 
 
 def test_games_lie_in_the_ring_of_a_run_where_its_program_wants_them(games):
-    config = offline.settle(offline_config(games), 2)
+    config = offline.fit_to_source(offline_config(games), 2)
     abstract = program.make_init(building.make_parts(config), 0, tiny_run.mesh()).eval_shape().replay
     ring = open_source(config)(abstract)
     jax.tree.map(lambda x, like: x.sharding.is_equivalent_to(like.sharding, x.ndim) or 1 / 0, ring, abstract)

@@ -100,7 +100,7 @@ def test_command_buffers_are_turned_off_unless_the_user_says_otherwise(monkeypat
 def test_a_jaxlib_without_a_gpu_takes_the_flag_and_those_before_it():
     """It would abort the process at one that it does not know."""
     program = (
-        "import jax; from muzero_jax.run import profiling; profiling.disable_command_buffers();"
+        "import jax; from muzero_jax.run.tools import profiling; profiling.disable_command_buffers();"
         "print(jax.device_count(), jax.jit(lambda x: x + 1)(1))"
     )
     environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=3"}
