@@ -21,6 +21,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 AXIS = "data"
 MOST_CPU_DEVICES = 1024
+MOST_GATHERED = 16
 _BACKEND_ERRORS = (RuntimeError, AssertionError)
 """The second, without a message, where JAX_PLATFORMS is cuda and no NVIDIA device is visible."""
 
@@ -119,6 +120,19 @@ def make_mesh(num_devices: int | None = None) -> Mesh:
 def local_mesh(mesh: Mesh) -> Mesh:
     """The mesh over this process's own devices; with one process the mesh itself."""
     return Mesh(np.array(mesh.local_devices), mesh.axis_names, axis_types=mesh.axis_types)
+
+
+def mean_over(axis_name: str, tree: Any) -> Any:
+    """The mean of each leaf over the devices of a mesh axis.
+
+    An all-reduce between processes sums in another order than one within a process. On a CPU with more than two devices
+    (of two, either order is the same) the values are therefore gathered and summed in the devices' order: then a run's
+    numbers do not depend, to the last bit, on how many processes hold the devices.
+    """
+    size = jax.lax.axis_size(axis_name)
+    if size <= 2 or size > MOST_GATHERED or target_device().platform != "cpu":
+        return jax.lax.pmean(tree, axis_name)
+    return jax.tree.map(lambda x: jax.lax.all_gather(x, axis_name).mean(axis=0), tree)
 
 
 def replicated(abstract: Any, mesh: Mesh) -> Any:

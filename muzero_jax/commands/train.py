@@ -58,11 +58,19 @@ def choose_default(arguments: list[str]) -> tuple[Command, int]:
             print(f"going on with {run_dir}")
         config, session = configs.inspect(run_dir), Session(run_dir=str(run_dir), resume=True)  # `check_code` follows
     else:
-        config, session = choose_preset(known), Session()
+        config, session = read_config(known.config) if known.config else choose_preset(known), Session()
     given = [field for field in budget.FIELDS if getattr(known, field) is not None]
     if given:  # whoever gives a budget means that one
         config = replace(config, **{field: None for field in budget.FIELDS if field not in given})
     return Command(config, session), num_devices
+
+
+def read_config(file: Path) -> Config:
+    """The settings of another run, for a new one, which times its own learning rate's span."""
+    if not file.is_file():
+        raise ValueError(f"--config: there is no file {file}; name the config.json in a run's folder")
+    config = configs.read(file, "name the config.json in a run's folder")
+    return replace(config, optimiser=replace(config.optimiser, decay_updates=None))
 
 
 def choose_preset(known: argparse.Namespace) -> Config:
@@ -88,6 +96,7 @@ def read_ahead(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--minutes")
     parser.add_argument("--run-dir", "--run_dir", type=Path)
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--config", type=Path)
     parser.add_argument("--offline", type=configs.absolute)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--profile", action="store_true")
@@ -139,12 +148,13 @@ def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
 
 
 def check_code(config: Config, session: Session, arguments: list[str]) -> None:
-    """Raises ValueError for a Python file that the run to resume names, not the flags, and that must not run."""
-    if session.resume:
+    """Raises ValueError for a Python file that a run's config names, not the flags, and that must not run."""
+    if session.resume or session.config:
         typed = set(map(train_flags.name_of, arguments))
         own = {"--env": config.env, "--network.file": config.network.file, "--algorithm.file": config.algorithm.file}
         named = frozenset(file for flag, file in own.items() if file and flag in typed)
-        trust.check(config.own_files, f"{session.run_dir}/{configs.FILE}", Trust(session.trust_code, named))
+        where = f"{session.run_dir}/{configs.FILE}" if session.resume else session.config
+        trust.check(config.own_files, where, Trust(session.trust_code, named))
 
 
 @display.output_may_end()

@@ -24,7 +24,7 @@ from flax.training.dynamic_scale import DynamicScale
 from jaxtyping import Array
 from optax.contrib import MuonDimensionNumbers
 
-from muzero_jax.arithmetic import micro_batches
+from muzero_jax.arithmetic import devices, micro_batches
 from muzero_jax.types import Batch, LearnerState, Metrics, Model, Params
 
 LossOf = Callable[[Params, Batch], tuple[Array, Metrics]]
@@ -234,4 +234,4 @@ def _scaled_step(
 
 
 def _mean(tree: Any, axis_name: str | None) -> Any:
-    return tree if axis_name is None else jax.lax.pmean(tree, axis_name)
+    return tree if axis_name is None else devices.mean_over(axis_name, tree)

@@ -17,6 +17,8 @@ class Session:
 
     run_dir: str | None = None
     """default: runs/<env>-<size>-seed<seed>"""
+    config: str | None = None
+    """begin a new run with the settings of this file, in place of a preset's: the config.json of another run"""
     seeds: PositiveInt = 1
     """train as many runs, with this seed and the following ones, one after another, and compare them"""
     grow: str | None = None

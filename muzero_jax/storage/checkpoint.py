@@ -27,8 +27,7 @@ from muzero_jax.types import Params, ReplayState, TrainState
 
 MANIFEST = "manifest"
 """A file in JSON: for each part of the checkpoint its arrays' shapes and dtypes, and its checksum."""
-LONGEST_NAME = 500
-"""Characters of an array's name or shape in a manifest."""
+LONGEST_NAME = 500  # characters of an array's name or shape in a manifest
 
 
 class Checkpointer:

@@ -235,11 +235,13 @@ def inspect(run_dir: Path) -> Config:
             f"{run_dir} holds no run (there is no {file}); train one with experiments/train.py, or write agent:NAME "
             "for one that comes with the code"
         )
+    return read(file, "choose another folder (--run-dir when training), or restore or delete this one yourself")
+
+
+def read(file: Path, remedy: str) -> Config:
+    """The config in a JSON file, to look at and never to build; ValueError names the file, and then the remedy."""
     try:
         return from_json(file.read_text(encoding="utf-8"))
     except ValueError as error:
         problem = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error
-        raise ValueError(
-            f"{file} is not a config of ours: {problem}; choose another folder (--run-dir when training), or "
-            "restore or delete this one yourself"
-        ) from error
+        raise ValueError(f"{file} is not a config of ours: {problem}; {remedy}") from error

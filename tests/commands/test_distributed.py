@@ -1,0 +1,107 @@
+"""Several processes train one agent: to the last bit what one process trains, and none waits for ever for another."""
+
+import os
+import signal
+
+import jax
+import numpy as np
+import pytest
+
+from muzero_jax import building
+from muzero_jax.arithmetic import processes
+from muzero_jax.commands import guard
+from muzero_jax.commands.command_line import EXIT_ERROR
+from muzero_jax.run.metrics import read_records
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.checkpoint import checkpoint_steps, restore_params
+from tests.reference.training import command
+from tests.reference.two_processes import begin, child_of, said, start, wait_for
+
+END = ["--max-iterations", "6", "--checkpoint-minutes", "0"]
+LONG = ["--max-iterations", "1500", "--checkpoint-minutes", "0.001"]
+
+
+def trained(run_dir):
+    """What a run has learned: its newest weights, and the loss of every chunk."""
+    model = building.make_world(configs.load(run_dir)).model
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    step, params = restore_params(run_dir / "checkpoints", shapes)
+    losses = [record["train/loss"] for record in read_records(run_dir) if "train/loss" in record]
+    return step, losses, jax.device_get(params)
+
+
+def assert_trained_alike(one, other):
+    (step, losses, params), (other_step, other_losses, other_params) = trained(one), trained(other)
+    assert step == other_step and losses == other_losses and losses
+    jax.tree.map(np.testing.assert_array_equal, params, other_params)
+
+
+def statuses(processes, seconds=120):
+    return [process.wait(timeout=seconds) for process in processes]
+
+
+def test_two_processes_of_one_device_train_what_one_process_of_two_devices_does(tmp_path):
+    pair = start(tmp_path / "two", *END)
+    alone = begin(tmp_path / "one", *END, devices=2, said=tmp_path / "one.txt")
+    assert statuses([*pair, alone]) == [0, 0, 0], said(tmp_path / "two", 0).read_text()
+    assert_trained_alike(tmp_path / "two", tmp_path / "one")
+    assert "random" in said(tmp_path / "two", 0).read_text()  # the final matches
+    lines = said(tmp_path / "two", 1).read_text().splitlines()
+    assert all("Gloo" in line for line in lines), lines  # process 0 alone speaks
+
+
+@pytest.mark.parametrize(
+    "flags, sentence",
+    [
+        ("--coordinator localhost:1", "--coordinator, --num-processes and --process-id go together"),
+        ("--coordinator localhost --num-processes 1 --process-id 0", "must be HOST:PORT of process 0"),
+        ("", "finds no Slurm, Open MPI, Kubernetes or TPU pod here"),
+        ("--autotune", "--autotune and --profile are for one process"),
+    ],
+)
+def test_a_process_that_cannot_find_the_others_is_one_sentence(flags, sentence, capsys, monkeypatch):
+    monkeypatch.setattr(guard, "is_guarded", lambda: True)
+    if flags == "--autotune":
+        monkeypatch.setattr(processes, "join", lambda cluster: None)
+    assert command("--distributed", *flags.split(), "--env", "tic_tac_toe") == EXIT_ERROR
+    error = capsys.readouterr().err
+    assert sentence in error and error.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_two_processes_of_two_devices_train_what_one_process_of_four_devices_does(tmp_path):
+    pair = start(tmp_path / "two", *END, devices=2)
+    assert statuses(pair) == [0, 0]
+    assert statuses([begin(tmp_path / "one", *END, devices=4, said=tmp_path / "one.txt")]) == [0]
+    assert_trained_alike(tmp_path / "two", tmp_path / "one")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+def test_when_one_is_killed_the_other_ends_and_both_go_on_as_if_nothing_had_happened(victim, tmp_path):
+    run_dir = tmp_path / "run"
+    pair = start(run_dir, *LONG)
+    wait_for(lambda: checkpoint_steps(run_dir / "checkpoints"))
+    os.kill(child_of(pair[victim]), signal.SIGKILL)
+    found = statuses(pair, processes.HEARTBEAT_SECONDS + 60)
+    assert found[victim] == 128 + signal.SIGKILL and found[1 - victim] == guard.EXIT_OTHER_DIED
+    words = said(run_dir, 1 - victim).read_text()
+    assert "another process died or fell silent" in words and "--resume-if-any" in words.splitlines()[-1]
+    reached = str(max(checkpoint_steps(run_dir / "checkpoints")) + 20)
+    ends = ["--max-iterations", reached, "--checkpoint-minutes", "0"]
+    assert statuses(start(run_dir, *ends, "--resume-if-any")) == [0, 0]
+    assert statuses([begin(tmp_path / "one", *ends, devices=2, said=tmp_path / "one.txt")]) == [0]
+    assert_trained_alike(run_dir, tmp_path / "one")
+
+
+@pytest.mark.slow
+def test_a_process_that_is_stopped_does_not_hold_the_other_for_ever(tmp_path):
+    """The watchdog is quicker here than JAX's heartbeat, so it is the one that speaks."""
+    run_dir = tmp_path / "run"
+    pair = start(run_dir, *LONG, "--watchdog-minutes", "0.1")
+    wait_for(lambda: checkpoint_steps(run_dir / "checkpoints"))
+    stuck = child_of(pair[1])
+    os.kill(stuck, signal.SIGSTOP)
+    assert pair[0].wait(timeout=60) == guard.EXIT_HUNG
+    assert "no progress for" in said(run_dir, 0).read_text()
+    assert pair[1].wait(timeout=60) == guard.EXIT_HUNG  # its own watchdog, which was not stopped
