@@ -6,7 +6,6 @@ them it tells the others, which `listen` meanwhile.
 """
 
 import hashlib
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +20,6 @@ HEARTBEAT_SECONDS = 30
 """A process that is silent for as long counts as dead, and JAX ends the others."""
 JOIN_SECONDS = 300
 """The longest that the first process waits for the others, and they for it."""
-LEAVE_SECONDS = 60
 SIGN = ".shared-"
 
 
@@ -44,7 +42,7 @@ def join(cluster: Cluster) -> None:
         raise ValueError("--coordinator, --num-processes and --process-id go together; give all three, or none")
     if cluster.coordinator is not None and not cluster.coordinator.rpartition(":")[2].isdecimal():
         raise ValueError(f"--coordinator is {cluster.coordinator}, but must be HOST:PORT of process 0")
-    os.environ.setdefault("JAX_CPU_COLLECTIVES_IMPLEMENTATION", "gloo")
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
         jax.distributed.initialize(
             cluster.coordinator,
@@ -52,7 +50,6 @@ def join(cluster: Cluster) -> None:
             cluster.process_id,
             initialization_timeout=JOIN_SECONDS,
             heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
-            shutdown_timeout_seconds=LEAVE_SECONDS,
         )
     except ValueError as error:
         if cluster.coordinator is None:

@@ -209,6 +209,8 @@ def train(
         return status
     if result is not None and not result.interrupted:
         show(result.summary)
+    elif session.distributed and result is not None:
+        print(f"stopped and saved; in each process go on with: {guard.line_to_go_on(sys.argv[1:])}")
     elif result is not None or run_directory.begun(run_dir) not in (None, before):
         flags = f"--run-dir {shlex.quote(str(run_dir))} {sessions.flags_to_resume(session)}"
         print(f"stopped and saved; go on with: {command('train')} {flags}")

@@ -4,6 +4,7 @@ They hold the state with process 0, and run the program and save with it. They k
 no matches; while process 0 does, they wait.
 """
 
+import signal
 from collections.abc import Callable
 
 import jax
@@ -21,7 +22,8 @@ CHUNK, SAVE, SPAN, END = range(4)
 def follow(
     program: Callable[[TrainState], tuple[TrainState, Metrics]], checkpoints: Checkpointer, state: TrainState
 ) -> None:
-    """Does what process 0 says, until it says that the run is over."""
+    """Does what process 0 says, until it says that the run is over; a terminal's Ctrl-C is for process 0 to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         heartbeat.phase("waiting for process 0")
         number, argument = processes.listen()

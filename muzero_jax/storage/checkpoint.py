@@ -44,7 +44,7 @@ class Checkpointer:
             raise ValueError(f"a checkpointer keeps at least 1 checkpoint, not {keep}")
         self.directory = Path(directory).absolute()
         self.keep = keep
-        self._announce = announce if jax.process_count() > 1 else None
+        self._announce = announce if announce and jax.process_count() > 1 else None
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
 
