@@ -109,6 +109,17 @@ BANNED = {  # the glossary's "don't write", as far as a name alone tells
     "world_model": "dynamics",
 }
 
+# Tests in a package's folder that are of no single module, but of what several do together.
+THEMES = {
+    "commands": "distributed new_and_resumed offline_command own_game own_network presets shown_code shown_commands "
+    "trust",
+    "games": "exact_play symmetries",
+    "networks": "float16",
+    "play": "browser",
+    "run": "killed metric_names never_lost resume",
+    "search": "turns",
+}
+
 PATHS = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
     for path in sorted(PACKAGE.rglob("*.py"))
@@ -178,6 +189,16 @@ def identifiers(tree):
         for field in ("id", "arg", "attr", "name"):
             if isinstance(getattr(node, field, None), str):
                 yield getattr(node, field)
+
+
+def test_the_tests_of_a_package_have_its_modules_names():
+    """So that a reader finds the tests of a module; those of what several modules do together are listed above."""
+    for room in sorted({module.split(".")[0] for module in PATHS if "." in module}):
+        folder = ROOT / "tests" / room
+        found = {".".join(path.relative_to(folder.parent).with_suffix("").parts) for path in folder.rglob("test_*.py")}
+        named = {name.replace("test_", "") for name in found}
+        themes = {f"{room}.{theme}" for theme in THEMES.get(room, "").split()}
+        assert named - set(PATHS) == themes, room
 
 
 def test_a_newcomer_sees_at_most_seventeen_rooms():

@@ -5,8 +5,8 @@ for bit.
 """
 
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -92,13 +92,7 @@ def train(
         ExitStack() as held,
         Checkpointer(run_dir / run_directory.CHECKPOINTS, announce=announce) as checkpoints,
     ):
-        with processes.all_or_none():
-            if leads:
-                run_dir.mkdir(parents=True, exist_ok=True)
-                held.enter_context(run_directory.locked(run_dir))
-                # Now that nobody else writes there:
-                run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
-        processes.check_shared(run_dir)
+        held.enter_context(folder_held(config, session, run_dir))
         heartbeat.phase("compiling")
         start = time.perf_counter()
         saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
@@ -145,6 +139,20 @@ def train(
                     config, session, run_dir, program, versions, compiling, checkpoints, reporter, profiler, interrupt
                 )
                 return run_to_end(loop, state, iteration)
+
+
+@contextmanager
+def folder_held(config: Config, session: Session, run_dir: Path) -> Iterator[None]:
+    """Keeps others from training in the folder; ValueError in each process of the run if that or the folder is wrong."""
+    with ExitStack() as held:
+        with processes.all_or_none():
+            if processes.is_first():
+                run_dir.mkdir(parents=True, exist_ok=True)
+                held.enter_context(run_directory.locked(run_dir))
+                # Now that nobody else writes there:
+                run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
+        processes.check_shared(run_dir)
+        yield
 
 
 def open_versions(arena: Arena, config: Config, run_dir: Path, abstract: Params, iteration: int) -> Versions:

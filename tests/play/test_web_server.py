@@ -17,7 +17,7 @@ from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
 from muzero_jax.play import web_server, web_session
 from muzero_jax.play.position import new_game
-from tests.play.test_tree import hand_made_tree
+from tests.play.test_tree_picture import hand_made_tree
 from tests.reference.play import fake_thinker, notation, opening
 
 NAMES = ["tic_tac_toe", "connect_four", "othello", "hex", "go_9x9", "gardner_chess"]

@@ -1,4 +1,4 @@
-"""What learning writes into the ring, in the run's own program: priorities, fresh targets and their age.
+"""What learning writes into the replay buffer, in the run's own program: priorities, fresh targets and their age.
 
 One run of three chunks on two devices, with priorities and with Reanalyze; then learning from games that are over.
 """
