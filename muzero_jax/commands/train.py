@@ -153,7 +153,7 @@ def check_code(config: Config, session: Session, arguments: list[str]) -> None:
         typed = set(map(train_flags.name_of, arguments))
         own = {"--env": config.env, "--network.file": config.network.file, "--algorithm.file": config.algorithm.file}
         named = frozenset(file for flag, file in own.items() if file and flag in typed)
-        where = f"{session.run_dir}/{configs.FILE}" if session.resume else session.config
+        where = f"{session.run_dir}/{configs.FILE}" if session.resume else str(session.config)
         trust.check(config.own_files, where, Trust(session.trust_code, named))
 
 

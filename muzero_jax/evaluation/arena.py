@@ -87,7 +87,7 @@ class Arena:
     """
 
     def __init__(self, agent: Agent, mesh: Mesh):
-        self._agent, self._mesh = agent, mesh
+        self._agent, self.mesh = agent, mesh
         self._match = functools.cache(self._make_match)
         self.openings = openings.solved_openings(self._agent, mesh.devices.flat[0])
 
@@ -102,7 +102,7 @@ class Arena:
         rival = player if opponent == "self" else players.enter(players.parse(opponent), agent).player
         plies = agent.config.evaluation.opening_plies
         return sharded_match(
-            agent.world.environment, player, rival, self._mesh, num_games=num_games, opening_plies=plies
+            agent.world.environment, player, rival, self.mesh, num_games=num_games, opening_plies=plies
         )
 
     def compile(self, opponent: str, params: Params, *, num_games: int) -> None:

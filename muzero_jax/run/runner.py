@@ -28,8 +28,8 @@ from muzero_jax.run.background import Background
 from muzero_jax.run.callbacks import Callback, Callbacks
 from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.interrupt import Interrupt, Stopped
-from muzero_jax.run.loop import Loop
-from muzero_jax.run.memory import Meter
+from muzero_jax.run.loop import Loop, Program
+from muzero_jax.run.memory import Meter, Plan
 from muzero_jax.run.metrics import Record, last_record, open_metrics, wandb_writer
 from muzero_jax.run.report import Reporter
 from muzero_jax.run.session import Session
@@ -118,32 +118,75 @@ def train(
         held.enter_context(processes.leading(following.END))
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
         keep_config(config, run_dir, say)
-        own_mesh = devices.local_mesh(mesh)
-        arena = Arena(make_agent(config, world, algorithm), own_mesh)
-        versions = open_versions(
-            arena, config, run_dir, devices.replicated(abstract.learner.params, own_mesh), iteration
-        )
-        clock, totals, meter = Clock(record), Totals(config, record, flops), Meter(mesh.local_devices)
+        say(f"{'training' if begins else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
+        arena = Arena(make_agent(config, world, algorithm), devices.local_mesh(mesh))
+        clock, totals = Clock(record), Totals(config, record, flops)
+        clock.seconds["compile"] += time.perf_counter() - start
         note_random_return(totals, world.environment)
         callbacks = Callbacks(on_metrics, on_evaluation)
-        others = [*([wandb_writer(run_dir, config=asdict(config))] if session.wandb else []), callbacks]
-        with open_metrics(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others) as write:
-            say(f"{'training' if begins else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
-            clock.seconds["compile"] += time.perf_counter() - start
-            display = ProgressDisplay(config.minutes, budget.last_iteration(config), say=say)
-            machine = describe_machine(config, mesh) | {"planned": plan.total}
-            reporter = Reporter(run_dir, write, say, display, callbacks, clock, totals, versions.ladder, meter, machine)
-            profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if session.profile else None)
-            with Background(versions.compilations()) as compiling:
-                loop = Loop(
-                    config, session, run_dir, program, versions, compiling, checkpoints, reporter, profiler, interrupt
-                )
-                return run_to_end(loop, state, iteration)
+        host = Host(
+            config, session, run_dir, mesh, say, program, plan, arena, checkpoints, interrupt, callbacks, clock, totals
+        )
+        return lead(host, state, iteration, devices.replicated(abstract.learner.params, arena.mesh))
+
+
+class Host(NamedTuple):
+    """The host's side of a run that is ready to begin, in the process that leads."""
+
+    config: Config
+    session: Session
+    run_dir: Path
+    mesh: Mesh
+    say: Callable[[str], None]
+    program: Program
+    plan: Plan
+    arena: Arena
+    checkpoints: Checkpointer
+    interrupt: Interrupt
+    callbacks: Callbacks
+    clock: Clock
+    totals: Totals
+
+
+def lead(host: Host, state: TrainState, iteration: int, abstract_params: Params) -> Result:
+    """Loops to the end, with everything open that a run writes to."""
+    config, session, run_dir = host.config, host.session, host.run_dir
+    versions = open_versions(host.arena, config, run_dir, abstract_params, iteration)
+    others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
+    others.append(host.callbacks)
+    with open_metrics(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others) as write:
+        reporter = Reporter(
+            run_dir,
+            write,
+            host.say,
+            ProgressDisplay(config.minutes, budget.last_iteration(config), say=host.say),
+            host.callbacks,
+            host.clock,
+            host.totals,
+            versions.ladder,
+            Meter(host.mesh.local_devices),
+            describe_machine(config, host.mesh) | {"planned": host.plan.total},
+        )
+        profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if session.profile else None)
+        with Background(versions.compilations()) as compiling:
+            loop = Loop(
+                config,
+                session,
+                run_dir,
+                host.program,
+                versions,
+                compiling,
+                host.checkpoints,
+                reporter,
+                profiler,
+                host.interrupt,
+            )
+            return run_to_end(loop, state, iteration)
 
 
 @contextmanager
 def folder_held(config: Config, session: Session, run_dir: Path) -> Iterator[None]:
-    """Keeps others from training in the folder; ValueError in each process of the run if that or the folder is wrong."""
+    """Keeps others from training in the folder; ValueError in each process of the run if it cannot train there."""
     with ExitStack() as held:
         with processes.all_or_none():
             if processes.is_first():
