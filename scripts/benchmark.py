@@ -1,7 +1,8 @@
 """How fast it is, as ratios of things measured in turn: python scripts/benchmark.py --suite search
 
 Suites: search (ours against mctx), self-play, learner and iteration (ours against the baseline, one
-device against all, one program against Python's loop), memory (the plan against whole runs).
+device against all, one program against Python's loop), ablation (what each step away from a plain
+pipeline gives), memory (a frame in the replay, and the plan against whole runs).
 """
 
 import argparse
@@ -22,7 +23,7 @@ from scripts.benchmarks import cases
 from scripts.measuring import machine, timing
 
 EXIT_REGRESSION = 1
-SUITES = ("search", "self-play", "learner", "iteration", "memory")
+SUITES = ("search", "self-play", "learner", "iteration", "ablation", "memory")
 Record = dict[str, Any]
 
 
@@ -43,8 +44,6 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
 
 def read_report(file: Path) -> Record:
     """An older report; ValueError if the file is none, which is found out before anything is measured."""
-    if not file.is_file():
-        raise ValueError(f"{file} does not exist; name a report that --out wrote")
     try:
         old = json.loads(file.read_text(encoding="utf-8"))
         found = [(figure["median"], figure["spread"]) for _, figure, _ in cases.figures(old, same_machine=True)]
@@ -52,7 +51,7 @@ def read_report(file: Path) -> Record:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         is_whole = False
     if not is_whole:
-        raise ValueError(f"{file} is no report of this script, or a damaged one; write one with --out")
+        raise ValueError(f"{file} is missing, damaged, or no report of this script; write one with --out")
     return old
 
 
@@ -73,10 +72,9 @@ def check_common(suites: tuple[str, ...], quick: bool, old: Record, file: Path) 
     """Raises ValueError, before anything is measured, if nothing of the suites can be compared with an older report."""
     outlines = [outline for outline, _ in records(suites, quick)]
     if not cases.shared({"machine": {"hardware": devices.describe_device()}, "results": outlines}, old):
-        asked = " ".join(suites if len(suites) == 1 else ["all"]) + " --quick" * quick
         raise ValueError(
-            f"nothing of --suite {asked} can be compared with {file}: it has none of these cases (--quick has some of "
-            "its own), or is of other hardware, between which only ratios are compared, and those on all devices only "
+            f"nothing of these suites can be compared with {file}: it has none of their cases (--quick has some of its "
+            "own), or is of other hardware, between which only ratios are compared, and those on all devices only "
             "where they are as many; name another report"
         )
 
@@ -85,16 +83,11 @@ def measure(suites: tuple[str, ...], quick: bool, out: Path | None, tables: Text
     """The report; shows each case in `tables` and keeps all so far in `out`, so that what stops it costs one case."""
     results: list[Record] = []
     new = {"machine": machine.describe(sys.argv), "quick": quick, "results": results}
-    try:
-        for _, measure_case in records(suites, quick):
-            results.append(measure_case())
-            print(cases.table(results[-1]), file=tables, flush=True)
-            if out:
-                write_whole(out, json.dumps(new, indent=2) + "\n")
-    except BaseException:  # Ctrl-C, or a case that failed
-        kept = f"cases kept in {out}: {len(results)}" if out else "no case is kept, for want of --out"
-        print(kept, file=sys.stderr)
-        raise
+    for _, measure_case in records(suites, quick):
+        results.append(measure_case())
+        print(cases.table(results[-1]), file=tables, flush=True)
+        if out:
+            write_whole(out, json.dumps(new, indent=2) + "\n")
     return new
 
 

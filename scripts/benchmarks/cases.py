@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from scripts.measuring import markdown, timing
-from scripts.measuring.markdown import Table
+from scripts.measuring import report, timing
 from scripts.measuring.timing import Effort, Sample, Variant
 
 Record = dict[str, Any]
@@ -74,19 +73,12 @@ def measure(case: Case, effort: Effort) -> Record:
 def table(record: Record) -> str:
     """The record as Markdown: rates by variant, then the ratios."""
     note = f" ({record['note']})" if record.get("note") else ""
-    rows = [
-        (name, f"{rate['median']:,.{_digits(rate['median'])}f}", f"{rate['spread']:.0%}")
-        for name, rate in record["rates"].items()
-    ]
+    rows = [(n, report.three_digits(rate["median"]), f"{rate['spread']:.0%}") for n, rate in record["rates"].items()]
     for ratio in record["ratios"]:
         aim = f" (aim {ratio['aim']:g})" if ratio["aim"] is not None else ""
         rows.append((ratio_name(ratio), f"**{ratio['median']:.2f}x**{aim}", f"{ratio['spread']:.0%}"))
-    shown = markdown.table(Table(("", record["unit"], "spread"), rows))
+    shown = report.table(("", record["unit"], "spread"), rows)
     return f"**{record['suite']}**: {record['case']}{note}\n\n{shown}\n"
-
-
-def _digits(value: float) -> int:
-    return 0 if value >= 100 else 1 if value >= 10 else 2
 
 
 def ratio_name(ratio: Record) -> str:

@@ -1,11 +1,11 @@
-"""The memory plan against what runs really hold: whole runs by `train.py`, evaluations and saves among them."""
+"""A frame in the replay, and the memory plan against what whole runs by `train.py` hold, with evaluations and saves."""
 
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ import jax
 
 from muzero_jax import presets
 from muzero_jax.arithmetic import devices
-from scripts.benchmarks.cases import Record
+from scripts.benchmarks import plain_pipeline
+from scripts.benchmarks.cases import Ratio, Record
 from scripts.measuring.machine import ROOT
 
-PLANNED, MEASURED = "planned", "measured, whole process"
+PLANNED, MEASURED, OURS = "planned", "measured, whole process", "ours"
 MIB = 2**20
 ITERATIONS = 60
 """That learn, at most. What takes memory has happened more than once by then."""
@@ -30,25 +31,45 @@ CASES = {
 
 
 def records(quick: bool) -> Iterator[tuple[Record, Callable[[], Record]]]:
-    """Each run's outline and what makes its record: each case on one device and on as many as `train.py` would use."""
+    """Outlines and what makes the records: a frame, and each run on one device and on as many as a run would use."""
+    frame = outline("a frame in the replay, Hex 5x5", "bytes", OURS)
+    yield frame, partial(frame_record, frame)
     for case in list(CASES)[: 1 if quick else None]:
         sizes = presets.preset(*CASES[case]).shared_sizes
         counts = sorted({1, devices.largest_divisor(jax.device_count(), *sizes)})
         for count in counts[-1:] if quick else counts:
-            name = f"{case}, {count} device{'s' * (count > 1)}"
-            outline = {"suite": "memory", "case": name, "unit": "MiB per device", "higher_is_better": False}
-            outline |= {"rates": {MEASURED: {"judged": True}}, "ratios": []}
-            yield outline, partial(record, outline, case, count)
+            run = outline(f"{case}, {count} device{'s' * (count > 1)}", "MiB per device", MEASURED)
+            yield run, partial(run_record, run, case, count)
 
 
-def record(outline: Record, case: str, num_devices: int) -> Record:
+def outline(case: str, unit: str, judged: str) -> Record:
+    """A record without figures, of which `--compare` judges one."""
+    record = {"suite": "memory", "case": case, "unit": unit, "higher_is_better": False}
+    return record | {"rates": {judged: {"judged": True}}, "ratios": []}
+
+
+def frame_record(outline: Record) -> Record:
+    """The bytes of a frame, and how many times larger it is in a pipeline of plain Python."""
+    found = plain_pipeline.frame_bytes(presets.preset("hex", 5))
+    return outline | _figures(found, OURS, [(name, OURS) for name in found if name != OURS])
+
+
+def run_record(outline: Record, case: str, num_devices: int) -> Record:
     """MiB per device of one run, and how near the plan came; a plan is no better for being higher, or lower."""
     found = run_apart(case, num_devices)
     sizes = {name: found[key] / MIB for name, key in ((PLANNED, "planned"), (MEASURED, "peak")) if found[key]}
-    rates = {name: _exact(size) | {"judged": name == MEASURED} for name, size in sizes.items()}
-    ratio = {"numerator": PLANNED, "denominator": MEASURED, "aim": None, "judged": False}
-    ratios = [ratio | _exact(sizes[PLANNED] / sizes[MEASURED])] if MEASURED in sizes else []
-    return outline | {"rates": rates, "ratios": ratios}
+    return outline | _figures(sizes, MEASURED, [(PLANNED, MEASURED)] if MEASURED in sizes else [])
+
+
+def _figures(sizes: Mapping[str, float], judged: str, ratios: list[tuple[str, str]]) -> Record:
+    def exact(value):
+        return {"median": value, "spread": 0.0}
+
+    questions = [Ratio(*pair, judged=False) for pair in ratios]
+    return {
+        "rates": {name: exact(size) | {"judged": name == judged} for name, size in sizes.items()},
+        "ratios": [q._asdict() | exact(sizes[q.numerator] / sizes[q.denominator]) for q in questions],
+    }
 
 
 def run_apart(case: str, num_devices: int) -> dict[str, Any]:
@@ -71,7 +92,3 @@ def run_apart(case: str, num_devices: int) -> dict[str, Any]:
             reason = done.stderr.strip().rpartition("\n")[2].removeprefix("error: ") or f"status {done.returncode}"
             raise ValueError(f"the run that measures memory failed ({case}, {num_devices} devices): {reason}")
         return json.loads(Path(folder, "run/summary.json").read_text())["memory"]
-
-
-def _exact(value: float) -> dict[str, float]:
-    return {"median": value, "spread": 0.0}

@@ -3,19 +3,21 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import jax
 
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.storage.config import Config
-from scripts.benchmarks import baseline, ours, workloads
+from scripts.benchmarks import baseline, ours, plain_pipeline, workloads
 from scripts.benchmarks.cases import Case, Ratio, asked_about
 from scripts.measuring.timing import Variant
 
 OWN, LOOP_FREE, MCTX, NETWORK = "own search", "loop-free search", "mctx", "network calls"
 PLAIN, ONE, ALL, HOST = "baseline", "ours, 1 device", "ours, all devices", "ours, driven from Python"
 AUTO = "ours, all devices, automatic precision"
-OURS = frozenset({OWN, LOOP_FREE, ONE, ALL, HOST, AUTO})
+TREE, ONE_GAME = "Python tree, one game", "ours, one game, driven from Python"
+OURS = frozenset({OWN, LOOP_FREE, ONE, ALL, HOST, AUTO, ONE_GAME})
 """The others are yardsticks. Their own drift is no regression of ours, and a ratio to the bare network, which is a part
 of ours, or of one search of ours to another falls when the second alone becomes faster: none of these is judged."""
 
@@ -82,9 +84,21 @@ def iteration(quick: bool) -> Iterator[Case]:
         yield _case("iteration", name, workloads.hex_tower(), with_aim(AGAINST_PLAIN, 2.8))
 
 
+def ablation(quick: bool) -> Iterator[Case]:
+    """What each step away from a plain pipeline gives: our search, many games, one program, all devices, bfloat16."""
+    games = 64 if quick else 512
+    config = workloads.workload(
+        "hex", workloads.MLP, num_envs=games, num_simulations=32, rollout_length=4, board_size=5
+    )
+    steps = (Ratio(later, before) for before, later in pairwise((TREE, ONE_GAME, HOST, ONE, ALL)))
+    name = f"Hex 5x5, MLP 64, 32 simulations, puct, {games} games where there are many"
+    ratios = (Ratio(ALL, TREE, aim=100.0), *steps)
+    yield _case("ablation", name, workloads.with_engine(config, "own", "puct"), ratios)
+
+
 AGAINST_PLAIN = (Ratio(ALL, PLAIN), Ratio(ALL, ONE), Ratio(ONE, PLAIN))
-UNITS = {"self-play": "moves/s", "learner": "updates/s", "iteration": "frames/s"}
-PROGRAMS = {"self-play": "self_play", "learner": "learning", "iteration": "iteration"}
+UNITS = {"self-play": "moves/s", "learner": "updates/s", "iteration": "frames/s", "ablation": "moves/s"}
+PROGRAMS = {"self-play": "self_play", "learner": "learning", "iteration": "iteration", "ablation": "self_play"}
 
 
 def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> Case:
@@ -93,8 +107,9 @@ def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> C
     "All devices" are as many as divide the sizes, as in a run.
     """
     automatic = replace(config, network=replace(config.network, compute_dtype="auto"))
+    alone = replace(config, self_play=replace(config.self_play, num_envs=1))
     if ratios[0].numerator == ALL and precision.resolve("auto").compute_dtype != config.network.compute_dtype:
-        ratios += (Ratio(AUTO, PLAIN, ratios[0].aim), Ratio(AUTO, ALL, judged=False))
+        ratios += (Ratio(AUTO, ratios[0].denominator, ratios[0].aim), Ratio(AUTO, ALL, judged=False))
     asked = asked_about(ratios)
     available = jax.device_count()
     count = devices.largest_divisor(available, *config.shared_sizes)
@@ -103,6 +118,8 @@ def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> C
     theirs, own = (getattr(module, PROGRAMS[suite]) for module in (baseline, ours))
     makers: dict[str, Callable[[], Variant]] = {
         PLAIN: lambda: theirs(config),
+        TREE: lambda: plain_pipeline.self_play(config),
+        ONE_GAME: lambda: ours.host_driven_self_play(alone),
         HOST: lambda: ours.host_driven_self_play(config),
         ONE: lambda: own(config, num_devices=1),
         ALL: lambda: own(config, num_devices=count),
@@ -125,4 +142,5 @@ SUITES: dict[str, Callable[[bool], Iterator[Case]]] = {
     "self-play": self_play,
     "learner": learner,
     "iteration": iteration,
+    "ablation": ablation,
 }
