@@ -56,12 +56,12 @@ def self_play(quick: bool) -> Iterator[Case]:
     for policy in ("gumbel",) if quick else ("gumbel", "puct"):
         config = workloads.with_engine(workloads.w2(), "own", policy)
         name = f"W2: tic-tac-toe, MLP 64, 25 simulations, {policy}, {config.self_play.num_envs} games"
-        yield _case("self-play", name, config, with_aim(ratios, 3.0))
+        yield _case("self-play", name, config, ratios, aim=3.0)
     few = replace(workloads.w2(num_envs=16), search=replace(workloads.w2().search, num_simulations=8))
     yield _case("self-play", "tic-tac-toe, MLP 64, 8 simulations, gumbel, 16 games", few, (Ratio(ONE, HOST),))
     if not quick:
         name = "W1: Connect Four, tower 64x4, 50 simulations, gumbel, 128 games, 4 moves a call"
-        yield _case("self-play", name, workloads.w1(), with_aim(ratios, 2.8))
+        yield _case("self-play", name, workloads.w1(), ratios, aim=2.8)
 
 
 def learner(quick: bool) -> Iterator[Case]:
@@ -71,7 +71,7 @@ def learner(quick: bool) -> Iterator[Case]:
         yield _case("learner", name, config, (Ratio(ALL, PLAIN),))
     else:
         name = "W3: tower 64x4 on Connect Four, K = 5, batch 256, 4 updates a call"
-        yield _case("learner", name, workloads.w3(), with_aim(AGAINST_PLAIN, 2.5))
+        yield _case("learner", name, workloads.w3(), AGAINST_PLAIN, aim=2.5)
 
 
 def iteration(quick: bool) -> Iterator[Case]:
@@ -81,7 +81,7 @@ def iteration(quick: bool) -> Iterator[Case]:
     yield _case("iteration", name, small, AGAINST_PLAIN[: 1 if quick else None])
     if not quick:
         name = "Hex 9x9, tower 64x4, 16 simulations, 4 iterations of 128 frames and 2 updates of 64"
-        yield _case("iteration", name, workloads.hex_tower(), with_aim(AGAINST_PLAIN, 2.8))
+        yield _case("iteration", name, workloads.hex_tower(), AGAINST_PLAIN, aim=2.8)
 
 
 def ablation(quick: bool) -> Iterator[Case]:
@@ -92,8 +92,8 @@ def ablation(quick: bool) -> Iterator[Case]:
     )
     steps = (Ratio(later, before) for before, later in pairwise((TREE, ONE_GAME, HOST, ONE, ALL)))
     name = f"Hex 5x5, MLP 64, 32 simulations, puct, {games} games where there are many"
-    ratios = (Ratio(ALL, TREE, aim=100.0), *steps)
-    yield _case("ablation", name, workloads.with_engine(config, "own", "puct"), ratios)
+    ratios = (Ratio(ALL, TREE), *steps)
+    yield _case("ablation", name, workloads.with_engine(config, "own", "puct"), ratios, aim=100.0)
 
 
 AGAINST_PLAIN = (Ratio(ALL, PLAIN), Ratio(ALL, ONE), Ratio(ONE, PLAIN))
@@ -101,11 +101,12 @@ UNITS = {"self-play": "moves/s", "learner": "updates/s", "iteration": "frames/s"
 PROGRAMS = {"self-play": "self_play", "learner": "learning", "iteration": "iteration", "ablation": "self_play"}
 
 
-def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> Case:
+def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...], aim: float | None = None) -> Case:
     """A case with the variants that its ratios need, and with runs' own arithmetic where that is not the config's.
 
-    "All devices" are as many as divide the sizes, as in a run.
+    "All devices" are as many as divide the sizes, as in a run; the aim is what the project promises of the first ratio.
     """
+    ratios = (ratios[0]._replace(aim=aim), *ratios[1:])
     automatic = replace(config, network=replace(config.network, compute_dtype="auto"))
     alone = replace(config, self_play=replace(config.self_play, num_envs=1))
     if ratios[0].numerator == ALL and precision.resolve("auto").compute_dtype != config.network.compute_dtype:
@@ -130,11 +131,6 @@ def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> C
         return {variant: maker() for variant, maker in makers.items() if variant in asked}
 
     return Case(suite, name, UNITS[suite], make, ratios, OURS, count if ALL in asked else None, note)
-
-
-def with_aim(ratios: tuple[Ratio, ...], aim: float) -> tuple[Ratio, ...]:
-    """The ratios, with what the project promises of the first."""
-    return (ratios[0]._replace(aim=aim), *ratios[1:])
 
 
 SUITES: dict[str, Callable[[bool], Iterator[Case]]] = {

@@ -1,15 +1,26 @@
-"""The README's table of results: rows from agents' cards, from a study's scores, and of dated records, which stay.
+"""The tables that pages take from the code and from result files: the README's results, and what is known of each game.
 
-No row mixes two machines. A figure that a record does not hold leaves an empty cell. Brackets are 95% intervals over
-the games of one run; of three seeds the lowest and the highest score are shown.
+No row of results mixes two machines: it is of an agent's card, of a study's scores, or of a dated record, which stays
+as it is. A figure that a record does not hold leaves an empty cell. Brackets are 95% intervals over the games of one
+run; of three seeds the lowest and the highest score are shown.
 """
 
 import csv
 import json
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
+
+from muzero_jax import presets
+from muzero_jax.building import build_environment
+from muzero_jax.games.catalogue import GAMES
+from muzero_jax.games.game import Game
+from muzero_jax.networks.canonical import turn_of
+from muzero_jax.networks.model import shows_planes_of_bits
+from muzero_jax.storage.config import Config
+from muzero_jax.types import Environment
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, AGENTS = ROOT / "docs/results", ROOT / "muzero_jax/agents"
@@ -17,6 +28,8 @@ AMD = "[AMD](docs/results/2026-11-21-two-cpu-cores.md)"
 INTEL = "[Intel](docs/results/2026-11-23-two-intel-cores.md)"
 SIZES = "[sizes](docs/results/2026-11-23-hex-sizes.md)"
 LARGER = "[hex-sizes](docs/results/hex-sizes/README.md)"
+SHOWN_SIZE = 5
+"""The board of a game that has several sizes, where a table shows one."""
 
 
 class Row(NamedTuple):
@@ -31,11 +44,16 @@ class Row(NamedTuple):
     source: str  # a link, as README.md writes it, or the name of an agent that comes with the code
 
 
-def table(_: str = "") -> str:
-    """The rows of all games as Markdown."""
-    heads = ("game", "trained for", "cores", "seeds", "against MCTS 1,000", "besides", "record")
-    lines = [heads, ("---",) * len(heads), *rows()]
-    return "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines)
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table as Markdown."""
+    return "\n".join(
+        f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in (heads, ["---"] * len(heads), *rows)
+    )
+
+
+def results(_: str = "") -> str:
+    """The table of all trained agents."""
+    return table(("game", "trained for", "cores", "seeds", "against MCTS 1,000", "besides", "record"), rows())
 
 
 def rows() -> list[Row]:
@@ -121,3 +139,38 @@ def moves(*frames: str) -> str:
     """Numbers of frames, those of a million and more in millions."""
     numbers = [int(number.replace(",", "")) for number in frames]
     return f"{' + '.join(f'{n / 1e6:.1f} M' if n >= 1e6 else f'{n:,}' for n in numbers)} frames"
+
+
+def games(_: str = "") -> str:
+    """The table of games, whose networks are tried and not assumed."""
+    heads = ("game", "actions", "preset's network", "imagined boards", "canonical", "exact play")
+    return table(heads, map(of_game, GAMES.values()))
+
+
+def of_game(game: Game) -> tuple[str, ...]:
+    """What is accepted for a game: networks that imagine boards, canonical observations, exact play."""
+    config = preset(game)
+    environment = build_environment(config)
+    size, largest = f" {SHOWN_SIZE}x{SHOWN_SIZE}" if game.sizes else "", game.exact and game.exact.largest_size
+    return (
+        f"{game.title}{size} (`{game.name}`)",
+        f"{environment.num_actions:,}",
+        f"`{config.network.kind}`",
+        "accepted" if shows_planes_of_bits(environment) else "refused",
+        "accepted" if has_canonical(environment) else "refused",
+        f"up to {largest}x{largest}" if largest else "known" if game.exact else "not known",
+    )
+
+
+def preset(game: Game) -> Config:
+    """The preset of a game, on a small board where there is a choice."""
+    return presets.preset(game.name, SHOWN_SIZE if game.sizes else None)
+
+
+def has_canonical(environment: Environment) -> bool:
+    """Whether a symmetry exchanges the colours, so that every position can be shown from one side."""
+    try:
+        turn_of(environment)
+    except ValueError:
+        return False
+    return True
