@@ -30,13 +30,13 @@ from scripts.measuring import machine, report
 from scripts.measuring.machine import Machine
 from scripts.measuring.report import Section
 
-BUSY = 0.25
-"""Load a core, above which comparisons with libraries whose threads spin while they wait are not to be trusted."""
 METHOD = (
     "Every time is the median of seven repeats (at least five where they take long) and, in brackets, the range of "
     "their middle half (interquartile range), after a warm-up that is not counted, each waited for until its result is "
     "there. What a table compares was measured in turn, repeat by repeat, in one process; ratios are of medians. `-` "
-    "means not measured: a library that is not installed, or a size that takes too long here."
+    "means not measured: a library that is not installed, or a size that takes too long here. NumPy and PyTorch, whose "
+    "threads spin while they wait for each other, lose far more by other processes than JAX does: trust comparisons "
+    "with them only where the load average is a quarter of a core or less."
 )
 
 
@@ -48,8 +48,6 @@ class Arguments:
     """folder of the report, or its file if it ends in .md; default: reports/<device>-<date>"""
     quick: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """fewer sizes: two to four minutes"""
-    overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """replace a report that is there already"""
 
 
 class Sizes(NamedTuple):
@@ -87,11 +85,10 @@ def choose(*, quick: bool, accelerator: bool) -> Sizes:
     )
 
 
-def prepare(file: Path, overwrite: bool) -> None:
-    """Makes the folder of `file`; ValueError if that cannot be written, or would replace a report unasked."""
-    existing = [path for path in [file, *file.parent.glob(f"{file.stem}-*.png")] if path.exists()]
-    if existing and not overwrite:
-        raise ValueError(f"{existing[0]} exists already; choose another --out, or --overwrite replaces it")
+def prepare(file: Path) -> None:
+    """Makes the folder of `file`; ValueError if that cannot be written, or would replace a report."""
+    if file.exists():
+        raise ValueError(f"{file} exists already; choose another --out")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -101,27 +98,16 @@ def prepare(file: Path, overwrite: bool) -> None:
 
 def hardware_section(found: Machine, about: dict[str, Any]) -> Section:
     """The chapter on the machine, as it was before anything was measured."""
-    memory, load, cores = devices.available_memory_bytes(), about["load_average"], devices.usable_cores()
-    rows = {
-        "device": about["hardware"],
-        "backend": found.device.platform,
-        "arithmetic of a run's networks": "{} ({})".format(*precision.resolve("auto")),
-        "usable CPU cores": cores,
-        "load average": "unknown" if load is None else f"{load:.1f}",
-        "memory available": devices.format_bytes(memory) if memory else "unknown",
-        "system": f"{sys.platform}, Python {about['python']}",
+    memory = devices.available_memory_bytes()
+    rows = about | {
         "versions": ", ".join(f"{name} {version}" for name, version in about["versions"].items()),
         "PyTorch": f"{found.torch.__version__}, on {found.torch_device}" if found.torch else "not installed",
-        "commit": about["commit"] or "unknown",
-        "date": about["date"],
-        "command": f"`{about['command']}`",
+        "arithmetic of a run's networks": "{} ({})".format(*precision.resolve("auto")),
+        "usable CPU cores": devices.usable_cores(),
+        "memory available": devices.format_bytes(memory) if memory else "unknown",
     }
-    warning = (
-        "Other processes were at work when this began. NumPy and PyTorch, whose threads spin while they wait for each "
-        "other, can lose far more by that than JAX does: trust comparisons with them only from a quiet machine."
-    )
-    table = report.table(("", ""), [(name, str(value)) for name, value in rows.items()])
-    return Section("Hardware and versions", warning if (load or 0) > BUSY * cores else "", [table])
+    cells = [(name.replace("_", " "), str(value)) for name, value in rows.items()]
+    return Section("Hardware and versions", "", [report.table(("", ""), cells)])
 
 
 def chapters(found: Machine, about: dict[str, Any], sizes: Sizes) -> Iterator[Section]:
@@ -146,7 +132,7 @@ def main(arguments: list[str]) -> int:
     device = re.sub(r"[^a-z0-9]+", "-", devices.describe_device().lower()).strip("-")
     out = a.out or Path("reports") / f"{device}-{datetime.date.today().isoformat()}"
     file = out if out.suffix == ".md" else out / "report.md"
-    prepare(file, a.overwrite)
+    prepare(file)
     start, found, sections, minutes = time.perf_counter(), machine.find_machine(), [], 0.0
     about = machine.describe([__file__, *arguments])
     for section in chapters(found, about, choose(quick=a.quick, accelerator=found.has_accelerator)):

@@ -83,7 +83,7 @@ class Program:
     """A config's functions of nano_muzero.py, compiled when they are first called, and its games."""
 
     def __init__(self, config: Config):
-        parts = workloads.parts_of(config)
+        parts = building.make_parts(config)
         self.model = plain_model(config, parts)
         self.nano = nano_of(config, parts, self.model)
         search = nano_muzero.search if config.search.policy == "gumbel" else self._puct(config, parts)

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from muzero_jax.arithmetic import devices
+from muzero_jax.building import make_parts
 from muzero_jax.learning.self_play import with_reset
 from muzero_jax.run.program import make_init
 from muzero_jax.storage.config import Config
@@ -33,7 +34,7 @@ class PlainGame:
     """One game, its network as two compiled functions of batch 1, and everything else in Python."""
 
     def __init__(self, config: Config):
-        self.config, self.parts = config, workloads.parts_of(config)
+        self.config, self.parts = config, make_parts(config)
         self.params = workloads.noisy_params(self.parts.model)
         self.random, self.key = np.random.default_rng(0), jax.random.key(0)
         self.root_inference = jax.jit(self._root_inference)
@@ -144,11 +145,9 @@ def self_play(config: Config) -> Variant:
     return Variant(lambda: [game.move() for _ in range(4)], 4)
 
 
-def frame_bytes(config: Config) -> dict[str, float]:
-    """Bytes of a frame in the replay: as arrays and numbers of 4 bytes, as the Python objects of it, and in ours."""
-    game = PlainGame(config)
-    game.move()
-    (frame,) = game.replay
+def frame_bytes(game: PlainGame) -> dict[str, float]:
+    """Bytes of a game's last frame: as arrays and numbers of 4 bytes, as the Python objects of it, and in ours."""
+    frame, config = game.replay[-1], game.config
     state = make_init(game.parts, config.seed, devices.make_mesh(1)).eval_shape()
     leaves = jax.tree.leaves(state.replay.transitions)
     frames = config.replay.replay_length * config.self_play.num_envs

@@ -25,7 +25,9 @@ def describe(arguments: Sequence[str]) -> dict[str, Any]:
     return {
         "date": datetime.now().isoformat(" ", "minutes"),
         "hardware": devices.describe_device(),
-        "load_average": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,  # before anything was measured
+        "load_average": round(os.getloadavg()[0], 1)
+        if hasattr(os, "getloadavg")
+        else None,  # before anything was measured
         "python": platform.python_version(),
         "versions": {package: version(package) for package in PACKAGES},
         "commit": commit(),
@@ -50,9 +52,7 @@ def commit() -> str | None:
     asked = "git rev-parse --show-prefix && git describe --always --dirty --exclude='*'"
     done = subprocess.run(asked, shell=True, cwd=ROOT, capture_output=True, text=True)
     above, _, found = done.stdout.partition("\n")
-    return (
-        found.strip() if done.returncode == 0 and not above else None
-    )  # above: the folder of somebody's that we are in
+    return found.strip() if done.returncode == 0 and not above else None  # above: the folder that somebody has us in
 
 
 class Machine(NamedTuple):

@@ -95,16 +95,17 @@ def crossover(first: Mapping[int, Sample], second: Mapping[int, Sample]) -> str:
 
 def write(file: Path, text: str, sections: Sequence[Section], end: str) -> None:
     """Writes a report of numbered chapters, and each plot as <stem>-<name>.png in the same folder."""
-    parts = ["# Hardware report", _fill(text)]
+    parts = ["# Hardware report", fill(text)]
     for number, section in enumerate(sections, 1):
         images = [f"![{plot.title}]({file.stem}-{plot.name}.png)" for plot in section.plots]
-        parts += [f"## {number}. {section.title}", _fill(section.text), *section.tables, *images]
+        parts += [f"## {number}. {section.title}", fill(section.text), *section.tables, *images]
         for plot in section.plots:
             draw(plot, file.with_name(f"{file.stem}-{plot.name}.png"))
     write_whole(file, "\n\n".join(part for part in (*parts, end) if part) + "\n")
 
 
-def _fill(paragraph: str) -> str:
+def fill(paragraph: str) -> str:
+    """The paragraph in lines of 120 columns."""
     return textwrap.fill(paragraph, 120, break_long_words=False, break_on_hyphens=False)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from muzero_jax.arithmetic import bfloat16_products, devices
+from muzero_jax.building import make_parts
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Model, Params
 from scripts.benchmarks import plain_network
-from scripts.benchmarks.workloads import noisy_params, parts_of
+from scripts.benchmarks.workloads import noisy_params
 from scripts.measuring.machine import Machine
 from scripts.measuring.report import Plot, Section, crossover, seconds, table, times_table
 from scripts.measuring.timing import Candidate, Times, samples, sweep
@@ -48,14 +49,14 @@ def plain_inference(library: Any, params: Params, observation: Any, action: Any)
 
 def make_inputs(config: Config, batch: int) -> tuple[np.ndarray, np.ndarray]:
     """Random stones, and an action each."""
-    environment, generator = parts_of(config).environment, np.random.default_rng(batch)
+    environment, generator = make_parts(config).environment, np.random.default_rng(batch)
     observation = generator.random((batch, *environment.observation_shape)) < 0.3
     return observation, generator.integers(0, environment.num_actions, batch).astype(np.int32)
 
 
 def network_times(machine: Machine, config: Config, batches: Sequence[int]) -> Times:
     """Seconds of one initial and one recurrent inference, by library and batch size."""
-    model = parts_of(config).model
+    model = make_parts(config).model
     return sweep(batches, partial(_candidates, machine, config, noisy_params(model), both_inferences(model)))
 
 
@@ -111,7 +112,8 @@ def precision_section(
     factors = np.random.default_rng(0).normal(size=(2, matrix, matrix))
     product = jax.jit(partial(jnp.matmul, preferred_element_type=jnp.float32))
     inputs = {dtype: jax.device_put(jnp.asarray(factors, dtype), machine.device) for dtype in DTYPES}
-    works = {f"matrix product of n = {matrix:,}": {dtype: partial(product, *pair) for dtype, pair in inputs.items()}}
+    works: dict[str, Mapping[str, Callable]] = {}
+    works[f"matrix product of n = {matrix:,}"] = {dtype: partial(product, *pair) for dtype, pair in inputs.items()}
     for name, config in configs.items():
         size = batch[config.network.kind]
         works[f"{name} network at batch {size:,}"] = _in_dtypes(machine, config, size)
@@ -121,11 +123,11 @@ def precision_section(
 
 def _in_dtypes(machine: Machine, config: Config, batch: int) -> dict[str, Callable[[], jax.Array]]:
     """By dtype, calls that give the policy logits after both inferences."""
-    inputs = jax.device_put((noisy_params(parts_of(config).model), *make_inputs(config, batch)), machine.device)
+    inputs = jax.device_put((noisy_params(make_parts(config).model), *make_inputs(config, batch)), machine.device)
 
     def call(dtype):
         rounded = replace(config, network=replace(config.network, compute_dtype=dtype))
-        infer = both_inferences(parts_of(rounded).model)
+        infer = both_inferences(make_parts(rounded).model)
         return lambda: infer(*inputs)[1].policy_logits
 
     return {dtype: call(dtype) for dtype in (*DTYPES, bfloat16_products.COMPUTE_DTYPE)}

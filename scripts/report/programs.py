@@ -68,11 +68,10 @@ def programs_section(machine: Machine, configs: Mapping[str, Config], games: Map
         "limit of the device": stats.get("bytes_limit"),
     }
     peaks = [(name, format_bytes(size) if size else NOTHING) for name, size in held.items()]
-    tables = [
-        table(header, rows),
-        table(("memory", "bytes"), peaks),
-        frame_table(plain_pipeline.frame_bytes(next(iter(configs.values())))),
-    ]
+    game = plain_pipeline.PlainGame(next(iter(configs.values())))
+    game.move()
+    frame = frame_table(plain_pipeline.frame_bytes(game))
+    tables = [table(header, rows), table(("memory", "bytes"), peaks), frame]
     return Section("Search, gradient steps and memory", text, tables)
 
 
