@@ -1,8 +1,8 @@
 """Measures this machine and writes a report with plots: python scripts/hardware_report.py
 
-Matrix products, the MuZero network by batch size, precision, CPU against accelerator, transfers, search and gradient
-steps with their memory: at most ten minutes on two cores, two to four with --quick. PyTorch is compared with if it is
-installed.
+Matrix products, the MuZero network by batch size, precision, CPU against accelerator, transfers and memory: at most
+ten minutes on two cores, about two with --quick. PyTorch is compared with if it is installed. How fast search and
+learning are, scripts/benchmark.py says.
 """
 
 import datetime
@@ -47,7 +47,7 @@ class Arguments:
     out: Path | None = None
     """folder of the report, or its file if it ends in .md; default: reports/<device>-<date>"""
     quick: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """fewer sizes: two to four minutes"""
+    """fewer sizes: about two minutes"""
 
 
 class Sizes(NamedTuple):
@@ -58,7 +58,6 @@ class Sizes(NamedTuple):
     batches: tuple[int, ...]
     precision_matrix: int
     precision_batch: dict[str, int]  # by the network's kind
-    games: dict[str, int]  # of a search, by the network's kind
     transfers: tuple[int, ...]  # bytes
 
 
@@ -80,7 +79,6 @@ def choose(*, quick: bool, accelerator: bool) -> Sizes:
         batches=(1, 4, 16, 64, 256, 1024, 4096, *[16384] * accelerator)[::every],
         precision_matrix=8192 if accelerator else 1024,
         precision_batch={"mlp": 1024 * larger, "tower": 64 * larger},
-        games={"mlp": 512 * larger, "tower": 64 * larger},
         transfers=tuple(2**power for power in (10, 14, 18, 22, 26))[::every],
     )
 
@@ -112,7 +110,7 @@ def hardware_section(found: Machine, about: dict[str, Any]) -> Section:
 
 def chapters(found: Machine, about: dict[str, Any], sizes: Sizes) -> Iterator[Section]:
     """All chapters, each as soon as it is measured."""
-    from scripts.report import arrays, networks, programs
+    from scripts.report import arrays, memory, networks
 
     yield hardware_section(found, about)
     products = arrays.product_times(found, sizes.matrices)
@@ -122,7 +120,7 @@ def chapters(found: Machine, about: dict[str, Any], sizes: Sizes) -> Iterator[Se
     yield networks.precision_section(found, sizes.precision_matrix, sizes.networks, sizes.precision_batch)
     yield networks.crossover_section(found, products, by_name)
     yield arrays.transfers_section(found, sizes.transfers)
-    yield programs.programs_section(found, sizes.networks, sizes.games)
+    yield memory.memory_section(found, sizes.networks["standard"])
 
 
 def main(arguments: list[str]) -> int:

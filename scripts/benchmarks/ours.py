@@ -30,7 +30,7 @@ def positions(config: Config, num_games: int, num_moves: int) -> Position:
     return environment.look(actor.env_state)
 
 
-def search(config: Config, asked: Position, num_devices: int = 1) -> Variant:
+def search(config: Config, asked: Position) -> Variant:
     """One search of every position, as runs do it: without returning trees, which would cost time."""
     parts = make_parts(config)
     inputs = (workloads.noisy_params(parts.model), jax.random.key(2), asked)
@@ -39,13 +39,7 @@ def search(config: Config, asked: Position, num_devices: int = 1) -> Variant:
     def without_tree(params, key, asked):
         return search_fn(params, key, asked)._replace(tree=None)
 
-    function = without_tree
-    if num_devices > 1:
-        mesh, specs = devices.make_mesh(num_devices), (EVERYWHERE, EVERYWHERE, GAMES)
-        function = shard_map(without_tree, mesh, specs, GAMES)
-        inputs = tuple(jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(inputs, specs, strict=True))
-    program = jax.jit(function).lower(*inputs).compile()
-    return Variant(partial(program, *inputs), 1, program.memory_analysis())
+    return Variant(partial(jax.jit(without_tree), *inputs), 1)
 
 
 def bare_network(config: Config, asked: Position) -> Variant:
@@ -134,8 +128,8 @@ def learning(config: Config, num_devices: int) -> Variant:
     in_specs, out_specs = (specs.learner, specs.replay, EVERYWHERE), (specs.learner, EVERYWHERE)
     full = filled_state(config, parts, mesh)
     inputs = full.learner, full.replay, full.seed_key
-    program = jax.jit(shard_map(learn, mesh, in_specs, out_specs), donate_argnums=0).lower(*inputs).compile()
-    return Variant(going_on(program, *inputs), config.optimiser.updates_per_iteration, program.memory_analysis())
+    program = jax.jit(shard_map(learn, mesh, in_specs, out_specs), donate_argnums=0)
+    return Variant(going_on(program, *inputs), config.optimiser.updates_per_iteration)
 
 
 def iteration(config: Config, num_devices: int) -> Variant:

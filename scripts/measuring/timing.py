@@ -45,7 +45,6 @@ class Variant(NamedTuple):
 
     run: Callable[[], Any]  # one call; what it returns is waited for
     work: float  # units done in one call
-    memory: Any = None  # XLA's analysis of the compiled program, of some
 
 
 def going_on(program: Callable, state: Any, *others: Any) -> Callable[[], Any]:

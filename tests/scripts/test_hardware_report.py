@@ -17,7 +17,7 @@ from scripts.measuring import machine, timing
 from scripts.measuring.machine import Machine
 from scripts.measuring.report import Section
 from scripts.measuring.timing import Sample
-from scripts.report import networks, programs
+from scripts.report import memory, networks
 from tests.reference import tiny_run
 from tests.scripts.conftest import noise_params
 
@@ -25,11 +25,10 @@ CONFIG = replace(tiny_run.CONFIG, env="hex", board_size=3)
 CONFIG = replace(CONFIG, network=replace(CONFIG.network, kind="mlp", width=8, num_bins=2, compute_dtype="float32"))
 TINY = Sizes(
     matrices=(4, 8),
-    networks={"small": CONFIG},
+    networks={"standard": CONFIG},
     batches=(1, 2),
     precision_matrix=8,
     precision_batch={"mlp": 2},
-    games={"mlp": 8},
     transfers=(64, 128),
 )
 ONCE = timing.Effort(rounds=2, least=2, enough=1.0, seconds=0.0)
@@ -63,11 +62,11 @@ def test_a_report_holds_every_chapter_and_plot(tmp_path, monkeypatch, quick_para
     text = (tmp_path / "report.md").read_text()
     chapters_told = (
         "Hardware and versions, Matrix product, The MuZero network by batch size, Precision, Crossover, "
-        "Transfers between host and device, Search, gradient steps and memory"
+        "Transfers between host and device, Memory"
     )
     assert ", ".join(re.findall(r"^## \d+\. (.*)$", text, re.MULTILINE)) == chapters_told
     assert "no crossover between CPU and accelerator" in text and "PyTorch | not installed" in text
-    assert "| search, hex 3x3, mlp 8x0, 8 games, 4 simulations | 2 |" in text
+    assert "| ours | " in text
     assert text.splitlines()[-1].startswith("Measured in 0.")
     for name in re.findall(r"\((report-.*\.png)\)", text):
         assert (tmp_path / name).stat().st_size > 1000
@@ -108,7 +107,7 @@ def test_an_accelerator_gets_larger_sizes_and_a_quick_report_fewer():
         hardware_report.choose(quick=quick, accelerator=accelerator)
         for quick, accelerator in ((False, False), (True, False), (False, True))
     )
-    assert large.matrices == (*full.matrices, 8192) and large.games["mlp"] == 16 * full.games["mlp"]
+    assert large.matrices == (*full.matrices, 8192)
     assert len(full.networks) == 3 and len(quick.networks) == 1 and set(quick.batches) < set(full.batches)
     assert {network.network.kind for network in full.networks.values()} <= set(full.precision_batch)
 
@@ -143,5 +142,5 @@ def test_every_candidate_is_traced_for_the_device_that_it_runs_on(monkeypatch):
 
 
 def test_a_frames_saving_is_a_share_of_what_it_took_before():
-    table = programs.frame_table({"float32 arrays": 624.0, "ours": 138.0})
+    table = memory.frame_table({"float32 arrays": 624.0, "ours": 138.0})
     assert "| float32 arrays | 624 | 77.9% |" in table and "| ours | 138 | 0.0% |" in table
