@@ -124,17 +124,10 @@ def read_scores(path: Path) -> list[Point]:
         return [Point(**{name: kinds[name](text) for name, text in row.items()}) for row in csv.DictReader(file)]
 
 
-def write_scores(path: Path, points: list[Point]) -> None:
-    """Writes scores, one a line."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(Point._fields)
-        writer.writerows(points)
-
-
 def record(folder: Path, study: Study, points: list[Point]) -> None:
     """Writes a result: scores, table, curves where there are any, what it was made with, and the hashes of all."""
-    write_scores(folder / SCORES, points)
+    with (folder / SCORES).open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([Point._fields, *points])
     (folder / TABLE).write_text(comparison.format_table(points) + "\n", encoding="utf-8")
     if learning_curves.has_curves(points):
         learning_curves.plot(points, folder / CURVES)
@@ -169,15 +162,15 @@ def verify(folder: Path) -> int:
 def compare(new: list[Point], old: list[Point]) -> int:
     """Prints for each final score whether it lies where the result's runs let one expect it; 0 if all do."""
     known = comparison.groups_of(old)
-    outside = 0
+    all_inside = True
     for group, points in comparison.groups_of(new).items():
         for opponent, found in comparison.final_scores(points).items():
             low, high = comparison.expected(known[group], opponent, found.count)
             is_inside = low <= found.mean <= high
-            outside += not is_inside
+            all_inside &= is_inside
             where = "inside" if is_inside else "OUTSIDE"
             print(f"{group}, {opponent}: {found.mean:.1%} lies {where} [{low:.1%}, {high:.1%}]")
-    return 1 if outside else 0
+    return 0 if all_inside else 1
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from muzero_jax.building import make_parts
 from muzero_jax.learning.self_play import with_reset
 from muzero_jax.run.program import make_init
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import SearchConfig
 from scripts.benchmarks import workloads
 from scripts.measuring.timing import Variant
 
@@ -115,7 +114,9 @@ class PlainGame:
         discount = self.parts.environment.constant_discount
         q = {action: child.reward + discount * child.value for action, child in node.children.items()}
         low, high = min([node.value, *q.values()]), max([node.value, *q.values()])
-        span, exploration = max(high - low, 1e-8), exploration_rate(node.visits, self.config.search)
+        span, s = max(high - low, 1e-8), self.config.search
+        growth = math.log((node.visits + s.pb_c_base + 1) / s.pb_c_base)
+        exploration = math.sqrt(node.visits) * (s.pb_c_init + growth)
         best, best_score = -1, -math.inf
         for action in actions:
             child = node.children.get(action)
@@ -124,11 +125,6 @@ class PlainGame:
             if score > best_score:
                 best, best_score = action, score
         return best
-
-
-def exploration_rate(visits: int, search: SearchConfig) -> float:
-    """PUCT's factor of the prior, for a node visited so often."""
-    return math.sqrt(visits) * (search.pb_c_init + math.log((visits + search.pb_c_base + 1) / search.pb_c_base))
 
 
 def visit_counts(root: Node) -> np.ndarray:
