@@ -137,7 +137,7 @@ def test_commands_are_found_in_blocks_sentences_and_over_two_lines(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
         "Say `python experiments/play.py --run runs/x`.\n\n```bash\nfor n in 1 2; do\n"
-        "  .venv/bin/python experiments/train.py --seed $n \\\n    --env hex  # why\ndone\n```\n`scripts/benchmark.py`\n"
+        "  .venv/bin/python experiments/train.py --seed $n \\\n    --env hex  # why\ndone\n```\n`scripts/some.py`\n"
     )
     found = [(line, shlex.split(command)) for line, command in pages.commands(page)]
     assert found == [
