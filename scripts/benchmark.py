@@ -1,16 +1,15 @@
 """How fast it is, as ratios of things measured in turn: python scripts/benchmark.py --suite search
 
 Suites: search (ours against mctx), self-play, learner and iteration (ours against the baseline, one
-device against all, one program against Python's loop), memory (the plan against whole runs).
+device against all, one program against Python's loop), ablation (what each step away from a plain
+pipeline gives).
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -19,11 +18,11 @@ from muzero_jax.arithmetic import devices
 from muzero_jax.commands.command_line import report_errors
 from muzero_jax.storage.files import check_writable, write_whole
 from scripts.benchmarks import cases
+from scripts.benchmarks.cases import Case, Record
 from scripts.measuring import machine, timing
 
 EXIT_REGRESSION = 1
-SUITES = ("search", "self-play", "learner", "iteration", "memory")
-Record = dict[str, Any]
+SUITES = ("search", "self-play", "learner", "iteration", "ablation")
 
 
 def read_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -31,9 +30,7 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", choices=(*SUITES, "all"), default="all")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.add_argument(
-        "--quick", action="store_true", help="fewer cases and rounds: half a minute a suite, memory a minute"
-    )
+    parser.add_argument("--quick", action="store_true", help="fewer cases and rounds: half a minute a suite")
     parser.add_argument("--out", type=Path, help="also write the JSON to this file, after every case")
     parser.add_argument(
         "--compare", type=Path, help="an older report; what is 10%% slower beyond the spread is named, with status 1"
@@ -43,40 +40,31 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
 
 def read_report(file: Path) -> Record:
     """An older report; ValueError if the file is none, which is found out before anything is measured."""
-    if not file.is_file():
-        raise ValueError(f"{file} does not exist; name a report that --out wrote")
     try:
         old = json.loads(file.read_text(encoding="utf-8"))
-        found = [(figure["median"], figure["spread"]) for _, figure, _ in cases.figures(old, same_machine=True)]
+        found = [(figure["median"], figure["spread"]) for _, figure in cases.figures(old, same_machine=True)]
         is_whole = old["machine"]["hardware"] and all(median > 0 and spread >= 0 for median, spread in found)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         is_whole = False
     if not is_whole:
-        raise ValueError(f"{file} is no report of this script, or a damaged one; write one with --out")
+        raise ValueError(f"{file} is missing, damaged, or no report of this script; write one with --out")
     return old
 
 
-def records(suites: tuple[str, ...], quick: bool) -> Iterator[tuple[Record, Callable[[], Record]]]:
-    """The outline of each case's record, which has no figures, and what measures the case and makes the record."""
-    from scripts.benchmarks import memory
-    from scripts.benchmarks.suites import SUITES as measured
+def cases_of(suites: tuple[str, ...], quick: bool) -> list[Case]:
+    """The cases of the suites, of which nothing is compiled yet."""
+    from scripts.benchmarks.suites import SUITES as made
 
-    effort = timing.QUICK if quick else timing.FULL
-    for suite in suites:
-        if suite == "memory":
-            yield from memory.records(quick)
-        else:
-            yield from ((cases.outline(case), partial(cases.measure, case, effort)) for case in measured[suite](quick))
+    return [case for suite in suites for case in made[suite](quick)]
 
 
 def check_common(suites: tuple[str, ...], quick: bool, old: Record, file: Path) -> None:
     """Raises ValueError, before anything is measured, if nothing of the suites can be compared with an older report."""
-    outlines = [outline for outline, _ in records(suites, quick)]
+    outlines = [cases.outline(case) for case in cases_of(suites, quick)]
     if not cases.shared({"machine": {"hardware": devices.describe_device()}, "results": outlines}, old):
-        asked = " ".join(suites if len(suites) == 1 else ["all"]) + " --quick" * quick
         raise ValueError(
-            f"nothing of --suite {asked} can be compared with {file}: it has none of these cases (--quick has some of "
-            "its own), or is of other hardware, between which only ratios are compared, and those on all devices only "
+            f"nothing of these suites can be compared with {file}: it has none of their cases (--quick has some of its "
+            "own), or is of other hardware, between which only ratios are compared, and those on all devices only "
             "where they are as many; name another report"
         )
 
@@ -85,16 +73,11 @@ def measure(suites: tuple[str, ...], quick: bool, out: Path | None, tables: Text
     """The report; shows each case in `tables` and keeps all so far in `out`, so that what stops it costs one case."""
     results: list[Record] = []
     new = {"machine": machine.describe(sys.argv), "quick": quick, "results": results}
-    try:
-        for _, measure_case in records(suites, quick):
-            results.append(measure_case())
-            print(cases.table(results[-1]), file=tables, flush=True)
-            if out:
-                write_whole(out, json.dumps(new, indent=2) + "\n")
-    except BaseException:  # Ctrl-C, or a case that failed
-        kept = f"cases kept in {out}: {len(results)}" if out else "no case is kept, for want of --out"
-        print(kept, file=sys.stderr)
-        raise
+    for case in cases_of(suites, quick):
+        results.append(cases.measure(case, timing.QUICK if quick else timing.FULL))
+        print(cases.table(results[-1]), file=tables, flush=True)
+        if out:
+            write_whole(out, json.dumps(new, indent=2) + "\n")
     return new
 
 
@@ -117,8 +100,6 @@ def main(arguments: list[str]) -> int:
     compared, slower = cases.compare(new, old)
     for sentence in slower:
         print(f"regression: {sentence}", file=sys.stderr)
-    if not compared:  # the memory suite, where the system has no account of it
-        raise ValueError(f"nothing was compared with {options.compare}: this machine does not tell what a run holds")
     print(f"compared with {options.compare}: {compared} figures, {len(slower)} of them worse", file=sys.stderr)
     return EXIT_REGRESSION if slower else 0
 

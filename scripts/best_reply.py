@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -36,11 +36,16 @@ from muzero_jax.games.environment import make_environment
 from muzero_jax.games.hex_rules import MIN_SIZE
 from muzero_jax.games.oracle import Oracle, solve
 from muzero_jax.learning.symmetries import transform_observation
+from muzero_jax.storage.fields import Constraint, PositiveInt, check_fields
 from muzero_jax.types import Environment, EnvState
 
 BATCH = 512
 HALVES, CHOOSING = 2, 0
 """Two halves of the samples: the first half chooses the replies, the second half judges them."""
+SOLVED = Constraint(
+    lambda size: MIN_SIZE <= size <= hex_solver.MAX_SIZE, f"Hex is solved from {MIN_SIZE} to {hex_solver.MAX_SIZE}"
+)
+ASKED = Constraint(bool, "must be at least one number")
 
 Opponent = Callable[[EnvState, Any], Any]
 """(states, a number that no other call has had [N]) -> its action in each [N]."""
@@ -50,31 +55,26 @@ Opponent = Callable[[EnvState, Any], Any]
 class Arguments:
     """Board and opponent."""
 
-    board_size: int = 4
+    board_size: Annotated[int, SOLVED] = 4
     """side of the Hex board; 4 takes a quarter of an hour on two cores, 3 a minute, 5 days"""
-    num_simulations: int = 1000
+    num_simulations: PositiveInt = 1000
     """search budget of rollout MCTS"""
-    samples: tuple[int, ...] = (1024, 64, 16, 4)
+    samples: Annotated[tuple[PositiveInt, ...], ASKED] = (1024, 64, 16, 4)
     """samples of MCTS in a position, at its first decision, its second and so on; drawn twice, for the two figures"""
-
-
-class Score(NamedTuple):
-    """The best reply's, in [0, 1], over all openings of one stone."""
-
-    as_first: np.ndarray  # [2], by the samples that replies were chosen by, and by fresh ones
-    both_seats: np.ndarray  # [2], when it is second too, where it never loses
 
 
 def best_reply(
     environment: Environment, oracle: Oracle, opponent: Opponent, samples: tuple[int, ...], say: Callable[[str], None]
-) -> Score:
-    """The score of the best reply to `opponent`, a mean over all first moves; MCTS as in `rollout_mcts`."""
+) -> np.ndarray:
+    """The first player's best score [2] against `opponent`, in [0, 1], a mean over all openings of one stone.
+
+    By the samples that the replies were chosen by, and by fresh ones.
+    """
     start = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 1))
     stones = environment.num_actions - 1  # the last action is the swap
     openings = jax.tree.map(lambda x: np.repeat(np.asarray(x), stones, axis=0), start)
     replies = _Replies(environment, oracle, opponent, say)
-    as_first = replies.awaiting(replies.move(openings, np.arange(stones)), samples).mean(axis=0)
-    return Score(as_first, (1 + as_first) / 2)
+    return replies.awaiting(replies.move(openings, np.arange(stones)), samples).mean(axis=0)
 
 
 class _Replies:
@@ -101,7 +101,8 @@ class _Replies:
         first, same = self._distinct(states)
         distinct = _take(states, first)
         shares = self._ask(distinct, samples[0])
-        is_error = self._solve(distinct) < 0
+        solved = solve(self._oracle, distinct.observation, num_actions=self._num_actions, report=lambda *_: None)
+        is_error = solved.action_values < 0
         value = (shares * is_error[..., None]).sum(axis=1)
         self._say(f"{len(first)} positions: asked {samples[0]} times, it errs in {value.mean():.2%} of its moves")
         position, action = np.nonzero(shares.any(axis=-1) & ~is_error)
@@ -132,11 +133,6 @@ class _Replies:
         moves = in_batches(self._opponent, BATCH, _take(states, row), draw).reshape(-1, HALVES, times)
         return np.stack([(moves == action).mean(axis=-1) for action in range(self._num_actions)], axis=1)
 
-    def _solve(self, states: EnvState) -> np.ndarray:
-        """The value for the player to move after each action [N, A]."""
-        solved = solve(self._oracle, states.observation, num_actions=self._num_actions, report=lambda *_: None)
-        return solved.action_values
-
     def _distinct(self, states: EnvState) -> tuple[np.ndarray, np.ndarray]:
         """One state of each kind, images under symmetries being the same: (their rows, which of these each row is)."""
         images = in_batches(self._images, BATCH, states.observation)
@@ -153,19 +149,14 @@ def _take(states: EnvState, rows: np.ndarray) -> Any:
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     a = tyro.cli(Arguments, args=arguments, description=__doc__)
-    if not MIN_SIZE <= a.board_size <= hex_solver.MAX_SIZE:
-        raise ValueError(f"--board-size is {a.board_size}, but Hex is solved from {MIN_SIZE} to {hex_solver.MAX_SIZE}")
-    if a.num_simulations < 1:
-        raise ValueError(f"--num-simulations is {a.num_simulations}, but must be positive")
-    if not a.samples or min(a.samples) < 1:
-        raise ValueError(f"--samples is {a.samples}, but MCTS must be asked at least once at one decision or more")
+    check_fields(a)
     devices.configure_devices(1)
     oracle, environment = hex_solver.make_oracle(a.board_size), make_environment("hex", board_size=a.board_size)
     player = rollout_mcts_player(environment, num_simulations=a.num_simulations)
     ask = jax.jit(lambda states, draws: player.act(None, jax.random.key(draws[0]), states))
-    score = best_reply(environment, oracle, ask, a.samples, lambda text: print(text, flush=True))
-    for name, first, both in zip(("as chosen", "asked again"), score.as_first, score.both_seats, strict=True):
-        print(f"best reply, {name}: {first:.1%} as first player, 100% as second, {both:.1%} in all")
+    found = best_reply(environment, oracle, ask, a.samples, lambda text: print(text, flush=True))
+    for name, score in zip(("as chosen", "asked again"), found, strict=True):
+        print(f"best reply, {name}: {score:.1%} as first player, 100% as second, {(1 + score) / 2:.1%} in all")
     return 0
 
 

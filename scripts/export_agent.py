@@ -24,10 +24,7 @@ from muzero_jax.storage import agent_file, files, run_directory
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.trust import Trust
 from scripts.measuring.machine import commit
-
-MOST_SHIPPED_BYTES = 5_000_000
-"""What a file in this repository may take."""
-
+from scripts.measuring.report import fill, table
 
 SET_OTHERWISE = ("--env", "--board-size", "--init-from", "--optimiser.decay-updates")
 """Flags that a card names itself, without the user's folders; the run sets the last."""
@@ -61,10 +58,7 @@ def main(arguments: list[str]) -> int:
     card = a.out.with_suffix(".md")
     agent_file.save(a.out, agent.config, agent.params, iteration=agent.iteration, card=card.name)
     files.write_whole(card, make_card(a, agent, read_summary(a.run, agent.iteration)))
-    size = a.out.stat().st_size
-    print(f"wrote {a.out} ({size / 1e6:.1f} MB) and {card}")
-    if size > MOST_SHIPPED_BYTES:
-        print(f"note: too large for muzero_jax/agents, where a file takes {MOST_SHIPPED_BYTES / 1e6:.0f} MB at most")
+    print(f"wrote {a.out} ({a.out.stat().st_size / 1e6:.1f} MB) and {card}")
     return 0
 
 
@@ -82,7 +76,7 @@ def make_card(a: Arguments, agent, summary: dict[str, Any]) -> str:
     config, name = agent.config, a.out.stem
     size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
     player = name if a.out.resolve().parent == agent_file.SHIPPED else str(a.out)
-    notes = "".join(f"{wrapped(note)}\n\n" for note in a.note)
+    notes = "".join(f"{fill(note)}\n\n" for note in a.note)
     return f"""# {name}
 
 {game_of(agent.world.environment).title}{size}; {MODELS[config.model]}. To play against it:
@@ -144,19 +138,15 @@ def strength(config: Config, summary: dict[str, Any]) -> str:
     """The run's final matches as a table."""
     if not summary.get("strength"):
         return "The run has no final matches of this version."
-    rows = ["| opponent | score | 95% interval | won / drawn / lost |", "|---|---|---|---|"]
+    rows = []
     for opponent, match in summary["strength"].items():
         low, high = (f"{100 * end:.1f}" for end in match["ci95"])
         games = f"{match['wins']} / {match['draws']} / {match['losses']}"
-        rows.append(f"| {opponent} | {100 * match['score']:.1f}% | {low} to {high} | {games} |")
+        rows.append((opponent, f"{100 * match['score']:.1f}%", f"{low} to {high}", games))
+    scores = table(("opponent", "score", "95% interval", "won / drawn / lost"), rows)
     e = config.evaluation
     how = f"It searched {e.num_simulations} simulations a move without noise, after {e.opening_plies} random moves."
-    return "\n".join([*rows, "", wrapped(f"{how} Every opening was played from both sides; mcts:N is rollout MCTS.")])
-
-
-def wrapped(text: str) -> str:
-    """A paragraph in lines of 120 columns."""
-    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+    return f"{scores}\n\n{fill(f'{how} Every opening was played from both sides; mcts:N is rollout MCTS.')}"
 
 
 if __name__ == "__main__":

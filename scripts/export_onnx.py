@@ -4,9 +4,8 @@
 plays in a browser, opened from the disk, without a server (docs/play.md).
 """
 
-import dataclasses
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -73,21 +72,17 @@ def load(name: str, *, trust_code: bool = False) -> Any:
     from muzero_jax.storage.trust import Trust
 
     def build(config):
-        return building.build(dataclasses.replace(config, network=in_float32(config.network)))
+        network = replace(config.network, compute_dtype="float32")
+        return building.build(replace(config, network=network))
 
     return agents.load_agent(Path(name), build=build, trust=Trust(all_code=trust_code))
-
-
-def in_float32(network: Any) -> Any:
-    """The config of a network with another arithmetic."""
-    return dataclasses.replace(network, compute_dtype="float32")
 
 
 def check(config: Any, page: bool) -> None:
     """Raises ValueError for an agent whose model or search the files cannot hold."""
     if config.model == "rules":
         raise ValueError(
-            "the agent plans with the ground-truth model, so it has no dynamics to export; choose a learned model"
+            "the agent plans with the game itself, so it has no dynamics to export; choose a learned model"
         )
     if page and config.env not in GAMES:
         raise ValueError(f"the page knows the rules of {' and '.join(GAMES)} alone; add --no-page for the networks")
@@ -141,15 +136,10 @@ def description(agent: Any) -> dict[str, Any]:
 
     config, environment, search = agent.config, agent.world.environment, agent.config.search
     opening, notation = new_game(environment), make_notation(environment)
-    state = board_state(opening, notation)
+    state = board_state(opening, notation) | {"num_simulations": agent.num_simulations}
     name, budgets = Path(agent.name.removeprefix(agent_file.PREFIX)).stem, sorted({*BUDGETS, agent.num_simulations})
     return {
-        "state": state
-        | {
-            "goal": f"{state['goal']} You play against {name}.",
-            "budgets": budgets,
-            "num_simulations": agent.num_simulations,
-        },
+        "state": state | {"goal": f"{state['goal']} You play against {name}.", "budgets": budgets},
         "moves": [notation.write(opening.state, action) for action in range(environment.num_actions)],
         "why": WHY_ANOTHER,
         "game": environment.name,

@@ -10,13 +10,10 @@ from runs that have ended.
 import csv
 import hashlib
 import json
-import platform
 import shlex
 import sys
 import typing
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -29,13 +26,12 @@ from muzero_jax.commands.command_line import report_errors
 from muzero_jax.run.tools import comparison, learning_curves
 from muzero_jax.run.tools.comparison import Point
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.fields import POSITIVE
+from muzero_jax.storage.fields import PositiveInt, check_fields
 from scripts.measuring import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
 STUDY, SCORES, TABLE, CURVES, HASHES = "study.json", "scores.csv", "table.txt", "curves.png", "SHA256SUMS"
-LIBRARIES = ("jax", "jaxlib", "flax", "optax", "pgx", "numpy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +42,7 @@ class Arguments:
     """folder in docs/results"""
     groups: tuple[str, ...] = ()
     """train these alone; default: all"""
-    seeds: Annotated[int, POSITIVE] | None = None
+    seeds: PositiveInt | None = None
     """train only so many of the seeds; default: all"""
     runs: Path | None = None
     """where the runs lie and are trained, as GROUP/seedN; default: runs/NAME. Those that have ended are not repeated"""
@@ -68,6 +64,7 @@ class Study(NamedTuple):
 def main(arguments: list[str]) -> int:
     """Runs the command; 0 if what was found agrees with the result, else 1."""
     command = tyro.cli(Arguments, args=arguments, description=__doc__)
+    check_fields(command)
     folder = RESULTS / command.name
     study = read_study(folder)
     if not command.record and not (folder / SCORES).exists():
@@ -102,8 +99,6 @@ def read_study(folder: Path) -> Study:
     except OSError as error:
         known = ", ".join(sorted(path.parent.name for path in RESULTS.glob(f"*/{STUDY}")))
         raise ValueError(f"there is no result {folder.name}; choose of {known or 'none that there are'}") from error
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{folder / STUDY} is no study ({error}); take it from the repository again") from error
 
 
 def choose(study: Study, command: Arguments) -> tuple[list[str], list[int]]:
@@ -129,26 +124,16 @@ def read_scores(path: Path) -> list[Point]:
         return [Point(**{name: kinds[name](text) for name, text in row.items()}) for row in csv.DictReader(file)]
 
 
-def write_scores(path: Path, points: list[Point]) -> None:
-    """Writes scores, one a line."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(Point._fields)
-        writer.writerows(points)
-
-
 def record(folder: Path, study: Study, points: list[Point]) -> None:
     """Writes a result: scores, table, curves where there are any, what it was made with, and the hashes of all."""
-    write_scores(folder / SCORES, points)
+    with (folder / SCORES).open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([Point._fields, *points])
     (folder / TABLE).write_text(comparison.format_table(points) + "\n", encoding="utf-8")
     if learning_curves.has_curves(points):
         learning_curves.plot(points, folder / CURVES)
-    made = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "commit": machine.commit(),
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES},
-    }
-    whole = study._replace(made={**study.made, **made})._asdict()
+    about = machine.describe(sys.argv)
+    made = study.made | {key: about[key] for key in ("date", "commit", "python", "versions")}
+    whole = study._replace(made=made)._asdict()
     (folder / STUDY).write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
     (folder / HASHES).write_text("".join(f"{digest}  {name}\n" for name, digest in hashes(folder).items()))
     print(f"{comparison.format_table(points)}\nwritten to {folder}")
@@ -177,15 +162,15 @@ def verify(folder: Path) -> int:
 def compare(new: list[Point], old: list[Point]) -> int:
     """Prints for each final score whether it lies where the result's runs let one expect it; 0 if all do."""
     known = comparison.groups_of(old)
-    outside = 0
+    all_inside = True
     for group, points in comparison.groups_of(new).items():
         for opponent, found in comparison.final_scores(points).items():
             low, high = comparison.expected(known[group], opponent, found.count)
             is_inside = low <= found.mean <= high
-            outside += not is_inside
+            all_inside &= is_inside
             where = "inside" if is_inside else "OUTSIDE"
             print(f"{group}, {opponent}: {found.mean:.1%} lies {where} [{low:.1%}, {high:.1%}]")
-    return 1 if outside else 0
+    return 0 if all_inside else 1
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from muzero_jax.storage import python_file, trust
 from muzero_jax.storage.config_groups import (
@@ -189,6 +189,13 @@ def describe(config: Config) -> str:
         f"{group:<11}" + " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
         for group, fields in groups.items()
     )
+
+
+def flat(config: Config) -> dict[str, Any]:
+    """Every field by its dotted name: "search.num_simulations"."""
+    values = dataclasses.asdict(config)
+    groups = {name: value if isinstance(value, dict) else {"": value} for name, value in values.items()}
+    return {f"{group}.{name}".rstrip("."): value for group, fields in groups.items() for name, value in fields.items()}
 
 
 def to_json(config: Config) -> str:

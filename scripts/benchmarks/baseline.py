@@ -53,22 +53,10 @@ def plain_model(config: Config, parts: Parts) -> Model:
 
 
 def settings_of(config: Config) -> Settings:
-    """A config's settings, as far as the program has them."""
-    search, targets = config.search, config.targets
+    """A config's settings, as far as the program has them; its names are the config's."""
+    groups = config.self_play, config.replay, config.search, config.targets, config.optimiser, config.network
     return Settings(
-        num_envs=config.self_play.num_envs,
-        rollout_length=config.self_play.rollout_length,
-        replay_length=config.replay.replay_length,
-        num_simulations=search.num_simulations,
-        max_num_considered_actions=search.max_num_considered_actions,
-        value_scale=search.value_scale,
-        exploration=config.self_play.exploration,
-        unroll_steps=targets.unroll_steps,
-        td_steps=targets.td_steps,
-        batch_size=config.optimiser.batch_size,
-        updates_per_iteration=config.optimiser.updates_per_iteration,
-        learning_rate=config.optimiser.learning_rate,
-        num_bins=config.network.num_bins,
+        **{name: getattr(group, name) for group in groups for name in Settings._fields if hasattr(group, name)}
     )
 
 
@@ -95,7 +83,7 @@ class Program:
     """A config's functions of nano_muzero.py, compiled when they are first called, and its games."""
 
     def __init__(self, config: Config):
-        parts = workloads.parts_of(config)
+        parts = building.make_parts(config)
         self.model = plain_model(config, parts)
         self.nano = nano_of(config, parts, self.model)
         search = nano_muzero.search if config.search.policy == "gumbel" else self._puct(config, parts)
@@ -135,16 +123,8 @@ class Program:
         settings = self.nano.settings
         sizes = {"num_envs": settings.num_envs, "length": settings.replay_length}
         _, moves = workloads.random_play(self._environment, jax.random.key(4), **sizes)
-        return Frame(
-            moves.observation,
-            moves.legal_action_mask,
-            moves.action,
-            moves.reward,
-            moves.discount,
-            moves.search_policy,
-            moves.search_value,
-            moves.explored,
-        )
+        names = [{"policy": "search_policy", "value": "search_value"}.get(name, name) for name in Frame._fields]
+        return Frame(*(getattr(moves, name) for name in names))
 
 
 def self_play(config: Config) -> Variant:

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from scripts.measuring import markdown, timing
-from scripts.measuring.markdown import Table
+from scripts.measuring import report, timing
 from scripts.measuring.timing import Effort, Sample, Variant
 
 Record = dict[str, Any]
@@ -47,7 +46,6 @@ def outline(case: Case) -> Record:
         "note": case.note,
         "num_devices": case.num_devices,
         "unit": case.unit,
-        "higher_is_better": True,
         "rates": {name: {"judged": name in case.ours} for name in asked_about(case.ratios)},
         "ratios": [question._asdict() for question in case.ratios],
     }
@@ -74,19 +72,12 @@ def measure(case: Case, effort: Effort) -> Record:
 def table(record: Record) -> str:
     """The record as Markdown: rates by variant, then the ratios."""
     note = f" ({record['note']})" if record.get("note") else ""
-    rows = [
-        (name, f"{rate['median']:,.{_digits(rate['median'])}f}", f"{rate['spread']:.0%}")
-        for name, rate in record["rates"].items()
-    ]
+    rows = [(n, report.three_digits(rate["median"]), f"{rate['spread']:.0%}") for n, rate in record["rates"].items()]
     for ratio in record["ratios"]:
         aim = f" (aim {ratio['aim']:g})" if ratio["aim"] is not None else ""
         rows.append((ratio_name(ratio), f"**{ratio['median']:.2f}x**{aim}", f"{ratio['spread']:.0%}"))
-    shown = markdown.table(Table(("", record["unit"], "spread"), rows))
+    shown = report.table(("", record["unit"], "spread"), rows)
     return f"**{record['suite']}**: {record['case']}{note}\n\n{shown}\n"
-
-
-def _digits(value: float) -> int:
-    return 0 if value >= 100 else 1 if value >= 10 else 2
 
 
 def ratio_name(ratio: Record) -> str:
@@ -94,11 +85,10 @@ def ratio_name(ratio: Record) -> str:
     return f"{ratio['numerator']} / {ratio['denominator']}"
 
 
-def figures(report: Record, *, same_machine: bool) -> Iterator[tuple[str, Record, bool]]:
-    """(name, figure, whether higher is better) of all that two reports have in common.
+def figures(report: Record, *, same_machine: bool) -> Iterator[tuple[str, Record]]:
+    """(name, figure) of all that two reports have in common; ratios travel between machines, rates do not.
 
-    Ratios travel between machines, rates and memory do not. What runs on all devices is named by their number, so
-    that it is compared only with what ran on as many.
+    What runs on all devices is named by their number, so that it is compared only with what ran on as many.
     """
     for record in report["results"]:
         found = [(ratio_name(ratio), ratio) for ratio in record["ratios"]]
@@ -107,27 +97,27 @@ def figures(report: Record, *, same_machine: bool) -> Iterator[tuple[str, Record
         for name, figure in found:
             number = record.get("num_devices")
             told = name.replace("all devices", f"{number} devices") if number else name
-            yield f"{record['suite']}: {record['case']}: {told}", figure, record["higher_is_better"]
+            yield f"{record['suite']}: {record['case']}: {told}", figure
 
 
-def shared(new: Record, old: Record) -> list[tuple[str, Record, Record, bool]]:
-    """(name, new figure, older one, whether higher is better) of all that two reports share and that is judged.
+def shared(new: Record, old: Record) -> list[tuple[str, Record, Record]]:
+    """(name, new figure, older one) of all that two reports share and that is judged.
 
     Which are judged, the new report says, or the outline of one to come; an older one need not.
     """
     same_machine = new["machine"]["hardware"] == old["machine"]["hardware"]
-    before = {name: figure for name, figure, _ in figures(old, same_machine=same_machine)}
+    before = dict(figures(old, same_machine=same_machine))
     found = figures(new, same_machine=same_machine)
-    return [(name, now, before[name], higher) for name, now, higher in found if name in before and now["judged"]]
+    return [(name, now, before[name]) for name, now in found if name in before and now["judged"]]
 
 
 def compare(new: Record, old: Record) -> tuple[int, list[str]]:
     """How many judged figures two reports share, and a sentence for each that worsened beyond TOLERANCE and spreads."""
     compared, found = shared(new, old), []
-    for name, figure, before, higher_is_better in compared:
-        was, now = before["median"], figure["median"]
-        allowed = TOLERANCE + figure["spread"] + before["spread"]
-        worsened = 1 - (now / was if higher_is_better else was / now)
+    for name, now, before in compared:
+        allowed = TOLERANCE + now["spread"] + before["spread"]
+        worsened = 1 - now["median"] / before["median"]
         if worsened > allowed:
-            found.append(f"{name}: from {was:,.3g} to {now:,.3g}, {worsened:.0%} worse ({allowed:.0%} allowed)")
+            fell = f"from {before['median']:,.3g} to {now['median']:,.3g}"
+            found.append(f"{name}: {fell}, {worsened:.0%} worse ({allowed:.0%} allowed)")
     return len(compared), found

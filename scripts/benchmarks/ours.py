@@ -10,6 +10,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from muzero_jax import training
 from muzero_jax.arithmetic import devices, micro_batches
 from muzero_jax.arithmetic.devices import AXIS, shard_map
+from muzero_jax.building import make_parts
 from muzero_jax.learning import replay
 from muzero_jax.learning.self_play import rollout
 from muzero_jax.run.program import make_chunk, make_init, state_specs
@@ -24,27 +25,21 @@ EVERYWHERE, GAMES, MOVES = PartitionSpec(), PartitionSpec(AXIS), PartitionSpec(N
 
 def positions(config: Config, num_games: int, num_moves: int) -> SearchRoots:
     """Positions of games some random moves old."""
-    environment = workloads.parts_of(config).environment
+    environment = make_parts(config).environment
     actor, _ = workloads.random_play(environment, jax.random.key(1), num_envs=num_games, length=num_moves)
     return environment.roots(actor.env_state)
 
 
-def search(config: Config, asked: SearchRoots, num_devices: int = 1) -> Variant:
+def search(config: Config, asked: SearchRoots) -> Variant:
     """One search of every position, as runs do it: without returning trees, which would cost time."""
-    parts = workloads.parts_of(config)
+    parts = make_parts(config)
     inputs = (workloads.noisy_params(parts.model), jax.random.key(2), asked)
     search_fn = workloads.search_of(config, parts)
 
     def without_tree(params, key, asked):
         return search_fn(params, key, asked)._replace(tree=None)
 
-    function = without_tree
-    if num_devices > 1:
-        mesh, specs = devices.make_mesh(num_devices), (EVERYWHERE, EVERYWHERE, GAMES)
-        function = shard_map(without_tree, mesh, specs, GAMES)
-        inputs = tuple(jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(inputs, specs, strict=True))
-    program = jax.jit(function).lower(*inputs).compile()
-    return Variant(partial(program, *inputs), 1, program.memory_analysis())
+    return Variant(partial(jax.jit(without_tree), *inputs), 1)
 
 
 def bare_network(config: Config, asked: SearchRoots) -> Variant:
@@ -53,7 +48,7 @@ def bare_network(config: Config, asked: SearchRoots) -> Variant:
     The moves are fixed beforehand, so choosing them takes no time. Choosing by the argmax of an embedding took as long
     as the network's own arithmetic, and made trees look free that were not.
     """
-    parts = workloads.parts_of(config)
+    parts = make_parts(config)
     model = micro_batches.for_inference(parts.model)
 
     @jax.jit
@@ -72,7 +67,7 @@ def bare_network(config: Config, asked: SearchRoots) -> Variant:
 
 def self_play(config: Config, num_devices: int) -> Variant:
     """Self-play as one program: T moves of B games, shared among the devices; the unit is a move."""
-    parts = workloads.parts_of(config)
+    parts = make_parts(config)
     mesh = devices.make_mesh(num_devices)
 
     def play(actor, params, key):
@@ -87,7 +82,7 @@ def self_play(config: Config, num_devices: int) -> Variant:
 
 def host_driven_self_play(config: Config) -> Variant:
     """The same moves driven from Python: one compiled search and step a move, everything brought to the host."""
-    parts = workloads.parts_of(config)
+    parts = make_parts(config)
     search_fn = workloads.search_of(config, parts)
     play = jax.jit(partial(rollout, environment=parts.environment, search=search_fn, length=1))
     params, actor, key = workloads.noisy_params(parts.model), _games(config, parts), jax.random.key(3)
@@ -121,7 +116,7 @@ def filled_state(config: Config, parts: Parts, mesh: jax.sharding.Mesh) -> Train
 
 def learning(config: Config, num_devices: int) -> Variant:
     """Gradient steps on windows of the buffer, the batch shared among the devices; the unit is an update."""
-    parts = workloads.parts_of(config)
+    parts = make_parts(config)
     mesh = devices.make_mesh(num_devices)
 
     def learn(learner_state, buffer, key):
@@ -133,13 +128,13 @@ def learning(config: Config, num_devices: int) -> Variant:
     in_specs, out_specs = (specs.learner, specs.replay, EVERYWHERE), (specs.learner, EVERYWHERE)
     full = filled_state(config, parts, mesh)
     inputs = full.learner, full.replay, full.seed_key
-    program = jax.jit(shard_map(learn, mesh, in_specs, out_specs), donate_argnums=0).lower(*inputs).compile()
-    return Variant(going_on(program, *inputs), config.optimiser.updates_per_iteration, program.memory_analysis())
+    program = jax.jit(shard_map(learn, mesh, in_specs, out_specs), donate_argnums=0)
+    return Variant(going_on(program, *inputs), config.optimiser.updates_per_iteration)
 
 
 def iteration(config: Config, num_devices: int) -> Variant:
     """The run's own program, `program.make_chunk`, on a full buffer; the unit is a frame."""
-    parts = workloads.parts_of(config)
+    parts = make_parts(config)
     mesh = devices.make_mesh(num_devices)
     chunk = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk)
     run = going_on(chunk, filled_state(config, parts, mesh))

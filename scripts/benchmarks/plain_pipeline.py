@@ -12,12 +12,12 @@ import jax
 import numpy as np
 
 from muzero_jax.arithmetic import devices
+from muzero_jax.building import make_parts
 from muzero_jax.learning.self_play import with_reset
 from muzero_jax.run.program import make_init
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import SearchConfig
 from scripts.benchmarks import workloads
-from scripts.measuring.markdown import Table
+from scripts.measuring.timing import Variant
 
 
 class Node:
@@ -33,7 +33,7 @@ class PlainGame:
     """One game, its network as two compiled functions of batch 1, and everything else in Python."""
 
     def __init__(self, config: Config):
-        self.config, self.parts = config, workloads.parts_of(config)
+        self.config, self.parts = config, make_parts(config)
         self.params = workloads.noisy_params(self.parts.model)
         self.random, self.key = np.random.default_rng(0), jax.random.key(0)
         self.root_inference = jax.jit(self._root_inference)
@@ -114,7 +114,9 @@ class PlainGame:
         discount = self.parts.environment.constant_discount
         q = {action: child.reward + discount * child.value for action, child in node.children.items()}
         low, high = min([node.value, *q.values()]), max([node.value, *q.values()])
-        span, exploration = max(high - low, 1e-8), exploration_rate(node.visits, self.config.search)
+        span, s = max(high - low, 1e-8), self.config.search
+        growth = math.log((node.visits + s.pb_c_base + 1) / s.pb_c_base)
+        exploration = math.sqrt(node.visits) * (s.pb_c_init + growth)
         best, best_score = -1, -math.inf
         for action in actions:
             child = node.children.get(action)
@@ -125,11 +127,6 @@ class PlainGame:
         return best
 
 
-def exploration_rate(visits: int, search: SearchConfig) -> float:
-    """PUCT's factor of the prior, for a node visited so often."""
-    return math.sqrt(visits) * (search.pb_c_init + math.log((visits + search.pb_c_base + 1) / search.pb_c_base))
-
-
 def visit_counts(root: Node) -> np.ndarray:
     """How often each action was tried: [A]."""
     counts = np.zeros(len(root.prior))
@@ -138,35 +135,20 @@ def visit_counts(root: Node) -> np.ndarray:
     return counts
 
 
-def plain_bytes(replay: list[dict[str, Any]]) -> tuple[float, float]:
-    """Bytes a frame: of the arrays and numbers alone (4 each), and of the Python objects that hold them."""
-    payload = sum(getattr(value, "nbytes", 4) for frame in replay for value in frame.values())
-    objects = sum(sys.getsizeof(frame) + sum(map(sys.getsizeof, frame.values())) for frame in replay)
-    return payload / len(replay), objects / len(replay)
+def self_play(config: Config) -> Variant:
+    """Four moves of one game; the unit is a move."""
+    game = PlainGame(config)
+    return Variant(lambda: [game.move() for _ in range(4)], 4)
 
 
-def ring_bytes(config: Config) -> float:
-    """Bytes of a frame in our replay buffer."""
-    state = make_init(workloads.parts_of(config), config.seed, devices.make_mesh(1)).eval_shape()
+def frame_bytes(game: PlainGame) -> dict[str, float]:
+    """Bytes of a game's last frame: as arrays and numbers of 4 bytes, as the Python objects of it, and in ours."""
+    frame, config = game.replay[-1], game.config
+    state = make_init(game.parts, config.seed, devices.make_mesh(1)).eval_shape()
+    leaves = jax.tree.leaves(state.replay.transitions)
     frames = config.replay.replay_length * config.self_play.num_envs
-    return (
-        sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(state.replay.transitions)) / frames
-    )
-
-
-def saved_bytes(replay: list[dict[str, Any]], config: Config) -> dict[str, float]:
-    """Bytes a frame of either, and the shares that ours saves."""
-    (payload, objects), own = plain_bytes(replay), ring_bytes(config)
-    sizes = {"plain": payload, "plain_as_python_objects": objects, "ours": own}
-    return sizes | {"saved": 1 - own / payload, "saved_of_objects": 1 - own / objects}
-
-
-def bytes_table(memory: dict[str, float]) -> Table:
-    """The table of `saved_bytes`."""
-    rows = {
-        "float32 arrays, numbers of 4 bytes": (memory["plain"], f"**{memory['saved']:.1%}**"),
-        "the same as Python objects": (memory["plain_as_python_objects"], f"**{memory['saved_of_objects']:.1%}**"),
-        "our ring": (memory["ours"], ""),
+    return {
+        "float32 arrays": sum(getattr(value, "nbytes", 4) for value in frame.values()),
+        "Python objects": sys.getsizeof(frame) + sum(map(sys.getsizeof, frame.values())),
+        "ours": sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves) / frames,
     }
-    header = ("a frame in the replay", "bytes", "ours saves")
-    return Table(header, [(name, f"{size:,.0f}", share) for name, (size, share) in rows.items()])

@@ -3,19 +3,21 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import jax
 
 from muzero_jax.arithmetic import devices, precision
 from muzero_jax.storage.config import Config
-from scripts.benchmarks import baseline, ours, workloads
+from scripts.benchmarks import baseline, ours, plain_pipeline, workloads
 from scripts.benchmarks.cases import Case, Ratio, asked_about
 from scripts.measuring.timing import Variant
 
 OWN, LOOP_FREE, MCTX, NETWORK = "own search", "loop-free search", "mctx", "network calls"
 PLAIN, ONE, ALL, HOST = "baseline", "ours, 1 device", "ours, all devices", "ours, driven from Python"
 AUTO = "ours, all devices, automatic precision"
-OURS = frozenset({OWN, LOOP_FREE, ONE, ALL, HOST, AUTO})
+TREE, ONE_GAME = "Python tree, one game", "ours, one game, driven from Python"
+OURS = frozenset({OWN, LOOP_FREE, ONE, ALL, HOST, AUTO, ONE_GAME})
 """The others are yardsticks. Their own drift is no regression of ours, and a ratio to the bare network, which is a part
 of ours, or of one search of ours to another falls when the second alone becomes faster: none of these is judged."""
 
@@ -54,12 +56,12 @@ def self_play(quick: bool) -> Iterator[Case]:
     for policy in ("gumbel",) if quick else ("gumbel", "puct"):
         config = workloads.with_engine(workloads.w2(), "own", policy)
         name = f"W2: tic-tac-toe, MLP 64, 25 simulations, {policy}, {config.self_play.num_envs} games"
-        yield _case("self-play", name, config, with_aim(ratios, 3.0))
+        yield _case("self-play", name, config, ratios, aim=3.0)
     few = replace(workloads.w2(num_envs=16), search=replace(workloads.w2().search, num_simulations=8))
     yield _case("self-play", "tic-tac-toe, MLP 64, 8 simulations, gumbel, 16 games", few, (Ratio(ONE, HOST),))
     if not quick:
         name = "W1: Connect Four, tower 64x4, 50 simulations, gumbel, 128 games, 4 moves a call"
-        yield _case("self-play", name, workloads.w1(), with_aim(ratios, 2.8))
+        yield _case("self-play", name, workloads.w1(), ratios, aim=2.8)
 
 
 def learner(quick: bool) -> Iterator[Case]:
@@ -69,7 +71,7 @@ def learner(quick: bool) -> Iterator[Case]:
         yield _case("learner", name, config, (Ratio(ALL, PLAIN),))
     else:
         name = "W3: tower 64x4 on Connect Four, K = 5, batch 256, 4 updates a call"
-        yield _case("learner", name, workloads.w3(), with_aim(AGAINST_PLAIN, 2.5))
+        yield _case("learner", name, workloads.w3(), AGAINST_PLAIN, aim=2.5)
 
 
 def iteration(quick: bool) -> Iterator[Case]:
@@ -79,22 +81,36 @@ def iteration(quick: bool) -> Iterator[Case]:
     yield _case("iteration", name, small, AGAINST_PLAIN[: 1 if quick else None])
     if not quick:
         name = "Hex 9x9, tower 64x4, 16 simulations, 4 iterations of 128 frames and 2 updates of 64"
-        yield _case("iteration", name, workloads.hex_tower(), with_aim(AGAINST_PLAIN, 2.8))
+        yield _case("iteration", name, workloads.hex_tower(), AGAINST_PLAIN, aim=2.8)
+
+
+def ablation(quick: bool) -> Iterator[Case]:
+    """What each step away from a plain pipeline gives: our search, many games, one program, all devices, bfloat16."""
+    games = 64 if quick else 512
+    config = workloads.workload(
+        "hex", workloads.MLP, num_envs=games, num_simulations=32, rollout_length=4, board_size=5
+    )
+    steps = (Ratio(later, before) for before, later in pairwise((TREE, ONE_GAME, HOST, ONE, ALL)))
+    name = f"Hex 5x5, MLP 64, 32 simulations, puct, {games} games where there are many"
+    ratios = (Ratio(ALL, TREE), *steps)
+    yield _case("ablation", name, workloads.with_engine(config, "own", "puct"), ratios, aim=100.0)
 
 
 AGAINST_PLAIN = (Ratio(ALL, PLAIN), Ratio(ALL, ONE), Ratio(ONE, PLAIN))
-UNITS = {"self-play": "moves/s", "learner": "updates/s", "iteration": "frames/s"}
-PROGRAMS = {"self-play": "self_play", "learner": "learning", "iteration": "iteration"}
+UNITS = {"self-play": "moves/s", "learner": "updates/s", "iteration": "frames/s", "ablation": "moves/s"}
+PROGRAMS = {"self-play": "self_play", "learner": "learning", "iteration": "iteration", "ablation": "self_play"}
 
 
-def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> Case:
+def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...], aim: float | None = None) -> Case:
     """A case with the variants that its ratios need, and with runs' own arithmetic where that is not the config's.
 
-    "All devices" are as many as divide the sizes, as in a run.
+    "All devices" are as many as divide the sizes, as in a run; the aim is what the project promises of the first ratio.
     """
+    ratios = (ratios[0]._replace(aim=aim), *ratios[1:])
     automatic = replace(config, network=replace(config.network, compute_dtype="auto"))
+    alone = replace(config, self_play=replace(config.self_play, num_envs=1))
     if ratios[0].numerator == ALL and precision.resolve("auto").compute_dtype != config.network.compute_dtype:
-        ratios += (Ratio(AUTO, PLAIN, ratios[0].aim), Ratio(AUTO, ALL, judged=False))
+        ratios += (Ratio(AUTO, ratios[0].denominator, ratios[0].aim), Ratio(AUTO, ALL, judged=False))
     asked = asked_about(ratios)
     available = jax.device_count()
     count = devices.largest_divisor(available, *config.shared_sizes)
@@ -103,6 +119,8 @@ def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> C
     theirs, own = (getattr(module, PROGRAMS[suite]) for module in (baseline, ours))
     makers: dict[str, Callable[[], Variant]] = {
         PLAIN: lambda: theirs(config),
+        TREE: lambda: plain_pipeline.self_play(config),
+        ONE_GAME: lambda: ours.host_driven_self_play(alone),
         HOST: lambda: ours.host_driven_self_play(config),
         ONE: lambda: own(config, num_devices=1),
         ALL: lambda: own(config, num_devices=count),
@@ -115,14 +133,10 @@ def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...]) -> C
     return Case(suite, name, UNITS[suite], make, ratios, OURS, count if ALL in asked else None, note)
 
 
-def with_aim(ratios: tuple[Ratio, ...], aim: float) -> tuple[Ratio, ...]:
-    """The ratios, with what the project promises of the first."""
-    return (ratios[0]._replace(aim=aim), *ratios[1:])
-
-
 SUITES: dict[str, Callable[[bool], Iterator[Case]]] = {
     "search": search,
     "self-play": self_play,
     "learner": learner,
     "iteration": iteration,
+    "ablation": ablation,
 }

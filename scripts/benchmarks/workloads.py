@@ -126,11 +126,6 @@ def with_engine(config: Config, engine: str, policy: str) -> Config:
     return replace(config, search=replace(config.search, engine=engine, policy=policy))
 
 
-def parts_of(config: Config) -> Parts:
-    """The config's functions."""
-    return building.make_parts(config)
-
-
 def search_of(config: Config, parts: Parts) -> SearchFn:
     """Self-play's search by itself."""
     return building.make_search(config, World(parts.environment, parts.model), noise=True)

@@ -90,8 +90,7 @@ def export(
 
 def _model(graph: Graph, inputs: dict[str, Any], outputs: dict[str, Any]) -> onnx.ModelProto:
     def described(values):
-        kinds = {name: helper.np_dtype_to_tensor_dtype(np.dtype(value.dtype)) for name, value in values.items()}
-        return [helper.make_tensor_value_info(name, kinds[name], value.shape) for name, value in values.items()]
+        return [helper.make_tensor_value_info(name, _kind(x.dtype), x.shape) for name, x in values.items()]
 
     made = helper.make_graph(graph.nodes, "muzero_jax", described(inputs), described(outputs), graph.constants)
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
@@ -123,9 +122,7 @@ def _results(graph: Graph, equation: Any, values: list[Any]) -> list[Any]:
     if name in SAME:
         return [graph.node(SAME[name], *values)]
     if name not in CONVERSIONS:
-        raise ValueError(
-            f"the network computes {name}, which the ONNX export lacks; add it to scripts/browser/graph.py"
-        )
+        raise ValueError(f"the network computes {name}, which the export lacks; add it to scripts/browser/graph.py")
     results = CONVERSIONS[name](graph, equation, *values)
     return results if isinstance(results, list) else [results]
 
@@ -146,6 +143,10 @@ def _compute(equation: Any, values: list[Any]) -> list[Any]:
 
 def _integers(values: Any) -> np.ndarray:
     return np.array([int(value) for value in values], np.int64)
+
+
+def _kind(dtype: Any) -> int:
+    return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
 
 def _shape(equation: Any) -> np.ndarray:
@@ -213,14 +214,6 @@ def _unstack(graph: Graph, equation: Any, x: Any) -> list[str]:
     return [graph.node("Squeeze", piece, _integers([axis])) for piece in pieces]
 
 
-def _cast(graph: Graph, equation: Any, x: Any) -> str:
-    return graph.node("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(equation.params["new_dtype"])))
-
-
-def _power(graph: Graph, equation: Any, x: Any) -> str:
-    return graph.node("Pow", x, np.float32(equation.params["y"]))
-
-
 def _reduce(kind: str, graph: Graph, equation: Any, x: Any) -> str:
     return graph.node(kind, x, axes=_integers(equation.params["axes"]), keepdims=0)
 
@@ -239,8 +232,8 @@ CONVERSIONS: dict[str, Callable[..., Any]] = {
     "dot_general": _dot_general,
     "pad": _pad,
     "slice": _slice,
-    "convert_element_type": _cast,
-    "integer_pow": _power,
+    "convert_element_type": lambda graph, equation, x: graph.node("Cast", x, to=_kind(equation.params["new_dtype"])),
+    "integer_pow": lambda graph, equation, x: graph.node("Pow", x, np.float32(equation.params["y"])),
     "square": lambda graph, equation, x: graph.node("Mul", x, x),
     "rsqrt": lambda graph, equation, x: graph.node("Reciprocal", graph.node("Sqrt", x)),
     "select_n": lambda graph, equation, which, no, yes: graph.node("Where", which, yes, no),

@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-from scripts.documentation import api, figures, games, reference
+from scripts.documentation import api, reference, tables
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "docs/api.md", "docs/commands.md", "docs/config.md", "docs/algorithms.md")
@@ -18,8 +18,8 @@ MADE = {
     "config": reference.config,
     "presets": reference.presets,
     "api": api.members,
-    "figures": figures.table,
-    "games": games.table,
+    "figures": tables.results,
+    "games": tables.games,
 }
 """What can be asked for, and what makes it from the words that follow."""
 BLOCK = re.compile(r"<!-- made: (\w+) ?(.*?) ?-->\n(.*?)<!-- end -->", flags=re.DOTALL)

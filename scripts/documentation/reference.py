@@ -51,12 +51,20 @@ def config(_: str = "") -> str:
     """Every field of the config: its flag, what it takes, its default, its help."""
     defaults = Config()
     flags = {flag.name: flag for flag in all_flags(Command(defaults, Session()))}
-    groups = [field.name for field in dataclasses.fields(defaults) if is_group(getattr(defaults, field.name))]
+    groups = [
+        field.name for field in dataclasses.fields(defaults) if dataclasses.is_dataclass(getattr(defaults, field.name))
+    ]
     lines = ["## The run", "", *fields(defaults, "--", flags)]
     for group in groups:
         record = getattr(defaults, group)
         title = group.replace("_", " ").capitalize()
-        lines += [f"## {title}", "", str(type(record).__doc__), "", *fields(record, f"--{dashed(group)}.", flags)]
+        lines += [
+            f"## {title}",
+            "",
+            str(type(record).__doc__),
+            "",
+            *fields(record, f"--{group}.".replace("_", "-"), flags),
+        ]
     return "\n".join(lines)
 
 
@@ -75,9 +83,9 @@ def fields(record: Any, prefix: str, flags: dict[str, Flag]) -> list[str]:
     """The fields of one group as a list, which reads the same on GitHub and on the site."""
     hints, lines = typing.get_type_hints(type(record), include_extras=True), []
     for field in dataclasses.fields(record):
-        if is_group(getattr(record, field.name)):
+        if dataclasses.is_dataclass(getattr(record, field.name)):
             continue
-        flag = flags[prefix + dashed(field.name)]
+        flag = flags[prefix + field.name.replace("_", "-")]
         demands = [demand.sentence for demand in constraints(hints[field.name]) if demand != COUNTED]
         default = f"default `{shown(flag.default)}`" if shown(flag.default) else "empty by default"
         takes = [f"`{flag.value}`" if flag.value else "a switch", *demands, default]
@@ -90,16 +98,6 @@ def constraints(hint: Any) -> list[Constraint]:
     """What a field's annotation demands, at any depth."""
     inner = [demand for part in typing.get_args(hint) for demand in constraints(part)]
     return [*inner, *(part for part in typing.get_args(hint) if isinstance(part, Constraint))]
-
-
-def is_group(value: Any) -> bool:
-    """Whether a field of the config is a group of fields."""
-    return dataclasses.is_dataclass(value)
-
-
-def dashed(name: str) -> str:
-    """A field's name as a flag writes it."""
-    return name.replace("_", "-")
 
 
 def shown(value: Any) -> str:

@@ -5,7 +5,6 @@ may import whatever lies below it along arrows. A test wants the picture to be t
 """
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,8 +28,6 @@ PLACES = {
     "types": (1.25, 8),
 }
 """the column and the row of each package."""
-WIDTH, HEIGHT, COLUMN, ROW, MARGIN = 110, 34, 150, 66, 20
-
 Knows = dict[str, set[str]]
 """The packages that each package imports."""
 
@@ -40,15 +37,11 @@ def read_imports(package: Path = ROOT / "muzero_jax") -> Knows:
     knows: Knows = {room: set() for room in PLACES}
     for path in package.rglob("*.py"):
         room = path.relative_to(package).with_suffix("").parts[0]
-        if not room.startswith("__"):
-            knows[room] |= set(_rooms_in(ast.parse(path.read_text(encoding="utf-8")))) & set(knows) - {room}
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if room in knows and isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("muzero_jax."):
+                imported = {f"{node.module}.{alias.name}".split(".")[1] for alias in node.names}
+                knows[room] |= imported & set(knows) - {room}
     return knows
-
-
-def _rooms_in(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "muzero_jax":
-            yield from (f"{node.module}.{alias.name}".split(".")[1] for alias in node.names)
 
 
 def arrows(knows: Knows) -> list[tuple[str, str]]:
@@ -61,11 +54,9 @@ def arrows(knows: Knows) -> list[tuple[str, str]]:
 
 
 def draw(knows: Knows) -> str:
-    """The picture as SVG."""
-    left, top = MARGIN + WIDTH / 2, MARGIN + HEIGHT / 2
-    centres = {room: (left + COLUMN * column, top + ROW * row) for room, (column, row) in PLACES.items()}
-    width = left + max(x for x, _ in centres.values())
-    height = top + max(y for _, y in centres.values())
+    """The picture as SVG: boxes of 110 by 34, in columns of 150 and rows of 66."""
+    centres = {room: (75 + 150 * column, 37 + 66 * row) for room, (column, row) in PLACES.items()}
+    width, height = (75 + max(x for x, _ in centres.values())), (37 + max(y for _, y in centres.values()))
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" font-family="sans-serif">',
         "<title>The packages of muzero_jax, and who imports whom</title>",
@@ -75,11 +66,11 @@ def draw(knows: Knows) -> str:
     ]
     for room, to in arrows(knows):
         (x, y), (to_x, to_y) = centres[room], centres[to]
-        ends = f"M{x:g} {y + HEIGHT / 2:g} L{to_x:g} {to_y - HEIGHT / 2 - 2:g}"
+        ends = f"M{x:g} {y + 17:g} L{to_x:g} {to_y - 19:g}"
         lines.append(f'<path d="{ends}" fill="none" stroke="#444" stroke-width="1.4" marker-end="url(#tip)"/>')
     for room, (x, y) in centres.items():
-        corner = f'x="{x - WIDTH / 2:g}" y="{y - HEIGHT / 2:g}"'
-        lines.append(f'<rect {corner} width="{WIDTH}" height="{HEIGHT}" rx="8" fill="#d7e6f5" stroke="#444"/>')
+        corner = f'x="{x - 55:g}" y="{y - 17:g}"'
+        lines.append(f'<rect {corner} width="110" height="34" rx="8" fill="#d7e6f5" stroke="#444"/>')
         lines.append(f'<text x="{x:g}" y="{y + 5:g}" font-size="15" text-anchor="middle">{room}</text>')
     return "\n".join([*lines, "</svg>", ""])
 

@@ -21,25 +21,23 @@ Device = Any
 
 
 def describe(arguments: Sequence[str]) -> dict[str, Any]:
-    """Hardware and versions, without which no figure must be read; `arguments` are those of the command."""
+    """Hardware and versions, without which no figure must be read; `arguments` are the command's, script first."""
+    script, *others = arguments
     return {
         "date": datetime.now().isoformat(" ", "minutes"),
         "hardware": devices.describe_device(),
-        "load_average": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,  # before anything was measured
+        "load_average": round(os.getloadavg()[0], 1)
+        if hasattr(os, "getloadavg")
+        else None,  # before anything was measured
         "python": platform.python_version(),
         "versions": {package: version(package) for package in PACKAGES},
         "commit": commit(),
-        "command": command(arguments),
+        "command": shlex.join(["python", f"scripts/{Path(script).name}", *map(_without_owner, others)]),
     }
 
 
-def command(arguments: Sequence[str]) -> str:
-    """What was called, script first, without the folders of who called it."""
-    script, *others = arguments
-    return shlex.join(["python", f"scripts/{Path(script).name}", *map(_without_owner, others)])
-
-
 def _without_owner(argument: str) -> str:
+    """The argument without the folders of who called."""
     flag, equals, value = argument.rpartition("=")
     leads_outside = value.startswith(("/", "~")) or ".." in Path(value).parts
     return f"{flag}{equals}{Path(value).name}" if leads_outside else argument
@@ -50,9 +48,7 @@ def commit() -> str | None:
     asked = "git rev-parse --show-prefix && git describe --always --dirty --exclude='*'"
     done = subprocess.run(asked, shell=True, cwd=ROOT, capture_output=True, text=True)
     above, _, found = done.stdout.partition("\n")
-    return (
-        found.strip() if done.returncode == 0 and not above else None
-    )  # above: the folder of somebody's that we are in
+    return found.strip() if done.returncode == 0 and not above else None  # above: the folder that somebody has us in
 
 
 class Machine(NamedTuple):
@@ -61,7 +57,6 @@ class Machine(NamedTuple):
     labels: dict[str, Device]  # JAX's to compare, by the name that tables use; a run uses the first
     devices: Sequence[Device]  # all that a run would use
     torch: Any  # the module, or None
-    torch_device: str = "cpu"  # where PyTorch computes: on the GPU if it sees one and JAX uses one too
 
     @property
     def label(self) -> str:
@@ -78,18 +73,21 @@ class Machine(NamedTuple):
         """Whether there is a device to compare the CPU with."""
         return len(self.labels) > 1
 
+    @property
+    def torch_device(self) -> str:
+        """Where PyTorch computes: on the GPU if it sees one and JAX uses an accelerator too."""
+        return "cuda" if self.has_accelerator and self.torch.cuda.is_available() else "cpu"
+
 
 def find_machine() -> Machine:
     """Looks; raises ValueError in one sentence if JAX_PLATFORMS leaves out the CPU, which comparisons need."""
-    device, torch = jax.devices()[0], _find_torch()
+    device = jax.devices()[0]
     try:
         host = jax.devices("cpu")[0]
     except RuntimeError as error:
         raise ValueError("JAX_PLATFORMS leaves out the CPU, which the report compares with; unset it") from error
-    if device.platform == "cpu":
-        return Machine({"JAX": host}, jax.devices(), torch)
-    labels = {f"JAX {device.platform.upper()}": device, "JAX CPU": host}
-    return Machine(labels, jax.devices(), torch, "cuda" if torch and torch.cuda.is_available() else "cpu")
+    both = {f"JAX {device.platform.upper()}": device, "JAX CPU": host}
+    return Machine({"JAX": host} if device.platform == "cpu" else both, jax.devices(), _find_torch())
 
 
 def _find_torch() -> Any:

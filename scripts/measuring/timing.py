@@ -6,7 +6,7 @@ widen.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean, quantiles
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ PAUSE_SECONDS = 0.03
 """Longer than the ticks in which a process's time is counted (up to 10 ms)."""
 MAX_PAUSES = 10
 LONG_SECONDS = 0.25
-"""Seconds of one call from which on it needs no warm-up: threads wake up in a few hundredths."""
+"""Seconds of one call from which on it needs no warm-up (threads wake up in a few hundredths), and no larger size."""
 
 
 class Sample(NamedTuple):
@@ -45,7 +45,6 @@ class Variant(NamedTuple):
 
     run: Callable[[], Any]  # one call; what it returns is waited for
     work: float  # units done in one call
-    memory: Any = None  # XLA's analysis of the compiled program, of some
 
 
 def going_on(program: Callable, state: Any, *others: Any) -> Callable[[], Any]:
@@ -67,8 +66,7 @@ class Fresh(NamedTuple):
 
 
 Candidate = Callable[[], Any] | Fresh
-Say = Callable[[str], None]
-Times = dict[str, dict[Any, Sample]]
+Times = dict[str, dict[int, Sample]]
 """Seconds of one call by candidate and size."""
 
 
@@ -102,9 +100,10 @@ def in_turn(candidates: Mapping[str, Candidate], effort: Effort) -> dict[str, li
 
 
 def _sample(candidate: Candidate, effort: Effort) -> float:
+    """The mean of the calls that begin within the effort's seconds, at least one."""
     if effort.rests:
         _wait_until_idle()
-        first = _calls(candidate, effort.seconds)[0]
+        first, *_ = _calls(candidate, effort.seconds)
         if first > LONG_SECONDS:
             return first
     return fmean(_calls(candidate, effort.seconds))
@@ -120,7 +119,6 @@ def _wait_until_idle() -> None:
 
 
 def _calls(candidate: Candidate, seconds: float) -> list[float]:
-    """Times of the calls that begin within `seconds`, at least one."""
     end = time.perf_counter() + seconds
     times = [_call(candidate)]
     while time.perf_counter() < end:
@@ -160,40 +158,12 @@ def ratio(first: Sequence[float], second: Sequence[float]) -> Sample:
     return summarise([a / b for a, b in zip(first, second, strict=True)])
 
 
-class Limits(NamedTuple):
-    """How long things may take, so that a report ends in time on a slow or busy machine too."""
-
-    call_seconds: float  # one call, as expected from the last size's
-    table_seconds: float  # all rows of a table; those not begun by then are left out
-
-
-def in_time(rows: Iterable[Any], limits: Limits, say: Say) -> Iterator[Any]:
-    """The rows of a table, until its time is over; the first always."""
-    start = time.perf_counter()
-    for row in rows:
-        if time.perf_counter() - start > limits.table_seconds:
-            return say("enough time spent; the rest is left out")
-        yield row
-
-
-def sweep(
-    sizes: Iterable[Any], candidates_at: Callable, *, work: Callable[[Any], float], limits: Limits, say: Say
-) -> Times:
-    """Times of all candidates at growing sizes.
-
-    Args:
-      candidates_at: size -> candidates by name.
-      work: the work of a size, in any unit. With the last size's time it predicts the next one's, and what would take
-        longer than `limits` is left out.
-    """
+def sweep(sizes: Iterable[int], candidates_at: Callable[[int], dict[str, Candidate]]) -> Times:
+    """Times of all candidates at growing sizes; a candidate whose call took long is not tried at a larger one."""
     times: Times = {}
-    for size in in_time(sizes, limits, say):
-        say(f"size {size}")
-        candidates = candidates_at(size)
-        for name, row in times.items():
-            last, sample = max(row.items(), key=lambda item: work(item[0]))
-            if sample.low * work(size) / work(last) > limits.call_seconds:
-                candidates.pop(name, None)
+    for size in sizes:
+        slow = {name for name, row in times.items() if list(row.values())[-1].low > LONG_SECONDS}
+        candidates = {name: call for name, call in candidates_at(size).items() if name not in slow}
         for name, sample in samples(candidates).items():
             times.setdefault(name, {})[size] = sample
     return times

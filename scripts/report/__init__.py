@@ -1,1 +1,1 @@
-"""What `scripts/hardware_report.py` measures: each module is a chapter or two, `chapters` puts them in order."""
+"""What `scripts/hardware_report.py` measures."""

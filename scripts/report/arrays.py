@@ -1,41 +1,21 @@
-"""Matrix products, vector operations and transfers: the most that arithmetic and memory give to anybody."""
+"""Matrix products and transfers: the most that arithmetic and memory give to anybody."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muzero_jax.arithmetic.devices import format_bytes
 from scripts.measuring.machine import Machine
-from scripts.measuring.markdown import Compared, Section
-from scripts.measuring.timing import Candidate, Fresh, Say, Times, samples, sweep
-from scripts.measuring.words import seconds, three_digits
-from scripts.report.sizes import Sizes
+from scripts.measuring.report import Plot, Section, seconds, times_table
+from scripts.measuring.timing import Candidate, Fresh, Times, samples, sweep
 
 
 def product_flops(size: int) -> float:
     """Multiplications and additions of a product of two square matrices."""
     return 2.0 * size**3
-
-
-class Operation(NamedTuple):
-    """Something to do with two arrays x and y of float32 numbers, all of whose sides are n."""
-
-    name: str
-    function: Callable[[Any, Any, Any], Any]  # of NumPy, jax.numpy or torch, and their arrays
-    dimensions: int
-    work: Callable[[int], float]  # of n, in units of 1e9
-
-
-PRODUCT = Operation("Matrix product", lambda library, x, y: x @ y, 2, lambda n: product_flops(n) / 1e9)
-VECTORS = (
-    Operation("2.5 x + y", lambda library, x, y: 2.5 * x + y, 1, lambda n: 12 * n / 1e9),
-    Operation("exp(x)", lambda library, x, y: library.exp(x), 1, lambda n: 8 * n / 1e9),
-    Operation("sum(x)", lambda library, x, y: library.sum(x), 1, lambda n: 4 * n / 1e9),
-)
 
 
 def on_jax(machine: Machine, function: Callable, *arguments: Any) -> dict[str, Candidate]:
@@ -71,51 +51,37 @@ def elsewhere(machine: Machine, function: Callable, *arrays: Any) -> dict[str, C
     return found
 
 
-def operation_times(machine: Machine, operation: Operation, sizes: Sequence[int], plan: Sizes, say: Say) -> Times:
-    """Seconds of one call by library and size."""
+def product_times(machine: Machine, sizes: Sequence[int]) -> Times:
+    """Seconds of a product of two square matrices, by library and size."""
+
+    def product(library, x, y):
+        return x @ y
 
     def candidates(size):
-        shape = (2, *[size] * operation.dimensions)
-        x, y = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-        jitted = on_jax(machine, partial(operation.function, jnp), x, y)
-        return jitted | elsewhere(machine, operation.function, x, y)
+        x, y = np.random.default_rng(0).normal(size=(2, size, size)).astype(np.float32)
+        return on_jax(machine, partial(product, jnp), x, y) | elsewhere(machine, product, x, y)
 
-    return sweep(sizes, candidates, work=operation.work, limits=plan.limits, say=say)
+    return sweep(sizes, candidates)
 
 
-def matrix_section(times: Times) -> Section:
-    """The chapter on the matrix product, from its `operation_times`."""
+def product_section(times: Times) -> Section:
+    """The chapter on the matrix product, from its `product_times`."""
     text = (
-        "GFLOP/s (2 n^3 operations) of the product of two n x n float32 matrices that lie on the device already, at "
-        "each library's default precision (on NVIDIA GPUs that have it, that is TensorFloat-32 for JAX)."
+        "Time of the product of two n x n float32 matrices that lie on the device already, at each library's default "
+        "precision (on NVIDIA GPUs that have it, that is TensorFloat-32 for JAX). The plot has 2 n^3 operations a call."
     )
-    compared = Compared("n x n", times, "at n =", "n", "GFLOP/s", PRODUCT.work, plot="matrix-product")
-    return compared.section("Matrix product", text)
-
-
-def vector_section(machine: Machine, plan: Sizes, say: Say) -> Section:
-    """The chapter on vector operations, measured here."""
-    text = (
-        "GB/s on vectors of n float32 numbers: bytes that must be read and written (12 n for 2.5 x + y, 8 n for exp, 4 "
-        "n for sum) over the time. NumPy makes an intermediate vector for 2.5 x, which is not counted; JAX fuses."
-    )
-    compared = []
-    for operation in VECTORS:
-        say(operation.name)
-        times = operation_times(machine, operation, plan.vectors, plan, say)
-        name = f"`{operation.name}`"
-        compared.append(Compared(name, times, "at n =", f"{operation.name}, n", "GB/s", operation.work))
-    first, *others = compared
-    return first.section("Vector operations", text, *others)
+    rates = {name: {n: s.rate(product_flops(n) / 1e9) for n, s in row.items()} for name, row in times.items()}
+    plot = Plot("matrix-product", "Matrix product", "n", "GFLOP/s", rates)
+    return Section("Matrix product", text, [times_table("n", times)], [plot])
 
 
 COPY, TO_DEVICE, TO_HOST = "NumPy copy", "device_put", "device_get"
 _ADD_ONE = jax.jit(lambda x: x + 1)
 
 
-def transfers_section(machine: Machine, plan: Sizes, say: Say) -> Section:
-    """The chapter on moving arrays between the host and the device, measured here."""
-    times = sweep(plan.transfers, partial(_transfers, machine), work=float, limits=plan.limits, say=say)
+def transfers_section(machine: Machine, sizes: Sequence[int]) -> Section:
+    """The chapter on moving arrays of so many bytes between the host and the device, measured here."""
+    times = sweep(sizes, partial(_transfers, machine))
     eight = jax.device_put(jnp.zeros(8), machine.device)
     empty = samples({"call": lambda: _ADD_ONE(eight)})["call"]
     shared = " Here they share one memory, and JAX may hand an array over without copying it."
@@ -124,12 +90,9 @@ def transfers_section(machine: Machine, plan: Sizes, say: Say) -> Section:
         f"comparison a copy within the host's memory.{'' if machine.has_accelerator else shared} An empty call (adding "
         f"1 to 8 numbers on the device) takes {seconds(empty)}: the price of starting any program."
     )
-    largest = max(times[COPY])
-    costs = [f"{name} {three_digits(row[largest].median * 1e3)} ms" for name, row in times.items() if largest in row]
-    headlines = [f"Moving {format_bytes(largest)}: {', '.join(costs)}."]
-    gigabytes, both = lambda size: size / 1e9, "time and rate"
-    compared = Compared("Transfers", times, "at bytes", "size", "GB/s", gigabytes, both, "transfers", format_bytes)
-    return compared.section("Transfers between host and device", text, headlines=headlines)
+    rates = {name: {size: s.rate(size / 1e9) for size, s in row.items()} for name, row in times.items()}
+    plot = Plot("transfers", "Transfers", "bytes", "GB/s", rates)
+    return Section("Transfers between host and device", text, [times_table("bytes", times)], [plot])
 
 
 def _transfers(machine: Machine, size: int) -> dict[str, Candidate]:

@@ -710,7 +710,6 @@ COMMANDS = [
     "experiments/evaluate.py tournament nothing random",
     "experiments/evaluate.py --run nothing",
     "experiments/play.py --run nothing",
-    "scripts/ablation.py",
     "scripts/benchmark.py",
     "scripts/best_reply.py",
     "scripts/hardware_report.py",

@@ -17,7 +17,7 @@ from muzero_jax.commands.train_flags import Command
 from muzero_jax.games import catalogue
 from muzero_jax.run.session import Session
 from muzero_jax.storage.fields import check_fields
-from scripts import ablation, benchmark, best_reply, export_agent, export_onnx, hardware_report, reproduce
+from scripts import benchmark, best_reply, export_agent, export_onnx, hardware_report, reproduce
 from tests.reference import pages
 
 by_page = pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
@@ -58,7 +58,6 @@ READERS = {
     "experiments/evaluate.py": read_evaluate,
     "experiments/play.py": read_play,
     "scripts/benchmark.py": benchmark.read_arguments,
-    "scripts/ablation.py": ablation.read_arguments,
     "scripts/hardware_report.py": lambda words: tyro.cli(hardware_report.Arguments, args=words),
     "scripts/best_reply.py": lambda words: tyro.cli(best_reply.Arguments, args=words),
     "scripts/export_agent.py": lambda words: tyro.cli(export_agent.Arguments, args=words),
@@ -138,7 +137,7 @@ def test_commands_are_found_in_blocks_sentences_and_over_two_lines(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
         "Say `python experiments/play.py --run runs/x`.\n\n```bash\nfor n in 1 2; do\n"
-        "  .venv/bin/python experiments/train.py --seed $n \\\n    --env hex  # why\ndone\n```\n`scripts/ablation.py`\n"
+        "  .venv/bin/python experiments/train.py --seed $n \\\n    --env hex  # why\ndone\n```\n`scripts/some.py`\n"
     )
     found = [(line, shlex.split(command)) for line, command in pages.commands(page)]
     assert found == [

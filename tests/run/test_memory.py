@@ -1,6 +1,8 @@
 """The memory plan against sums worked by hand and one compiled program; the meter against memory taken on purpose."""
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,10 +12,11 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax import building
+from muzero_jax import building, presets
 from muzero_jax.run import assembly, memory, program
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.memory import Meter, Plan
+from muzero_jax.storage import run_directory
 from tests.reference import tiny_run
 from tests.reference.programs import compiled_before
 from tests.reference.tiny_run import CONFIG
@@ -177,3 +180,15 @@ def test_an_accelerator_counts_for_itself_if_it_can(counts, peak):
 def test_a_system_that_cannot_forget_a_peak_measures_none(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "_CLEAR", tmp_path / "missing" / "clear_refs")
     assert Meter(jax.devices()[:1]).peak is None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not memory._CLEAR.exists(), reason="only Linux lets a process set its peak back")
+def test_a_whole_run_holds_about_what_was_planned(tmp_path):
+    """The smallest preset comes furthest from its plan: compiling the matches leaves 200 MiB behind."""
+    iterations = presets.tic_tac_toe().iterations_to_learn + 60
+    flags = f"--env tic_tac_toe --devices 2 --minutes 5 --max-iterations {iterations} --checkpoint-minutes 0.05"
+    command = [sys.executable, "-m", "muzero_jax", "train", *flags.split(), "--evaluation.interval-minutes", "0.25"]
+    subprocess.run([*command, "--run-dir", str(tmp_path / "run")], check=True, capture_output=True)
+    found = run_directory.read_summary(tmp_path / "run")["memory"]
+    assert 1 / 1.8 < found["planned"] / found["peak"] < 1.5

@@ -2,7 +2,6 @@
 
 import functools
 import json
-import subprocess
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -13,10 +12,9 @@ import numpy as np
 import pytest
 
 from muzero_jax.commands.command_line import report_errors
-from muzero_jax.run.memory import _CLEAR
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import benchmark
-from scripts.benchmarks import baseline, cases, memory, ours, suites, workloads
+from scripts.benchmarks import baseline, cases, ours, plain_pipeline, suites, workloads
 from scripts.measuring import machine, timing
 from scripts.measuring.timing import Variant
 
@@ -42,18 +40,17 @@ def one_program():
         yield
 
 
-def record(median, *, spread=0.0, ratio=1.0, higher_is_better=True):
+def record(median, *, spread=0.0, ratio=1.0):
     return {
         "suite": "search",
         "case": "a case",
         "unit": "calls/s",
-        "higher_is_better": higher_is_better,
         "rates": {
             "ours": {"median": median, "spread": spread, "judged": True},
             "theirs": {"median": median, "spread": spread, "judged": False},
         },
         "ratios": [
-            {"numerator": "ours", "denominator": "theirs", "aim": None, "judged": higher_is_better}
+            {"numerator": "ours", "denominator": "theirs", "aim": None, "judged": True}
             | {"median": ratio, "spread": spread}
         ],
     }
@@ -123,12 +120,6 @@ def test_figures_on_all_devices_are_compared_only_with_those_on_as_many():
     assert sentence.startswith("search: a case: ours, 2 devices / ours, 1 device: from 2 to 1")
 
 
-def test_memory_that_grew_is_a_regression_and_memory_that_shrank_is_none():
-    small, large = (as_report(record(size, higher_is_better=False)) for size in (100.0, 150.0))
-    assert len(worsened(large, small)) == 1
-    assert worsened(small, large) == []
-
-
 def test_a_case_that_only_one_report_has_is_not_compared():
     assert cases.compare(as_report(record(1.0)), as_report()) == (0, [])
     assert cases.compare(as_report(record(1.0)), as_report(record(1.0) | {"case": "another"})) == (0, [])
@@ -140,43 +131,23 @@ def test_a_case_that_only_one_report_has_is_not_compared():
 
 @pytest.fixture
 def measured(monkeypatch):
-    monkeypatch.setattr(benchmark, "records", lambda suites, quick: iter([(record(80.0), lambda: record(80.0))]))
-
-
-def stopped_by(error, after=2):
-    """In place of the records: cases 0, 1, ..., then the error."""
-
-    def records(suites, quick):
-        for number in range(after):
-            yield {}, lambda number=number: record(80.0) | {"case": f"case {number}"}
-        raise error
-
-    return records
+    case = SimpleNamespace(number=0)
+    monkeypatch.setattr(benchmark, "cases_of", lambda suites, quick: [case])
+    monkeypatch.setattr(cases, "outline", lambda case: record(80.0))
+    monkeypatch.setattr(cases, "measure", lambda case, effort: record(80.0))
 
 
 @pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt(), 130), (ValueError("a case failed"), 2)])
-def test_what_stops_the_measuring_costs_no_result_before_it(error, status, monkeypatch, capsys, tmp_path):
-    file = tmp_path / "new.json"
-    monkeypatch.setattr(benchmark, "records", stopped_by(error))
-    assert report_errors(benchmark.main, ["--out", str(file)]) == status
-    kept, reason = capsys.readouterr().err.splitlines()
-    assert kept == f"cases kept in {file}: 2"
-    assert reason in ("interrupted", "error: a case failed")
-    assert [r["case"] for r in benchmark.read_report(file)["results"]] == ["case 0", "case 1"]
+def test_what_stops_the_measuring_costs_no_result_before_it(error, status, monkeypatch, tmp_path):
+    def measure(case, effort):
+        if case == "third":
+            raise error
+        return record(80.0) | {"case": case}
 
-
-def test_without_a_file_nothing_is_kept_and_ctrl_c_says_so(monkeypatch, capsys):
-    monkeypatch.setattr(benchmark, "records", stopped_by(KeyboardInterrupt()))
-    assert report_errors(benchmark.main, []) == 130
-    assert capsys.readouterr().err.splitlines() == ["no case is kept, for want of --out", "interrupted"]
-
-
-def test_an_older_report_stays_until_the_first_case_is_measured(monkeypatch, tmp_path):
-    file = tmp_path / "new.json"
-    file.write_text("older")
-    monkeypatch.setattr(benchmark, "records", stopped_by(KeyboardInterrupt(), after=0))
-    assert report_errors(benchmark.main, ["--out", str(file)]) == 130
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["older"]
+    monkeypatch.setattr(benchmark, "cases_of", lambda suites, quick: ["first", "second", "third"])
+    monkeypatch.setattr(cases, "measure", measure)
+    assert report_errors(benchmark.main, ["--out", str(tmp_path / "new.json")]) == status
+    assert [r["case"] for r in benchmark.read_report(tmp_path / "new.json")["results"]] == ["first", "second"]
 
 
 @pytest.mark.parametrize("name", ["no/such/folder.json", "file/in-a-file.json", "folder"])
@@ -206,11 +177,6 @@ def test_a_regression_is_named_and_the_exit_status_says_so(measured, capsys, tmp
     assert "regression: search: a case: ours: from 100 to 80" in shown and "2 figures, 1 of them worse" in shown
 
 
-def test_a_report_to_compare_with_that_does_not_exist_is_said_so(tmp_path):
-    with pytest.raises(ValueError, match="mistyped.json does not exist"):
-        benchmark.read_report(tmp_path / "mistyped.json")
-
-
 BASELINES = machine.ROOT / "docs/results/benchmark-two-intel-cores"
 
 
@@ -218,7 +184,6 @@ BASELINES = machine.ROOT / "docs/results/benchmark-two-intel-cores"
     ("suite", "baseline"),
     [
         ("learner", "search.json"),
-        ("memory", "memory.json"),  # of other hardware, so no figure of it travels
         ("learner --quick", "learner.json"),  # whose cases are not the quick ones
         ("all", "nobodys.json"),
     ],
@@ -232,27 +197,16 @@ def test_nothing_in_common_is_one_sentence_and_status_2_before_anything_is_measu
     file = (tmp_path if baseline == "nobodys.json" else BASELINES) / baseline
     assert report_errors(benchmark.main, ["--suite", *suite.split(), "--compare", str(file)]) == 2
     (sentence,) = capsys.readouterr().err.splitlines()
-    assert sentence.startswith(f"error: nothing of --suite {suite} can be compared with {file}: ")
+    assert sentence.startswith(f"error: nothing of these suites can be compared with {file}: ")
 
 
-@pytest.mark.parametrize("suite", benchmark.SUITES)
+@pytest.mark.parametrize("suite", ["search", "self-play", "learner", "iteration"])
 def test_our_own_reports_are_compared_with_on_such_a_machine(suite, monkeypatch):
     old = benchmark.read_report(BASELINES / f"{suite}.json")
-    monkeypatch.setattr(benchmark.devices, "describe_device", lambda: old["machine"]["hardware"])
     monkeypatch.setattr(suites.precision, "has_amx", lambda: True)
-    outlines = [outline for outline, _ in benchmark.records((suite,), False)]
+    outlines = [cases.outline(case) for case in benchmark.cases_of((suite,), False)]
     coming = {"machine": old["machine"], "results": outlines}
-    expected = {name for name, *_ in cases.shared(old, old)}
-    # That report counted a process's growth, not all that it holds.
-    assert {name for name, *_ in cases.shared(coming, old)} == (set() if suite == "memory" else expected)
-
-
-def test_figures_that_turn_out_to_be_missing_are_no_silent_success(measured, monkeypatch, capsys, tmp_path):
-    empty = record(80.0) | {"rates": {}, "ratios": []}
-    monkeypatch.setattr(benchmark, "records", lambda suites, quick: iter([(record(80.0), lambda: empty)]))
-    (tmp_path / "old.json").write_text(json.dumps(as_report(record(80.0))))
-    assert report_errors(benchmark.main, ["--json", "--compare", str(tmp_path / "old.json")]) == 2
-    assert "error: nothing was compared with " in capsys.readouterr().err
+    assert {name for name, *_ in cases.shared(coming, old)} == {name for name, *_ in cases.shared(old, old)}
 
 
 NO_MEDIAN = json.dumps(as_report(record(1.0))).replace("median", "mean")
@@ -288,7 +242,8 @@ def nothing_compiles(monkeypatch):
     def variant(*arguments, **keywords):
         return Variant(lambda: None, 1.0)
 
-    programs = tuple(suites.PROGRAMS.values())
+    programs = tuple(set(suites.PROGRAMS.values()))
+    monkeypatch.setattr(plain_pipeline, "self_play", variant)
     names = {
         ours: ("positions", "search", "bare_network", "host_driven_self_play", *programs),
         baseline: programs,
@@ -319,8 +274,6 @@ def test_all_devices_are_as_many_as_divide_games_and_batch(nothing_compiles, mon
         assert "4 of 6" in case.note and "4 of 6" not in case.name and case.num_devices == 4
         case.make()
     assert set(asked) == {1, 4}
-    names = [outline["case"] for outline, _ in memory.records(quick=False)]
-    assert names[:2] == ["tic-tac-toe preset, 1 device", "tic-tac-toe preset, 4 devices"]
 
 
 @pytest.mark.parametrize("suite", suites.SUITES)
@@ -333,8 +286,31 @@ def test_judged_are_ratios_of_ours_to_anything_but_the_bare_network_and_rates_of
         no_blame = {suites.NETWORK, suites.OWN}  # may become faster alone, as may float32
         expected = {r for r in case.ratios if r.numerator in case.ours and r.denominator not in no_blame}
         assert judged == expected - {r for r in expected if (r.numerator, r.denominator) == (suites.AUTO, suites.ALL)}
-        assert set(case.make()) - case.ours <= {suites.MCTX, suites.NETWORK, suites.PLAIN}
-        assert case.ours.isdisjoint({suites.MCTX, suites.NETWORK, suites.PLAIN})
+        yardsticks = {suites.MCTX, suites.NETWORK, suites.PLAIN, suites.TREE}
+        assert set(case.make()) - case.ours <= yardsticks and case.ours.isdisjoint(yardsticks)
+
+
+@pytest.mark.parametrize("amx", [False, True])
+def test_each_step_of_the_ablation_is_one_from_the_step_before(amx, nothing_compiles, monkeypatch):
+    def program(config, num_devices=None):
+        return config.self_play.num_envs, num_devices, config.network.compute_dtype
+
+    monkeypatch.setattr(ours, "host_driven_self_play", program)
+    monkeypatch.setattr(ours, "self_play", program)
+    monkeypatch.setattr(suites.precision, "has_amx", lambda: amx)
+    (case,) = suites.ablation(False)
+    steps = case.make()
+    del steps[suites.TREE]
+    expected = {
+        suites.ONE_GAME: (1, None, "float32"),
+        suites.HOST: (512, None, "float32"),
+        suites.ONE: (512, 1, "float32"),
+        suites.ALL: (512, 2, "float32"),
+    }
+    assert steps == expected | ({suites.AUTO: (512, 2, "auto")} if amx else {})
+    assert {(r.numerator, r.denominator) for r in case.ratios if r.aim} == {
+        (last, suites.TREE) for last in (suites.ALL, *[suites.AUTO] * amx)
+    }
 
 
 def test_noise_moves_every_leaf_by_its_own_draw():
@@ -345,7 +321,7 @@ def test_noise_moves_every_leaf_by_its_own_draw():
 
 
 def test_an_iteration_of_the_baseline_plays_and_changes_its_parameters(one_program, quick_params):
-    run, frames = baseline.iteration(TINY)[:2]
+    run, frames = baseline.iteration(TINY)
     (before, _), (after, _) = run(), run()
     assert frames == 8
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(after))
@@ -356,7 +332,7 @@ def test_an_iteration_of_the_baseline_plays_and_changes_its_parameters(one_progr
     "program", [baseline.self_play, ours.host_driven_self_play, partial(ours.self_play, num_devices=2)]
 )
 def test_self_play_goes_on_with_legal_moves(program, one_program, quick_params):
-    run, moves = program(TINY)[:2]
+    run, moves = program(TINY)
     first, second = run(), run()
     assert first.action.size == moves == 8
     for played in (first, second):
@@ -367,71 +343,28 @@ def test_self_play_goes_on_with_legal_moves(program, one_program, quick_params):
 
 def test_a_search_call_searches_every_position_and_the_bare_network_is_asked_once_a_simulation(quick_params):
     asked = ours.positions(TINY, 4, 2)
-    found, shared = ours.search(TINY, asked).run(), ours.search(TINY, asked, 2).run()
+    found = ours.search(TINY, asked).run()
     assert found.action.shape == (4,) and found.tree is None
-    assert len(shared.action.sharding.device_set) == 2
-    for searched in (found, shared):
-        assert np.take_along_axis(asked.legal_action_mask, searched.action[:, None], axis=-1).all()
+    assert np.take_along_axis(asked.legal_action_mask, found.action[:, None], axis=-1).all()
     _, scalars = ours.bare_network(TINY, asked).run()
     assert scalars.shape == (2, 4)  # simulations, games
 
 
 def test_gradient_steps_of_both_programs_change_their_parameters(one_program, quick_params):
     updates = replace(TINY, optimiser=replace(TINY.optimiser, updates_per_iteration=2))
-    run, work, memory_told = ours.learning(updates, 2)
+    run, work = ours.learning(updates, 2)
     first, second = [jax.device_get(run()) for _ in range(2)]
-    assert work == 2 and memory_told.argument_size_in_bytes > 0
+    assert work == 2
     assert first["train/parameter_norm"] != second["train/parameter_norm"]
-    run, work, _ = baseline.learning(TINY)
+    run, work = baseline.learning(TINY)
     (before, *_), (after, *_) = run(), run()
     assert work == 1
     assert any((x != y).any() for x, y in zip(*map(jax.tree.leaves, (before, after)), strict=True))
 
 
 def test_our_iteration_goes_on_from_where_it_was(quick_params):
-    run, frames, _ = ours.iteration(TINY, 2)
+    run, frames = ours.iteration(TINY, 2)
     metrics = [run(), run()]
     assert frames == 4 * 8  # four iterations a chunk
     assert [int(m["selfplay/frames"].sum()) for m in metrics] == [32, 32]
     assert all(float(m["train/updates"].sum()) == 4 for m in metrics)
-
-
-# --- the memory suite -------------------------------------------------------------------------------------------------
-
-
-def test_a_memory_run_is_a_short_one_by_the_command_that_users_type(monkeypatch):
-    def run(command, **how):
-        flags = dict(zip(command[2::2], command[3::2], strict=True))
-        assert command[1] == "experiments/train.py" and flags["--board-size"] == "5" and flags["--devices"] == "2"
-        assert 0 < float(flags["--checkpoint-minutes"]) < float(flags["--evaluation.interval-minutes"]) < 1
-        folder = memory.Path(flags["--run-dir"])
-        folder.mkdir()
-        (folder / "summary.json").write_text(json.dumps({"memory": {"planned": 6 * 2**20, "peak": peak}}))
-        return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(memory.subprocess, "run", run)
-    peak = 4 * 2**20
-    told = memory.record({}, "Hex 5x5 preset", 2)
-    assert told["rates"][memory.MEASURED] == {"median": 4.0, "spread": 0.0, "judged": True}
-    assert [(r["numerator"], r["median"]) for r in told["ratios"]] == [(memory.PLANNED, 1.5)]
-    peak = None  # the system does not tell
-    told = memory.record({}, "Hex 5x5 preset", 2)
-    assert list(told["rates"]) == [memory.PLANNED] and told["ratios"] == []
-
-
-def test_a_memory_run_that_fails_is_one_sentence_with_its_last_word(monkeypatch):
-    failed = subprocess.CompletedProcess([], 2, stderr="Traceback\nerror: this run needs more; lower a flag\n")
-    monkeypatch.setattr(memory.subprocess, "run", lambda command, **how: failed)
-    with pytest.raises(ValueError) as caught:
-        memory.run_apart("Hex 5x5 preset", 2)
-    assert str(caught.value) == (
-        "the run that measures memory failed (Hex 5x5 preset, 2 devices): this run needs more; lower a flag"
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not _CLEAR.exists(), reason="only Linux lets a process set its peak back")
-def test_a_memory_run_is_planned_and_measured():
-    """The smallest preset comes furthest from its plan: compiling the matches leaves 200 MiB behind."""
-    found = memory.run_apart("tic-tac-toe preset", 2)
-    assert 1 / 1.8 < found["planned"] / found["peak"] < 1.5

@@ -1,12 +1,12 @@
-"""The measuring library by hand-made numbers: what is timed, how it is summed up, and the sentences made of it."""
+"""The measuring library by hand-made numbers: what is timed, how it is summed up, and how it is told."""
 
 import itertools
 import subprocess
 
 import pytest
 
-from scripts.measuring import machine, markdown, timing, words
-from scripts.measuring.timing import Effort, Fresh, Limits, Sample, Variant
+from scripts.measuring import machine, report, timing
+from scripts.measuring.timing import Effort, Fresh, Sample, Variant
 
 BARE = Effort(rounds=3, least=3, enough=100.0, seconds=0.0)
 RESTING = BARE._replace(rounds=5, seconds=0.05, rests=True)
@@ -121,7 +121,6 @@ def test_a_sample_is_the_median_and_the_middle_half():
     assert sample == (10.0, 9.0, 11.0) and sample.spread == pytest.approx(0.1)
     assert timing.summarise([3.0]) == (3.0, 3.0, 3.0)
     assert Sample(3.0, 2.0, 4.0).rate(12.0) == Sample(4.0, 3.0, 6.0)  # the longest time gives the lowest rate
-    assert Sample(3.0, 2.0, 4.0).times(2.0) == Sample(6.0, 4.0, 8.0)
 
 
 def test_a_ratio_is_the_median_of_the_rounds_ratios_not_the_ratio_of_medians():
@@ -129,29 +128,14 @@ def test_a_ratio_is_the_median_of_the_rounds_ratios_not_the_ratio_of_medians():
     assert timing.ratio([20.0, 10.0, 60.0], [10.0, 5.0, 30.0]) == (2.0, 2.0, 2.0)
 
 
-def test_sizes_expected_to_take_too_long_are_left_out(monkeypatch):
-    monkeypatch.setattr(timing, "samples", lambda candidates: {n: Sample(1.0, 1.0, 1.0) for n in candidates})
-    both = {"a": print, "b": print}
-    limits = Limits(call_seconds=3.0, table_seconds=100.0)
-    times = timing.sweep((1, 2, 9), lambda n: {k: both[k] for k in ("ab" if n > 2 else "a")}, work=float,
-                         limits=limits, say=lambda text: None)  # fmt: skip
-    assert (list(times["a"]), list(times["b"])) == ([1, 2], [9])  # a would take 9 / 2 seconds at 9; b is new there
+def test_a_slow_candidate_is_not_tried_at_larger_sizes(monkeypatch):
+    took = {"fast": 0.1, "slow": 0.3}
+    monkeypatch.setattr(timing, "samples", lambda found: {n: Sample(took[n], took[n], took[n]) for n in found})
+    times = timing.sweep((1, 2, 9), lambda size: dict.fromkeys(took if size > 1 else ["fast"], print))
+    assert {name: list(row) for name, row in times.items()} == {"fast": [1, 2, 9], "slow": [2]}
 
 
-def test_a_table_that_takes_too_long_stops_growing(clock):
-    said = []
-
-    def rows():
-        for row in range(9):
-            yield row
-            clock.now += 10.0
-
-    limits = Limits(call_seconds=100.0, table_seconds=25.0)
-    assert list(timing.in_time(rows(), limits, said.append)) == [0, 1, 2]  # the fourth would begin after 30 seconds
-    assert said == ["enough time spent; the rest is left out"]
-
-
-# --- words ------------------------------------------------------------------------------------------------------------
+# --- telling ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -159,74 +143,43 @@ def test_a_table_that_takes_too_long_stops_growing(clock):
     [
         # host(b) = b meets 4 at b = 4
         ({1: 1.0, 10: 10.0, 100: 100.0}, {1: 4.0, 10: 4.0, 100: 4.0}, "between 1 and 10, near 4"),
-        # On logarithmic axes the lag falls from log 4 to -log 4: half-way between 4 and 16 is 8.
-        ({4: 1.0, 16: 4.0}, {4: 4.0, 16: 1.0}, "between 4 and 16, near 8"),
         # From log 2 to -log 4: a third of the way from 1 to 64, which is 4.
         ({1: 1.0, 64: 4.0}, {1: 2.0, 64: 1.0}, "between 1 and 64, near 4"),
         # Where times cross more than once, the last.
         ({1: 2.0, 2: 1.0, 4: 1.0, 8: 4.0}, {1: 1.0, 2: 2.0, 4: 4.0, 8: 1.0}, "between 4 and 8, near 5.7"),
         ({1: 1.0, 2: 1.0}, {1: 2.0, 2: 1.0}, "never, up to 2"),  # a tie is not ahead
-        ({1: 2.0, 2: 2.0}, {1: 1.0, 2: 1.0}, "ahead from the smallest, 1"),
         # Only the sizes that both tables have count.
         ({1: 1.0, 4: 9.0, 8: 9.0}, {2: 5.0, 4: 3.0, 8: 3.0}, "ahead from the smallest, 4"),
     ],
 )
 def test_the_crossover_of_two_tables(first, second, found):
     tables = ({size: Sample(t, t, t) for size, t in table.items()} for table in (first, second))
-    assert words.crossover(*tables) == found
-
-
-def test_a_difference_is_clear_only_where_the_ranges_do_not_touch():
-    first = {1: Sample(1.0, 0.9, 1.1), 2: Sample(1.0, 0.9, 2.0), 4: Sample(6.0, 5.0, 7.0), 8: Sample(1.0, 1.0, 1.0)}
-    second = {1: Sample(2.0, 1.9, 2.1), 2: Sample(3.0, 2.0, 4.0), 4: Sample(2.0, 1.0, 3.0)}
-    assert words.comparison({"A": first, "B": second}, "A", "B", "at batch") == (
-        "A against B: faster at batch 1 (2x); slower at batch 4 (3x); not clearly different at batch 2."
-    )
-    assert words.comparison({"A": first}, "A", "B", "at") == "A against B: not measured together."
-
-
-def test_winners_are_named_by_size_and_what_holds_everywhere_in_one_word():
-    times = {"A": exactly(b1=1.0, b2=1.0, b4=3.0), "B": exactly(b1=2.0, b2=2.0, b4=2.0)}
-    assert words.winners(times, "at n =") == "fastest by median: A at n = 1, 2; B at n = 4."
-    times = {"A": exactly(b1=1.0, b2=1.0), "B": exactly(b1=2.0, b2=4.0)}
-    assert words.winners(times, "at n =") == "fastest by median: A everywhere, 2 of 2 measured."
-    assert words.against_all(times, "at") == ["A against B: faster everywhere, 2 of 2 measured (2x to 4x)."]
+    assert report.crossover(*tables) == found
 
 
 def test_numbers_are_told_with_three_digits_and_their_spread():
-    assert [words.three_digits(x) for x in (1234.5, 12.34, 0.01234)] == ["1,234", "12.3", "0.0123"]
-    assert words.seconds(Sample(0.0123, 0.012, 0.013)) == "12.3 (12 to 13) ms"
-    assert [words.seconds(Sample(x, x, x))[-2:] for x in (1e-5, 1e-2, 2.0)] == ["us", "ms", " s"]
-    assert words.spread(None) == words.seconds(None) == "-"
+    assert [report.three_digits(x) for x in (1234.5, 12.34, 0.01234)] == ["1,234", "12.3", "0.0123"]
+    assert report.seconds(Sample(0.0123, 0.012, 0.013)) == "12.3 (12 to 13) ms"
+    assert [report.seconds(Sample(x, x, x))[-2:] for x in (1e-5, 1e-2, 2.0)] == ["us", "ms", " s"]
 
 
-def test_what_is_compared_becomes_a_chapter_of_a_document():
-    times = {"A": exactly(b1=1.0), "B": exactly(b1=2.0, b4=0.5)}
-    work = markdown.Compared("Work", times, "at", "batch", "GB/s", float, "time and rate", "plot")
-    section = work.section(
-        "Title", "Text.", work._replace(name="More", shows="rate", plot=""), headlines=["A headline."]
+def test_a_table_has_times_and_how_many_times_faster_the_first_is():
+    assert report.times_table("batch", {"A": exactly(b1=1.0), "B": exactly(b1=2.0, b4=0.5)}) == (
+        "| batch | A | B | A over B |\n|---|---:|---:|---:|\n"
+        "| 1 | 1 (1 to 1) s | 2 (2 to 2) s | 2.00x |\n| 4 | - | 500 (500 to 500) ms | - |"
     )
-    text = markdown.document("Report", "Method.", [section], "report", "The end.")
-    of_times = "| batch (time) | A | B |\n|---|---:|---:|\n| 1 | 1 (1 to 1) s | 2 (2 to 2) s |\n"
-    of_times += "| 4 | - | 500 (500 to 500) ms |"
-    of_rates = "| batch (GB/s) | A | B |\n|---|---:|---:|\n| 1 | 1 (1 to 1) | 0.5 (0.5 to 0.5) |\n"
-    of_rates += "| 4 | - | 8 (8 to 8) |"
-    tables = "\n\n".join([of_times, of_rates, of_rates])
-    assert f"# Report\n\nMethod.\n\n## 1. Title\n\nText.\n\n{tables}\n\n![Title: Work](report-plot.png)" in text
-    assert "- A headline.\n- Work: A against B: faster at 1 (2x)." in text
-    for headline in ("Work, fastest by median: A at 1; B at 4.", "A headline."):
-        assert text.count(f"- {headline}\n") == 2  # in the chapter and in the conclusion
-    assert text.endswith("The end.\n")
 
 
-def test_a_documents_sentences_are_wrapped_and_its_tables_are_not():
+def test_a_report_has_numbered_chapters_plots_and_sentences_that_are_wrapped(tmp_path):
     long = "word " * 60 + "end."
-    content = markdown.Section("Title", long, [markdown.Table(("a", "b"), [(long, "1")])], headlines=[long])
-    lines = markdown.document("Report", long, [content], "report", long).splitlines()
-    assert f"| {long} | 1 |" in lines
-    assert all(len(line) <= 120 for line in lines if not line.startswith("|"))
-    assert sum(line.startswith("- word") for line in lines) == 2
-    assert sum(line.startswith("  word") for line in lines) == 4
+    plot = report.Plot("curve", "Title", "n", "GB/s", {"A": exactly(b1=1.0, b10=2.0)})
+    section = report.Section("First", long, [report.table(("a", "b"), [(long, "1")])], [plot])
+    report.write(tmp_path / "r.md", long, [section, section._replace(title="Second", plots=())], "The end.")
+    text = (tmp_path / "r.md").read_text()
+    assert "## 1. First\n" in text and "## 2. Second\n" in text and text.endswith("\n\nThe end.\n")
+    assert "![Title](r-curve.png)" in text and (tmp_path / "r-curve.png").stat().st_size > 1000
+    assert f"| {long} | 1 |" in text
+    assert all(len(line) <= 120 for line in text.splitlines() if not line.startswith("|"))
 
 
 # --- the machine ------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ the buffer holds as many frames in all. The search climbs: it halves and doubles
 is faster, until nothing is or the time is up. Sizes that do not fit in memory are skipped.
 """
 
-import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,7 +15,7 @@ from jax.sharding import Mesh
 
 from muzero_jax.arithmetic import devices
 from muzero_jax.run.assembly import assemble
-from muzero_jax.storage.config import Config
+from muzero_jax.storage.config import Config, flat
 from muzero_jax.storage.config_groups import ReplayConfig
 from muzero_jax.storage.validation import validate
 
@@ -84,11 +83,9 @@ def _ring(config: Config, sizes: Sizes) -> ReplayConfig:
 
 
 def flags(config: Config, tuned: Config) -> str:
-    """The flags that turn `config` into `tuned`, whose groups alone may differ."""
-    old, new = (dataclasses.asdict(each) for each in (config, tuned))
-    groups = (group for group, values in new.items() if isinstance(values, dict))
-    fields = ((group, name) for group in groups for name in new[group] if new[group][name] != old[group][name])
-    return " ".join(f"--{group}.{name} ".replace("_", "-") + str(new[group][name]) for group, name in fields)
+    """The flags that turn `config` into `tuned`."""
+    old, new = flat(config), flat(tuned)
+    return " ".join(f"--{name} ".replace("_", "-") + str(new[name]) for name in new if new[name] != old[name])
 
 
 def sizes_of(config: Config) -> Sizes:

@@ -10,7 +10,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -143,7 +142,7 @@ def _stem(run_dir: Path) -> str:
 def _flags(run_dir: Path) -> dict[str, str]:
     """The run's config as texts by dotted name, without what a run has for itself."""
     config = configs.inspect(run_dir)
-    flags = {name: value for name, value in _flat(config).items() if name not in OF_A_RUN_ALONE}
+    flags = {name: str(value) for name, value in configs.flat(config).items() if name not in OF_A_RUN_ALONE}
     if config.algorithm.file == configs.IN_PYTHON:  # records have no names of their own
         flags["algorithm.file"] += f" ({_stem(run_dir)})"
     kept = run_dir / run_directory.ALGORITHM
@@ -153,16 +152,8 @@ def _flags(run_dir: Path) -> dict[str, str]:
 def are_alike(one: Config, other: Config, *, budgets: bool = True) -> bool:
     """Whether two runs differ in nothing but what a run has for itself; with `budgets` False, in their budgets too."""
     ignored = (*OF_A_RUN_ALONE, *(() if budgets else budget.FIELDS))
-    first, second = (_flat(config) for config in (one, other))
+    first, second = (configs.flat(config) for config in (one, other))
     return all(first[name] == second[name] for name in first if name not in ignored)
-
-
-def _flat(config: Config) -> dict[str, str]:
-    flat: dict[str, str] = {}
-    for name, value in asdict(config).items():
-        inner = {f"{name}.{key}": item for key, item in value.items()} if isinstance(value, dict) else {name: value}
-        flat |= {key: str(item) for key, item in inner.items()}
-    return flat
 
 
 def groups_of(points: Iterable[Point]) -> dict[str, list[Point]]:
@@ -219,16 +210,13 @@ def format_table(points: Sequence[Point]) -> str:
     rows = [["group", "runs", *AXES, *opponents]]
     for group, found in groups_of(points).items():
         runs = {point.run: point for point in found}  # the last of each
-        frames, updates, minutes, flops = (_mean([getattr(point, axis) for point in runs.values()]) for axis in AXES)
+        means = np.mean([[getattr(point, axis) for axis in AXES] for point in runs.values()], axis=0)
+        frames, updates, minutes, flops = means
         scores = final_scores(found)
         shown = [_show(scores[opponent]) if opponent in scores else "-" for opponent in opponents]
         spent = f"{frames:,.0f}", f"{updates:,.0f}", f"{minutes:.1f}", f"{flops:.1e}"
         rows.append([group, str(len(runs)), *spent, *shown])
     return "\n".join([HEADING, *tables.align(rows, "<>")])
-
-
-def _mean(numbers: Sequence[float | int]) -> float:
-    return float(np.mean(numbers)) if numbers else 0.0
 
 
 def _show(found: Estimate) -> str:

@@ -1,4 +1,4 @@
-"""The plain pipeline of the ablation searches as ours does, and remembers what it played."""
+"""The plain pipeline, which the ablation starts from, searches as ours does, and remembers what it played."""
 
 from dataclasses import replace
 
@@ -8,13 +8,8 @@ import pytest
 
 from muzero_jax import building
 from muzero_jax.algorithm import World
-from muzero_jax.arithmetic import precision
-from muzero_jax.commands.command_line import report_errors
 from muzero_jax.storage.config_groups import NetworkConfig
-from scripts import ablation
-from scripts.benchmarks import ours, plain_pipeline, workloads
-from scripts.measuring import timing
-from scripts.measuring.timing import Variant
+from scripts.benchmarks import plain_pipeline, workloads
 from tests.scripts.conftest import noise_params
 
 NUM_SIMULATIONS = 24
@@ -25,7 +20,7 @@ CONFIG = replace(CONFIG, search=replace(CONFIG.search, policy="puct"))
 
 @pytest.fixture(scope="module")
 def parts():
-    return workloads.parts_of(CONFIG)
+    return building.make_parts(CONFIG)
 
 
 @pytest.fixture(scope="module")
@@ -94,64 +89,8 @@ def test_the_plain_game_remembers_every_move_as_legal_float32_frames(game):
         assert (frame["search_policy"][frame["legal_action_mask"] == 0] == 0).all()
 
 
-def test_bytes_of_a_plain_frame_are_those_of_its_arrays_and_four_for_each_number():
-    frame = {"observation": np.zeros((3, 3, 2), np.float32), "action": 4, "reward": 0.0}
-    payload, objects = plain_pipeline.plain_bytes([frame, frame])
-    assert payload == 3 * 3 * 2 * 4 + 4 + 4
-    assert objects > payload
-
-
-def test_a_frame_of_our_ring_is_bits_and_the_policy():
+def test_a_frame_in_our_replay_is_bits_and_the_policy(game):
     """Tic-tac-toe: 18 cells and 9 legal actions in 3 and 2 bytes, 9 float32 of policy, 4 numbers, 2 bools."""
-    assert plain_pipeline.ring_bytes(CONFIG) == 3 + 2 + 36 + 4 * 4 + 2
-
-
-def test_each_step_is_told_against_the_one_before_and_against_the_first(monkeypatch, game):
-    rates = {"plain": [1.0, 2.0], "search": [3.0, 6.0], "program": [30.0, 60.0]}
-    monkeypatch.setattr(ablation, "rungs", lambda config: ({name: Variant(lambda: None, 1.0) for name in rates}, game))
-    monkeypatch.setattr(timing, "rates", lambda variants, effort: rates)
-    report = ablation.ladder(CONFIG)
-    ratios = [(s["step"], s["to_step_before"]["median"], s["to_plain"]["median"]) for s in report["steps"]]
-    assert ratios == [("plain", 1.0, 1.0), ("search", 3.0, 3.0), ("program", 10.0, 30.0)]
-    table = ablation.tables(report | {"has_bfloat16": False, "devices": 2})
-    assert "| program | 45 | 10.00x | **30.0x** |" in table and "no units" in table and "of the 2 devices" in table
-    assert "No rung" not in ablation.tables(report | {"has_bfloat16": True, "devices": 1})
-
-
-@pytest.mark.parametrize(
-    ("available", "amx", "every"), [(2, True, "+ every device"), (4, True, "+ 3 of 4 devices"), (1, False, None)]
-)
-def test_each_rung_is_a_step_from_the_one_before(available, amx, every, quick_params, monkeypatch):
-    def program(config, num_devices=None):
-        return config.self_play.num_envs, num_devices, config.network.compute_dtype
-
-    monkeypatch.setattr(ours, "host_driven_self_play", program)
-    monkeypatch.setattr(ours, "self_play", program)
-    monkeypatch.setattr(precision, "has_amx", lambda: amx)
-    monkeypatch.setattr(jax, "device_count", lambda: available)
-    ladder, game = ablation.rungs(CONFIG)
-    plain = ladder.pop(ablation.PLAIN)
-    plain.run()
-    assert len(game.replay) == plain.work == 4
-    count, dtype = {4: 3}.get(available, available), CONFIG.network.compute_dtype
-    expected = {
-        ablation.ONE_GAME: (1, None, dtype),
-        ablation.MANY_GAMES: (6, None, dtype),
-        ablation.FUSED: (6, 1, dtype),
-    }
-    expected |= {every: (6, count, dtype)} if every else {}
-    expected |= {ablation.BFLOAT16: (6, count, "auto")} if amx else {}
-    assert ladder == expected
-
-
-@pytest.mark.parametrize("arguments", [["--games", "0"], ["--num-simulations", "-1"]])
-def test_a_senseless_size_is_one_sentence_and_status_2(arguments, capsys, monkeypatch):
-    monkeypatch.setattr(ablation.devices, "configure_devices", lambda: 2)
-    assert report_errors(ablation.main, arguments) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
-@pytest.mark.parametrize("units", [False, True])
-def test_a_cpu_has_a_rung_for_bfloat16_if_it_has_units_for_it(monkeypatch, units):
-    monkeypatch.setattr(precision, "has_amx", lambda: units)
-    assert ablation.has_bfloat16() == units
+    sizes = plain_pipeline.frame_bytes(game)
+    assert sizes["ours"] == 3 + 2 + 36 + 4 * 4 + 2
+    assert sizes["float32 arrays"] == 4 * (18 + 9 + 9 + 4) < sizes["Python objects"]
