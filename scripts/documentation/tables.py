@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS, AGENTS = ROOT / "docs/results", ROOT / "muzero_jax/agents"
 AMD = "[AMD](docs/results/2026-11-21-two-cpu-cores.md)"
 INTEL = "[Intel](docs/results/2026-11-23-two-intel-cores.md)"
+HEX_5X5 = "[November](docs/results/2026-11-24-hex-5x5.md)"
 SIZES = "[sizes](docs/results/2026-11-23-hex-sizes.md)"
 LARGER = "[hex-sizes](docs/results/hex-sizes/README.md)"
 SHOWN_SIZE = 5
@@ -62,6 +63,15 @@ def rows() -> list[Row]:
         Row("Tic-tac-toe", "4 minutes", "2 AMD", "3", "", "3,191 of 3,191 right", AMD),
         of_card("tic_tac_toe", "Tic-tac-toe, AlphaZero"),
         Row("Hex 4x4", "8 minutes", "2 AMD", "1", "86.9% [85.4, 88.3]", "99.6% of wins kept", AMD),
+        Row(
+            game="Hex 5x5, today's preset",
+            trained="15 minutes, 5.1 M frames",
+            machine="2 Intel",
+            seeds="3",
+            score="95.2%, from 94.5 to 96.5",
+            others="98.7% of wins kept",
+            source=HEX_5X5,
+        ),
         of_seeds("one-side", "Hex 5x5, today's preset"),
         Row("Hex 5x5", "15 minutes", "2 AMD", "1", "95.2% [93.7, 96.4]", "98.1% of wins kept", AMD),
         Row("Hex 5x5", "15 minutes", "2 AMD", "1", "96.1% [94.7, 97.1]", "97.2% of wins kept", AMD),
