@@ -27,7 +27,7 @@ STACKS_SECONDS = 2.0
 
 
 class Beat(NamedTuple):
-    """What the child did last."""
+    """The child's last sign of life."""
 
     seconds_ago: float
     usual_seconds: float  # of a chunk; 0 before one has ended
@@ -72,7 +72,7 @@ def limit(beat: Beat, least_seconds: float) -> float:
 
 
 def read(file: Path) -> Beat:
-    """What the child wrote last."""
+    """The child's last sign of life."""
     usual, _, phase = file.read_text().partition(" ")
     return Beat(time.time() - file.stat().st_mtime, float(usual), phase)
 

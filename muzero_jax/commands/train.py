@@ -56,7 +56,10 @@ def choose_default(arguments: list[str]) -> tuple[Command, int]:
         run_dir = known.run_dir or run_directory.newest(known.env, known.board_size, known.seed)
         if not known.run_dir:
             print(f"going on with {run_dir}")
-        config, session = configs.inspect(run_dir), Session(run_dir=str(run_dir), resume=True)  # `check_code` follows
+        config, session = (
+            configs.inspect(run_dir),
+            Session(run_dir=str(run_dir), resume=known.resume_if_any),
+        )  # `check_code` follows
     else:
         config, session = read_config(known.config) if known.config else choose_preset(known), Session()
     given = [field for field in budget.FIELDS if getattr(known, field) is not None]

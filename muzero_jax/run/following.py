@@ -1,4 +1,4 @@
-"""The other processes of a run: what process 0 has them do, and the loop in which they do it.
+"""The other processes of a run, and the loop in which they do what process 0 says.
 
 They hold the state with process 0, and run the program and save with it. They keep no clock, write no metrics and play
 no matches; while process 0 does, they wait.
@@ -16,7 +16,7 @@ from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.types import Metrics, TrainState
 
 CHUNK, SAVE, SPAN, END = range(4)
-"""What `processes.tell` says comes next: a chunk, the checkpoint of an iteration, a learning rate's span, the end."""
+"""The words of `processes.tell`: a chunk, the checkpoint of an iteration, a learning rate's span, the end."""
 
 
 def follow(

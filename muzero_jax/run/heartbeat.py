@@ -1,4 +1,4 @@
-"""What this process is doing, written down for the watchdog that started it (`commands.guard`)."""
+"""The phase of this process, written down for the watchdog that started it (`commands.guard`)."""
 
 import os
 import time

@@ -15,6 +15,7 @@ PLACES = {
     "play": (2.0, 1),
     "presets": (3.5, 3),
     "evaluation": (1.5, 2),
+    "checks": (0.5, 3),
     "agent": (1.5, 3),
     "building": (1.5, 4),
     "search": (0.0, 5),

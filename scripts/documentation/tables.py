@@ -65,7 +65,7 @@ def rows() -> list[Row]:
         Row("Hex 4x4", "8 minutes", "2 AMD", "1", "86.9% [85.4, 88.3]", "99.6% of wins kept", AMD),
         Row(
             game="Hex 5x5, today's preset",
-            trained="15 minutes, 5.1 M frames",
+            trained="15 minutes",
             machine="2 Intel",
             seeds="3",
             score="95.2%, from 94.5 to 96.5",

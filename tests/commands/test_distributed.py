@@ -14,7 +14,8 @@ from muzero_jax.commands.command_line import EXIT_ERROR
 from muzero_jax.run.metrics import read_records
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps, restore_params
-from tests.reference.training import command
+from tests.reference import two_processes
+from tests.reference.training import command, quiet
 from tests.reference.two_processes import begin, child_of, said, start, wait_for
 
 END = ["--max-iterations", "6", "--checkpoint-minutes", "0"]
@@ -42,12 +43,19 @@ def statuses(processes, seconds=120):
 
 def test_two_processes_of_one_device_train_what_one_process_of_two_devices_does(tmp_path):
     pair = start(tmp_path / "two", *END)
-    alone = begin(tmp_path / "one", *END, devices=2, said=tmp_path / "one.txt")
-    assert statuses([*pair, alone]) == [0, 0, 0], said(tmp_path / "two", 0).read_text()
+    with quiet():
+        assert command(*two_processes.TINY, *END, "--devices", "2", "--run-dir", tmp_path / "one") == 0
+    assert statuses(pair) == [0, 0], said(tmp_path / "two", 0).read_text()
     assert_trained_alike(tmp_path / "two", tmp_path / "one")
     assert "random" in said(tmp_path / "two", 0).read_text()  # the final matches
     lines = said(tmp_path / "two", 1).read_text().splitlines()
     assert all("Gloo" in line for line in lines), lines  # process 0 alone speaks
+
+
+def alone(coordinator, *_, **__):
+    """`jax.distributed.initialize` where nothing says who the processes are."""
+    assert coordinator is None
+    raise ValueError("coordinator_address should be defined.")
 
 
 @pytest.mark.parametrize(
@@ -63,6 +71,7 @@ def test_a_process_that_cannot_find_the_others_is_one_sentence(flags, sentence, 
     monkeypatch.setattr(guard, "is_guarded", lambda: True)
     if flags == "--autotune":
         monkeypatch.setattr(processes, "join", lambda cluster: None)
+    monkeypatch.setattr(jax.distributed, "initialize", alone)
     assert command("--distributed", *flags.split(), "--env", "tic_tac_toe") == EXIT_ERROR
     error = capsys.readouterr().err
     assert sentence in error and error.count("\n") == 1

@@ -28,6 +28,7 @@ KNOWN_LINES = (  # what else a block of shell may hold
     r"done$",
     r"tensorboard --logdir \S+$",
     r"scripts/\w+\.sh( serve)?$",
+    r"scripts/launch/local\.sh \d+ --env \w+ --minutes \d+ --run-dir \S+$",
     r"\.venv/bin/pytest -n 2",  # README's own, which .ci/run runs
     r"(MUZERO_FUZZ_(EXAMPLES|SEED)=\d+ )*\.venv/bin/pytest -m slow -s tests/[\w/.]+( -k \w+)?$",
 )
