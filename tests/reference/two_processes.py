@@ -11,9 +11,10 @@ ROOT = Path(__file__).parent.parent.parent
 TINY = (
     "--env tic_tac_toe --model rules --network.width 16 --network.num-blocks 0 --search.num-simulations 4 "
     "--self-play.num-envs 8 --self-play.rollout-length 4 --replay.replay-length 16 --replay.min-frames 8 "
-    "--targets.unroll-steps 1 --targets.td-steps 2 --optimiser.batch-size 8 --optimiser.updates-per-iteration 1 --iterations-per-chunk 1 "
-    "--evaluation.interval-minutes 0 --evaluation.final-games 4 --evaluation.mcts-simulations 1 "
-    "--evaluation.num-simulations 2 --no-tensorboard --no-compilation-cache"
+    "--targets.unroll-steps 1 --targets.td-steps 2 --optimiser.batch-size 8 "
+    "--optimiser.updates-per-iteration 1 --iterations-per-chunk 1 --evaluation.interval-minutes 0 "
+    "--evaluation.final-games 4 --evaluation.mcts-simulations 1 --evaluation.num-simulations 2 "
+    "--no-tensorboard --no-compilation-cache"
 ).split()
 
 
