@@ -71,7 +71,7 @@ LIBRARIES = {
     "mctx": {"search.mctx_reference"},
     "optax": {"algorithm", "building.updates", "learning.learner", "learning.losses", "networks.value_transform"},
     "scipy": {"evaluation.elo", "games.go", "run.tools.comparison"},
-    "orbax": {"storage.checkpoint"},
+    "orbax": {"storage.checkpoint", "storage.operations"},
     "tensorboardX": {"run.metrics"},
     "matplotlib": {"run.metrics", "evaluation.charts"},
     "IPython": {"run.tools.live_plot"},

@@ -6,9 +6,11 @@ them it tells the others, which `listen` meanwhile.
 """
 
 import hashlib
-import tempfile
+import secrets
+import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +22,8 @@ HEARTBEAT_SECONDS = 30
 """A process that is silent for as long counts as dead, and JAX ends the others."""
 JOIN_SECONDS = 300
 """The longest that the first process waits for the others, and they for it."""
-SIGN = ".shared-"
+SIGN, SHARED_SECONDS = ".shared-", 60.0
+"""A file by which the others know the folder of process 0, and how long a network disk may take to show it."""
 
 
 class Cluster(NamedTuple):
@@ -61,9 +64,17 @@ def join(cluster: Cluster) -> None:
     except RuntimeError as error:
         first_line = str(error).partition("\n")[0]
         raise ValueError(
-            f"the processes did not all meet within {JOIN_SECONDS} seconds ({first_line}); start each of them with the "
-            "same --coordinator and --num-processes, and its own --process-id"
+            f"the processes did not meet ({first_line}); start all within {JOIN_SECONDS} seconds, each with the same "
+            "--coordinator and --num-processes, and its own --process-id"
         ) from error
+
+
+def check_devices() -> None:
+    """Raises ValueError, in every process, unless all have as many devices."""
+    counts = Counter(device.process_index for device in jax.devices())
+    if len(set(counts.values())) > 1:
+        fewest, most = min(counts.values()), max(counts.values())
+        raise ValueError(f"the processes have {fewest} to {most} devices; give each the same number, by --devices")
 
 
 def count() -> int:
@@ -100,13 +111,13 @@ def check_alike(name: str, text: str) -> None:
 
 @contextmanager
 def all_or_none() -> Iterator[None]:
-    """Checks that each process makes for itself: where one raises ValueError, all do, so that none waits for it."""
+    """Steps that each process takes for itself: where one fails all do, so that none waits for it."""
     if count() == 1:
         yield
         return
     try:
         yield
-    except (ValueError, OSError):
+    except Exception:
         multihost_utils.process_allgather(np.bool_(False))
         raise
     are_fine = multihost_utils.process_allgather(np.bool_(True))
@@ -119,28 +130,22 @@ def check_shared(folder: Path) -> None:
     if count() == 1:
         return
     if is_first():
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=SIGN) as sign:
-            tell(int(np.frombuffer(sign.name.encode()[-4:], np.int32)[0]))
-            with all_or_none():
-                return
+        number = secrets.randbelow(2**31)
+        sign = folder / f"{SIGN}{number}"
+        with suppress(OSError):  # then nobody sees it, and the others say so
+            sign.touch()
+        tell(number)
+        with all_or_none():
+            pass
+        sign.unlink(missing_ok=True)
+        return
     number, _ = listen()
-    endings = [np.frombuffer(path.name.encode()[-4:], np.int32)[0] for path in folder.glob(f"{SIGN}*")]
+    end = time.monotonic() + SHARED_SECONDS
+    while not (is_seen := (folder / f"{SIGN}{number}").exists()) and time.monotonic() < end:
+        time.sleep(0.5)
     with all_or_none():
-        if number not in endings:
+        if not is_seen:
             raise ValueError(f"{folder} is not the folder of process 0; let --run-dir lie where all processes see it")
-
-
-@contextmanager
-def leading(last: int) -> Iterator[None]:
-    """Process 0's part of a run, at whose end, however it ends, the others are told `last`."""
-    try:
-        yield
-    except RuntimeError:  # of a program that all ran, so perhaps the others are gone
-        raise
-    except BaseException:
-        tell(last)
-        raise
-    tell(last)
 
 
 def local(tree: Any) -> Any:

@@ -1,8 +1,7 @@
 """The watchdog of a process that trains with others: it starts that process, and ends it if it hangs.
 
 A process that waits for a dead or a stuck one sits in XLA, where no Python runs. So the watchdog is a process of its
-own. It knows what its child does from a file (`run.heartbeat`), and however the child ends, the last line says how to
-go on.
+own. It knows what its child does from a file (`run.heartbeat`). Its last line goes on with a run that is not over.
 """
 
 import os
@@ -15,10 +14,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from muzero_jax.commands.command_line import EXIT_INTERRUPTED, command
 from muzero_jax.run import heartbeat
 
-EXIT_OTHER_DIED, EXIT_HUNG = 75, 76
-"""Exit statuses: JAX ended this process because another died; the watchdog ended it because nothing went on."""
+EXIT_UNFINISHED, EXIT_HUNG = 75, 76
+"""Exit statuses: the run is not over, but saved as far as it came; the watchdog ended a process that hung."""
 TIMES_THE_USUAL = 10
 LONG_PHASES_MINUTES = 60.0
 """The most that compiling, saving or an evaluation may take."""
@@ -57,11 +57,16 @@ def run(arguments: list[str], watchdog_minutes: float) -> int:
                 print(f"error: no progress for {beat.seconds_ago:.0f} s in {beat.phase}", file=sys.stderr)
                 break
         if status == -signal.SIGABRT:  # how JAX ends a process whose others have died
-            status = EXIT_OTHER_DIED
+            status = EXIT_UNFINISHED
             print(f"error: another process died or fell silent, in {read(file).phase}", file=sys.stderr)
-    if status in (EXIT_OTHER_DIED, EXIT_HUNG):
-        print(f"start all processes again with: {line_to_go_on(arguments)}", file=sys.stderr)
-    return status if status >= 0 else 128 - status
+        elif status < 0:
+            status = 128 - status
+            print(
+                f"error: {signal.Signals(status - 128).name} ended this process, in {read(file).phase}", file=sys.stderr
+            )
+    if status in (EXIT_UNFINISHED, EXIT_HUNG) or status > 128 and status != EXIT_INTERRUPTED:
+        print(f"start all processes again, this one with: {line_to_go_on(arguments)}", file=sys.stderr)
+    return status
 
 
 def limit(beat: Beat, least_seconds: float) -> float:
@@ -80,7 +85,7 @@ def read(file: Path) -> Beat:
 def line_to_go_on(arguments: list[str]) -> str:
     """The command that goes on with the run, or begins it if it had saved nothing."""
     kept = [word for word in arguments if word not in ("--overwrite", "--resume", "--resume-if-any")]
-    return shlex.join([sys.executable, sys.argv[0], *kept, "--resume-if-any"])
+    return f"{command('train')} {shlex.join([*kept, '--resume-if-any'])}"
 
 
 def _wait(child: subprocess.Popen) -> int | None:

@@ -10,6 +10,7 @@ import os
 import shlex
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from dataclasses import replace
@@ -48,6 +49,7 @@ def choose_default(arguments: list[str]) -> tuple[Command, int]:
     if known.distributed:
         processes.join(Cluster(known.coordinator, known.num_processes, known.process_id))
     num_devices = devices.configure_devices(known.devices, known.device)
+    processes.check_devices()
     if known.resume_if_any:
         if known.run_dir is None:
             raise ValueError("--resume-if-any needs the folder of the run; add --run-dir")
@@ -61,7 +63,7 @@ def choose_default(arguments: list[str]) -> tuple[Command, int]:
             Session(run_dir=str(run_dir), resume=known.resume_if_any),
         )  # `check_code` follows
     else:
-        config, session = read_config(known.config) if known.config else choose_preset(known), Session()
+        config, session = choose_preset(known), Session()
     given = [field for field in budget.FIELDS if getattr(known, field) is not None]
     if given:  # whoever gives a budget means that one
         config = replace(config, **{field: None for field in budget.FIELDS if field not in given})
@@ -77,7 +79,9 @@ def read_config(file: Path) -> Config:
 
 
 def choose_preset(known: argparse.Namespace) -> Config:
-    """The game's preset; of a run that learns from another run's games, the preset of that game."""
+    """The settings of `--config`, or the game's preset; of a run that learns from another run's games, of that game."""
+    if known.config:
+        return read_config(known.config)
     if not known.offline:
         return presets.preset(known.env or Config.env, known.board_size)
     env, board_size = known.env, known.board_size
@@ -166,7 +170,7 @@ def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> 
 
     `build` makes a game, a network or an algorithm of one's own, as `building.build` makes the configured ones.
     """
-    distributed = "--distributed" in arguments
+    distributed = is_distributed(arguments)
     for driver in () if distributed else (grow, seeds):
         if request := driver.read(arguments):
             several.spare_accelerator()
@@ -205,7 +209,8 @@ def train(
     before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
     try:
         result = runner.train(config, session, run_dir, mesh, print, own)
-        status = 0 if result.by_system or not result.interrupted else EXIT_INTERRUPTED
+        by_system = guard.EXIT_UNFINISHED if session.distributed else 0  # so that a scheduler starts it again
+        status = (by_system if result.by_system else EXIT_INTERRUPTED) if result.interrupted else 0
     except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
         result, status = None, 0 if isinstance(error, Stopped) else EXIT_INTERRUPTED
     if not processes.is_first():
@@ -213,7 +218,7 @@ def train(
     if result is not None and not result.interrupted:
         show(result.summary)
     elif session.distributed and result is not None:
-        print(f"stopped and saved; in each process go on with: {guard.line_to_go_on(sys.argv[1:])}")
+        print("stopped and saved; the same commands with --resume-if-any go on")
     elif result is not None or run_directory.begun(run_dir) not in (None, before):
         flags = f"--run-dir {shlex.quote(str(run_dir))} {sessions.flags_to_resume(session)}"
         print(f"stopped and saved; go on with: {command('train')} {flags}")
@@ -260,8 +265,22 @@ def print_what_next(run_dir: Path, num_players: int) -> None:
 
 def run(arguments: list[str]) -> int:
     """`main`, with a mistake as one sentence; returns the exit status. One of several processes gets a watchdog."""
-    if "--distributed" in arguments and not guard.is_guarded():
+    if not is_distributed(arguments):
+        return report_errors(main, arguments)
+    if not guard.is_guarded():
         return report_errors(lambda words: guard.run(words, read_ahead(words).watchdog_minutes), arguments)
-    if guard.is_guarded():
-        faulthandler.register(signal.SIGUSR1)
-    return report_errors(main, arguments)
+    faulthandler.register(signal.SIGUSR1)
+    status = 1
+    try:
+        status = report_errors(main, arguments)
+    except BaseException:
+        traceback.print_exc()
+    if status not in (0, guard.EXIT_UNFINISHED, EXIT_INTERRUPTED):  # or JAX would wait for the others, and they for it
+        sys.stderr.flush()
+        os._exit(status)
+    return status
+
+
+def is_distributed(arguments: list[str]) -> bool:
+    """Whether this is one of several processes, and not a call for help."""
+    return "--distributed" in arguments and set(arguments).isdisjoint((*train_flags.HELP, train_flags.HELP_ALL))

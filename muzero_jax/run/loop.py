@@ -130,7 +130,7 @@ class Loop(NamedTuple):
         before = seconds["train"]
         heartbeat.phase(heartbeat.CHUNK)
         with self.profiler.chunk(), self.clock.measure("train"):
-            processes.tell(following.CHUNK)
+            processes.tell(following.RUN_CHUNK)
             state, metrics = self.program(state)
             metrics = jax.device_get(metrics)
         is_typical = self.compiling.is_done
@@ -197,7 +197,7 @@ class Loop(NamedTuple):
 
     def _spread(self, state: TrainState, span: int) -> TrainState:
         """Has the learning rate fall over `span` updates, in all processes."""
-        processes.tell(following.SPAN, span)
+        processes.tell(following.SET_SPAN, span)
         return with_span(state, span)
 
 

@@ -96,10 +96,10 @@ def train(
         heartbeat.phase("compiling")
         start = time.perf_counter()
         saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
-        world, algorithm = building.build(config, *own)
-        parts = building.make_parts(config, world, algorithm)
         is_new = not (session.resume and checkpoint_steps(checkpoints.directory))
         with processes.all_or_none():
+            world, algorithm = building.build(config, *own)
+            parts = building.make_parts(config, world, algorithm)
             fill, weights = open_sources(config, session, world, own[0], say) if is_new else (None, None)
             run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
         _, init, abstract, program, plan, flops = run
@@ -115,7 +115,7 @@ def train(
         if not leads:
             following.follow(program, checkpoints, state)
             return Result({}, interrupted=False)
-        held.enter_context(processes.leading(following.END))
+        held.enter_context(following.leading())
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
         keep_config(config, run_dir, say)
         say(f"{'training' if begins else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")

@@ -71,8 +71,12 @@ _REPEATED = ("device", "devices", "checkpoint_minutes", "tensorboard", "wandb", 
 def validate(session: Session) -> Session:
     """The session itself if it can be held; else ValueError in one sentence that names the flag to change."""
     check_fields(session)
+    if session.distributed and session.run_dir is None:
+        raise ValueError("--distributed needs --run-dir, a folder that all processes see")
     if session.distributed and (session.autotune or session.profile):
         raise ValueError("--autotune and --profile are for one process; leave them out with --distributed")
+    if session.config and session.resume and not session.resume_if_any:
+        raise ValueError("--config is for a new run; --resume goes on with the settings of its own, so leave one out")
     if session.autotune and session.resume:
         raise ValueError("--autotune chooses sizes that a checkpoint has fixed; leave it out with --resume")
     return session

@@ -21,7 +21,7 @@ import jax
 from jax.sharding import SingleDeviceSharding
 from orbax.checkpoint import v1 as ocp
 
-from muzero_jax.storage import shapes, unfinished
+from muzero_jax.storage import operations, shapes, unfinished
 from muzero_jax.storage.fields import shown
 from muzero_jax.types import Params, ReplayState, TrainState
 
@@ -70,21 +70,23 @@ class Checkpointer:
 
     def _save(self, step: int, parts: dict[str, Any]) -> None:
         self.wait()
-        saving, context = self.directory / f".saving-{step}", _context(is_alone=self._announce is None)
-        with unfinished.writing(self.directory):
-            if self._commits:
+        saving, is_alone = self.directory / f".saving-{step}", self._announce is None
+        with unfinished.writing(self.directory, cleans=self._leads), operations.options(is_alone=is_alone) as context:
+            if self._leads:
                 self._make_room(saving)
-            if self._announce and self._commits:
+            if self._announce and self._leads:
                 self._announce(step)
             # Else Orbax has each device write a part of what all hold, with a program a shape and device to cut it.
             context.array.saving.use_replica_parallel = False
             with context:
                 response = ocp.save_checkpointables_async(saving, parts, overwrite=True)
-        arrays = {part: shapes.describe(tree) for part, tree in parts.items()}
-        self._pending = self._worker.submit(self._commit, response, saving, step, arrays)
+            arrays = {part: shapes.describe(tree) for part, tree in parts.items()}
+            self._pending = self._worker.submit(self._commit, response, saving, step, arrays)
+            if jax.process_count() > 1:  # Orbax's barriers are counted, so one operation at a time
+                self.wait()
 
     @property
-    def _commits(self) -> bool:
+    def _leads(self) -> bool:
         """Whether this process makes the folder of a save, and gives it its name when it is whole."""
         return self._announce is None or jax.process_index() == 0
 
@@ -120,7 +122,7 @@ class Checkpointer:
         if found is None:
             return None
         step, restored = found
-        for damaged in steps[steps.index(step) + 1 :] if self._commits else []:
+        for damaged in steps[steps.index(step) + 1 :] if self._leads else []:
             with suppress(OSError):  # on a read-only disk it stays, and is passed over again next time
                 unfinished.replace_folder(self.directory / str(damaged), self.directory / f"{damaged}.damaged")
         learner = restored["state"].learner._replace(params=restored["params"])
@@ -128,8 +130,9 @@ class Checkpointer:
 
     def _commit(self, response: Any, saving: Path, step: int, arrays: dict[str, dict[str, str]]) -> None:
         """Background: waits for Orbax, adds the manifest, gives the folder its name, deletes the oldest."""
-        if not self._commits:
-            response.result()
+        if not self._leads:
+            with unfinished.writing(self.directory, cleans=False):
+                response.result()
             return
         with unfinished.writing(self.directory):
             with unfinished.still_there(unfinished.mark(saving)):
@@ -189,10 +192,10 @@ def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple
     folder, wanted = directory / str(newest), shapes.describe(abstract_replay)
     saved = {path: array for path, array in _saved_replay(folder).items() if path in wanted}
     _check_shapes(f"the replay of checkpoint {folder} is another", saved, wanted)
-    context = _context(is_alone=True)
-    context.pytree.loading.partial_load = True
-    with context:
-        return newest, _read(folder, {"state": {"replay": abstract_replay}})["state"]["replay"]
+    with operations.options(is_alone=True) as context:
+        context.pytree.loading.partial_load = True
+        with context:
+            return newest, _read(folder, {"state": {"replay": abstract_replay}})["state"]["replay"]
 
 
 def _saved_replay(folder: Path) -> dict[str, str]:
@@ -204,15 +207,6 @@ def _saved_replay(folder: Path) -> dict[str, str]:
 def _parts(state: TrainState) -> dict[str, Any]:
     """`state` in two folders, so that the weights can be read without the rest."""
     return {"params": state.learner.params, "state": state._replace(learner=state.learner._replace(params=None))}
-
-
-def _context(*, is_alone: bool) -> Any:
-    """Orbax's options; `is_alone` keeps it from waiting for other processes."""
-    context = ocp.Context()
-    if is_alone and jax.process_count() > 1:
-        context.multiprocessing.primary_host = jax.process_index()
-        context.multiprocessing.active_processes = {jax.process_index()}
-    return context
 
 
 def _restore_newest(
@@ -266,7 +260,7 @@ def _load(folder: Path, abstract: dict[str, Any], *, is_alone: bool) -> dict[str
         _check_shapes(f"checkpoint {folder} was made {maker}", manifest[part]["arrays"], shapes.describe(tree))
     first = SingleDeviceSharding(jax.local_devices()[0])
     placed = jax.tree.map(lambda leaf: leaf.update(sharding=leaf.sharding or first), abstract)
-    with _context(is_alone=is_alone):
+    with operations.options(is_alone=is_alone) as context, context:
         return _read(folder, placed)
 
 

@@ -63,19 +63,24 @@ def _remove_made_again(directory: Path) -> None:
 
 
 @contextmanager
-def writing(directory: Path) -> Iterator[None]:
-    """Makes a failure to write one sentence, without Orbax's own tracebacks; another error (a bug) stays as it is."""
+def writing(directory: Path, *, cleans: bool = True) -> Iterator[None]:
+    """Makes a failure to write one sentence, without Orbax's own tracebacks; another error (a bug) stays as it is.
+
+    `cleans` says whether a failure's remains are deleted, which only one of several processes may do.
+    """
     logger = logging.getLogger("absl")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
         yield
     except Exception as error:
-        remove_unfinished(directory)
+        if cleans:
+            remove_unfinished(directory)
         if any(sign in str(error) for sign in ("No space left", "quota", "File too large")):
             problem = "disk full; free space"
         elif isinstance(error, FileNotFoundError):
-            _remove_made_again(directory)
+            if cleans:
+                _remove_made_again(directory)
             problem = "the folder was deleted or moved; put it back"
         elif isinstance(error, OSError) or any(sign in str(error) for sign in ("PERMISSION_DENIED", "Read-only")):
             problem = "not writable; change its permissions"

@@ -26,10 +26,12 @@ for ((id = 0; id < number; id++)); do
 done
 worst=0
 for process in "${processes[@]}"; do
-  while kill -0 "$process" 2>/dev/null; do
+  wait "$process"
+  status=$?
+  while kill -0 "$process" 2>/dev/null; do # a signal ended the waiting, not the process
     wait "$process"
     status=$?
-    [ "$status" -gt "$worst" ] && worst=$status
   done
+  [ "$status" -gt "$worst" ] && worst=$status
 done
 exit "$worst"

@@ -14,12 +14,12 @@ from muzero_jax.commands.command_line import EXIT_ERROR
 from muzero_jax.run.metrics import read_records
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps, restore_params
-from tests.reference import two_processes
-from tests.reference.training import command, quiet
+from tests.reference.training import command
 from tests.reference.two_processes import begin, child_of, said, start, wait_for
 
 END = ["--max-iterations", "6", "--checkpoint-minutes", "0"]
 LONG = ["--max-iterations", "1500", "--checkpoint-minutes", "0.001"]
+EVALUATED = ["--max-iterations", "200", "--evaluation.interval-minutes", "0.03", "--evaluation.games", "4"]
 
 
 def trained(run_dir):
@@ -43,9 +43,8 @@ def statuses(processes, seconds=120):
 
 def test_two_processes_of_one_device_train_what_one_process_of_two_devices_does(tmp_path):
     pair = start(tmp_path / "two", *END)
-    with quiet():
-        assert command(*two_processes.TINY, *END, "--devices", "2", "--run-dir", tmp_path / "one") == 0
-    assert statuses(pair) == [0, 0], said(tmp_path / "two", 0).read_text()
+    alone = begin(tmp_path / "one", *END, devices=2, said=tmp_path / "one.txt")
+    assert statuses([*pair, alone]) == [0, 0, 0], said(tmp_path / "two", 0).read_text()
     assert_trained_alike(tmp_path / "two", tmp_path / "one")
     assert "random" in said(tmp_path / "two", 0).read_text()  # the final matches
     lines = said(tmp_path / "two", 1).read_text().splitlines()
@@ -63,13 +62,12 @@ def alone(coordinator, *_, **__):
     [
         ("--coordinator localhost:1", "--coordinator, --num-processes and --process-id go together"),
         ("--coordinator localhost --num-processes 1 --process-id 0", "must be HOST:PORT of process 0"),
-        ("", "finds no Slurm, Open MPI, Kubernetes or TPU pod here"),
-        ("--autotune", "--autotune and --profile are for one process"),
+        ("--run-dir x", "finds no Slurm, Open MPI, Kubernetes or TPU pod here"),
+        ("--autotune --run-dir x", "--autotune and --profile are for one process"),
     ],
 )
 def test_a_process_that_cannot_find_the_others_is_one_sentence(flags, sentence, capsys, monkeypatch):
-    monkeypatch.setattr(guard, "is_guarded", lambda: True)
-    if flags == "--autotune":
+    if "--autotune" in flags:
         monkeypatch.setattr(processes, "join", lambda cluster: None)
     monkeypatch.setattr(jax.distributed, "initialize", alone)
     assert command("--distributed", *flags.split(), "--env", "tic_tac_toe") == EXIT_ERROR
@@ -86,6 +84,15 @@ def test_two_processes_of_two_devices_train_what_one_process_of_four_devices_doe
 
 
 @pytest.mark.slow
+def test_process_0_keeps_versions_and_plays_them_while_the_others_wait(tmp_path):
+    """What it saves and reads alone does not come between the saves of all."""
+    pair = start(tmp_path / "run", *EVALUATED, "--checkpoint-minutes", "0.01")
+    assert statuses(pair) == [0, 0]
+    assert len(checkpoint_steps(tmp_path / "run" / "versions")) >= 2
+    assert checkpoint_steps(tmp_path / "run" / "checkpoints")[-1] == 200
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 1])
 def test_when_one_is_killed_the_other_ends_and_both_go_on_as_if_nothing_had_happened(victim, tmp_path):
     run_dir = tmp_path / "run"
@@ -93,7 +100,7 @@ def test_when_one_is_killed_the_other_ends_and_both_go_on_as_if_nothing_had_happ
     wait_for(lambda: checkpoint_steps(run_dir / "checkpoints"))
     os.kill(child_of(pair[victim]), signal.SIGKILL)
     found = statuses(pair, processes.HEARTBEAT_SECONDS + 60)
-    assert found[victim] == 128 + signal.SIGKILL and found[1 - victim] == guard.EXIT_OTHER_DIED
+    assert found[victim] == 128 + signal.SIGKILL and found[1 - victim] == guard.EXIT_UNFINISHED
     words = said(run_dir, 1 - victim).read_text()
     assert "another process died or fell silent" in words and "--resume-if-any" in words.splitlines()[-1]
     reached = str(max(checkpoint_steps(run_dir / "checkpoints")) + 20)
