@@ -41,13 +41,23 @@ def statuses(processes, seconds=120):
     return [process.wait(timeout=seconds) for process in processes]
 
 
-def test_two_processes_of_one_device_train_what_one_process_of_two_devices_does(tmp_path):
-    pair = start(tmp_path / "two", *END)
-    alone = begin(tmp_path / "one", *END, devices=2, said=tmp_path / "one.txt")
-    assert statuses([*pair, alone]) == [0, 0, 0], said(tmp_path / "two", 0).read_text()
-    assert_trained_alike(tmp_path / "two", tmp_path / "one")
-    assert "random" in said(tmp_path / "two", 0).read_text()  # the final matches
-    lines = said(tmp_path / "two", 1).read_text().splitlines()
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder with a run `two`, by two processes of a device each, and a run `one`, by one process of two."""
+    folder = tmp_path_factory.mktemp("runs")
+    pair = start(folder / "two", *END)
+    alone = begin(folder / "one", *END, devices=2, said=folder / "one.txt")
+    assert statuses([*pair, alone]) == [0, 0, 0], said(folder / "two", 0).read_text()
+    return folder
+
+
+def test_two_processes_of_one_device_train_what_one_process_of_two_devices_does(runs):
+    assert_trained_alike(runs / "two", runs / "one")
+
+
+def test_process_0_alone_speaks(runs):
+    assert "random" in said(runs / "two", 0).read_text()  # the final matches
+    lines = said(runs / "two", 1).read_text().splitlines()
     assert all("Gloo" in line for line in lines), lines  # process 0 alone speaks
 
 
