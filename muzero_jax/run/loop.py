@@ -70,7 +70,9 @@ class Loop(NamedTuple):
 
         A chunk's record is written before its checkpoint, and so totals go on from a checkpoint whenever the run ends.
         """
-        evaluates, clock = self.config.evaluation.interval_minutes > 0, self.clock
+        clock = self.clock
+        # Orbax has all processes take part where one keeps a version, so several play no matches before the end.
+        evaluates = self.config.evaluation.interval_minutes > 0 and processes.count() == 1
         # A new run is evaluated as soon as the matches are compiled: early on, and then at every interval.
         evaluations = Timer(self.config.evaluation.interval_minutes, clock.minutes if iteration else -math.inf)
         saves = Timer(self.session.checkpoint_minutes, clock.minutes)
