@@ -148,6 +148,11 @@ def check_shared(folder: Path) -> None:
             raise ValueError(f"{folder} is not the folder of process 0; let --run-dir lie where all processes see it")
 
 
+def is_loss(error: BaseException) -> bool:
+    """Whether a program failed because another process is gone; there is no class of its own for that."""
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in ("Gloo", "NCCL", "UNAVAILABLE"))
+
+
 def local(tree: Any) -> Any:
     """Arrays that lie whole on every device, as this process's first device has them; with one process as they are."""
     return jax.tree.map(lambda x: x.addressable_data(0), tree) if count() > 1 else tree

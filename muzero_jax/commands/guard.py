@@ -58,6 +58,7 @@ def run(arguments: list[str], watchdog_minutes: float) -> int:
                 break
         if status == -signal.SIGABRT:  # how JAX ends a process whose others have died
             status = EXIT_UNFINISHED
+        if status == EXIT_UNFINISHED and read(file).phase != heartbeat.ENDED:
             print(f"error: another process died or fell silent, in {read(file).phase}", file=sys.stderr)
         elif status < 0:
             status = 128 - status

@@ -23,7 +23,14 @@ from muzero_jax import presets
 from muzero_jax.arithmetic import devices, processes
 from muzero_jax.arithmetic.processes import Cluster
 from muzero_jax.commands import grow, guard, seeds, several, train_flags
-from muzero_jax.commands.command_line import EXIT_INTERRUPTED, ask_command, command, play_command, report_errors
+from muzero_jax.commands.command_line import (
+    EXIT_ERROR,
+    EXIT_INTERRUPTED,
+    ask_command,
+    command,
+    play_command,
+    report_errors,
+)
 from muzero_jax.commands.train_flags import Command
 from muzero_jax.evaluation import tables
 from muzero_jax.run import budget, display, metrics, start
@@ -270,15 +277,15 @@ def run(arguments: list[str]) -> int:
     if not guard.is_guarded():
         return report_errors(lambda words: guard.run(words, read_ahead(words).watchdog_minutes), arguments)
     faulthandler.register(signal.SIGUSR1)
-    status = 1
     try:
         status = report_errors(main, arguments)
-    except BaseException:
+        if status != EXIT_ERROR:
+            return status
+    except BaseException as error:
         traceback.print_exc()
-    if status not in (0, guard.EXIT_UNFINISHED, EXIT_INTERRUPTED):  # or JAX would wait for the others, and they for it
-        sys.stderr.flush()
-        os._exit(status)
-    return status
+        status = guard.EXIT_UNFINISHED if processes.is_loss(error) else 1
+    sys.stderr.flush()
+    os._exit(status)  # else JAX would wait for the others, and they for this one
 
 
 def is_distributed(arguments: list[str]) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 FILE = "MUZERO_JAX_HEARTBEAT"
 """The environment variable that names the file; where there is none, nothing is written."""
-CHUNK = "a chunk"
+CHUNK, ENDED = "a chunk", "the end"
 _file = os.environ.get(FILE)
 _chunks = [0, 0.0]  # how many have ended, and their seconds in all
 _since = [time.monotonic(), ""]

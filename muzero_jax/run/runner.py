@@ -256,6 +256,7 @@ def run_to_end(loop: Loop, state: TrainState, iteration: int) -> Result:
     """Loops until the run or the session is over; says how it ended, and how strong the agent is if the run is over."""
     config, reporter, interrupt = loop.config, loop.reporter, loop.interrupt
     state, iteration = loop.run(state, iteration)
+    heartbeat.phase(heartbeat.ENDED)
     reporter.meter.stop()
     if loop.session.profile:
         reporter.say(loop.profiler.report(loop.program.as_text()))
