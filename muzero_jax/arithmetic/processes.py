@@ -150,7 +150,9 @@ def check_shared(folder: Path) -> None:
 
 def is_loss(error: BaseException) -> bool:
     """Whether a program failed because another process is gone; there is no class of its own for that."""
-    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in ("Gloo", "NCCL", "UNAVAILABLE"))
+    return isinstance(error, RuntimeError | ValueError) and any(
+        sign in str(error) for sign in ("Gloo", "NCCL", "UNAVAILABLE")
+    )
 
 
 def local(tree: Any) -> Any:

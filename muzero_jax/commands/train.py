@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import tyro
 
@@ -278,14 +278,30 @@ def run(arguments: list[str]) -> int:
         return report_errors(lambda words: guard.run(words, read_ahead(words).watchdog_minutes), arguments)
     faulthandler.register(signal.SIGUSR1)
     try:
-        status = report_errors(main, arguments)
+        status = report_errors(unless_lost, arguments)
         if status != EXIT_ERROR:
             return status
-    except BaseException as error:
+    except BaseException:
         traceback.print_exc()
-        status = guard.EXIT_UNFINISHED if processes.is_loss(error) else 1
+        status = 1
+    leave(status)
+
+
+def unless_lost(arguments: list[str]) -> int:
+    """`main`; ends this process with a status of its own where a program failed because another process is gone."""
+    try:
+        return main(arguments)
+    except (RuntimeError, ValueError) as error:
+        if processes.is_loss(error):
+            leave(guard.EXIT_UNFINISHED)
+        raise
+
+
+def leave(status: int) -> NoReturn:
+    """Ends this process at once; else JAX would wait for the others, and they for this one."""
+    sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(status)  # else JAX would wait for the others, and they for this one
+    os._exit(status)
 
 
 def is_distributed(arguments: list[str]) -> bool:
