@@ -150,9 +150,8 @@ def check_shared(folder: Path) -> None:
 
 def is_loss(error: BaseException) -> bool:
     """Whether a program failed because another process is gone; there is no class of its own for that."""
-    return isinstance(error, RuntimeError | ValueError) and any(
-        sign in str(error) for sign in ("Gloo", "NCCL", "UNAVAILABLE")
-    )
+    is_of_a_program = isinstance(error, RuntimeError | ValueError)  # JAX raises both
+    return is_of_a_program and any(sign in str(error) for sign in ("Gloo", "NCCL", "UNAVAILABLE"))
 
 
 def local(tree: Any) -> Any:

@@ -4,6 +4,7 @@ A process that waits for a dead or a stuck one sits in XLA, where no Python runs
 own. It knows what its child does from a file (`run.heartbeat`). Its last line goes on with a run that is not over.
 """
 
+import faulthandler
 import os
 import shlex
 import signal
@@ -11,10 +12,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
-from muzero_jax.commands.command_line import EXIT_INTERRUPTED, command
+from muzero_jax.arithmetic import processes
+from muzero_jax.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, command, report_errors
 from muzero_jax.run import heartbeat
 
 EXIT_UNFINISHED, EXIT_HUNG = 75, 76
@@ -68,6 +73,35 @@ def run(arguments: list[str], watchdog_minutes: float) -> int:
     if status in (EXIT_UNFINISHED, EXIT_HUNG) or status > 128 and status != EXIT_INTERRUPTED:
         print(f"start all processes again, this one with: {line_to_go_on(arguments)}", file=sys.stderr)
     return status
+
+
+def work(main: Callable[[list[str]], int], arguments: list[str]) -> int:
+    """The child's part: runs `main`. Where it fails this process ends at once, or JAX would wait for the others."""
+    faulthandler.register(signal.SIGUSR1)
+    try:
+        status = report_errors(partial(_unless_lost, main), arguments)
+        if status != EXIT_ERROR:
+            return status
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    _leave(status)
+
+
+def _unless_lost(main: Callable[[list[str]], int], arguments: list[str]) -> int:
+    """`main`; a program that failed because another process is gone is no mistake of the user's."""
+    try:
+        return main(arguments)
+    except (RuntimeError, ValueError) as error:
+        if processes.is_loss(error):
+            _leave(EXIT_UNFINISHED)
+        raise
+
+
+def _leave(status: int) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def limit(beat: Beat, least_seconds: float) -> float:

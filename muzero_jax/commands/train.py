@@ -5,17 +5,14 @@ run to go on with; then every flag overrides one field of it, and `--help` shows
 """
 
 import argparse
-import faulthandler
 import os
 import shlex
-import signal
 import sys
-import traceback
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import tyro
 
@@ -24,7 +21,6 @@ from muzero_jax.arithmetic import devices, processes
 from muzero_jax.arithmetic.processes import Cluster
 from muzero_jax.commands import grow, guard, seeds, several, train_flags
 from muzero_jax.commands.command_line import (
-    EXIT_ERROR,
     EXIT_INTERRUPTED,
     ask_command,
     command,
@@ -274,34 +270,9 @@ def run(arguments: list[str]) -> int:
     """`main`, with a mistake as one sentence; returns the exit status. One of several processes gets a watchdog."""
     if not is_distributed(arguments):
         return report_errors(main, arguments)
-    if not guard.is_guarded():
-        return report_errors(lambda words: guard.run(words, read_ahead(words).watchdog_minutes), arguments)
-    faulthandler.register(signal.SIGUSR1)
-    try:
-        status = report_errors(unless_lost, arguments)
-        if status != EXIT_ERROR:
-            return status
-    except BaseException:
-        traceback.print_exc()
-        status = 1
-    leave(status)
-
-
-def unless_lost(arguments: list[str]) -> int:
-    """`main`; ends this process with a status of its own where a program failed because another process is gone."""
-    try:
-        return main(arguments)
-    except (RuntimeError, ValueError) as error:
-        if processes.is_loss(error):
-            leave(guard.EXIT_UNFINISHED)
-        raise
-
-
-def leave(status: int) -> NoReturn:
-    """Ends this process at once; else JAX would wait for the others, and they for this one."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+    if guard.is_guarded():
+        return guard.work(main, arguments)
+    return report_errors(lambda words: guard.run(words, read_ahead(words).watchdog_minutes), arguments)
 
 
 def is_distributed(arguments: list[str]) -> bool:
