@@ -51,10 +51,12 @@ def runs(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_two_processes_of_one_device_train_what_one_process_of_two_devices_does(runs):
     assert_trained_alike(runs / "two", runs / "one")
 
 
+@pytest.mark.slow
 def test_process_0_alone_speaks(runs):
     assert "random" in said(runs / "two", 0).read_text()  # the final matches
     lines = said(runs / "two", 1).read_text().splitlines()

@@ -70,6 +70,7 @@ def test_the_example_is_short_and_nothing_is_wrong_with_it():
     assert muzero_jax.check_model(building.build_model(config, environment), environment) == []
 
 
+@pytest.mark.slow  # notebook 07 trains a network of its own in CI
 def test_a_network_of_ones_own_trains_by_its_file_and_options(trained):
     config = configs.load(trained)
     assert (config.network.file, config.network.options) == (str(EXAMPLE), ("width=16", "depth=1"))
@@ -78,6 +79,7 @@ def test_a_network_of_ones_own_trains_by_its_file_and_options(trained):
     assert records and all(np.isfinite(record["train/loss"]) for record in records)
 
 
+@pytest.mark.slow  # notebook 07 trains a network of its own in CI
 def test_its_run_is_loaded_for_play_from_anywhere(trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     agent = muzero_jax.load(trained)
@@ -86,6 +88,7 @@ def test_its_run_is_loaded_for_play_from_anywhere(trained, tmp_path, monkeypatch
     assert agent.iteration == 2
 
 
+@pytest.mark.slow  # notebook 07 trains a network of its own in CI
 def test_its_run_is_resumed_from_anywhere_with_its_own_options(trained, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     seen = []
@@ -96,6 +99,7 @@ def test_its_run_is_resumed_from_anywhere_with_its_own_options(trained, tmp_path
     assert "made with --network.options" in capsys.readouterr().err
 
 
+@pytest.mark.slow  # notebook 07 trains a network of its own in CI
 def test_a_run_whose_file_is_gone_says_so(trained, tmp_path, capsys):
     config = configs.load(trained)
     text = configs.to_json(config).replace(str(EXAMPLE), str(tmp_path / "gone.py"))
