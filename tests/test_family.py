@@ -58,7 +58,7 @@ class Trained(NamedTuple):
 
 
 # A quarter of a minute each; what is alike in two members is tried with one of them in the short tests.
-FAST = {"Reanalyze, a target network", "learned discount, imagined observations"}
+FAST = {"Reanalyze, a target network"}
 MARKS = {name: () if name in FAST else (pytest.mark.slow,) for name in MEMBERS}
 PARAMS = [pytest.param(config, id=name, marks=MARKS[name]) for name, config in MEMBERS.items()]
 
