@@ -17,7 +17,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, Sharding
 
 AXIS = "data"
 MOST_CPU_DEVICES = 1024
@@ -135,10 +135,9 @@ def mean_over(axis_name: str, tree: Any) -> Any:
     return jax.tree.map(lambda x: jax.lax.all_gather(x, axis_name).mean(axis=0), tree)
 
 
-def replicated(abstract: Any, mesh: Mesh) -> Any:
-    """The shapes of arrays that lie whole on every device of a mesh."""
-    sharding = NamedSharding(mesh, PartitionSpec())
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), abstract)
+def placed_shapes(tree: Any, sharding: Sharding) -> Any:
+    """The shapes and dtypes of arrays, abstract or not, where `sharding` lays them."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), tree)
 
 
 def shard_map(function: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any) -> Callable[..., Any]:

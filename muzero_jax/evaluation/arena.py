@@ -10,7 +10,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
 from muzero_jax.agent import Agent
-from muzero_jax.arithmetic.devices import AXIS, shard_map
+from muzero_jax.arithmetic.devices import AXIS, placed_shapes, shard_map
 from muzero_jax.evaluation import matches, openings, players
 from muzero_jax.types import Environment, Params, Player
 
@@ -49,8 +49,8 @@ class ShardedMatch:
 
     def compile(self, params_a: Params, params_b: Params) -> None:
         """Compiles the match for params, or `jax.ShapeDtypeStruct`s, of such shapes; JAX remembers it for the call."""
-        inputs = _shapes((params_a, params_b, jax.eval_shape(jax.random.key, 0)), self._replicated)
-        games = _shapes(jax.eval_shape(self._begin, inputs[2]), self._shared)
+        inputs = placed_shapes((params_a, params_b, jax.eval_shape(jax.random.key, 0)), self._replicated)
+        games = placed_shapes(jax.eval_shape(self._begin, inputs[2]), self._shared)
         self._begin.lower(inputs[2]).compile()
         self._advance.lower(*inputs, games).compile()
 
@@ -120,7 +120,3 @@ class Arena:
         other = rival if opponent == "self" else params
         results = [match.play(params, other, jax.random.fold_in(key, index)) for index in range(num_matches)]
         return matches.summarise(jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *results))
-
-
-def _shapes(tree: Any, sharding: NamedSharding) -> Any:
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), tree)

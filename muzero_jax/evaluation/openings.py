@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 
 from muzero_jax.agent import Agent
+from muzero_jax.arithmetic.devices import placed_shapes
 from muzero_jax.games import hex_openings
 from muzero_jax.games.hex import without_swap
 from muzero_jax.games.notation import LETTERS
@@ -53,7 +54,7 @@ class OpeningValues:
 
     def compile(self, params: Params) -> None:
         """Compiles the search for params, or `jax.ShapeDtypeStruct`s, of such shapes; JAX remembers it for the call."""
-        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=self._placed), params)
+        shapes = placed_shapes(params, self._placed)
         self._values.lower(shapes, self._roots).compile()
 
     def values(self, params: Params) -> np.ndarray:

@@ -79,7 +79,7 @@ class Loop(NamedTuple):
         interrupt, callbacks = self.interrupt, self.reporter.callbacks
         with self.reporter.display, interrupt.by_ctrl_c(), self.profiler:
             if iteration == 0 and evaluates:
-                self.reporter.report({"iteration": 0} | self.versions.begin(processes.local(state.learner.params)))
+                self.reporter.report({"iteration": 0} | self.versions.begin(state.learner.params))
             saved = iteration in checkpoint_steps(self.checkpoints.directory)
             state = self._start_schedule(state)
             while not (interrupt.requested or callbacks.error or self._is_over(iteration)):
@@ -153,7 +153,7 @@ class Loop(NamedTuple):
         heartbeat.phase("an evaluation")
         self._await_matches()
         with self.clock.measure("evaluate"):
-            strength = self.versions.measure(processes.local(state.learner.params), iteration)
+            strength = self.versions.measure(state.learner.params, iteration)
         if strength:
             self.reporter.report(self.reporter.spent(iteration) | strength)
 

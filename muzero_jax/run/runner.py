@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from muzero_jax import building
 from muzero_jax.agent import make_agent
@@ -127,7 +127,7 @@ def train(
         host = Host(
             config, session, run_dir, mesh, say, program, plan, arena, checkpoints, interrupt, callbacks, clock, totals
         )
-        return lead(host, state, iteration, devices.replicated(abstract.learner.params, arena.mesh))
+        return lead(host, state, iteration, abstract.learner.params)
 
 
 class Host(NamedTuple):
@@ -200,7 +200,8 @@ def folder_held(config: Config, session: Session, run_dir: Path) -> Iterator[Non
 
 def open_versions(arena: Arena, config: Config, run_dir: Path, abstract: Params, iteration: int) -> Versions:
     """The versions that a run has kept up to this iteration, and their Elo."""
-    versions = Versions(config, arena, run_dir, abstract)
+    placed = devices.placed_shapes(abstract, NamedSharding(arena.mesh, PartitionSpec()))
+    versions = Versions(config, arena, run_dir, placed)
     versions.ladder.load(iteration)
     return versions
 

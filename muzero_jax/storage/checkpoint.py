@@ -71,7 +71,8 @@ class Checkpointer:
     def _save(self, step: int, parts: dict[str, Any]) -> None:
         self.wait()
         saving, is_alone = self.directory / f".saving-{step}", self._announce is None
-        with unfinished.writing(self.directory, cleans=self._leads), operations.options(is_alone=is_alone) as context:
+        context = operations.options(is_alone=is_alone)
+        with unfinished.writing(self.directory, cleans=self._leads):
             if self._leads:
                 self._make_room(saving)
             if self._announce and self._leads:
@@ -82,7 +83,7 @@ class Checkpointer:
                 response = ocp.save_checkpointables_async(saving, parts, overwrite=True)
             arrays = {part: shapes.describe(tree) for part, tree in parts.items()}
             self._pending = self._worker.submit(self._commit, response, saving, step, arrays)
-            if jax.process_count() > 1:  # Orbax's barriers are counted, so one operation at a time
+            if not is_alone:  # a failure is then known before process 0 says what comes next
                 self.wait()
 
     @property
@@ -192,10 +193,10 @@ def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple
     folder, wanted = directory / str(newest), shapes.describe(abstract_replay)
     saved = {path: array for path, array in _saved_replay(folder).items() if path in wanted}
     _check_shapes(f"the replay of checkpoint {folder} is another", saved, wanted)
-    with operations.options(is_alone=True) as context:
-        context.pytree.loading.partial_load = True
-        with context:
-            return newest, _read(folder, {"state": {"replay": abstract_replay}})["state"]["replay"]
+    context = operations.options(is_alone=True)
+    context.pytree.loading.partial_load = True
+    with context:
+        return newest, _read(folder, {"state": {"replay": abstract_replay}})["state"]["replay"]
 
 
 def _saved_replay(folder: Path) -> dict[str, str]:
@@ -260,7 +261,7 @@ def _load(folder: Path, abstract: dict[str, Any], *, is_alone: bool) -> dict[str
         _check_shapes(f"checkpoint {folder} was made {maker}", manifest[part]["arrays"], shapes.describe(tree))
     first = SingleDeviceSharding(jax.local_devices()[0])
     placed = jax.tree.map(lambda leaf: leaf.update(sharding=leaf.sharding or first), abstract)
-    with operations.options(is_alone=is_alone) as context, context:
+    with operations.options(is_alone=is_alone):
         return _read(folder, placed)
 
 
