@@ -1,4 +1,4 @@
-"""The base of the drivers of several runs: `train.py --seeds N` and `train.py --grow 5,7,9`.
+"""The base of the drivers of several runs: `train.py --seeds N --vary ...` and `train.py --grow 5,7,9`.
 
 The runs are trained one after another. Each is a process of its own: it gives its memory back, and what it prints and
 saves is what it would alone.
@@ -54,14 +54,20 @@ class Run(NamedTuple):
     inherits: bool = False  # it begins with the weights of the run before it, wherever that lies
 
 
-def read(arguments: list[str], *flags: str) -> tuple[argparse.Namespace, Folders, list[str]] | None:
+def read(
+    arguments: list[str], *flags: str, lists: Sequence[str] = ()
+) -> tuple[argparse.Namespace, Folders, list[str]] | None:
     """The given flags' values as texts, the folders, and all other arguments; None where a flag has no value.
+
+    Each time one of `lists` is given, that is a list of texts.
 
     The command's own parser then says what is wrong.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for name in ("--run-dir", *flags):
         parser.add_argument(*dict.fromkeys([name, f"--{name[2:].replace('-', '_')}"]))
+    for name in lists:
+        parser.add_argument(name, action="append", nargs="+")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--overwrite", action="store_true")
     try:

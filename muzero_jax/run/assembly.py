@@ -50,11 +50,31 @@ def assemble(
     parts = parts or building.make_parts(config)
     init = make_init(parts, config.seed, mesh)
     abstract = init.eval_shape()
-    say(f"compiling ({HOW_LONG})")
-    start = time.perf_counter()
     chunk = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk, plays=config.offline is None)
     traced = chunk.trace(abstract)
+    flops = count(config, traced)
+    program, plan = compile_planned(traced, abstract, mesh, say, saves=saves, verbose=verbose)
+    return Assembly(parts, init, abstract, program, plan, flops)
+
+
+def count(config: Config, traced: jax.stages.Traced) -> Flops:
+    """The FLOPs of one iteration of a run's traced program."""
     flops = computation.count(traced.jaxpr, config.self_play.full_search_share)
+    return flops.times(1 / config.iterations_per_chunk)
+
+
+def compile_planned(
+    traced: jax.stages.Traced,
+    abstract: TrainState,
+    mesh: Mesh,
+    say: Callable[[str], None],
+    *,
+    saves: bool,
+    verbose: bool,
+) -> tuple[jax.stages.Compiled, Plan]:
+    """The compiled program and its plan of memory, which is said; ValueError where it does not fit."""
+    say(f"compiling ({HOW_LONG})")
+    start = time.perf_counter()
     program = traced.lower().compile()
     held = memory.held_by_process(mesh.local_devices)
     is_cpu = mesh.devices.flat[0].platform == "cpu"
@@ -65,4 +85,4 @@ def assemble(
         say(plan.table(available))
     say(f"memory      {plan.line(available)} (compiled in {time.perf_counter() - start:.0f} s)")
     plan.check(available)
-    return Assembly(parts, init, abstract, program, plan, flops.times(1 / config.iterations_per_chunk))
+    return program, plan

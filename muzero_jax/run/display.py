@@ -61,11 +61,19 @@ class ProgressDisplay:
 
     minutes, last_iteration: where the run stops, whichever comes first, for the time left.
     say: takes a line; where it is `print` and prints to a terminal, there is a table.
+    sharers: the runs that print to one terminal, each the less often the more they are.
     """
 
-    def __init__(self, minutes: float | None, last_iteration: int | None = None, *, say: Callable[[str], None] = print):
+    def __init__(
+        self,
+        minutes: float | None,
+        last_iteration: int | None = None,
+        *,
+        say: Callable[[str], None] = print,
+        sharers: int = 1,
+    ):
         self._minutes, self._last_iteration = minutes, last_iteration
-        self._say = say
+        self._say, self._line_seconds = say, LINE_SECONDS * sharers
         self._live: Any = None
         self._record: metrics.Record = {}
         self._usual_loss: float | None = None
@@ -89,7 +97,7 @@ class ProgressDisplay:
         self._record = {**self._record, **record} if goes_on else dict(record)
         self._record |= self._jump(record)
         self._is_shown = False
-        seconds = TABLE_SECONDS if self._live else LINE_SECONDS
+        seconds = TABLE_SECONDS if self._live else self._line_seconds
         if metrics.scores(record) or time.monotonic() - self._shown_at >= seconds:
             self._show()
 

@@ -1,4 +1,4 @@
-"""The host's loop: runs the one program chunk after chunk, and says when to evaluate, save and stop.
+"""The host's loop: asks for chunk after chunk of the one program, and says when to evaluate, save and stop.
 
 It decides that by the clock, but changes the state in one way only. Where the budget is in minutes, nobody knows at
 first how many updates it holds, and so how fast the learning rate should fall. The first twentieth of the minutes is
@@ -6,32 +6,26 @@ timed, and the number is written into the state and into the run's config.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
-
 from muzero_jax.arithmetic import processes
 from muzero_jax.evaluation.progress import Versions, share_right
 from muzero_jax.learning.learner import UNKNOWN_SPAN
-from muzero_jax.run import budget, following, heartbeat
+from muzero_jax.run import budget, heartbeat
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.background import Background
+from muzero_jax.run.driver import Chunk, Held, Steps
 from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.run.metrics import Record
 from muzero_jax.run.report import Reporter
-from muzero_jax.run.schedule import with_span
 from muzero_jax.run.session import Session
 from muzero_jax.run.tools.profiling import ChunkProfiler
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
-from muzero_jax.types import Metrics, TrainState
-
-Program = Callable[[TrainState], tuple[TrainState, Metrics]]
 
 TIMED_SHARE, TIMED_CHUNKS = 1 / 20, 3
 """A run is timed for this share of its minutes, and for so many chunks that learn, before its schedule is fixed."""
@@ -57,16 +51,17 @@ class Loop(NamedTuple):
     config: Config
     session: Session
     run_dir: Path
-    program: Program
+    held: Held
     versions: Versions
     compiling: Background  # the matches
     checkpoints: Checkpointer
     reporter: Reporter
     profiler: ChunkProfiler
     interrupt: Interrupt
+    sharers: int = 1  # the runs that share its clock, this one included
 
-    def run(self, state: TrainState, iteration: int) -> tuple[TrainState, int]:
-        """Runs chunks until it is time to stop, then saves; returns the last state and its iteration.
+    def run(self, iteration: int) -> Steps:
+        """Asks for chunks until it is time to stop, then saves; returns the iteration of the last.
 
         A chunk's record is written before its checkpoint, and so totals go on from a checkpoint whenever the run ends.
         """
@@ -77,36 +72,39 @@ class Loop(NamedTuple):
         evaluations = Timer(self.config.evaluation.interval_minutes, clock.minutes if iteration else -math.inf)
         saves = Timer(self.session.checkpoint_minutes, clock.minutes)
         interrupt, callbacks = self.interrupt, self.reporter.callbacks
-        with self.reporter.display, interrupt.by_ctrl_c(), self.profiler:
+        with self.reporter.display, self.profiler:
             if iteration == 0 and evaluates:
-                self.reporter.report({"iteration": 0} | self.versions.begin(state.learner.params))
+                self.reporter.report({"iteration": 0} | self.versions.begin(self.held.params))
             saved = iteration in checkpoint_steps(self.checkpoints.directory)
-            state = self._start_schedule(state)
-            while not (interrupt.requested or callbacks.error or self._is_over(iteration)):
-                state, record = self._chunk(state)
+            self._start_schedule()
+            while not (interrupt.requested or callbacks.error or self._is_over(iteration, clock.minutes)):
+                chunk = yield
+                if chunk is None:
+                    break
                 iteration += self.config.iterations_per_chunk
+                record = self._account(chunk)
                 check_finite(record, iteration, self.checkpoints)
-                state, is_fixed = self._fix_schedule(state)
-                is_last = self._is_over(iteration)
-                evaluate = (self.compiling.is_done and evaluations.due(clock.minutes)) or (is_last and evaluates)
+                is_fixed = self._fix_schedule(chunk.minutes)
+                is_last = self._is_over(iteration, chunk.minutes)
+                evaluate = (chunk.is_typical and evaluations.due(chunk.minutes)) or (is_last and evaluates)
                 self.reporter.report({"iteration": iteration} | record)
-                saved = saves.due(clock.minutes) or evaluate or is_fixed
+                saved = saves.due(chunk.minutes) or evaluate or is_fixed
                 if saved:  # before an evaluation, which could fail
-                    self._save(iteration, state)
+                    self._save(iteration)
                 if evaluate and not (interrupt.requested or callbacks.error):
-                    self._evaluate(state, iteration)
+                    self._evaluate(iteration)
                 if evaluate and not is_last:
                     self.checkpoints.wait()
                     self.reporter.conclude(iteration)
             if not saved:
-                self._save(iteration, state)
-        return state, iteration
+                self._save(iteration)
+        return iteration
 
-    def finish(self, state: TrainState, iteration: int) -> dict[str, Any]:
+    def finish(self, iteration: int) -> dict[str, Any]:
         """Plays the matches of a run's end; returns the summary."""
         heartbeat.phase("the final matches")
         self._await_matches()
-        params = processes.local(state.learner.params)
+        params = processes.local(self.held.params)
         with self.clock.measure("finish"):
             strength = self.versions.measure_fully(params, iteration)
             openings = self.versions.judge_openings(params)
@@ -124,36 +122,28 @@ class Loop(NamedTuple):
         """The work of the run so far."""
         return self.reporter.totals
 
-    def _is_over(self, iteration: int) -> bool:
-        return budget.spent(self.config, self.reporter.spent(iteration)) is not None
+    def _is_over(self, iteration: int, minutes: float) -> bool:
+        return budget.spent(self.config, self.reporter.spent(iteration) | {"time/minutes": minutes}) is not None
 
-    def _chunk(self, state: TrainState) -> tuple[TrainState, Record]:
-        seconds = self.clock.seconds
-        before = seconds["train"]
-        heartbeat.phase(heartbeat.CHUNK)
-        with self.profiler.chunk(), self.clock.measure("train"):
-            processes.tell(following.RUN_CHUNK)
-            state, metrics = self.program(state)
-            metrics = jax.device_get(metrics)
-        is_typical = self.compiling.is_done
-        record = self.totals.add(metrics, seconds["train"] - before, is_typical=is_typical)
-        if not is_typical:
+    def _account(self, chunk: Chunk) -> Record:
+        record = self.totals.add(chunk.metrics, chunk.seconds, is_typical=chunk.is_typical)
+        if not chunk.is_typical:
             self.reporter.meter.restart()  # compiling takes more memory than the run
         elif "train/loss" in record:
             self.profiler.warmed_up()
-        return state, record
+        return record
 
-    def _save(self, iteration: int, state: TrainState) -> None:
+    def _save(self, iteration: int) -> None:
         heartbeat.phase("saving")
         run_directory.check_present(self.run_dir)
-        self.checkpoints.save(iteration, state)
+        self.checkpoints.save(iteration, self.held.whole())
 
-    def _evaluate(self, state: TrainState, iteration: int) -> None:
+    def _evaluate(self, iteration: int) -> None:
         self.profiler.stop()
         heartbeat.phase("an evaluation")
         self._await_matches()
         with self.clock.measure("evaluate"):
-            strength = self.versions.measure(state.learner.params, iteration)
+            strength = self.versions.measure(self.held.params, iteration)
         if strength:
             self.reporter.report(self.reporter.spent(iteration) | strength)
 
@@ -164,43 +154,40 @@ class Loop(NamedTuple):
         with self.clock.measure("compile"):
             self.compiling.finish()
 
-    def _start_schedule(self, state: TrainState) -> TrainState:
+    def _start_schedule(self) -> None:
         """Sets the learning rate's span where it is known, or where a resumed run's own pace tells it."""
         span, minutes = budget.schedule_span(self.config), self.clock.minutes
-        was_timed = int(state.learner.schedule_span) != UNKNOWN_SPAN  # for another budget
-        if span is None and was_timed and self._is_timed:
-            return self._set_schedule(state, round(self.totals.updates * self.config.minutes / minutes))  # type: ignore
-        return self._spread(state, span or UNKNOWN_SPAN)
+        was_timed = self.held.span != UNKNOWN_SPAN  # for another budget
+        if span is None and was_timed and self._is_timed(minutes):
+            self._set_schedule(round(self.totals.updates * self.config.minutes / minutes))  # type: ignore
+        else:
+            self.held.set_span(span or UNKNOWN_SPAN)
 
-    def _fix_schedule(self, state: TrainState) -> tuple[TrainState, bool]:
-        """Fixes the learning rate's span once the run was timed; returns the state, and whether it was just now."""
+    def _fix_schedule(self, minutes: float) -> bool:
+        """Fixes the learning rate's span once the run was timed; returns whether it was just now."""
         pace = self.totals.pace
-        if int(state.learner.schedule_span) != UNKNOWN_SPAN or not self._is_timed or pace.chunks < TIMED_CHUNKS:
-            return state, False
-        left = pace.updates_in(self.config.minutes - self.clock.minutes, self._share_of_evaluations())  # type: ignore
-        return self._set_schedule(state, self.totals.updates + left), True
+        if self.held.span != UNKNOWN_SPAN or not self._is_timed(minutes) or pace.chunks < TIMED_CHUNKS:
+            return False
+        left = pace.updates_in(self.config.minutes - minutes, self._share_of_evaluations())  # type: ignore
+        self._set_schedule(self.totals.updates + left)
+        return True
 
-    @property
-    def _is_timed(self) -> bool:
+    def _is_timed(self, minutes: float) -> bool:
         """Whether the rate falls over a budget in minutes, and so many are spent that its pace is known."""
-        falls, minutes = self.config.optimiser.schedule == "cosine", self.config.minutes
-        return falls and minutes is not None and self.clock.minutes >= TIMED_SHARE * minutes
+        falls, most = self.config.optimiser.schedule == "cosine", self.config.minutes
+        return falls and most is not None and minutes >= TIMED_SHARE * most
 
     def _share_of_evaluations(self) -> float:
         """The share of the minutes that evaluations take, by the last of them."""
-        return min(0.9, self.clock.last["evaluate"] / 60 / (self.config.evaluation.interval_minutes or math.inf))
+        minutes = self.sharers * self.clock.last["evaluate"] / 60
+        return min(0.9, minutes / (self.config.evaluation.interval_minutes or math.inf))
 
-    def _set_schedule(self, state: TrainState, held: int) -> TrainState:
+    def _set_schedule(self, held: int) -> None:
         """Has the learning rate fall over the updates that the budget holds, in the state and in the run's config."""
         span = max(1, min(held, budget.countable_updates(self.config) or UNKNOWN_SPAN - 1))
         configs.save(replace(self.config, optimiser=replace(self.config.optimiser, decay_updates=span)), self.run_dir)
         self.reporter.say(f"the learning rate falls over {span:,} updates, which the budget holds at this pace")
-        return self._spread(state, span)
-
-    def _spread(self, state: TrainState, span: int) -> TrainState:
-        """Has the learning rate fall over `span` updates, in all processes."""
-        processes.tell(following.SET_SPAN, span)
-        return with_span(state, span)
+        self.held.set_span(span)
 
 
 def check_finite(record: Record, iteration: int, checkpoints: Checkpointer) -> None:

@@ -5,6 +5,7 @@ A run that learns from stored games alone scans `learn_iteration` instead.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,7 @@ from muzero_jax.types import ActorState, Init, Metrics, ReplayState, TrainState
 _INIT = 2**32 - 1  # folded into the seed for the initial state; iterations fold in 0, 1, 2, ...
 
 
-def init(parts: Parts, seed: int) -> TrainState:
+def init(parts: Parts, seed: Any) -> TrainState:
     """The state of a run before its first iteration."""
     seed_key = jax.random.key(seed)
     actor_key, learner_key = jax.random.split(jax.random.fold_in(seed_key, _INIT))
@@ -53,10 +54,12 @@ def make_chunk(
 
     `plays` says whether an iteration plays before it learns.
     """
-    iteration = partial(train_iteration if plays else learn_iteration, parts=parts)
-
-    def chunk(state: TrainState):
-        return jax.lax.scan(lambda s, _: iteration(s), state, None, length=num_iterations)
-
+    chunk = partial(iterate, parts, num_iterations, plays=plays)
     specs = state_specs()
     return jax.jit(shard_map(chunk, mesh, (specs,), (specs, PartitionSpec())), donate_argnums=0)
+
+
+def iterate(parts: Parts, num_iterations: int, state: TrainState, *, plays: bool = True) -> tuple[TrainState, Metrics]:
+    """`num_iterations` iterations of one device's share of the state; metrics are stacked by iteration."""
+    iteration = partial(train_iteration if plays else learn_iteration, parts=parts)
+    return jax.lax.scan(lambda s, _: iteration(s), state, None, length=num_iterations)

@@ -7,31 +7,26 @@ for bit.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh
 
 from muzero_jax import building
 from muzero_jax.agent import make_agent
 from muzero_jax.algorithm import Own, World
-from muzero_jax.arithmetic import devices, precision, processes
+from muzero_jax.arithmetic import devices, processes
 from muzero_jax.evaluation.arena import Arena
-from muzero_jax.evaluation.progress import Versions
-from muzero_jax.games import random_play
-from muzero_jax.run import budget, following, heartbeat
+from muzero_jax.run import following, heartbeat
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.background import Background
 from muzero_jax.run.callbacks import Callback, Callbacks
-from muzero_jax.run.display import ProgressDisplay
+from muzero_jax.run.driver import ChunkRunner, OneRun, drive
 from muzero_jax.run.interrupt import Interrupt, Stopped
-from muzero_jax.run.loop import Loop, Program
-from muzero_jax.run.memory import Meter, Plan
-from muzero_jax.run.metrics import Record, last_record, open_metrics, wandb_writer
-from muzero_jax.run.report import Reporter
+from muzero_jax.run.member import Host, Member, Result, conclude, note_random_return, open_loop, open_versions
+from muzero_jax.run.metrics import Record, last_record
 from muzero_jax.run.session import Session
 from muzero_jax.run.sources import offline, warm_start
 from muzero_jax.run.tools import profiling
@@ -41,19 +36,7 @@ from muzero_jax.storage import run_directory, trust
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.files import write_whole
-from muzero_jax.types import Environment, Init, Params, TrainState
-
-RANDOM_GAMES, MOST_MOVES = 256, 1000
-"""Games of random play whose mean return stands beside self-play's, and where they are broken off."""
-
-
-class Result(NamedTuple):
-    """How a session ended."""
-
-    summary: dict[str, Any]  # what summary.json holds
-    interrupted: bool  # by Ctrl-C, SIGTERM or SIGHUP; then the final matches were not played
-    by_system: bool = False  # by one of the latter
-
+from muzero_jax.types import Init, Params, TrainState
 
 Start = tuple[int, TrainState | None, Record]
 """The iteration, the state (None: one is yet to be made), and the newest metrics, whose counts and times go on."""
@@ -123,65 +106,25 @@ def train(
         clock, totals = Clock(record), Totals(config, record, flops)
         clock.seconds["compile"] += time.perf_counter() - start
         note_random_return(totals, world.environment)
-        callbacks = Callbacks(on_metrics, on_evaluation)
-        host = Host(
-            config, session, run_dir, mesh, say, program, plan, arena, checkpoints, interrupt, callbacks, clock, totals
-        )
-        return lead(host, state, iteration, abstract.learner.params)
-
-
-class Host(NamedTuple):
-    """The host's side of a run that is ready to begin, in the process that leads."""
-
-    config: Config
-    session: Session
-    run_dir: Path
-    mesh: Mesh
-    say: Callable[[str], None]
-    program: Program
-    plan: Plan
-    arena: Arena
-    checkpoints: Checkpointer
-    interrupt: Interrupt
-    callbacks: Callbacks
-    clock: Clock
-    totals: Totals
-
-
-def lead(host: Host, state: TrainState, iteration: int, abstract_params: Params) -> Result:
-    """Loops to the end, with everything open that a run writes to."""
-    config, session, run_dir = host.config, host.session, host.run_dir
-    versions = open_versions(host.arena, config, run_dir, abstract_params, iteration)
-    others = [wandb_writer(run_dir, config=asdict(config))] if session.wandb else []
-    others.append(host.callbacks)
-    with open_metrics(run_dir, resume_from=iteration, tensorboard=session.tensorboard, others=others) as write:
-        reporter = Reporter(
-            run_dir,
-            write,
-            host.say,
-            ProgressDisplay(config.minutes, budget.last_iteration(config), say=host.say),
-            host.callbacks,
-            host.clock,
-            host.totals,
-            versions.ladder,
-            Meter(host.mesh.local_devices),
-            describe_machine(config, host.mesh) | {"planned": host.plan.total},
-        )
+        versions = open_versions(arena, config, run_dir, abstract.learner.params, iteration)
+        compiling = held.enter_context(Background(versions.compilations()))
+        run = OneRun(state)
+        del state
         profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if session.profile else None)
-        with Background(versions.compilations()) as compiling:
-            loop = Loop(
-                config,
-                session,
-                run_dir,
-                host.program,
-                versions,
-                compiling,
-                host.checkpoints,
-                reporter,
-                profiler,
-                host.interrupt,
-            )
-            return run_to_end(loop, state, iteration)
+        host = Host(session, mesh, plan, interrupt, clock, compiling, profiler)
+        member = Member(config, run_dir, say, run, versions, checkpoints, Callbacks(on_metrics, on_evaluation), totals)
+        return run_to_end(host, member, run, program, iteration)
+
+
+def run_to_end(host: Host, member: Member, run: OneRun, program: Any, iteration: int) -> Result:
+    """Loops until the run or the session is over, and concludes it."""
+    with open_loop(host, member, iteration) as loop:
+        run_chunk = ChunkRunner(partial(run.advance, program), host.clock, host.compiling, host.profiler)
+        with host.interrupt.by_ctrl_c():
+            (end,) = drive([loop.run(iteration)], run_chunk)
+        if isinstance(end, ValueError):
+            raise end
+        return conclude(loop, end, program)
 
 
 @contextmanager
@@ -196,27 +139,6 @@ def folder_held(config: Config, session: Session, run_dir: Path) -> Iterator[Non
                 run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
         processes.check_shared(run_dir)
         yield
-
-
-def open_versions(arena: Arena, config: Config, run_dir: Path, abstract: Params, iteration: int) -> Versions:
-    """The versions that a run has kept up to this iteration, and their Elo."""
-    placed = devices.placed_shapes(abstract, NamedSharding(arena.mesh, PartitionSpec()))
-    versions = Versions(config, arena, run_dir, placed)
-    versions.ladder.load(iteration)
-    return versions
-
-
-def note_random_return(totals: Totals, environment: Environment) -> None:
-    """Lets random play be measured beside self-play, once in a run that plays."""
-    if totals.plays and totals.random_return is None:
-        totals.random_return = random_return(environment)
-
-
-def random_return(environment: Environment) -> float | None:
-    """The mean return of random play in a game for one; None in a game for two, or where no such game ends."""
-    if environment.num_players != 1:
-        return None
-    return random_play.mean_return(random_play.play(environment, num_games=RANDOM_GAMES, max_moves=MOST_MOVES))
 
 
 def open_sources(
@@ -253,27 +175,6 @@ def make_state(init: Init, abstract: TrainState, fill: offline.Fill | None, weig
     return state._replace(replay=fill(abstract.replay))
 
 
-def run_to_end(loop: Loop, state: TrainState, iteration: int) -> Result:
-    """Loops until the run or the session is over; says how it ended, and how strong the agent is if the run is over."""
-    config, reporter, interrupt = loop.config, loop.reporter, loop.interrupt
-    state, iteration = loop.run(state, iteration)
-    heartbeat.phase(heartbeat.ENDED)
-    reporter.meter.stop()
-    if loop.session.profile:
-        reporter.say(loop.profiler.report(loop.program.as_text()))
-    loop.checkpoints.wait()  # a summary says that there is a checkpoint
-    summary = reporter.conclude(iteration)
-    reporter.callbacks.raise_error(loop.run_dir)
-    if interrupt.requested:
-        return Result(summary, interrupted=True, by_system=interrupt.by_system)
-    interrupt.nothing_to_save()
-    budget.check_learned(config, reporter.spent(iteration))
-    reporter.say("training is over and saved" + ("; now the final matches" if loop.versions.has_matches else ""))
-    summary = loop.finish(state, iteration)
-    reporter.callbacks.raise_error(loop.run_dir)
-    return Result(summary, interrupted=False)
-
-
 def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -> Start:
     """The newest intact checkpoint with its metrics; the beginning, if the run was stopped before its first save ended.
 
@@ -285,9 +186,3 @@ def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -
     if run_directory.read_summary(run_dir):
         raise ValueError(f"{run_dir} has a summary but no checkpoint to go on from; --overwrite starts it anew")
     return NEW
-
-
-def describe_machine(config: Config, mesh: Mesh) -> dict[str, str]:
-    """The devices of a run, and which precision "auto" meant there."""
-    compute_dtype = precision.resolve(config.network.compute_dtype).compute_dtype
-    return {"device": devices.describe_device(mesh.size), "precision": compute_dtype}

@@ -21,6 +21,11 @@ class Session:
     """begin a new run with the settings of this file, in place of a preset's: the config.json of another run"""
     seeds: PositiveInt = 1
     """train as many runs, with this seed and the following ones, one after another, and compare them"""
+    vary: tuple[str, ...] = ()
+    """train a run for each value of a field, say --vary optimiser.learning-rate 1e-3 2e-3, and compare them; given
+    twice, for each pair of values; with --seeds several of each"""
+    together: bool = False
+    """train the runs of --seeds and --vary as one program, as far as one program can (docs/many-machines.md)"""
     grow: str | None = None
     """train Hex at rising sizes, say 5,7,9, within the budget: each size from the weights of the one before, and for
     twice as long (docs/larger-boards.md); the runs lie in run_dir/5x5, run_dir/7x7 and so on"""
@@ -75,6 +80,10 @@ def validate(session: Session) -> Session:
         raise ValueError("--distributed needs --run-dir, a folder that all processes see")
     if session.distributed and (session.autotune or session.profile):
         raise ValueError("--autotune and --profile are for one process; leave them out with --distributed")
+    if session.together and session.seeds == 1 and not session.vary:
+        raise ValueError("--together trains several runs as one program; add --seeds N or --vary FIELD VALUE VALUE")
+    if session.together and (session.profile or session.wandb):
+        raise ValueError("--profile and --wandb are for one run; leave them out with --together")
     if session.config and session.resume and not session.resume_if_any:
         raise ValueError("--config is for a new run; --resume goes on with the settings of its own, so leave one out")
     if session.autotune and session.resume:

@@ -11,7 +11,7 @@ import json
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -107,7 +107,9 @@ class Checkpointer:
         if pending is not None:
             pending.result()
 
-    def restore_latest(self, abstract_state: TrainState) -> tuple[int, TrainState] | None:
+    def restore_latest(
+        self, abstract_state: TrainState, *, among: Collection[int] | None = None
+    ) -> tuple[int, TrainState] | None:
         """The newest intact checkpoint as (step, state), or None if there is no checkpoint.
 
         Damaged ones after it are passed over with a warning and renamed to `<step>.damaged`. Raises `ValueError` if all
@@ -116,9 +118,10 @@ class Checkpointer:
         Args:
           abstract_state: `jax.ShapeDtypeStruct`s with the shardings to restore onto (default: the first device). The
             run may have been saved from any number of devices.
+          among: the steps that may be restored; by default all.
         """
         self.wait()
-        steps = checkpoint_steps(self.directory)
+        steps = [step for step in checkpoint_steps(self.directory) if among is None or step in among]
         found = _restore_newest(self.directory, steps, _parts(abstract_state), is_alone=self._announce is None)
         if found is None:
             return None

@@ -6,7 +6,7 @@ belongs to one call of that command alone is a field of `run.session.Session`. N
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -196,6 +196,15 @@ def flat(config: Config) -> dict[str, Any]:
     values = dataclasses.asdict(config)
     groups = {name: value if isinstance(value, dict) else {"": value} for name, value in values.items()}
     return {f"{group}.{name}".rstrip("."): value for group, fields in groups.items() for name, value in fields.items()}
+
+
+def with_values(config: Config, values: Mapping[str, Any]) -> Config:
+    """The config with other values of some fields, by their dotted names; the inverse of `flat`."""
+    for name, value in values.items():
+        group, _, field_name = name.rpartition(".")
+        inner = dataclasses.replace(getattr(config, group), **{field_name: value}) if group else value
+        config = dataclasses.replace(config, **{group or field_name: inner})
+    return config
 
 
 def to_json(config: Config) -> str:
