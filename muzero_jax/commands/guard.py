@@ -56,7 +56,7 @@ def run(arguments: list[str], watchdog_minutes: float) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to the child, too
         while (status := _wait(child)) is None:
             beat = read(file)
-            if beat.seconds_ago > limit(beat, 60 * watchdog_minutes):
+            if beat.seconds_ago > limit(beat, 60 * watchdog_minutes, is_stopped=is_stopped(child.pid)):
                 _end(child)
                 status = EXIT_HUNG
                 print(f"error: no progress for {beat.seconds_ago:.0f} s in {beat.phase}", file=sys.stderr)
@@ -104,8 +104,15 @@ def _leave(status: int) -> NoReturn:
     os._exit(status)
 
 
-def limit(beat: Beat, least_seconds: float) -> float:
-    """The seconds that this phase may take."""
+def is_stopped(pid: int) -> bool:
+    """Whether a child was stopped (SIGSTOP) and has not gone on."""
+    return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def limit(beat: Beat, least_seconds: float, *, is_stopped: bool = False) -> float:
+    """The seconds that this phase may take; a process that was stopped does nothing in any of them."""
+    if is_stopped:
+        return least_seconds
     if beat.phase == heartbeat.CHUNK and beat.usual_seconds:
         return max(least_seconds, TIMES_THE_USUAL * beat.usual_seconds)
     return max(least_seconds, 60 * LONG_PHASES_MINUTES)

@@ -22,12 +22,15 @@ from muzero_jax.run.tools import comparison, learning_curves
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 
+TOGETHER = "--together"
+
 
 class Request(NamedTuple):
     """The request of the flags."""
 
     seeds: range
     varied: dict[str, list[str]]  # the values of each flag that varies, as typed
+    together: bool
     folders: Folders
     shared: list[str]  # all other flags
 
@@ -46,7 +49,10 @@ def read(arguments: list[str]) -> Request | None:
     except ValueError:  # the command's own parser says what is wrong
         return None
     varied = {_flag(words): words[1:] for words in known.vary or []}
-    return Request(range(first_seed, first_seed + count), varied, folders, shared) if count > 1 or varied else None
+    if count == 1 and not varied:
+        return None
+    others = [word for word in shared if word != TOGETHER]
+    return Request(range(first_seed, first_seed + count), varied, TOGETHER in shared, folders, others)
 
 
 def _flag(words: Sequence[str]) -> str:
@@ -91,9 +97,10 @@ def train(request: Request, parse: Parse, build: Any) -> int:
     if parsed is None:
         return 0
     config, session, _, num_devices = parsed
-    several.check_flags(config, session, build, flag="--seeds", each="seed")
     runs = plan(request, parse, config, num_devices)
-    if session.together:
+    asked = replace(session, seeds=len(runs), together=request.together)
+    several.check_flags(config, asked, build, flag="--seeds", each="seed")
+    if request.together:
         status = train_together(runs, request, parse)
     else:
         status = several.train(runs, request.folders, request.shared, several.has_spent)

@@ -57,6 +57,13 @@ def test_a_process_that_hangs_prints_where_it_stands_and_is_killed(end_of):
     assert "in <module>" in said and "no progress for" in said and "in a chunk" in said
 
 
+def test_a_process_that_is_stopped_is_ended_in_any_phase(end_of):
+    """Compiling and waiting may take long; a process that was stopped does neither."""
+    stops = f"say('0 waiting for process 0'); os.kill(os.getpid(), {int(signal.SIGSTOP)})"
+    status, said = end_of(stops, watchdog_minutes=0.01)
+    assert status == guard.EXIT_HUNG and "in waiting for process 0" in said
+
+
 @pytest.mark.parametrize(
     "beat, seconds",
     [
