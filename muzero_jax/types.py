@@ -15,6 +15,7 @@ import jax
 from jax import Array
 
 Params = Any  # a pytree of network weights, float32
+Number = float | Array  # a hyperparameter: a number, or [] float32 where members of a population differ in it
 
 
 class PgxState(Protocol):

@@ -25,7 +25,7 @@ from jaxtyping import Array
 from optax.contrib import MuonDimensionNumbers
 
 from muzero_jax.arithmetic import devices, micro_batches
-from muzero_jax.types import Batch, LearnerState, Metrics, Model, Params
+from muzero_jax.types import Batch, LearnerState, Metrics, Model, Number, Params
 
 LossOf = Callable[[Params, Batch], tuple[Array, Metrics]]
 """(params, batch) -> the loss, a mean over the batch, and metrics."""
@@ -53,7 +53,7 @@ class ScaledState(NamedTuple):
     loss_scale: DynamicScale
 
 
-def make_schedule(*, learning_rate: float, schedule: Literal["constant", "cosine"], warmup_updates: int) -> Schedule:
+def make_schedule(*, learning_rate: Number, schedule: Literal["constant", "cosine"], warmup_updates: int) -> Schedule:
     """Linear warm-up from 0, then constant, or a cosine to a tenth of the peak at the end of the span."""
 
     def rate(num_updates: Array, span: Array) -> Array:
@@ -67,8 +67,8 @@ def make_schedule(*, learning_rate: float, schedule: Literal["constant", "cosine
 
 def make_optimiser(
     *,
-    weight_decay: float,
-    max_gradient_norm: float,
+    weight_decay: Number,
+    max_gradient_norm: Number,
     name: Literal["adamw", "adafactor", "muon"] = "adamw",
 ) -> optax.GradientTransformationExtraArgs:
     """Clipping by global norm, then an optimiser of Optax with decoupled decay on matrices only: kernels and embedding

@@ -5,7 +5,7 @@ The program is compiled from the shapes of the state, so XLA's account of its me
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 from jax.sharding import Mesh
@@ -57,21 +57,21 @@ def assemble(
     return Assembly(parts, init, abstract, program, plan, flops)
 
 
-def count(config: Config, traced: jax.stages.Traced) -> Flops:
+def count(config: Config, traced: Any) -> Flops:
     """The FLOPs of one iteration of a run's traced program."""
     flops = computation.count(traced.jaxpr, config.self_play.full_search_share)
     return flops.times(1 / config.iterations_per_chunk)
 
 
 def compile_planned(
-    traced: jax.stages.Traced,
+    traced: Any,
     abstract: TrainState,
     mesh: Mesh,
     say: Callable[[str], None],
     *,
     saves: bool,
     verbose: bool,
-) -> tuple[jax.stages.Compiled, Plan]:
+) -> tuple[Any, Plan]:
     """The compiled program and its plan of memory, which is said; ValueError where it does not fit."""
     say(f"compiling ({HOW_LONG})")
     start = time.perf_counter()

@@ -18,12 +18,14 @@ from muzero_jax.run.tools.profiling import ChunkProfiler
 from muzero_jax.types import Metrics, Params, TrainState
 
 Program = Callable[[TrainState], tuple[TrainState, Metrics]]
+Found = dict[str, np.ndarray]
+"""The metrics of a chunk's iterations, on the host."""
 
 
 class Chunk(NamedTuple):
     """The findings of a chunk. Loops that decide by these, and by no clock of their own, decide alike."""
 
-    metrics: dict[str, np.ndarray]  # leading axis: iterations
+    metrics: Found
     seconds: float
     minutes: float  # of the run when the chunk had ended
     is_typical: bool  # nothing was compiled beside it, and the matches are ready
@@ -80,26 +82,26 @@ class OneRun:
         """The state."""
         return self._state
 
-    def advance(self, program: Program) -> list[Metrics]:
-        """Runs a chunk, in all processes."""
+    def advance(self, program: Program) -> list[Found]:
+        """Runs a chunk, in all processes, and waits for it."""
         processes.tell(following.RUN_CHUNK)
         self._state, metrics = program(self._state)
-        return [metrics]
+        return [jax.device_get(metrics)]
 
 
 class ChunkRunner(NamedTuple):
     """Runs and times chunks."""
 
-    advance: Callable[[], Sequence[Metrics]]  # runs the program; the metrics of each loop
+    advance: Callable[[], Sequence[Found]]  # runs the program; the metrics of each loop
     clock: Clock
     compiling: Background  # the matches
     profiler: ChunkProfiler
 
     def __call__(self) -> list[Chunk]:
-        """Runs a chunk and waits for it; what it brought to each loop."""
+        """Runs a chunk; what it brought to each loop."""
         heartbeat.phase(heartbeat.CHUNK)
         with self.profiler.chunk(), self.clock.measure("train"):
-            metrics = jax.device_get(self.advance())
+            metrics = self.advance()
         last, minutes, is_typical = self.clock.last["train"], self.clock.minutes, self.compiling.is_done
         return [Chunk(one, last, minutes, is_typical) for one in metrics]
 

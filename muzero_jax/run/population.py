@@ -20,6 +20,7 @@ from muzero_jax import building
 from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import devices
 from muzero_jax.run import program
+from muzero_jax.run.driver import Found
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
@@ -32,28 +33,26 @@ NUMBERS = (
     "optimiser.learning_rate",
     "optimiser.weight_decay",
     "optimiser.max_gradient_norm",
-    "optimiser.reward_weight",
-    "optimiser.value_weight",
-    "optimiser.policy_weight",
 )
 """Fields of the config that may differ between members: they change no shape, no branch of Python, and no match."""
 VMAPPED = ("mlp", "observation")
 """Kinds of network without convolutions."""
 
 
-def make_mesh(num_members: int, num_devices: int, *shared_sizes: int) -> Mesh:
-    """A mesh of two axes, members and data: as many devices get members of their own as divide both numbers.
+def mesh_shape(num_members: int, num_devices: int, *shared_sizes: int) -> tuple[int, int]:
+    """How many groups of devices have members of their own, and how many devices are in a group.
 
-    What is left of the devices shares the games and batches of each member, as far as they divide `shared_sizes`.
+    There are as many groups as divide the members. The devices of a group share its games and batches, as far as
+    their number divides `shared_sizes`.
     """
-    groups = max(count for count in range(1, num_devices + 1) if num_members % count == 0)
-    each = devices.largest_divisor(num_devices // groups, *shared_sizes)
-    return jax.make_mesh(
-        (groups, each),
-        (MEMBER, devices.AXIS),
-        axis_types=(AxisType.Auto,) * 2,
-        devices=jax.devices()[: groups * each],
-    )
+    groups = devices.largest_divisor(num_devices, num_members)
+    return groups, devices.largest_divisor(num_devices // groups, *shared_sizes)
+
+
+def make_mesh(shape: tuple[int, int]) -> Mesh:
+    """A mesh of two axes, members and data."""
+    used = jax.devices()[: shape[0] * shape[1]]
+    return jax.make_mesh(shape, (MEMBER, devices.AXIS), axis_types=(AxisType.Auto,) * 2, devices=used)
 
 
 def stacked_specs() -> TrainState:
@@ -108,11 +107,11 @@ class Population:
         self._take = jax.jit(_take, out_shardings=jax.tree.map(lambda x: x.sharding, abstract))
         self._take_params = jax.jit(_take, out_shardings=everywhere)
 
-    def advance(self) -> list[Metrics]:
+    def advance(self) -> list[Found]:
         """Runs a chunk; the metrics of each member."""
         self.states, metrics = self._compiled(self._numbers, self.states)
-        metrics = jax.device_get(metrics)
-        return [_take(metrics, index) for index in range(len(self._numbers))]
+        found = jax.device_get(metrics)
+        return [_take(found, index) for index in range(len(self._numbers))]
 
     def state(self, index: int) -> TrainState:
         """One member's state, as a run's own program would hold it."""

@@ -139,7 +139,7 @@ def assemble(configs_: Sequence[Config], mesh: Mesh, session: Session, say: Call
     check(config)
     world, algorithm = building.build(config)
     parts = building.make_parts(config, world, algorithm)
-    own_mesh = population.make_mesh(len(configs_), mesh.size, *config.shared_sizes)
+    own_mesh = population.make_mesh(population.mesh_shape(len(configs_), mesh.size, *config.shared_sizes))
     init = population.make_init(parts, [each.seed for each in configs_], own_mesh)
     numbers = np.array([[configs.flat(each)[name] for name in names] for each in configs_], np.float32)
     stacked = init.eval_shape()

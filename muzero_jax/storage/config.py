@@ -4,6 +4,7 @@ Each field is a flag `--group.field` of `experiments/train.py`: its range is in 
 belongs to one call of that command alone is a field of `run.session.Session`. No algorithm ever sees a config.
 """
 
+import copy
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
@@ -199,11 +200,17 @@ def flat(config: Config) -> dict[str, Any]:
 
 
 def with_values(config: Config, values: Mapping[str, Any]) -> Config:
-    """The config with other values of some fields, by their dotted names; the inverse of `flat`."""
+    """The config with other values of some fields, by their dotted names (`flat`).
+
+    They may be inputs of a program that is being traced, of which no constructor can ask whether they are in range.
+    """
+    config = copy.copy(config)
     for name, value in values.items():
         group, _, field_name = name.rpartition(".")
-        inner = dataclasses.replace(getattr(config, group), **{field_name: value}) if group else value
-        config = dataclasses.replace(config, **{group or field_name: inner})
+        record = copy.copy(getattr(config, group)) if group else config
+        object.__setattr__(record, field_name, value)
+        if group:
+            object.__setattr__(config, group, record)
     return config
 
 

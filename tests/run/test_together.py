@@ -12,7 +12,7 @@ import pytest
 from muzero_jax import building
 from muzero_jax.arithmetic import devices
 from muzero_jax.evaluation.arena import Arena
-from muzero_jax.run import assembly, metrics, population, program, together
+from muzero_jax.run import metrics, population, program, together
 from muzero_jax.run.driver import Chunk, drive
 from muzero_jax.run.together import Planned
 from muzero_jax.storage import config as configs
@@ -81,10 +81,8 @@ def test_each_number_can_be_an_input_of_the_program_and_changes_it(name):
     ("members", "available", "games", "shape"),
     [(8, 2, 512, (2, 1)), (4, 8, 512, (4, 2)), (3, 2, 512, (1, 2)), (3, 8, 4, (3, 2)), (1, 4, 6, (1, 3))],
 )
-def test_devices_first_get_members_and_then_share_games(members, available, games, shape, monkeypatch):
-    monkeypatch.setattr(jax, "make_mesh", lambda axes, names, **options: (axes, len(options["devices"])))
-    monkeypatch.setattr(jax, "devices", lambda: [None] * available)
-    assert population.make_mesh(members, available, games) == (shape, shape[0] * shape[1])
+def test_devices_first_get_members_and_then_share_games(members, available, games, shape):
+    assert population.mesh_shape(members, available, games) == shape
 
 
 # --- the loops --------------------------------------------------------------------------------------------------------
@@ -124,7 +122,6 @@ def session(monkeypatch, tmp_path, ready):
     monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
     monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
     monkeypatch.setattr(metrics, "plot_curves", lambda run_dir: (run_dir / metrics.CURVES).touch())
-    assert assembly.compile_planned  # what `assemble` would call
 
     def run(event=lambda calls: None, resume=False, **changes):
         calls = []
@@ -148,7 +145,7 @@ def saved(run_dir, ready):
 
 
 def test_each_member_has_its_folder_with_metrics_checkpoints_and_summary(session, tmp_path, ready, unbroken):
-    results = session(max_iterations=8, minutes=None)
+    results = session(max_iterations=8)
     for seed, result in enumerate(results):
         run_dir = tmp_path / f"seed{seed}"
         assert json.loads((run_dir / "summary.json").read_text()) == result.summary and result.summary["finished"]
