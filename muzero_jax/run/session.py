@@ -25,7 +25,7 @@ class Session:
     """train a run for each value of a field, say --vary optimiser.learning-rate 1e-3 2e-3, and compare them; given
     twice, for each pair of values; with --seeds several of each"""
     together: bool = False
-    """train the runs of --seeds and --vary as one program, as far as one program can (docs/many-machines.md)"""
+    """train the runs of --seeds and --vary as one program, as far as one program can (docs/evaluate.md)"""
     grow: str | None = None
     """train Hex at rising sizes, say 5,7,9, within the budget: each size from the weights of the one before, and for
     twice as long (docs/larger-boards.md); the runs lie in run_dir/5x5, run_dir/7x7 and so on"""

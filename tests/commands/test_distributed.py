@@ -1,6 +1,7 @@
 """Several processes train one agent: to the last bit what one process trains, and none waits for ever for another."""
 
 import os
+import shutil
 import signal
 
 import jax
@@ -133,3 +134,20 @@ def test_a_process_that_is_stopped_does_not_hold_the_other_for_ever(tmp_path):
     assert pair[0].wait(timeout=60) == guard.EXIT_HUNG
     assert "no progress for" in said(run_dir, 0).read_text()
     assert pair[1].wait(timeout=60) == guard.EXIT_HUNG  # its own watchdog, which was not stopped
+
+
+@pytest.mark.slow
+def test_a_checkpoint_goes_on_with_any_number_of_devices(tmp_path):
+    """Each device draws other numbers, so it is another run of the same kind: its losses are like the others'."""
+    saved = tmp_path / "saved"
+    assert statuses([begin(saved, *END, devices=4, said=tmp_path / "saved.txt")]) == [0]
+    first_losses, means = trained(saved)[1], {}
+    for devices in (1, 2, 4, 8):
+        run_dir = shutil.copytree(saved, tmp_path / f"on{devices}")
+        goes_on = "--resume", "--max-iterations", "206", "--checkpoint-minutes", "0"
+        assert statuses([begin(run_dir, *goes_on, devices=devices, said=tmp_path / f"{devices}.txt")]) == [0]
+        step, losses, _ = trained(run_dir)
+        assert step == 206 and losses[: len(first_losses)] == first_losses
+        means[devices] = np.mean(losses[-150:])
+    print(means)
+    np.testing.assert_allclose(list(means.values()), means[4], rtol=0.05)

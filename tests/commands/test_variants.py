@@ -1,4 +1,4 @@
-"""`train.py --seeds`: the runs that it starts, and `evaluate.py compare`, which it ends with."""
+"""`train.py --seeds` and `--vary`: the runs that they start, and `evaluate.py compare`, with which they end."""
 
 import json
 import os
@@ -12,6 +12,9 @@ import pytest
 
 from muzero_jax.commands import evaluate, several, train
 from muzero_jax.commands.command_line import report_errors
+from muzero_jax.run import start, together
+from muzero_jax.run.member import Result
+from muzero_jax.run.start import Ready
 from muzero_jax.run.tools import comparison
 from muzero_jax.storage import run_directory
 from tests.reference import told_runs
@@ -95,6 +98,60 @@ def test_overwrite_deletes_nothing_while_another_process_trains_in_any_of_the_fo
     assert train.main(words) == 0 and len(started) == 3  # the locks were given back
 
 
+VARY = ["--vary", "optimiser.learning-rate", "1e-3", "2e-3"]
+
+
+def test_each_value_is_a_run_for_each_seed_with_a_folder_of_its_name(started, tmp_path):
+    assert train.main([*TINY, *VARY, "--seeds", "2", "--run-dir", str(tmp_path)]) == 0
+    folders = [f"learning-rate-{rate}-seed{seed}" for rate in ("1e-3", "2e-3") for seed in (0, 1)]
+    assert [Path(words[words.index("--run-dir") + 1]).name for words in started] == folders
+    assert started[2][-4:] == ["--optimiser.learning-rate", "2e-3", "--seed", "0"]
+
+
+def test_two_fields_vary_in_all_pairs(started, tmp_path):
+    words = ["--vary", "search.num_simulations", "8", "16", *VARY]
+    assert train.main([*TINY, *words, "--run-dir", str(tmp_path)]) == 0
+    names = [Path(words[words.index("--run-dir") + 1]).name for words in started]
+    assert names[1] == "num-simulations-8-learning-rate-2e-3-seed0" and len(names) == 4
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """The groups that are trained as one program."""
+    groups = []
+
+    def train_all(runs, session, mesh, say):
+        groups.append([(run.name, run.config.optimiser.learning_rate) for run in runs])
+        for run in runs:
+            told_runs.tell(run.run_dir, [0.2], seed=run.config.seed, final=0.5, config=run.config)
+        return [Result({}, interrupted=False) for _ in runs]
+
+    monkeypatch.setattr(together, "train", train_all)
+    monkeypatch.setattr(start, "prepare", lambda config, session, *_, **__: Ready(config, Path(session.run_dir), None))
+    return groups
+
+
+def test_seeds_and_numbers_are_trained_as_one_program(trained, tmp_path):
+    assert train.main([*TINY, *VARY, "--seeds", "2", "--together", "--run-dir", str(tmp_path)]) == 0
+    assert trained == [[(f"learning-rate-{rate} seed {seed}", float(rate)) for rate in VARY[2:] for seed in (0, 1)]]
+
+
+def test_what_changes_the_program_takes_several_and_says_why(trained, tmp_path, capsys):
+    words = [*VARY, "--vary", "network.width", "16", "32", "--together"]
+    assert train.main([*TINY, *words, "--run-dir", str(tmp_path)]) == 0
+    assert [[name for name, _ in group] for group in trained] == [
+        [f"learning-rate-{rate} width-{width} seed 0" for rate in VARY[2:]] for width in (16, 32)
+    ]
+    assert "network.width changes what is compiled, or the matches: 2 programs" in capsys.readouterr().out
+
+
+def test_one_that_fails_is_named_and_the_others_are_kept(trained, tmp_path, monkeypatch, capsys):
+    ends = [Result({}, interrupted=False), ValueError("it diverged")]
+    monkeypatch.setattr(together, "train", lambda *_: ends)
+    assert train.main([*TINY, "--seeds", "2", "--together", "--run-dir", str(tmp_path)]) == 2
+    assert "error: seed 1: it diverged" in capsys.readouterr().err
+
+
 def test_games_without_opponents_are_trained_and_not_compared(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(comparison, "read_run", lambda run_dir, group: [])
     monkeypatch.setattr(several, "wait", lambda words: told_runs.tell(Path(words[-3]), [], config=asked()) and 0)
@@ -170,6 +227,11 @@ def test_a_run_that_fails_ends_them_all(monkeypatch, tmp_path, capsys):
         (["--seeds", "2", "--autotune"], "--autotune may find other sizes for each seed"),
         (["--seeds", "2", "--search.num-simulations", "0"], "search.num-simulations"),
         (["--seeds", "0"], "seeds"),
+        (["--vary", "optimiser.learning-rate"], "--vary optimiser.learning-rate names no values"),
+        (["--vary", "optimiser.learning-rat", "1e-3"], "did you mean --optimiser.learning-rate?"),
+        (["--vary", "seed", "1", "2"], "--seeds N trains N seeds"),
+        (["--together"], "add --seeds N or --vary"),
+        (["--seeds", "2", "--together", "--profile"], "leave them out with --together"),
         (["--seeds", "2", "--resume", "--overwrite"], "give one of them"),
         (["--seeds", "2", "--resume", "--run-dir", "/no/such/runs"], "there is no run to resume"),
     ],
