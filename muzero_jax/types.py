@@ -284,8 +284,7 @@ class TrainState(NamedTuple):
     seed_key: Array  # [] typed PRNG key; iteration i draws from fold_in(seed_key, i)
 
 
-Metrics = dict[str, Array]
-"""Scalars by name, grouped by a prefix and a slash: `train/...`, `selfplay/...`."""
+Metrics = dict[str, Array]  # scalars by name, grouped by a prefix and a slash: `train/...`, `selfplay/...`
 
 
 @runtime_checkable

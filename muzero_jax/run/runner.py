@@ -109,7 +109,6 @@ def train(
         versions = open_versions(arena, config, run_dir, abstract.learner.params, iteration)
         compiling = held.enter_context(Background(versions.compilations()))
         run = OneRun(state)
-        del state
         profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if session.profile else None)
         host = Host(session, mesh, plan, interrupt, clock, compiling, profiler)
         member = Member(config, run_dir, say, run, versions, checkpoints, Callbacks(on_metrics, on_evaluation), totals)

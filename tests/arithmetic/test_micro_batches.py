@@ -106,6 +106,7 @@ def tower():
     return environment, model._replace(layer_bytes=micro_batches.INFERENCE_BYTES // 9)  # so that 9 positions fit
 
 
+@pytest.mark.slow
 def test_a_tower_asked_in_parts_that_the_cache_holds_answers_the_same(monkeypatch, tower):
     monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))
     environment, model = tower

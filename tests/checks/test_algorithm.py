@@ -15,6 +15,7 @@ def check(**changes):
     return muzero_jax.check_algorithm(tiny_run.algorithm()._replace(**changes), tiny_run.world(), CONFIG)
 
 
+@pytest.mark.slow
 def test_a_rule_that_forgets_the_other_devices_or_to_count_is_named():
     """The gradient of a device's own windows moves its weights alone."""
 

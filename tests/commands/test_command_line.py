@@ -187,6 +187,7 @@ def test_a_read_only_folder_is_refused(run, tmp_path, monkeypatch):
     assert_one_sentence(run(train, *TINY, "--run-dir", tmp_path / "run"), "Permission denied", "--run-dir")
 
 
+@pytest.mark.slow
 def test_a_run_that_does_not_fit_in_memory_names_the_flag_to_lower(run, tmp_path, monkeypatch):
     monkeypatch.setattr(devices, "available_memory_bytes", lambda num_devices=1: 1024)
     outcome = run(train, *TINY, "--run-dir", tmp_path / "run")

@@ -117,6 +117,7 @@ def seated(run):
     return play.load(play.Arguments(run=run))
 
 
+@pytest.mark.slow
 def test_a_run_lies_in_a_folder_of_the_files_name_and_keeps_the_files_path(run):
     assert configs.load(run).env == str(run.parent.parent / "nim.py")
     metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
@@ -124,6 +125,7 @@ def test_a_run_lies_in_a_folder_of_the_files_name_and_keeps_the_files_path(run):
     assert json.loads((run / "summary.json").read_text())["finished"]
 
 
+@pytest.mark.slow
 def test_it_plays_in_the_terminal(run):
     position, thinker, moves = seated(run)
     out = io.StringIO()
@@ -135,6 +137,7 @@ def test_it_plays_in_the_terminal(run):
     assert "I play " in text and "I would play " in text
 
 
+@pytest.mark.slow
 def test_it_speaks_gtp(run):
     position, thinker, moves = seated(run)
     session = GtpSession(position, thinker, moves)
@@ -145,6 +148,7 @@ def test_it_speaks_gtp(run):
     assert session.answer("final_score") == "? cannot score\n\n"
 
 
+@pytest.mark.slow
 def test_it_has_a_plain_page_in_the_browser(run):
     game = WebGame(*seated(run))
     state = game.play("b1")
@@ -153,6 +157,7 @@ def test_it_has_a_plain_page_in_the_browser(run):
     assert game.agent_move()["ply"] == 2 and sum(game.analysis()["policy"].values()) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_it_is_measured_by_a_match_and_loaded_from_python(run, capsys):
     arguments = f"match --run {run} --opponent mcts:4 --games 4 --devices 1 --num-simulations 2 --json"
     assert report_errors(evaluate.main, arguments.split()) == 0
@@ -164,6 +169,7 @@ def test_it_is_measured_by_a_match_and_loaded_from_python(run, capsys):
     assert state.legal_action_mask[action] and agent.notation.write(state, 1) == "b1"
 
 
+@pytest.mark.slow
 def test_a_run_whose_file_is_gone_says_which(run, capsys):
     file = run.parent.parent / "nim.py"
     text = file.read_text()
@@ -178,6 +184,7 @@ def test_a_run_whose_file_is_gone_says_which(run, capsys):
     assert f"cannot read {file} (No such file or directory)" in second
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_found_by_its_file(run, monkeypatch):
     monkeypatch.chdir(run.parent.parent)
     default, _ = train.choose_default(["--env", "./nim.py", "--resume", "--devices", "2"])

@@ -174,6 +174,7 @@ def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_a_checkpointed_unroll_needs_less_memory_for_its_gradient():
     """Five steps of a tower: kept whole they are most of what the gradient needs."""
     model = networks.make_model(

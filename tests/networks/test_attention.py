@@ -94,6 +94,7 @@ def test_without_blocks_a_cell_is_seen_alone(boards):
     assert differs[:, 0, 0].all() and differs.sum() == N
 
 
+@pytest.mark.slow
 def test_a_transformer_learns_four_windows_by_heart():
     config = replace(tiny_run.CONFIG, optimiser=replace(tiny_run.CONFIG.optimiser, reconstruction_weight=1.0))
     model = networks.make_model(

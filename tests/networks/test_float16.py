@@ -137,7 +137,14 @@ def test_min_max_scaling_is_that_of_float32():
 
 
 @pytest.mark.parametrize(
-    "kind, num_blocks", [("mlp", 1), ("observation", 0), ("tower", 0), ("attention", 1), ("fully_convolutional", 0)]
+    "kind, num_blocks",
+    [
+        ("observation", 0),
+        ("tower", 0),
+        pytest.param("mlp", 1, marks=pytest.mark.slow),
+        pytest.param("attention", 1, marks=pytest.mark.slow),
+        pytest.param("fully_convolutional", 0, marks=pytest.mark.slow),
+    ],
 )
 def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):
     window = random_window(0, 4, 4, BOARD.num_actions, BOARD.observation_shape)

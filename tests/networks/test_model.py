@@ -155,7 +155,14 @@ def test_arithmetic_in_bfloat16_stays_close_to_float32(case, observation):
     assert_outputs_close(rows(child, same), rows(imagined, same), atol=0.1, rtol=0.02)
 
 
-@pytest.mark.parametrize("kind", ["mlp", "observation", "tower", "attention", "fully_convolutional"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "mlp",
+        "tower",
+        *(pytest.param(k, marks=pytest.mark.slow) for k in ("observation", "attention", "fully_convolutional")),
+    ],
+)
 def test_with_bfloat16_products_trunks_multiply_bfloat16_and_everything_else_is_float32(kind, observation):
     exact, rounded = (make_model(kind, dtype, width=32) for dtype in ("float32", "bfloat16_products"))
     params, observation = randomised(jax.jit(exact.init)(key(0))), jnp.asarray(observation)

@@ -192,7 +192,7 @@ def disk(request, tmp_path, session):
     [
         (None, "in a chunk", "(metrics|checkpoints)"),
         (Checkpointer, "save", "checkpoints"),
-        (metrics, "plot_curves", "curves.png"),
+        slow(metrics, "plot_curves", "curves.png"),
         slow(Checkpointer, "save_params", "checkpoints to .*/versions"),
         slow(report, "split_time", "summary.json"),
     ],

@@ -166,6 +166,7 @@ def test_ctrl_c_saves_all_after_the_same_chunk_and_they_go_on_as_if_unbroken(ses
         assert_same(saved(tmp_path / f"seed{seed}", ready)[1], unbroken[8][seed])
 
 
+@pytest.mark.slow
 def test_a_member_whose_newest_checkpoint_is_damaged_takes_all_back_to_the_one_before(
     session, tmp_path, ready, unbroken
 ):

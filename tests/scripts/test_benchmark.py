@@ -362,6 +362,7 @@ def test_gradient_steps_of_both_programs_change_their_parameters(one_program, qu
     assert any((x != y).any() for x, y in zip(*map(jax.tree.leaves, (before, after)), strict=True))
 
 
+@pytest.mark.slow
 def test_our_iteration_goes_on_from_where_it_was(quick_params):
     run, frames = ours.iteration(TINY, 2)
     metrics = [run(), run()]

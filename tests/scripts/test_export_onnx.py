@@ -267,6 +267,7 @@ def click(driver, place):
     return settle(driver)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_game_on_the_page_goes_on_to_its_end(opened):
     """Four stones in the first column, where the agent lets them stand, win; otherwise the agent has won."""

@@ -186,6 +186,7 @@ def test_the_flags_told_at_the_end_make_the_same_run_without_a_search(tuned):
     assert tyro.cli(Config, default=CONFIG, args=told) == found
 
 
+@pytest.mark.slow
 def test_a_rate_is_of_the_real_programs_chunks_after_one_that_learns(monkeypatch):
     """Tiny: 8 games, rollouts of 4, two iterations a chunk; the clock goes on by a second a chunk, eight in all."""
     iterations = []
