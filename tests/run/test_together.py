@@ -28,7 +28,9 @@ MEMBERS = [configs.with_values(CONFIG, {"seed": seed, "optimiser.learning_rate":
 @pytest.fixture(scope="module")
 def ready():
     """The program of two members, each on a device of its own, which differ in the seed and the learning rate."""
-    return together.assemble(MEMBERS, tiny_run.mesh(), tiny_run.SESSION, lambda line: None)
+    with pytest.MonkeyPatch.context() as accelerator:  # where members are trained side by side
+        accelerator.setattr(population, "is_vmapped", lambda config: True)
+        return together.assemble(MEMBERS, tiny_run.mesh(), tiny_run.SESSION, lambda line: None)
 
 
 @pytest.fixture(scope="module")
