@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import optuna
 from matplotlib.colors import Normalize
 from optuna.trial import FrozenTrial, TrialState
@@ -57,7 +58,7 @@ def _history(trials: Sequence[FrozenTrial], own: Mapping[str, Value], frames: in
     _finish(scores, "Trials", "trial", "final score")
     _finish(curves, "Curves at equal frames", "frames", "score while training")
     curves.set_xlim(0, 1.03 * frames)
-    scores.legend(fontsize="small", loc="best")
+    scores.legend(frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4)
     figure.savefig(path, dpi=120)
     return path
 
@@ -87,11 +88,14 @@ def _parallel(trials: Sequence[FrozenTrial], rows: Sequence[Row], own: Mapping[s
     panel = figure.subplots()
     values = [_value(trial) for trial in trials]
     scale = ScalarMappable(Normalize(min(values), max(max(values), min(values) + 1e-3)), colormaps["viridis_r"])
-    for trial in sorted(trials, key=_value):
+    ranked = sorted(trials, key=_value)
+    for trial, shade in zip(ranked, scale.to_rgba(np.array([_value(trial) for trial in ranked])), strict=True):
         heights = [_height(row, trial.params[row.field]) for row in rows]
         is_own = trial.params == dict(own)
-        style = {"color": RED, "linestyle": "--", "zorder": 3} if is_own else {"color": scale.to_rgba(_value(trial))}
-        panel.plot(range(len(rows)), heights, linewidth=1.6, alpha=0.9, **style)
+        colour = RED if is_own else shade
+        panel.plot(
+            range(len(rows)), heights, color=colour, linestyle="--" if is_own else "-", linewidth=1.6, zorder=2 + is_own
+        )
     for place, row in enumerate(rows):
         panel.axvline(place, color="0.8", linewidth=0.8, zorder=0)
         for value, height in _marks(row):
