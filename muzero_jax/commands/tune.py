@@ -135,6 +135,8 @@ def _joined(own: Arguments) -> Arguments:
     file = Path(str(own.join)) / SETTINGS
     if not file.is_file():
         raise ValueError(f"--join: there is no study in {own.join}; name the folder of one that was begun")
+    if own != Arguments(join=own.join):
+        raise ValueError("--join works with the study's own settings; leave the other flags of tune.py out")
     kept = json.loads(file.read_text(encoding="utf-8"))
     return Arguments(**kept | {"fields": tuple(kept["fields"])}, join=own.join)
 
@@ -239,7 +241,7 @@ def compare(request: Request, found: Config, name: str, runs: "Train") -> None:
     points = comparison.read_runs(run_dirs)
     print(f"\n{comparison.format_table(points)}\n")
     if learning_curves.has_curves(points):
-        learning_curves.plot(points, request.folder / CURVES)
+        learning_curves.plot(points, request.folder / CURVES, axes=("frames", "minutes"))
 
 
 def _ignore(record: Any) -> None:

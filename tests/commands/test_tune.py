@@ -92,6 +92,8 @@ def test_another_worker_joins_with_the_studys_own_settings(trained, tmp_path, ca
     settings = json.loads((tmp_path / "settings.json").read_text())
     (tmp_path / "settings.json").write_text(json.dumps(settings | {"trials": 4}))
     assert tune.main(["--join", str(tmp_path)]) == 0
+    assert report_errors(tune.main, ["--join", str(tmp_path), "--trials", "9"]) == 2
+    assert report_errors(tune.main, ["--join", str(tmp_path), "--seed", "9"]) == 2
     assert [(config.frames, config.board_size) for config, _ in trained.runs] == [(65536, 4)] * 4
     assert "4 trials have ended" in capsys.readouterr().out
 

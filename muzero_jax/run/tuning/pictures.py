@@ -86,10 +86,10 @@ def _parallel(trials: Sequence[FrozenTrial], rows: Sequence[Row], own: Mapping[s
 
     figure = make_figure((max(6.0, 1.6 + 1.25 * len(rows)), 4.8))
     panel = figure.subplots()
-    values = [_value(trial) for trial in trials]
-    scale = ScalarMappable(Normalize(min(values), max(max(values), min(values) + 1e-3)), colormaps["viridis_r"])
     ranked = sorted(trials, key=_value)
-    for trial, shade in zip(ranked, scale.to_rgba(np.array([_value(trial) for trial in ranked])), strict=True):
+    values = np.array([_value(trial) for trial in ranked])
+    scale = ScalarMappable(Normalize(values[0], max(values[-1], values[0] + 1e-3)), colormaps["viridis_r"])
+    for trial, shade in zip(ranked, scale.to_rgba(values), strict=True):
         heights = [_height(row, trial.params[row.field]) for row in rows]
         is_own = trial.params == dict(own)
         colour = RED if is_own else shade
