@@ -73,11 +73,12 @@ LIBRARIES = {
     "scipy": {"evaluation.elo", "games.go", "run.tools.comparison"},
     "orbax": {"storage.checkpoint", "storage.operations"},
     "tensorboardX": {"run.metrics"},
-    "matplotlib": {"run.metrics", "evaluation.charts"},
+    "matplotlib": {"run.metrics", "run.tuning.pictures", "evaluation.charts"},
     "IPython": {"run.tools.live_plot"},
+    "optuna": {"commands.tune", "run.tuning.pictures", "run.tuning.results", "run.tuning.study", "run.tuning.trial"},
     "ipywidgets": {"play.notebook"},
     "rich": {"commands.play", "run.display", "play.terminal"},
-    "tyro": {"commands.evaluate_flags", "commands.play", "commands.train", "commands.train_flags"},
+    "tyro": {"commands.evaluate_flags", "commands.play", "commands.train", "commands.train_flags", "commands.tune"},
     "wandb": {"run.metrics"},
     "filelock": {"storage.run_directory"},
     "platformdirs": {"arithmetic.compilation_cache", "storage.trust"},
@@ -85,7 +86,12 @@ LIBRARIES = {
     "starlette": {"play.web_server"},
     "uvicorn": {"play.web_server"},
 }
-OPTIONAL = {"wandb", "IPython", "ipywidgets"}  # in extras, or in a notebook; all else comes with the normal install
+OPTIONAL = {
+    "wandb",
+    "optuna",
+    "IPython",
+    "ipywidgets",
+}  # in extras, or in a notebook; all else comes with the normal install
 OPTIMISER_MODULE = "learning.learner"
 
 # The host's side of the program: nobody else sees a config, whose fields reach the algorithm as keyword arguments.

@@ -10,6 +10,7 @@ from muzero_jax.commands import requirements  # noqa: F401  # first: it ends the
 
 COMMANDS = {
     "train": "trains an agent",
+    "tune": "searches for better settings",
     "evaluate": "measures trained agents",
     "play": "plays against one, or serves it to other programs",
 }

@@ -31,6 +31,10 @@ TIMED_SHARE, TIMED_CHUNKS = 1 / 20, 3
 """A run is timed for this share of its minutes, and for so many chunks that learn, before its schedule is fixed."""
 
 
+class Diverged(ValueError):
+    """A loss is no longer finite; the text says where, and what to do."""
+
+
 class Timer:
     """Says when the clock has gone on by another `minutes`; never, if that is 0."""
 
@@ -191,7 +195,7 @@ class Loop(NamedTuple):
 
 
 def check_finite(record: Record, iteration: int, checkpoints: Checkpointer) -> None:
-    """Raises ValueError if learning has diverged; called before anything is saved, so no bad checkpoint is written."""
+    """Raises Diverged if learning has; called before anything is saved, so no bad checkpoint is written."""
     terms = [name for name in record if name.startswith("train/") and name.endswith("_loss")]  # first: they say which
     for name in (*terms, "train/loss", "train/gradient_norm", "train/parameter_norm"):
         if math.isfinite(record.get(name, 0.0)):
@@ -200,7 +204,7 @@ def check_finite(record: Record, iteration: int, checkpoints: Checkpointer) -> N
         remedy = "nothing was saved yet; begin anew with --overwrite"
         if checkpoint_steps(checkpoints.directory):
             remedy = "checkpoints saved so far are good; go on from the last with --resume"
-        raise ValueError(
+        raise Diverged(
             f"{name} is not finite at iteration {iteration}: training has diverged and stops; {remedy} and a lower "
             "--optimiser.learning-rate"
         )

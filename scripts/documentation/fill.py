@@ -12,11 +12,12 @@ from pathlib import Path
 from scripts.documentation import api, reference, tables
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/api.md", "docs/commands.md", "docs/config.md", "docs/algorithms.md")
+PAGES = ("README.md", "docs/api.md", "docs/commands.md", "docs/config.md", "docs/algorithms.md", "docs/tune.md")
 MADE = {
     "help": reference.help_text,
     "config": reference.config,
     "presets": reference.presets,
+    "ranges": reference.ranges,
     "api": api.members,
     "figures": tables.results,
     "games": tables.games,

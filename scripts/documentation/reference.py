@@ -15,6 +15,7 @@ from typing import Any
 from muzero_jax import presets as presets_module
 from muzero_jax.commands.train_flags import Command, Flag, all_flags
 from muzero_jax.run.session import Session
+from muzero_jax.run.tuning import space
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import COUNTED, Constraint
 
@@ -77,6 +78,23 @@ def presets(_: str = "") -> str:
         changed = [f"{flag.name} {shown(flag.default)}" for flag in flags if flag.default != plain[flag.name]]
         lines += [f"### {title}", "", fenced("\n".join(changed)), ""]
     return "\n".join(lines)
+
+
+def ranges(_: str = "") -> str:
+    """A table of the fields that `tune.py` varies on small boards (Hex 4x4), and on larger ones (Othello)."""
+    tables = []
+    for title, config in (
+        ("small boards, here Hex 4x4", presets_module.hex_any(4)),
+        ("larger ones, here Othello", presets_module.othello()),
+    ):
+        lines = [f"| {title} | preset | from | to | so far |", "|---|---|---|---|---|"]
+        for row in space.space(config):
+            values = row.values if isinstance(row, space.Choice) else (row.low, row.high)
+            own = space.own_values(config, [row])[row.field]
+            cells = f"`{row.flag}`", f"{own:.3g}", f"{values[0]:.3g}", f"{values[-1]:.3g}", row.so_far
+            lines.append(f"| {' | '.join(cells)} |")
+        tables.append("\n".join(lines))
+    return "\n\n".join(tables)
 
 
 def fields(record: Any, prefix: str, flags: dict[str, Flag]) -> list[str]:

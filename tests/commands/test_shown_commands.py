@@ -12,7 +12,7 @@ import pytest
 import tyro
 
 from muzero_jax import presets
-from muzero_jax.commands import evaluate_flags, play, train_flags
+from muzero_jax.commands import evaluate_flags, play, train_flags, tune
 from muzero_jax.commands.train_flags import Command
 from muzero_jax.games import catalogue
 from muzero_jax.run.session import Session
@@ -54,10 +54,17 @@ def read_play(words):
     play.check(tyro.cli(play.Arguments, args=words))
 
 
+def read_tune(words):
+    own, others = tyro.cli(tune.Arguments, args=words, return_unknown_args=True)
+    check_fields(own)
+    read_train(others)
+
+
 READERS = {
     "experiments/train.py": read_train,
     "experiments/evaluate.py": read_evaluate,
     "experiments/play.py": read_play,
+    "experiments/tune.py": read_tune,
     "scripts/benchmark.py": benchmark.read_arguments,
     "scripts/hardware_report.py": lambda words: tyro.cli(hardware_report.Arguments, args=words),
     "scripts/best_reply.py": lambda words: tyro.cli(best_reply.Arguments, args=words),
