@@ -10,9 +10,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +142,8 @@ def describe(record: Record, target: Target) -> str:
         fits = "fits" if size["fits"] else "does not fit"
         needs = f"{devices.format_bytes(size['memory'])} of {devices.format_bytes(target.available)}: {fits}"
         say(f"{size['times'] * record['games']:,} games", needs, how)
-        best = f"at best {size['frames_per_second']:,.0f} frames/s; {size['binds']} bind, the device is {size['busy']:.0%} busy"
+        busy = f"{size['binds']} bind, the device is {size['busy']:.0%} busy"
+        best = f"at best {size['frames_per_second']:,.0f} frames/s; {busy}"
         say("", best, "estimated")
     width, middle = (max(len(row[i]) for row in rows) for i in (0, 1))
     lines = [f"{name:<{width}}  {value:<{middle}}  {how}" for name, value, how in rows]
