@@ -78,7 +78,7 @@ def preview(config: Config, target: Target, num_devices: int) -> Record:
         compiled = traced.lower().compile()
     plan = memory.make_plan(abstract, compiled, copied_by_saves=False)
     flops = sum(computation.count(traced.jaxpr, config.self_play.full_search_share)) / num_devices
-    loop, said = program.read(compiled.as_text()), compiled.cost_analysis() or {}
+    loop = program.read(compiled.as_text())
     levels = bounds.levels(config.search.num_simulations)
     done = bounds.work(loop, levels)._replace(flops=flops)
     frames = config.self_play.num_envs * config.self_play.rollout_length
@@ -92,8 +92,7 @@ def preview(config: Config, target: Target, num_devices: int) -> Record:
         "batch": config.optimiser.batch_size,
         "dtype": dtype,
         "levels": levels,
-        "xla": {name: said.get(name) for name in ("flops", "bytes accessed")},  # every loop's body once
-        "loops": [{**found._asdict(), "inner": [one.name for one in found.inner]} for found in loop.walk()],
+        "loops": [{**one._asdict(), "inner": [inner.name for inner in one.inner]} for one in loop.walk()],
         "per": per(loop, levels),
         "iteration": done._asdict() | {"frames": frames, "seconds": bounds.seconds(done, target, dtype)},
         "memory": plan.parts,

@@ -187,7 +187,7 @@ def _taken(user: Operation, name: str, fused: dict[str, Operation]) -> int | Non
         return None
     if user.kind in ("dynamic-slice", "gather", "slice"):
         return size_of(user.result)
-    return _changed(user, fused)
+    return 0 if user.kind == "dynamic-update-slice" else _changed(user, fused)
 
 
 def _changed(operation: Operation, operations: dict[str, Operation]) -> int | None:
