@@ -54,9 +54,7 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, Config]:
     parser.add_argument("--env", default="hex", help="the game, whose preset is taken")
     parser.add_argument("--board-size", type=int, help="of Hex")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument(
-        "--page", action="store_true", help="preview what docs/accelerators.md lacks, and write it there"
-    )
+    parser.add_argument("--page", action="store_true", help="preview what the figures of docs/accelerators.md lack")
     known, flags = parser.parse_known_args(arguments)
     if not 1 <= known.devices <= 4:
         raise ValueError(f"--devices is {known.devices}, but a preview has 1 to 4")

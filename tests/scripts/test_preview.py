@@ -1,4 +1,7 @@
-"""`scripts/preview.py`: what a text of XLA says, arithmetic by hand, and what this program gives accelerators to do."""
+"""`scripts/preview.py`: what a text of XLA says, arithmetic by hand, and what this program gives accelerators to do.
+
+The tables of started operations are a guard: whoever makes a loop longer edits a number that a reviewer sees.
+"""
 
 import json
 import subprocess
@@ -12,11 +15,11 @@ import jax
 import pytest
 
 from muzero_jax import building
-from muzero_jax.arithmetic import devices, precision
+from muzero_jax.arithmetic import computation, devices, precision
 from muzero_jax.commands.command_line import report_errors
 from muzero_jax.run.program import make_chunk, make_init
 from scripts import preview
-from scripts.previewing import bounds, page, program, targets
+from scripts.previewing import bounds, program, targets
 from scripts.previewing.bounds import Work
 from scripts.previewing.program import Loop
 from scripts.previewing.targets import TARGETS
@@ -41,7 +44,7 @@ HloModule jit_chunk, is_scheduled=true, entry_computation_layout={(f32[8,4]{1,0}
   ROOT %flat = f32[4]{0} bitcast(%taken)
 }
 
-%descend (d: (s32[], f32[8,4])) -> (s32[], f32[8,4]) {
+%down (d: (s32[], f32[8,4])) -> (s32[], f32[8,4]) {
   %d = (s32[], f32[8,4]{1,0}) parameter(0)
   %i = s32[] get-tuple-element(%d), index=0
   %x = f32[8,4]{1,0} get-tuple-element(%d), index=1
@@ -50,7 +53,7 @@ HloModule jit_chunk, is_scheduled=true, entry_computation_layout={(f32[8,4]{1,0}
   ROOT %d.1 = (s32[], f32[8,4]{1,0}) tuple(%i, %y)
 }
 
-%goes_on (g: (s32[], f32[8,4])) -> pred[] {
+%on (g: (s32[], f32[8,4])) -> pred[] {
   %g = (s32[], f32[8,4]{1,0}) parameter(0)
   %j = s32[] get-tuple-element(%g), index=0
   ROOT %any = pred[] negate(%j)
@@ -60,10 +63,10 @@ HloModule jit_chunk, is_scheduled=true, entry_computation_layout={(f32[8,4]{1,0}
   %m = (s32[], f32[8,4]{1,0}) parameter(0)
   %z = f32[8,4]{1,0} get-tuple-element(%m), index=1
   %dot = (f32[8,4]{1,0}, s8[4096]{0}) custom-call(%z, %z), custom_call_target="__cublas$lt$matmul"
-  ROOT %inner = (s32[], f32[8,4]{1,0}) while(%m), condition=%goes_on, body=%descend, metadata={op_name="jit(chunk)/rollout/while/body/descend/while"}
+  ROOT %inner = (s32[], f32[8,4]{1,0}) while(%m), condition=%on, body=%down, metadata={op_name="a/descend/while"}
 }
 
-%before_end (b: (s32[], f32[8,4])) -> pred[] {
+%before (b: (s32[], f32[8,4])) -> pred[] {
   %b = (s32[], f32[8,4]{1,0}) parameter(0)
   %end = s32[] constant(3)
   %k = s32[] get-tuple-element(%b), index=0
@@ -84,7 +87,7 @@ ENTRY %main (a: f32[8,4]) -> f32[8,4] {
   %a = f32[8,4]{1,0} parameter(0)
   %zero = s32[] constant(0)
   %begin = (s32[], /*index=1*/f32[8,4]{1,0}) tuple(%zero, %a)
-  %moves = (s32[], f32[8,4]{1,0}) while(%begin), condition=%before_end, body=%play, metadata={op_name="jit(chunk)/rollout/while"}
+  %moves = (s32[], f32[8,4]{1,0}) while(%begin), condition=%before, body=%play, metadata={op_name="rollout/while"}
   %ready = pred[] compare(%zero, %zero), direction=EQ
   %played = f32[8,4]{1,0} get-tuple-element(%moves), index=1
   ROOT %learned = f32[8,4]{1,0} conditional(%ready, %played, %played), true_computation=%learn, false_computation=%skip
@@ -162,3 +165,87 @@ def test_what_cannot_be_previewed_is_one_sentence(monkeypatch, capsys):
     for flags in (["--devices", "5"], ["--env", "hex", "--board-size", "99"], ["--env", "hex", "--board-size", "3"]):
         assert report_errors(preview.main, flags) == 2
         assert capsys.readouterr().err.count("error: ") == 1
+
+
+MOVES, SIMULATIONS, UPDATES = 3, 5, 2
+TURNS = {1: "iteration", MOVES: "move", SIMULATIONS: "simulation", UPDATES: "update"}
+"""The loops of the tiny program by their length."""
+STARTED = set(
+    "dot_general conv_general_dilated gather scatter scatter-add sort argmax dynamic_update_slice dynamic_slice".split()
+)
+"""What XLA starts by itself, or at least reads and writes memory for."""
+TINY = replace(
+    tiny_run.CONFIG,
+    env="hex",
+    board_size=3,
+    network=replace(tiny_run.CONFIG.network, kind="observation", width=8, num_bins=2),
+    search=replace(tiny_run.CONFIG.search, num_simulations=SIMULATIONS),
+    self_play=replace(tiny_run.CONFIG.self_play, rollout_length=MOVES),
+    replay=replace(tiny_run.CONFIG.replay, replay_length=36),
+    targets=replace(tiny_run.CONFIG.targets, unroll_steps=1, td_steps=2),
+    optimiser=replace(tiny_run.CONFIG.optimiser, updates_per_iteration=UPDATES),
+)
+KINDS = {
+    "small board": TINY,
+    "loop_free": replace(TINY, search=replace(TINY.search, engine="loop_free")),
+    "larger Hex": replace(TINY, network=replace(TINY.network, kind="fully_convolutional")),
+    "tower": replace(TINY, network=replace(TINY.network, kind="tower")),
+}
+"""The kinds of presets, and the search for accelerators."""
+INSIDE = {"waits of a simulation": 2, "level of a simulation": 17}
+COUNTED = {
+    "small board": {"iteration": 43, "move": 25, "simulation": 32, "other": 1, "update": 43} | INSIDE,
+    "loop_free": {"iteration": 43, "move": 26, "simulation": 59, "other": 1, "update": 43},
+    "larger Hex": {"iteration": 62, "move": 28, "simulation": 40, "other": 1, "update": 52} | INSIDE,
+    "tower": {"iteration": 44, "move": 26, "simulation": 32, "other": 1, "update": 46} | INSIDE,
+}
+
+
+def started(jaxpr, where="iteration", found=None):
+    """The operations of a turn of each loop of a traced program; loops of unknown length are waits of the host."""
+    found = {} if found is None else found
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        kind, inside = equation.primitive.name, where
+        if kind == "scan":
+            inside = TURNS.get(equation.params["length"], "other")
+        if kind == "while":
+            found[f"waits of a {where}"] = found.get(f"waits of a {where}", 0) + 1
+            inside = f"level of a {where}"
+        found[where] = found.get(where, 0) + (kind in STARTED)
+        for part in computation._inner(equation):
+            started(part, inside, found)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_preset_lowers_for_gpus_and_tpus_and_starts_what_the_table_says(kind):
+    mesh = devices.make_mesh(1)
+    with devices.made_for(TARGETS["t4"]):
+        parts = building.make_parts(KINDS[kind])
+        traced = make_chunk(parts, mesh, num_iterations=1).trace(make_init(parts, 0, mesh).eval_shape())
+        for platform in ("cuda", "tpu"):
+            assert "stablehlo.while" in traced.lower(lowering_platforms=(platform,)).as_text()
+    if jax.__version__ == "0.10.2":  # others write some operations in other ways
+        assert started(traced.jaxpr) == COUNTED[kind]
+
+
+SMALL = (
+    "--env hex --board-size 3 --network.width 16 --network.num-bins 3 "
+    "--search.num-simulations 4 --search.max-num-considered-actions 4 "
+    "--self-play.num-envs 8 --self-play.rollout-length 4 --replay.replay-length 32 --replay.min-frames 12 "
+    "--targets.unroll-steps 2 --targets.td-steps 4 --optimiser.batch-size 8 --optimiser.updates-per-iteration 2"
+)
+LAUNCHES = {}
+"""Launches and waits of one turn of each loop of that program, loops within it left out, with jaxlib 0.10.2."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", LAUNCHES)
+def test_the_tiny_program_compiles_for_accelerators_and_launches_what_the_table_says(target):
+    package = targets.PACKAGES[TARGETS[target].platform]
+    if find_spec(package) is None or version("jaxlib") != "0.10.2":
+        pytest.skip(f"needs {package} (pip install -e '.[preview]') beside jaxlib 0.10.2")
+    command = [sys.executable, "scripts/preview.py", "--json", "--target", target, *SMALL.split()]
+    record = json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
+    assert {loop["name"]: (loop["launches"], loop["waits"]) for loop in record["loops"]} == LAUNCHES[target]
+    assert record["sizes"][0]["fits"] and record["iteration"]["flops"] > 0
