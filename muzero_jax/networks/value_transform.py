@@ -42,7 +42,7 @@ def to_scalar(logits: Float[Array, "... S"], support: Support) -> Float[Array, "
     logits = logits.astype(jnp.float32)
     if support.num_bins == 1:
         return logits[..., 0]
-    # A constant: where the program makes it, XLA of jaxlib 0.10.2 fails to compile the softmax for an H100.
+    # A constant: where the program makes them, XLA of jaxlib 0.10.2 can fail to compile the softmax for an H100.
     bins = np.linspace(support.low, support.high, support.num_bins, dtype=np.float32)
     # A sum, not a matrix product: accelerators round the inputs of products to fewer bits.
     return jnp.sum(jax.nn.softmax(logits) * bins, axis=-1)
