@@ -101,22 +101,25 @@ def run(part: Part, folder: Path, seconds: float) -> Done:
         "scripts/hardware_report.py": f"--out {folder / name}",
     }
     command = [sys.executable, part.script, *shlex.split(part.flags), *shlex.split(outs[part.script])]
-    start, outcome = time.monotonic(), "ended"
-    with (folder / f"{name}.txt").open("w", encoding="utf-8") as file:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT)
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            outcome = "stopped"
-            process.send_signal(signal.SIGINT)  # of which training saves itself
-            try:
-                process.wait(ENDING)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-    if outcome == "ended" and process.returncode:
-        outcome = f"failed with status {process.returncode}"
+    start = time.monotonic()
+    outcome = attempt(command, folder / f"{name}.txt", seconds)
     return Done(part.name, outcome, time.monotonic() - start, found(part, folder / name))
+
+
+def attempt(command: list[str], log: Path, seconds: float) -> str:
+    """Runs a command for at most so many seconds; says how it ended."""
+    with log.open("w", encoding="utf-8") as file:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT)
+        for patience, outcome in ((seconds, "ended"), (ENDING, "stopped")):
+            try:
+                status = process.wait(patience)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGINT)  # at which training saves itself
+            else:
+                return f"failed with status {status}" if status and outcome == "ended" else outcome
+        process.kill()
+        process.wait()
+    return "stopped"
 
 
 def found(part: Part, path: Path) -> str:
