@@ -43,6 +43,8 @@ from scripts.previewing.program import Loop
 from scripts.previewing.targets import TARGETS, Target
 
 Record = dict[str, Any]
+HOW = {"counted": ["loops", "memory", "iteration.flops"], "estimated": ["levels", "per", "iteration", "sizes"]}
+"""What of a record was counted in the program, and what also needs the depth of trees or the accelerator's figures."""
 SOFTMAX = "triton-softmax-rewriter"
 TIMES = (1, 4, 16, 64)
 """How many times the preset's games and windows."""
@@ -62,8 +64,12 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, Config]:
         raise ValueError(f"--devices is {known.devices}, but a preview has 1 to 4")
     with redirect_stdout(sys.stderr):
         config = presets.preset(known.env, known.board_size)
-        config = tyro.cli(Config, args=flags, default=config)
-    return known, validate(config)
+        config = validate(tyro.cli(Config, args=flags, default=config))
+    if config.offline:
+        raise ValueError("a preview is of a run that plays; leave out --offline")
+    for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):
+        devices.check_divisible(flag, size, known.devices)
+    return known, config
 
 
 def preview(config: Config, target: Target, num_devices: int) -> Record:
@@ -98,6 +104,7 @@ def preview(config: Config, target: Target, num_devices: int) -> Record:
         "iteration": done._asdict() | {"frames": frames, "seconds": bounds.seconds(done, target, dtype)},
         "memory": plan.parts,
         "sizes": [at(times, done, plan.parts, frames, target, dtype) for times in TIMES],
+        "how": HOW,
         "compiled": f"{time.monotonic() - start:.0f} s",
     }
 
@@ -162,7 +169,7 @@ def describe(record: Record, target: Target) -> str:
     width, middle = (max(len(row[i]) for row in rows) for i in (0, 1))
     lines = [f"{name:<{width}}  {value:<{middle}}  {how}" for name, value, how in rows]
     title = f"{record['devices']} x {target.title}, {record['env']} {record['board_size'] or ''}, {record['dtype']}"
-    without = f" without XLA's pass {record['left_out']}" if record["left_out"] else ""
+    without = f" without XLA's pass {record['left_out']}" if record.get("left_out") else ""
     return "\n".join([f"{title} (compiled{without} in {record['compiled']})", *lines])
 
 

@@ -42,7 +42,7 @@ def work(loop: Loop, unknown_turns: float) -> Work:
 def seconds(done: Work, target: Target, dtype: str) -> dict[str, float]:
     """The lower bounds by name."""
     return {
-        "FLOPs": done.flops / target.peak[dtype],
+        "FLOPs": done.flops / target.peak.get(dtype, target.peak["bfloat16"]),  # bfloat16_products multiplies those
         "bytes": done.size / target.bandwidth,
         "launches": done.launches * target.launch + done.waits * target.wait,
     }

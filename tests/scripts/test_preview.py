@@ -19,7 +19,7 @@ from muzero_jax.arithmetic import computation, devices, precision
 from muzero_jax.commands.command_line import report_errors
 from muzero_jax.run.program import make_chunk, make_init
 from scripts import preview
-from scripts.previewing import bounds, program, targets
+from scripts.previewing import bounds, page, program, targets
 from scripts.previewing.bounds import Work
 from scripts.previewing.program import Loop
 from scripts.previewing.targets import TARGETS
@@ -130,7 +130,7 @@ def test_work_is_that_of_all_turns():
 
 
 def test_the_largest_bound_binds():
-    target = TARGETS["t4"]._replace(peak={"float32": 1e12}, bandwidth=1e9, launch=1e-3, wait=1e-2)
+    target = TARGETS["t4"]._replace(peak={"float32": 1e12, "bfloat16": 2e12}, bandwidth=1e9, launch=1e-3, wait=1e-2)
     done = Work(launches=10, waits=1, size=5e6, flops=2e9)
     seconds = bounds.seconds(done, target, "float32")
     assert seconds == pytest.approx({"FLOPs": 2e-3, "bytes": 5e-3, "launches": 20e-3})
@@ -149,6 +149,17 @@ def test_games_and_windows_grow_and_weights_do_not():
     assert [(size["memory"], size["fits"]) for size in sizes] == [(160, True), (610, True), (2410, False)]
 
 
+def test_every_figure_says_whether_it_was_counted_or_estimated():
+    record = page.read()["Hex 5x5, T4"]
+    first, *lines = preview.describe(record, TARGETS["t4"]).splitlines()
+    assert first.startswith("1 x Tesla T4, hex 5, float32")
+    assert {line.split()[-1] for line in lines} == {"counted", "estimated"} and len(lines) == 6 + 2 + 3 + 1 + 2 * 4
+    how = {
+        name: line.split()[-1] for line in lines for name in ("level down", "update", "move") if line.startswith(name)
+    }
+    assert how == {"level down": "counted", "update": "counted", "move": "estimated"}
+
+
 def test_the_library_makes_programs_for_the_device_that_it_is_told():
     with devices.made_for(TARGETS["t4"]):
         assert precision.resolve("auto").compute_dtype == "float32"
@@ -162,7 +173,13 @@ def test_the_library_makes_programs_for_the_device_that_it_is_told():
 
 def test_what_cannot_be_previewed_is_one_sentence(monkeypatch, capsys):
     monkeypatch.setattr(targets, "PACKAGES", {"gpu": "no_such_package", "tpu": "no_such_package"})
-    for flags in (["--devices", "5"], ["--env", "hex", "--board-size", "99"], ["--env", "hex", "--board-size", "3"]):
+    for flags in (
+        ["--devices", "5"],
+        ["--devices", "3"],
+        ["--offline", "runs/x"],
+        ["--env", "hex", "--board-size", "99"],
+        ["--env", "hex", "--board-size", "3"],
+    ):
         assert report_errors(preview.main, flags) == 2
         assert capsys.readouterr().err.count("error: ") == 1
 
