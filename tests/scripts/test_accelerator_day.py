@@ -8,6 +8,7 @@ import pytest
 from muzero_jax.commands.command_line import report_errors
 from scripts import accelerator_day as day
 from scripts.accelerator_day import Done
+from tests.commands.test_shown_commands import complaint
 
 
 @pytest.fixture
@@ -44,6 +45,11 @@ def test_a_part_without_time_is_left_out_and_the_table_says_so(told, tmp_path):
         "| search against mctx | ended | 1 | 7 frames/s |" in table
         and "| training | left out: too little time | 0 | |" in table
     )
+
+
+def test_every_part_is_a_command_with_flags_that_exist():
+    commands = {part.name: f"{part.script} {part.flags}" for part in day.parts(9)}
+    assert {name: complaint(command) for name, command in commands.items() if complaint(command)} == {}
 
 
 def test_a_part_that_takes_too_long_is_ended_and_one_that_fails_is_named(tmp_path):
