@@ -10,7 +10,9 @@ import os
 import platform
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ MOST_CPU_DEVICES = 1024
 MOST_GATHERED = 16
 _BACKEND_ERRORS = (RuntimeError, AssertionError)
 """The second, without a message, where JAX_PLATFORMS is cuda and no NVIDIA device is visible."""
+_absent: ContextVar[Any] = ContextVar("absent", default=None)
 
 
 def usable_cores() -> int:
@@ -93,10 +96,26 @@ def _reason(error: Exception) -> str:
 
 def target_device() -> Any:
     """The `jax.Device` that programs are made for: `jax.default_device` where that is set, else the best."""
+    if (absent := _absent.get()) is not None:
+        return absent
     device = jax.config.jax_default_device  # type: ignore  # part of the key of every cached trace
     if device is None:
         return jax.devices()[0]
     return jax.devices(device)[0] if isinstance(device, str) else device
+
+
+@contextmanager
+def made_for(device: Any) -> Iterator[None]:
+    """Within a `with` block, programs are made and traced for a device that need not be here.
+
+    Args:
+      device: has a `jax.Device`'s `platform` ("gpu" or "tpu") and `compute_capability`.
+    """
+    before = _absent.set(device)
+    try:
+        yield
+    finally:
+        _absent.reset(before)
 
 
 def has_amx() -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float
 
@@ -41,7 +42,8 @@ def to_scalar(logits: Float[Array, "... S"], support: Support) -> Float[Array, "
     logits = logits.astype(jnp.float32)
     if support.num_bins == 1:
         return logits[..., 0]
-    bins = jnp.linspace(support.low, support.high, support.num_bins)
+    # A constant: where the program makes them, XLA of jaxlib 0.10.2 can fail to compile the softmax for an H100.
+    bins = np.linspace(support.low, support.high, support.num_bins, dtype=np.float32)
     # A sum, not a matrix product: accelerators round the inputs of products to fewer bits.
     return jnp.sum(jax.nn.softmax(logits) * bins, axis=-1)
 

@@ -10,9 +10,13 @@ import sys
 from pathlib import Path
 
 from scripts.documentation import api, reference, tables
+from scripts.previewing import page
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/api.md", "docs/commands.md", "docs/config.md", "docs/algorithms.md", "docs/tune.md")
+PAGES = (
+    "README.md",
+    *(f"docs/{name}.md" for name in "accelerators api commands config algorithms many-machines tune".split()),
+)
 MADE = {
     "help": reference.help_text,
     "config": reference.config,
@@ -21,6 +25,7 @@ MADE = {
     "api": api.members,
     "figures": tables.results,
     "games": tables.games,
+    "accelerators": page.tables,
 }
 """What can be asked for, and what makes it from the words that follow."""
 BLOCK = re.compile(r"<!-- made: (\w+) ?(.*?) ?-->\n(.*?)<!-- end -->", flags=re.DOTALL)

@@ -17,7 +17,16 @@ from muzero_jax.commands.train_flags import Command
 from muzero_jax.games import catalogue
 from muzero_jax.run.session import Session
 from muzero_jax.storage.fields import check_fields
-from scripts import benchmark, best_reply, export_agent, export_onnx, hardware_report, reproduce
+from scripts import (
+    accelerator_day,
+    benchmark,
+    best_reply,
+    export_agent,
+    export_onnx,
+    hardware_report,
+    preview,
+    reproduce,
+)
 from tests.reference import pages
 
 by_page = pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
@@ -67,6 +76,8 @@ READERS = {
     "experiments/tune.py": read_tune,
     "scripts/benchmark.py": benchmark.read_arguments,
     "scripts/hardware_report.py": lambda words: tyro.cli(hardware_report.Arguments, args=words),
+    "scripts/accelerator_day.py": lambda words: tyro.cli(accelerator_day.Arguments, args=words),
+    "scripts/preview.py": preview.read_arguments,
     "scripts/best_reply.py": lambda words: tyro.cli(best_reply.Arguments, args=words),
     "scripts/export_agent.py": lambda words: tyro.cli(export_agent.Arguments, args=words),
     "scripts/export_onnx.py": lambda words: tyro.cli(export_onnx.Arguments, args=words),

@@ -1,0 +1,65 @@
+"""The least time that an iteration can take: by its FLOPs, by the bytes it moves, and by what the host starts.
+
+Each alone is a lower bound, so the largest is one; what it belongs to binds. Loops of unknown length are those of the
+trees' levels: they are taken to be as many as the binary logarithm of a search's simulations.
+"""
+
+import math
+from typing import NamedTuple
+
+from scripts.previewing.program import Loop
+from scripts.previewing.targets import Target
+
+
+class Work(NamedTuple):
+    """What some part of a program does."""
+
+    launches: float
+    waits: float
+    size: float  # bytes read and written
+    flops: float = 0.0
+
+    def times(self, games: float) -> "Work":
+        """The same with so many times the games and windows: as many launches, each of larger arrays."""
+        return self._replace(size=games * self.size, flops=games * self.flops)
+
+
+def levels(num_simulations: int) -> float:
+    """Levels of a tree that a simulation walks, of the deepest of all games."""
+    return max(1.0, math.log2(num_simulations))
+
+
+def work(loop: Loop, unknown_turns: float) -> Work:
+    """One turn of a loop with all turns of those within it."""
+    launches, waits, size = float(loop.launches), float(loop.waits), float(loop.size)
+    for inner in loop.inner:
+        turns, of_one = unknown_turns if inner.turns is None else inner.turns, work(inner, unknown_turns)
+        launches, waits = launches + turns * of_one.launches, waits + turns * of_one.waits
+        size += turns * of_one.size
+    return Work(launches, waits, size)
+
+
+def seconds(done: Work, target: Target, dtype: str) -> dict[str, float]:
+    """The lower bounds by name."""
+    return {
+        "FLOPs": done.flops / target.peak.get(dtype, target.peak["bfloat16"]),  # bfloat16_products multiplies those
+        "bytes": done.size / target.bandwidth,
+        "launches": done.launches * target.launch + done.waits * target.wait,
+    }
+
+
+class Bound(NamedTuple):
+    """What the lower bounds say of an iteration."""
+
+    binds: str
+    seconds: float
+    frames_per_second: float  # at best
+    busy: float  # share of the time that the device would compute or move bytes
+
+
+def bound(done: Work, frames: int, target: Target, dtype: str) -> Bound:
+    """The largest of the lower bounds of an iteration of so many frames."""
+    found = seconds(done, target, dtype)
+    binds = max(found, key=lambda name: found[name])
+    longest = found[binds]
+    return Bound(binds, longest, frames / longest, max(found["FLOPs"], found["bytes"]) / longest)

@@ -1,0 +1,87 @@
+"""`scripts/accelerator_day.py`: parts share the minutes, and the folder tells after each what became of it."""
+
+import json
+import sys
+
+import pytest
+
+from muzero_jax.commands.command_line import report_errors
+from scripts import accelerator_day as day
+from scripts.accelerator_day import Done
+from tests.commands.test_shown_commands import complaint
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What was asked of `run`, which takes a second of a clock of its own for each."""
+    asked, clock = [], [0.0]
+
+    def run(part, folder, seconds):
+        asked.append((part.name, seconds))
+        clock[0] += 1.0
+        return Done(part.name, "ended", 1.0, "7 frames/s")
+
+    monkeypatch.setattr(day, "run", run)
+    monkeypatch.setattr(day.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(day, "describe_device", lambda: ("Tesla T4", False))
+    return asked
+
+
+def test_the_minutes_are_shared_and_what_is_left_over_is_given_on(told, tmp_path):
+    assert day.main(["--out", str(tmp_path / "day"), "--minutes", "25"]) == 0
+    names, seconds = zip(*told, strict=True)
+    assert names == tuple(part.name for part in day.parts(9))
+    shares = [part.share for part in day.parts(9)]
+    assert seconds[0] == pytest.approx((25 * 60 - day.ENDING) * shares[0] / sum(shares))
+    assert seconds[-1] == pytest.approx(25 * 60 - day.ENDING - (len(names) - 1))
+    assert 700 < dict(told)["training"] < 900
+
+
+def test_a_part_without_time_is_left_out_and_the_table_says_so(told, tmp_path):
+    assert day.main(["--out", str(tmp_path / "day"), "--minutes", "1"]) == 0
+    table = (tmp_path / "day/README.md").read_text()
+    assert [name for name, _ in told] == ["search against mctx"]  # of 40 s a second is gone then
+    assert (
+        "| search against mctx | ended | 1 | 7 frames/s |" in table
+        and "| training | left out: too little time | 0 | |" in table
+    )
+
+
+def test_every_part_is_a_command_with_flags_that_exist():
+    commands = {part.name: f"{part.script} {part.flags}" for part in day.parts(9)}
+    assert {name: complaint(command) for name, command in commands.items() if complaint(command)} == {}
+
+
+def test_a_part_that_takes_too_long_is_ended_and_one_that_fails_is_named(tmp_path):
+    log = tmp_path / "part.txt"
+    assert day.attempt([sys.executable, "-c", "import time; time.sleep(60)"], log, 0.5) == "stopped"
+    assert (
+        day.attempt([sys.executable, "-c", "import sys; print('so'); sys.exit(3)"], log, 20) == "failed with status 3"
+    )
+    assert log.read_text() == "so\n"
+
+
+def test_a_trainings_figures_are_those_of_chunks_that_learned(tmp_path):
+    run_dir = tmp_path / "training"
+    run_dir.mkdir()
+    rows = [(0.0, 9000.0), (5.0, 100.0), (5.0, 300.0), (5.0, 200.0)]
+    lines = [{"train/updates_per_second": u, "selfplay/frames_per_second": f} for u, f in rows]
+    (run_dir / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (run_dir / "summary.json").write_text(json.dumps({"strength": {"random": {"score": 0.75}}}))
+    part = next(part for part in day.parts(5) if part.name == "training")
+    assert day.found(part, run_dir) == "200 frames/s, 75% against random"
+    assert day.found(part, tmp_path / "never") == ""
+
+
+def test_what_the_preview_allows_stands_beside_the_same_sizes():
+    four = next(part for part in day.parts(9) if part.name == "games x 4")
+    sizes = day.page.read()["Hex 5x5, T4"]["sizes"]
+    assert day.at_best(four, "Tesla T4") == f"{sizes[1]['frames_per_second']:,.0f}"
+    assert day.at_best(four, "AMD EPYC") == ""
+
+
+@pytest.mark.parametrize("flags", [["--only", "everything"], ["--minutes", "0"], []])
+def test_what_cannot_be_done_is_one_sentence(told, tmp_path, flags, capsys):
+    out = tmp_path / "day" if flags else tmp_path
+    assert report_errors(day.main, ["--out", str(out), *flags]) == 2
+    assert capsys.readouterr().err.count("error: ") == 1 and not told
