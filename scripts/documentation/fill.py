@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from scripts.documentation import api, reference, tables
-from scripts.previewing import page
+from scripts.previewing import page, scaling
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
@@ -26,6 +26,7 @@ MADE = {
     "figures": tables.results,
     "games": tables.games,
     "accelerators": page.tables,
+    "scaling": scaling.tables,
 }
 """What can be asked for, and what makes it from the words that follow."""
 BLOCK = re.compile(r"<!-- made: (\w+) ?(.*?) ?-->\n(.*?)<!-- end -->", flags=re.DOTALL)

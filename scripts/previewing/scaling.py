@@ -1,0 +1,133 @@
+"""What more devices gain: a model of an iteration on 1 to 1,024 of them, and its curve.
+
+Every device plays as many games and learns from as many windows as a preset has (weak scaling). It computes for the
+time of the preview's lower bound, and in every update waits for an all-reduce of the gradients. That goes over the links
+of a node, and then over the network, where each node sends 2 (N - 1) / N of the bytes (a ring of N nodes). Nothing
+overlaps here. `python -m scripts.previewing.scaling` draws the curve.
+"""
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+
+from muzero_jax import building, presets
+from muzero_jax.evaluation import charts
+from scripts.documentation.tables import table
+from scripts.previewing import page
+
+COUNTS = (1, 2, 8, 64, 256, 1024)
+PICTURE = page.ROOT / "docs" / "pictures" / "many-machines.png"
+MEASURED = {"Hex 5x5": ("hex", 5), "Hex 9x9": ("hex", 9), "Connect Four": ("connect_four", None)}
+
+
+class Links(NamedTuple):
+    """How the devices of a kind of machine are joined. Rates are the makers'; latencies are orders of magnitude."""
+
+    title: str
+    node: int  # devices that the inner links join
+    inner: float  # bytes/s that a device sends over them
+    outer: float  # bytes/s that a node sends over the network
+    inner_latency: float  # seconds of an all-reduce of nothing within a node
+    outer_latency: float  # seconds more for each doubling of the nodes
+
+
+LINKS = {
+    "T4": Links("4 x T4, PCIe 3.0, 50 Gb/s (AWS g4dn.12xlarge)", 4, 12e9, 6.25e9, 40e-6, 50e-6),
+    "H100": Links("8 x H100, NVLink, 8 x 400 Gb/s (DGX H100)", 8, 450e9, 400e9, 20e-6, 15e-6),
+    "v5e": Links("256 x v5e, 1,600 Gb/s a chip; 32 hosts of 100 Gb/s", 256, 100e9, 400e9, 20e-6, 100e-6),
+}
+
+
+class Case(NamedTuple):
+    """One preset on one kind of device."""
+
+    seconds: float  # of an iteration on one device
+    frames: int  # that a device plays in it
+    updates: int
+    size: int  # bytes of the gradients
+
+
+def exchange(size: int, count: int, links: Links) -> float:
+    """Seconds of an all-reduce of `size` bytes over `count` devices."""
+    if count == 1:
+        return 0.0
+    within, nodes = min(count, links.node), -(-count // links.node)
+    inner = 2 * (within - 1) / within * size / links.inner + links.inner_latency
+    return inner + 2 * (nodes - 1) / nodes * size / links.outer + links.outer_latency * math.log2(nodes)
+
+
+def efficiency(case: Case, count: int, links: Links) -> float:
+    """Frames a second of `count` devices, as a share of `count` times those of one."""
+    return case.seconds / (case.seconds + case.updates * exchange(case.size, count, links))
+
+
+def cases() -> dict[tuple[str, str], Case]:
+    """The presets that were previewed, by game and device."""
+    found = {}
+    for name, (env, board_size) in MEASURED.items():
+        config = presets.preset(env, board_size)
+        params = jax.eval_shape(building.make_world(config).model.init, jax.random.key(0))
+        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(params))
+        frames = config.self_play.num_envs * config.self_play.rollout_length
+        for on in LINKS:
+            seconds = max(page.read()[f"{name}, {on}"]["iteration"]["seconds"].values())
+            found[name, on] = Case(seconds, frames, config.optimiser.updates_per_iteration, size)
+    return found
+
+
+def tables(which: str) -> str:
+    """One of the page's tables."""
+    heads, rows = {"links": _links, "efficiency": _efficiency}[which]()
+    return table(heads, rows)
+
+
+def _efficiency() -> page.Table:
+    heads = ("preset", "devices", "gradients", "an iteration", *(f"{count:,}" for count in COUNTS))
+    return heads, [
+        (
+            name,
+            on,
+            f"{case.size / 1e6:.2f} MB, {case.updates} times",
+            f"{1e3 * case.seconds:.0f} ms",
+            *(f"{efficiency(case, count, LINKS[on]):.0%}" for count in COUNTS),
+        )
+        for (name, on), case in cases().items()
+    ]
+
+
+def _links() -> page.Table:
+    heads = ("devices", "a node", "GB/s inside", "GB/s outside", "latency inside", "a doubling of nodes")
+    return heads, [
+        (
+            on,
+            links.title,
+            f"{links.inner / 1e9:g}",
+            f"{links.outer / 1e9:g}",
+            f"{1e6 * links.inner_latency:g} us",
+            f"{1e6 * links.outer_latency:g} us",
+        )
+        for on, links in LINKS.items()
+    ]
+
+
+def draw(file: Path) -> None:
+    """Draws frames a second over the number of devices, beside the straight lines of perfect scaling."""
+    counts = [2**power for power in range(11)]
+    figure = charts.make_figure((8.0, 4.5))
+    axes = figure.subplots()
+    for index, ((name, on), case) in enumerate(cases().items()):
+        one = case.frames / case.seconds
+        colour, style = f"C{index // len(LINKS)}", ("-", "--", ":")[index % len(LINKS)]
+        rates = [count * one * efficiency(case, count, LINKS[on]) for count in counts]
+        axes.loglog(counts, rates, style, color=colour, label=f"{name}, {on}")
+        axes.loglog(counts, [count * one for count in counts], color="0.85", linewidth=0.8, zorder=0)
+    axes.set(xlabel="devices", ylabel="frames/s at best, reckoned")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8, ncols=3)
+    figure.savefig(file, dpi=110)
+
+
+if __name__ == "__main__":
+    draw(PICTURE)
