@@ -1,8 +1,8 @@
 """What more devices gain: a model of an iteration on 1 to 1,024 of them, and its curve.
 
 Every device plays as many games and learns from as many windows as a preset has (weak scaling). It computes for the
-time of the preview's lower bound, and in every update waits for an all-reduce of the gradients. That goes over the links
-of a node, and then over the network, where each node sends 2 (N - 1) / N of the bytes (a ring of N nodes). Nothing
+time of the preview's lower bound, and in every update waits for an all-reduce of the gradients. That goes over the
+links of a node, and then over the network, where each node sends 2 (N - 1) / N of the bytes (a ring of N nodes). Nothing
 overlaps here. `python -m scripts.previewing.scaling` draws the curve.
 """
 
