@@ -2,8 +2,8 @@
 
 Every device plays as many games and learns from as many windows as a preset has (weak scaling). It computes for the
 time of the preview's lower bound, and in every update waits for an all-reduce of the gradients. That goes over the
-links of a node, and then over the network, where each node sends 2 (N - 1) / N of the bytes (a ring of N nodes). Nothing
-overlaps here. `python -m scripts.previewing.scaling` draws the curve.
+links of a node, and then over the network, where each node sends 2 (N - 1) / N of the bytes (a ring of N nodes).
+Nothing overlaps here. `python -m scripts.previewing.scaling` draws the curve.
 """
 
 import math
