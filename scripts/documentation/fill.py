@@ -15,7 +15,10 @@ from scripts.previewing import page, scaling
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "README.md",
-    *(f"docs/{name}.md" for name in "accelerators api commands config algorithms many-machines tune".split()),
+    *(
+        f"docs/{name}.md"
+        for name in "accelerators results/accelerators api commands config algorithms many-machines tune".split()
+    ),
 )
 MADE = {
     "help": reference.help_text,

@@ -75,7 +75,8 @@ Table = tuple[Sequence[str], Iterable[Sequence[str]]]
 
 def _single() -> Iterable[tuple[str, str, Record]]:
     """The records of one device: preset, accelerator, record."""
-    return [(*name.split(", "), record) for name, record in read().items() if name not in SEVERAL]
+    names = [(name.rpartition(", "), record) for name, record in read().items() if name not in SEVERAL]
+    return [(preset, on, record) for (preset, _, on), record in names]
 
 
 def _targets() -> Table:

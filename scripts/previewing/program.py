@@ -152,7 +152,7 @@ def _name(operation: Operation) -> str:
     if re.fullmatch(r"branch_\d+_fun", last):
         return "update"
     word = re.findall(r"\w+", last) or ["loop"]
-    return NAMES.get(word[-1], word[-1].strip("_"))
+    return NAMES.get(word[-1]) or word[-1].strip("_")
 
 
 def _traffic(operation: Operation, operations: dict[str, Operation], computations: Computations) -> int:
