@@ -46,6 +46,7 @@ def test_results_of_another_form_are_one_sentence(changes, sentence):
     assert check(**changes)[0].startswith(sentence)
 
 
+@pytest.mark.slow
 def test_every_fault_of_the_values_is_named_at_once():
     """Illegal moves, a policy and a value learned past a game's end, a loss that is no number."""
     usual = tiny_run.algorithm()

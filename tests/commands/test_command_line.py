@@ -622,6 +622,7 @@ def test_a_tournament_takes_its_runs_as_players(run, saved_run, tournament):
     assert_one_sentence(run(evaluate, tournament, saved_run, "rnadom"), "no player 'rnadom'")
 
 
+@pytest.mark.slow
 def test_fidelity_is_a_table_with_what_it_means_and_a_picture(run, saved_run, tmp_path):
     picture = tmp_path / "drift.svg"
     arguments = ["--positions", 4, "--unroll-steps", 1, "--num-simulations", 2, "--plot", picture]

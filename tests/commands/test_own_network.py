@@ -162,6 +162,7 @@ def test_a_missing_file_is_one_sentence(tmp_path, capsys):
     assert capsys.readouterr().err == f"error: {sentence}\n"
 
 
+@pytest.mark.slow
 def test_what_may_be_meant_is_a_warning_before_anything_is_compiled(tmp_path, capsys, monkeypatch):
     """Parameters may be frozen on purpose."""
     monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))

@@ -12,7 +12,11 @@ from muzero_jax.arithmetic import devices
 from muzero_jax.run.program import make_chunk, make_init
 from tests.reference.programs import QUICKLY
 
-PRESETS = [*((env, None) for env in presets.GAMES), ("hex", 8)]
+DEAR = "othello", "go_9x9"
+PRESETS = [
+    *(pytest.param(env, None, marks=pytest.mark.slow) if env in DEAR else (env, None) for env in presets.GAMES),
+    ("hex", 8),
+]
 """`.ci/run` trains Hex 5x5 as it is."""
 KINDS = {"a small board": ("hex", 5), "a larger one": ("hex", 8), "a tower": ("othello", None)}
 

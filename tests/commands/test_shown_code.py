@@ -74,7 +74,12 @@ def heard_after(options):
             options[name]({"iteration": 1, "eval/random": 1.0})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+DEAR = "your-own-algorithm", "your-own-network"  # whose code other tests run too
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.slow] * (page.stem in DEAR)) for page in PAGES], ids=name_of
+)
 def test_the_python_of_a_page_runs_and_prints_what_the_page_promises(page, folder, capsys):
     given = dict(GIVEN.get(name_of(page), dict)())
     names = dict(given)

@@ -317,6 +317,7 @@ def overfitted():
     return jax.device_get(run(jax.random.key(1, impl="rbg")))  # compiles in a quarter of threefry's time
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["loss", "value_loss", "reward_loss", "policy_loss", "reconstruction_loss"])
 def test_overfitting_one_tiny_batch_drives_every_loss_to_0(overfitted, part):
     curve = overfitted[f"train/{part}"]

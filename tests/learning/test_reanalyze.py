@@ -202,6 +202,7 @@ def idle_search(params, key, position):
     return SearchOutput(jnp.zeros(len(legal), jnp.int32), legal, legal[:, 0])
 
 
+@pytest.mark.slow
 def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_that_were_played():
     """Tic-tac-toe: the positions are reached again, move by move, from the actions in the ring."""
     environment = make_environment("tic_tac_toe")

@@ -281,6 +281,7 @@ def test_a_chess_move_is_two_clicks_and_the_board_turns_with_the_player(page):
         assert page.errors() == []
 
 
+@pytest.mark.slow
 def test_a_game_of_ones_own_is_text_with_a_button_for_each_legal_move(page):
     environment = load_environment(str(NIM))
     with serving(WebGame(new_game(environment), fake_thinker(favourite=4), make_notation(environment))) as site:

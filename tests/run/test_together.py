@@ -43,6 +43,7 @@ def unbroken(ready):
     return states
 
 
+@pytest.mark.slow
 def test_a_member_equals_its_run_alone(ready, unbroken):
     """Alone on one device. Whatever is random is the same, and so are the games; products are rounded otherwise."""
     mesh = devices.make_mesh(1)

@@ -232,6 +232,7 @@ def agreement(driver, name, *, num_positions, num_simulations):
     return is_same.mean()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # selenium leaves its driver's pipes to the collector
 def test_the_page_moves_as_python_does(opened):
     assert agreement(opened("hex_5x5"), "hex_5x5", num_positions=20, num_simulations=16) >= SAME_MOVES

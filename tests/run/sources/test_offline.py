@@ -252,6 +252,7 @@ def saved_state(run_dir):
         return on_host(checkpoints.restore_latest(tiny_run.abstract_state())[1])
 
 
+@pytest.mark.slow
 def test_a_run_that_learns_offline_goes_on_without_its_source(train, tmp_path):
     train("unbroken", 4)
     train("broken", 2)
