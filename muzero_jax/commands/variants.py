@@ -111,7 +111,7 @@ def train(request: Request, parse: Parse, build: Any) -> int:
 
 def train_together(runs: Sequence[Run], request: Request, parse: Parse) -> int:
     """Trains as one program what one program can train; says why, where it takes several."""
-    from muzero_jax.run import together  # here, because pgx starts JAX when it is imported
+    from muzero_jax.run import population, together  # here, because pgx starts JAX when it is imported
 
     several.check_folders(runs, request.folders)
     if request.folders.overwrite:
@@ -120,7 +120,8 @@ def train_together(runs: Sequence[Run], request: Request, parse: Parse) -> int:
     for run in runs:
         groups.setdefault(together.alike(run.config), []).append(run)
     if len(groups) > 1:
-        names = [name for name in together.differing([run.config for run in runs]) if not together.is_number(name)]
+        varied = comparison.differing([run.config for run in runs])
+        names = [name for name in varied if name not in population.NUMBERS]
         print(
             f"{' and '.join(names)} changes what is compiled, or the matches: {len(groups)} programs, one after another"
         )

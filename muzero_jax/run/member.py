@@ -131,10 +131,12 @@ def open_versions(arena: Arena, config: Config, run_dir: Path, abstract: Params,
     return versions
 
 
-def note_random_return(totals: Totals, environment: Environment) -> None:
+def note_random_return(environment: Environment, *runs: Totals) -> None:
     """Lets random play be measured beside self-play, once in a run that plays."""
-    if totals.plays and totals.random_return is None:
-        totals.random_return = random_return(environment)
+    if lacking := [totals for totals in runs if totals.plays and totals.random_return is None]:
+        found = random_return(environment)
+        for totals in lacking:
+            totals.random_return = found
 
 
 def random_return(environment: Environment) -> float | None:

@@ -59,13 +59,13 @@ def make_mesh(shape: tuple[int, int]) -> Mesh:
 
 def stacked_specs() -> TrainState:
     """How the members' states lie over the mesh, with a leading axis of members (a prefix tree)."""
-    return jax.tree.map(lambda spec: PartitionSpec(MEMBER, *spec), program.state_specs(), is_leaf=_is_spec)
+    return jax.tree.map(lambda spec: PartitionSpec(MEMBER, *spec), program.state_specs(), is_leaf=program.is_spec)
 
 
 def make_init(parts: Parts, seeds: Sequence[int], mesh: Mesh) -> Any:
     """`program.make_init` for all members: leaves [N, ...]."""
     init, array = jax.vmap(partial(program.init, parts)), np.asarray(seeds, np.uint32)
-    return jax.jit(lambda: init(array), out_shardings=_placed(stacked_specs(), mesh))
+    return jax.jit(lambda: init(array), out_shardings=program.placed(stacked_specs(), mesh))
 
 
 def make_chunk(config: Config, world: World, names: Sequence[str], mesh: Mesh) -> Any:
@@ -161,17 +161,9 @@ class MemberState:
 def stack(states: Sequence[TrainState], mesh: Mesh) -> TrainState:
     """The members' states as one, for `Population`."""
     together = jax.jit(
-        lambda *each: jax.tree.map(lambda *x: jnp.stack(x), *each), out_shardings=_placed(stacked_specs(), mesh)
+        lambda *each: jax.tree.map(lambda *x: jnp.stack(x), *each), out_shardings=program.placed(stacked_specs(), mesh)
     )
     return together(*states)
-
-
-def _placed(specs: TrainState, mesh: Mesh) -> Any:
-    return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs, is_leaf=_is_spec)
-
-
-def _is_spec(node: Any) -> bool:
-    return isinstance(node, PartitionSpec)
 
 
 def _take(tree: Any, index: Any) -> Any:

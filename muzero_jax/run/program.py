@@ -42,9 +42,17 @@ def make_init(parts: Parts, seed: int, mesh: Mesh) -> Init:
     Its `eval_shape()` has the shapes, dtypes and shardings: what a checkpoint is restored onto and memory is planned
     from.
     """
-    specs, structure = jax.tree.flatten(state_specs(), is_leaf=lambda x: isinstance(x, PartitionSpec))
-    shardings = structure.unflatten([NamedSharding(mesh, spec) for spec in specs])
-    return jax.jit(partial(init, parts, seed), out_shardings=shardings)
+    return jax.jit(partial(init, parts, seed), out_shardings=placed(state_specs(), mesh))
+
+
+def placed(specs: TrainState, mesh: Mesh) -> TrainState:
+    """The partitions of a state as shardings over a mesh."""
+    return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs, is_leaf=is_spec)
+
+
+def is_spec(node: Any) -> bool:
+    """Whether a node of a tree of partitions is one, and no branch."""
+    return isinstance(node, PartitionSpec)
 
 
 def make_chunk(

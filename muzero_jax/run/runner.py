@@ -105,7 +105,7 @@ def train(
         arena = Arena(make_agent(config, world, algorithm), devices.local_mesh(mesh))
         clock, totals = Clock(record), Totals(config, record, flops)
         clock.seconds["compile"] += time.perf_counter() - start
-        note_random_return(totals, world.environment)
+        note_random_return(world.environment, totals)
         versions = open_versions(arena, config, run_dir, abstract.learner.params, iteration)
         compiling = held.enter_context(Background(versions.compilations()))
         run = OneRun(state)

@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 
 from muzero_jax import building
 from muzero_jax.agent import make_agent
-from muzero_jax.algorithm import World
+from muzero_jax.algorithm import Algorithm, World
 from muzero_jax.arithmetic.computation import Flops
 from muzero_jax.evaluation.arena import Arena
 from muzero_jax.run import assembly, member, population
@@ -55,6 +55,7 @@ class Ready(NamedTuple):
     """The program of all members; nothing of their states is allocated."""
 
     world: World
+    algorithm: Algorithm
     mesh: Mesh
     init: Any  # makes the states
     abstract: TrainState  # the shapes of one member's state, as in a checkpoint
@@ -62,18 +63,6 @@ class Ready(NamedTuple):
     numbers: np.ndarray  # [N, F], what it takes beside the states
     plan: Plan
     flops: Flops  # of one member's iteration
-
-
-def differing(configs_: Sequence[Config]) -> list[str]:
-    """The fields, apart from those of a run alone, in which the configs differ."""
-    first, *others = map(configs.flat, configs_)
-    own = comparison.OF_A_RUN_ALONE
-    return [name for name in first if name not in own and any(other[name] != first[name] for other in others)]
-
-
-def is_number(name: str) -> bool:
-    """Whether a field may differ between the members of a program."""
-    return name in population.NUMBERS
 
 
 def alike(config: Config) -> Config:
@@ -116,16 +105,17 @@ def train(
         records = [last_record(run.run_dir, up_to_iteration=iteration) if iteration else {} for run in runs]
         clock = Clock(records[0])
         clock.seconds["compile"] += time.perf_counter() - start
-        arena, weights = Arena(make_agent(runs[0].config, ready.world), mesh), ready.abstract.learner.params
+        agent, weights = make_agent(runs[0].config, ready.world, ready.algorithm), ready.abstract.learner.params
+        arena = Arena(agent, mesh)
         versions = [member.open_versions(arena, run.config, run.run_dir, weights, iteration) for run in runs]
         compiling = held.enter_context(Background(versions[0].compilations()))
         host = Host(session, mesh, ready.plan, interrupt, clock, compiling, ChunkProfiler(None))
+        totals = [Totals(run.config, record, ready.flops) for run, record in zip(runs, records, strict=True)]
+        member.note_random_return(ready.world.environment, *totals)
         loops: list[Loop] = []
-        for index, (run, record) in enumerate(zip(runs, records, strict=True)):
-            totals, callbacks = Totals(run.config, record, ready.flops), Callbacks()
-            member.note_random_return(totals, ready.world.environment)
-            named, state = partial(_say, run.name, say), MemberState(members, index)
-            one = Member(run.config, run.run_dir, named, state, versions[index], stores[index], callbacks, totals)
+        for index, run in enumerate(runs):
+            named, state, own = partial(_say, run.name, say), MemberState(members, index), totals[index]
+            one = Member(run.config, run.run_dir, named, state, versions[index], stores[index], Callbacks(), own)
             loops.append(held.enter_context(member.open_loop(host, one, iteration, len(runs))))
         with interrupt.by_ctrl_c():
             run_chunk = ChunkRunner(members.advance, clock, compiling, host.profiler)
@@ -135,7 +125,7 @@ def train(
 
 def assemble(configs_: Sequence[Config], mesh: Mesh, session: Session, say: Callable[[str], None]) -> Ready:
     """Compiles the members' program; ValueError, which names the flags to lower, if they do not fit in memory."""
-    config, names = configs_[0], differing(configs_)
+    config, names = configs_[0], comparison.differing(configs_)
     check(config)
     world, algorithm = building.build(config)
     parts = building.make_parts(config, world, algorithm)
@@ -147,7 +137,7 @@ def assemble(configs_: Sequence[Config], mesh: Mesh, session: Session, say: Call
     program, plan = assembly.compile_planned(traced, stacked, own_mesh, say, saves=True, verbose=session.verbose)
     abstract = programs.make_init(parts, config.seed, own_mesh).eval_shape()
     alone = programs.make_chunk(parts, own_mesh, num_iterations=config.iterations_per_chunk).trace(abstract)
-    return Ready(world, own_mesh, init, abstract, program, numbers, plan, assembly.count(config, alone))
+    return Ready(world, algorithm, own_mesh, init, abstract, program, numbers, plan, assembly.count(config, alone))
 
 
 def find_start(stores: Sequence[Checkpointer], ready: Ready) -> tuple[int, TrainState]:

@@ -10,16 +10,13 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
-import jax
-
-from muzero_jax import building, presets
 from muzero_jax.evaluation import charts
 from scripts.documentation.tables import table
 from scripts.previewing import page
 
 COUNTS = (1, 2, 8, 64, 256, 1024)
 PICTURE = page.ROOT / "docs" / "pictures" / "many-machines.png"
-MEASURED = {"Hex 5x5": ("hex", 5), "Hex 9x9": ("hex", 9), "Connect Four": ("connect_four", None)}
+PRESETS = "Hex 5x5", "Hex 9x9", "Connect Four"
 
 
 class Links(NamedTuple):
@@ -65,16 +62,15 @@ def efficiency(case: Case, count: int, links: Links) -> float:
 
 def cases() -> dict[tuple[str, str], Case]:
     """The presets that were previewed, by game and device."""
-    found = {}
-    for name, (env, board_size) in MEASURED.items():
-        config = presets.preset(env, board_size)
-        params = jax.eval_shape(building.make_world(config).model.init, jax.random.key(0))
-        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(params))
-        frames = config.self_play.num_envs * config.self_play.rollout_length
-        for on in LINKS:
-            seconds = max(page.read()[f"{name}, {on}"]["iteration"]["seconds"].values())
-            found[name, on] = Case(seconds, frames, config.optimiser.updates_per_iteration, size)
-    return found
+    records = page.read()
+    return {(name, on): case(records[f"{name}, {on}"]) for name in PRESETS for on in LINKS}
+
+
+def case(record: page.Record) -> Case:
+    """The preview of a preset on one device, none of which has a target network."""
+    iteration = record["iteration"]
+    updates = next(loop["turns"] for loop in record["loops"] if loop["name"] == "update")
+    return Case(max(iteration["seconds"].values()), iteration["frames"], updates, record["memory"]["parameters"])
 
 
 def tables(which: str) -> str:

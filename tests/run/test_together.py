@@ -36,7 +36,7 @@ def ready():
 @pytest.fixture(scope="module")
 def unbroken(ready):
     """The members' states by iteration, of four chunks."""
-    members, states = population.Population(ready.init(), *ready[5:3:-1], ready.abstract, ready.mesh), {}
+    members, states = population.Population(ready.init(), ready.numbers, ready.program, ready.abstract, ready.mesh), {}
     for chunk in range(1, 5):
         members.advance()
         states[2 * chunk] = [tiny_run.on_host(members.state(index)) for index in (0, 1)]

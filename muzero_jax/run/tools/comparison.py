@@ -151,9 +151,17 @@ def _flags(run_dir: Path) -> dict[str, str]:
 
 def are_alike(one: Config, other: Config, *, budgets: bool = True) -> bool:
     """Whether two runs differ in nothing but what a run has for itself; with `budgets` False, in their budgets too."""
-    ignored = (*OF_A_RUN_ALONE, *(() if budgets else budget.FIELDS))
-    first, second = (configs.flat(config) for config in (one, other))
-    return all(first[name] == second[name] for name in first if name not in ignored)
+    return set(differing([one, other])) <= set(() if budgets else budget.FIELDS)
+
+
+def differing(runs: Sequence[Config]) -> list[str]:
+    """The fields in which runs differ, apart from what a run has for itself."""
+    first, *others = map(configs.flat, runs)
+    return [
+        name
+        for name, value in first.items()
+        if name not in OF_A_RUN_ALONE and any(other[name] != value for other in others)
+    ]
 
 
 def groups_of(points: Iterable[Point]) -> dict[str, list[Point]]:

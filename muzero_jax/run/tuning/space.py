@@ -6,9 +6,9 @@ the budget as they are. Ranges lie around the base's own value where that differ
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
+from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config, flat
 from muzero_jax.storage.validation import validate
 
@@ -145,10 +145,10 @@ def with_values(config: Config, values: dict[str, Value]) -> Config:
 
     Raises ValueError in one sentence if no run can be made of it.
     """
-    own, changed = flat(config), config
-    for name, value in values.items():
-        if value != own[name]:
-            group, _, field = name.rpartition(".")
-            value = float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
-            changed = replace(changed, **{group: replace(getattr(changed, group), **{field: value})})
-    return validate(changed)
+    own = flat(config)
+    changed = {name: _rounded(value) for name, value in values.items() if value != own[name]}
+    return validate(configs.with_values(config, changed))
+
+
+def _rounded(value: Value) -> Value:
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

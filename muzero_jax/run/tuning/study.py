@@ -91,6 +91,15 @@ def search(
     `announce` is called with each trial that ended here. Those that Ctrl-C or `kill -9` ended do not count. Two workers
     that begin at once may make one too many.
     """
+
+    def alive(trial: optuna.Trial) -> float:
+        """The objective, after a sign of life: the thread's first may come too late for a `kill -9`.
+
+        A trial that never had one counts as alive, and all workers would wait for it for ever.
+        """
+        trial.storage.record_heartbeat(trial._trial_id)  # type: ignore  # a storage with heartbeats
+        return objective(trial)
+
     is_waiting = False
     while True:
         give_up_the_silent(study)
@@ -100,7 +109,7 @@ def search(
         knows_budget = FRAMES in study.user_attrs
         if ended + running < trials and (knows_budget or not running):
             is_waiting = False
-            study.optimize(objective, n_trials=1, callbacks=[announce])
+            study.optimize(alive, n_trials=1, callbacks=[announce])
             continue
         if not is_waiting:
             what = "the last trials" if knows_budget else "the first trial, which times the budget,"
