@@ -48,7 +48,9 @@ def read(arguments: list[str]) -> Request | None:
     Raises ValueError in one sentence for sizes that cannot grow, and for flags that do not go with `--grow`.
     """
     budgets = [f"--{field.replace('_', '-')}" for field in budget.FIELDS]
-    found = several.read(arguments, "--grow", "--seeds", "--env", "--board-size", "--offline", "--init-from", *budgets)
+    found = several.read(
+        arguments, "--grow", "--seeds", "--env", "--board-size", "--offline", "--init-from", *budgets, lists=["--vary"]
+    )
     if found is None or found[0].grow is None:
         return None
     known, folders, others = found
@@ -63,6 +65,8 @@ def _refuse(known: argparse.Namespace) -> None:
         raise ValueError(f"--grow grows the board of Hex, and --env {known.env} has one size; leave one of them out")
     if known.seeds not in (None, "1"):
         raise ValueError("--seeds and --grow both start several runs; give one of them, and with --grow another --seed")
+    if known.vary is not None:
+        raise ValueError("--vary and --grow both start several runs; give one of them")
     if known.board_size is not None:
         raise ValueError("--grow names the sizes of the board itself; leave out --board-size")
     if known.offline is not None:

@@ -67,7 +67,7 @@ def read(
     for name in ("--run-dir", *flags):
         parser.add_argument(*dict.fromkeys([name, f"--{name[2:].replace('-', '_')}"]))
     for name in lists:
-        parser.add_argument(name, action="append", nargs="+")
+        parser.add_argument(name, action="append", nargs="*")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--overwrite", action="store_true")
     try:

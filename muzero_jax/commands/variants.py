@@ -57,7 +57,7 @@ def read(arguments: list[str]) -> Request | None:
 
 def _flag(words: Sequence[str]) -> str:
     """The flag that the words of a `--vary` vary."""
-    name = words[0].replace("_", "-")
+    name = words[0].replace("_", "-") if words else "FIELD"
     if len(words) < 2:
         raise ValueError(
             f"--vary {name} names no values; give them behind it: --vary optimiser.learning-rate 1e-3 2e-3"

@@ -106,6 +106,7 @@ def test_nothing_better_is_said_and_not_compared(trained, tmp_path, capsys):
 MISTAKES = {
     "no budget": (["--env", "hex", "--board-size", "4"], "trials are equal in frames"),
     "two budgets": ([*HEX, "--updates", "5"], "trials are equal in frames"),
+    "several runs": ([*HEX, "--vary", "optimiser.learning-rate", "1e-3"], "--vary is for one run"),
     "a folder for one run": ([*HEX, "--run-dir", "x"], "--run-dir is for one run"),
     "an unknown flag": ([*HEX, "--trails", "3"], "there is no flag --trails"),
     "an unknown field": ([*HEX, "--fields", "network.width"], "there is no range for network.width"),

@@ -227,6 +227,7 @@ def test_a_run_that_fails_ends_them_all(monkeypatch, tmp_path, capsys):
         (["--seeds", "2", "--autotune"], "--autotune may find other sizes for each seed"),
         (["--seeds", "2", "--search.num-simulations", "0"], "search.num-simulations"),
         (["--seeds", "0"], "seeds"),
+        (["--vary"], "--vary FIELD names no values"),
         (["--vary", "optimiser.learning-rate"], "--vary optimiser.learning-rate names no values"),
         (["--vary", "optimiser.learning-rat", "1e-3"], "did you mean --optimiser.learning-rate?"),
         (["--vary", "seed", "1", "2"], "--seeds N trains N seeds"),
