@@ -9,7 +9,7 @@ game, +gamma where the same player moves next and -gamma where the other one doe
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import jax
 from jax import Array
@@ -51,6 +51,7 @@ class Transition(NamedTuple):
     explored: Array  # [] bool, True where `action` was drawn at random instead of chosen by search
     in_full: Array | None = None  # [] bool, False after a cheap search, whose policy is not learned; None: all full
     state: EnvState | None = None  # the game's state before the move; None unless Reanalyze plans with the game itself
+    outcome: Array | None = None  # [] int32, `Step.outcome`; None in a game without listed chance
     search_age: Array | None = None  # [] int32, iterations since that search; None unless Reanalyze revises the buffer
 
 
@@ -63,6 +64,7 @@ class NetworkOutput(NamedTuple):
     policy_logits: Array  # [A], unmasked
     legal_logits: Array | None = None  # [A], above 0 where a move is thought legal; None from a model without that head
     discount_logits: Array | None = None  # [3], of a move whose discount is -gamma, 0, +gamma; None likewise
+    chance_logits: Array | None = None  # [C], of what chance does next, at an afterstate; None without chance
 
 
 class Model(NamedTuple):
@@ -109,6 +111,29 @@ class Step(NamedTuple):
     reward: Array  # [] float32, for the player who moved
     discount: Array  # [] float32, signed; 0 where the rules ended the game
     is_last: Array  # [] bool, the episode is over: by the rules, or by a time limit, which leaves the discount as it is
+    outcome: Array | None = None  # [] int32, what chance did then, -1 for nothing; None in a game without listed chance
+
+
+class Afterstate(NamedTuple):
+    """The result of a move before chance has acted: an afterstate, or where chance has no part the next position."""
+
+    state: EnvState
+    reward: Array  # [] float32, that the move alone earns, for the player who moved
+    discount: Array  # [] float32: 1 before chance acts, whose edge carries sign and gamma; else as in `Step`
+    is_last: Array  # [] bool, as in `Step`; False before chance acts
+    awaits_chance: Array  # [] bool, False where the next position follows at once
+
+
+class Chance(NamedTuple):
+    """The chance of a game whose rules can list its C outcomes (Antonoglou et al. 2022, section 3).
+
+    All three are total: they may be asked about any state, action and outcome, and then no leaf is NaN.
+    """
+
+    num_outcomes: int  # C
+    move: Callable[[EnvState, Array], Afterstate]  # (state, action) -> what follows, before chance acts
+    probabilities: Callable[[EnvState], Array]  # state of an afterstate -> [C] float32, which sum to 1
+    resolve: Callable[[EnvState, Array], Step]  # (state of an afterstate, outcome) -> reward for who moved, discount
 
 
 class SearchRoots(NamedTuple):
@@ -135,6 +160,7 @@ class Environment(NamedTuple):
     num_players: int
     discount: float | None  # signed, between two moves: -gamma where players alternate; None: no constant is right
     board: Board | None = None
+    chance: Chance | None = None  # None: the rules have none, or cannot list its outcomes; `move` may draw them still
     game: Any = None  # how people see it, a `games.game.Game`; None: what the catalogue says of the name, or plainly
 
     @property
@@ -146,14 +172,6 @@ class Environment(NamedTuple):
                 "plan with the ground-truth model (--model rules), or let the model predict the discount"
             )
         return self.discount
-
-    def check_for_two(self, what: str) -> None:
-        """Raises ValueError, which says that `what` needs two players, if this is a game for one."""
-        if self.num_players != 2:
-            raise ValueError(
-                f"{self.name} is a game for one player, and {what} two; the run's curves show its mean return, and "
-                "muzero_jax.load(RUN).analyse(state) asks its agent"
-            )
 
     def roots(self, states: EnvState) -> SearchRoots:
         """The positions of B games (leaves [B, ...])."""
@@ -184,13 +202,6 @@ class SearchOutput(NamedTuple):
 
 SearchFn = Callable[[Params, Array, SearchRoots], SearchOutput]
 """(params, key, B positions) -> SearchOutput. `key` draws the search's noise, and what chance does inside its trees."""
-
-
-class Player(NamedTuple):
-    """A source of moves. Deterministic given `key`; must only return legal actions."""
-
-    name: str
-    act: Callable[[Params, Array, EnvState], Array]  # (params or None, key, states [B, ...]) -> action [B] int32
 
 
 class Targets(NamedTuple):
@@ -285,16 +296,3 @@ class TrainState(NamedTuple):
 
 
 Metrics = dict[str, Array]  # scalars by name, grouped by a prefix and a slash: `train/...`, `selfplay/...`
-
-
-@runtime_checkable
-class Init(Protocol):
-    """A compiled initialiser: makes the state of a run, or says what its shapes will be."""
-
-    def __call__(self) -> TrainState:
-        """The state, each leaf where it will live."""
-        ...
-
-    def eval_shape(self) -> TrainState:
-        """Shapes, dtypes and shardings; a call of the same object does not trace again."""
-        ...

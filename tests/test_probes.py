@@ -131,6 +131,6 @@ def test_the_probes_are_the_games_that_they_say(parts):
         for coin in range(2):
             for action in range(2):
                 posed = state.replace(observation=jnp.array([False, bool(coin)]))
-                moved, reward, found, _ = probes.move(posed, jnp.int32(action))
+                moved, reward, found, *_ = probes.move(posed, jnp.int32(action))
                 assert (float(reward), float(found)) == (rewards[coin][action], discount)
                 assert bool(moved.terminated) == (discount == 0)

@@ -12,7 +12,8 @@ from jaxtyping import Array
 from muzero_jax.agent import Agent
 from muzero_jax.arithmetic.devices import AXIS, placed_shapes, shard_map
 from muzero_jax.evaluation import matches, openings, players
-from muzero_jax.types import Environment, Params, Player
+from muzero_jax.evaluation.player import Player
+from muzero_jax.types import Environment, Params
 
 Summary = dict[str, Any]
 """`matches.summarise`'s dict: wins, draws, losses, games, score, ci95, ..."""

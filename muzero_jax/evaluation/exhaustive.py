@@ -11,7 +11,9 @@ import jax
 import numpy as np
 
 from muzero_jax.evaluation.batches import first_of_each, in_batches
-from muzero_jax.types import Environment, EnvState, Params, Player, Step
+from muzero_jax.evaluation.player import Player
+from muzero_jax.games.catalogue import check_for_two
+from muzero_jax.types import Environment, EnvState, Params, Step
 
 MOST_POSITIONS = 500_000
 """In one ply. Tic-tac-toe and Hex 3x3 stay far below; anything larger would take hours or all memory."""
@@ -97,7 +99,7 @@ def examine(
 
     Raises ValueError as `walk`, and for a game that is not for two players.
     """
-    environment.check_for_two("trying every reply needs")
+    check_for_two(environment, "trying every reply needs")
     first, second = (
         walk(environment, player, params, moves_first=moves_first, say=say) for moves_first in (True, False)
     )

@@ -15,7 +15,9 @@ import numpy as np
 from jax import Array, lax
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
-from muzero_jax.types import Environment, EnvState, Params, Player
+from muzero_jax.evaluation.player import Player
+from muzero_jax.games.catalogue import check_for_two
+from muzero_jax.types import Environment, EnvState, Params
 
 
 class MatchResult(NamedTuple):
@@ -172,4 +174,4 @@ def _check_match(environment: Environment, num_games: int, opening_plies: int) -
         raise ValueError(f"A match plays every opening from both seats, so its games must be even, not {num_games}.")
     if opening_plies < 0:
         raise ValueError(f"An opening has 0 or more plies, not {opening_plies}.")
-    environment.check_for_two("a match needs")
+    check_for_two(environment, "a match needs")

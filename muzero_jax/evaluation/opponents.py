@@ -3,8 +3,9 @@
 import jax.numpy as jnp
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
+from muzero_jax.evaluation.player import Player
 from muzero_jax.search import simulator
-from muzero_jax.types import Environment, Model, Player, SearchFn, SearchOutput
+from muzero_jax.types import Environment, Model, SearchFn, SearchOutput
 
 
 def random_player(environment: Environment) -> Player:

@@ -21,7 +21,7 @@ from muzero_jax.evaluation.matches import wilson_interval
 from muzero_jax.evaluation.players import Agent, LoadAgent, PlayerSpec
 from muzero_jax.evaluation.positions import Positions
 from muzero_jax.evaluation.tables import align, fields, percent, percent_interval
-from muzero_jax.games.catalogue import game_of, make_oracle
+from muzero_jax.games.catalogue import check_for_two, game_of, make_oracle
 from muzero_jax.games.oracle import ILLEGAL, Oracle, Solutions, solve
 from muzero_jax.types import Environment, EnvState, Params, SearchFn, SearchOutput
 
@@ -60,7 +60,7 @@ def examine(
     """
     if num_positions < 1:
         raise ValueError(f"--positions is {num_positions}, but must be positive")
-    agent.world.environment.check_for_two("an oracle needs")
+    check_for_two(agent.world.environment, "an oracle needs")
     oracle = make_oracle(game_of(agent.world.environment), agent.config.board_size)
     states, is_own_play = _draw(agent, oracle, num_positions, seed)
     if not is_own_play.size:

@@ -18,10 +18,11 @@ from typing import NamedTuple
 
 from muzero_jax.agent import Agent, check_budget, load_agent
 from muzero_jax.evaluation import opponents
+from muzero_jax.evaluation.player import Player
 from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.storage import agent_file, run_directory
 from muzero_jax.storage.config import Config
-from muzero_jax.types import Params, Player
+from muzero_jax.types import Params
 
 SPECS = (
     "random, greedy (the policy head), mcts:N (rollout MCTS, N simulations), rules:N (ground-truth model), "

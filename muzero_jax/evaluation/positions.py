@@ -16,7 +16,8 @@ from jax import Array, lax
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.evaluation import exhaustive
 from muzero_jax.evaluation.batches import first_of_each
-from muzero_jax.types import Environment, EnvState, Params, Player
+from muzero_jax.evaluation.player import Player
+from muzero_jax.types import Environment, EnvState, Params
 
 RANDOM_SHARE = 0.25
 """The share of random moves in a player's own games: without them all games of a deterministic player are the same."""

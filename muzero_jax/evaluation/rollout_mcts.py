@@ -14,11 +14,12 @@ from jax import Array, lax
 from jaxtyping import Float, Key
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
+from muzero_jax.evaluation.player import Player
 from muzero_jax.games.catalogue import GAMES
 from muzero_jax.search import tree
 from muzero_jax.search.simulator import Node, Simulator
 from muzero_jax.search.tree import Row, Rules, first_argmax
-from muzero_jax.types import Environment, EnvState, Params, Player, SearchOutput, SearchRoots
+from muzero_jax.types import Environment, EnvState, Params, SearchOutput, SearchRoots
 
 # With 1,000 simulations level with 0.7 and 1.4 (Hex 5x5, Connect Four), and it beats 0.3 and 0.5 (Hex 5x5).
 EXPLORATION = 1.0
@@ -75,7 +76,7 @@ def rollouts(environment: Environment) -> Simulator:
     def expand(params: Params, key: Array, action: Array, states: EnvState) -> Node:
         del params
         order_key, rollout_key = jax.random.split(key)
-        states, reward, discount, _ = jax.vmap(environment.move)(states, action)
+        states, reward, discount, *_ = jax.vmap(environment.move)(states, action)
         states = _without_observation(environment, states)
         value = random_return(environment, rollout_key, states)
         return Node(_order(order_key, states), value, states, reward, discount)
@@ -101,7 +102,7 @@ def random_return(environment: Environment, key: Array, states: EnvState) -> Flo
     def play(carry):
         count, states, value, weight = carry
         action = uniform_legal_action(jax.random.fold_in(key, count), states.legal_action_mask)
-        states, reward, discount, _ = jax.vmap(environment.move)(states, action)
+        states, reward, discount, *_ = jax.vmap(environment.move)(states, action)
         return count + 1, _without_observation(environment, states), value + weight * reward, weight * discount
 
     zeros = jnp.zeros(states.terminated.shape)

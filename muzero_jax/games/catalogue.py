@@ -38,6 +38,15 @@ def game_of(environment: Environment) -> Game:
     return environment.game or GAMES.get(environment.name) or Game(environment.name, environment.name)
 
 
+def check_for_two(environment: Environment, what: str) -> None:
+    """Raises ValueError, which says that `what` needs two players, if this is a game for one."""
+    if environment.num_players != 2:
+        raise ValueError(
+            f"{environment.name} is a game for one player, and {what} two; the run's curves show its mean return, and "
+            "muzero_jax.load(RUN).analyse(state) asks its agent"
+        )
+
+
 def make_notation(environment: Environment, kind: str = STANDARD) -> Notation:
     """How moves of an environment are written; `kind` is STANDARD or ACTION."""
     game = game_of(environment)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool
 
-from muzero_jax.games.catalogue import game_of, make_notation
+from muzero_jax.games.catalogue import check_for_two, game_of, make_notation
 from muzero_jax.games.game import Game
 from muzero_jax.games.sides import Move, closed
 from muzero_jax.games.states import with_fields
@@ -202,7 +202,7 @@ class Position(NamedTuple):
 
 def new_game(environment: Environment) -> Position:
     """The opening of a game; raises ValueError for a game that is not for two players."""
-    environment.check_for_two("play needs")
+    check_for_two(environment, "play needs")
     return opening_of(environment)
 
 

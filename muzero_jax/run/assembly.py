@@ -16,10 +16,10 @@ from muzero_jax.arithmetic.compilation_cache import HOW_LONG
 from muzero_jax.arithmetic.computation import Flops
 from muzero_jax.run import memory
 from muzero_jax.run.memory import Plan
-from muzero_jax.run.program import make_chunk, make_init
+from muzero_jax.run.program import Init, make_chunk, make_init
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
-from muzero_jax.types import Init, TrainState
+from muzero_jax.types import TrainState
 
 
 class Assembly(NamedTuple):

@@ -5,7 +5,7 @@ A run that learns from stored games alone scans `learn_iteration` instead.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +13,22 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from muzero_jax.arithmetic.devices import AXIS, shard_map
 from muzero_jax.training import Parts, learn_iteration, train_iteration
-from muzero_jax.types import ActorState, Init, Metrics, ReplayState, TrainState
+from muzero_jax.types import ActorState, Metrics, ReplayState, TrainState
 
 _INIT = 2**32 - 1  # folded into the seed for the initial state; iterations fold in 0, 1, 2, ...
+
+
+@runtime_checkable
+class Init(Protocol):
+    """A compiled initialiser: makes the state of a run, or says what its shapes will be."""
+
+    def __call__(self) -> TrainState:
+        """The state, each leaf where it will live."""
+        ...
+
+    def eval_shape(self) -> TrainState:
+        """Shapes, dtypes and shardings; a call of the same object does not trace again."""
+        ...
 
 
 def init(parts: Parts, seed: Any) -> TrainState:

@@ -27,6 +27,7 @@ from muzero_jax.run.driver import ChunkRunner, OneRun, drive
 from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.run.member import Host, Member, Result, conclude, note_random_return, open_loop, open_versions
 from muzero_jax.run.metrics import Record, last_record
+from muzero_jax.run.program import Init
 from muzero_jax.run.session import Session
 from muzero_jax.run.sources import offline, warm_start
 from muzero_jax.run.tools import profiling
@@ -36,7 +37,7 @@ from muzero_jax.storage import run_directory, trust
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.files import write_whole
-from muzero_jax.types import Init, Params, TrainState
+from muzero_jax.types import Params, TrainState
 
 Start = tuple[int, TrainState | None, Record]
 """The iteration, the state (None: one is yet to be made), and the newest metrics, whose counts and times go on."""

@@ -95,7 +95,7 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
         return Node(prior, value, roots.state, jnp.zeros_like(value), jnp.zeros_like(value))
 
     def expand(params, key, action, states):
-        states, reward, discount, _ = jax.vmap(environment.move)(states, action, jax.random.split(key, len(action)))
+        states, reward, discount, *_ = jax.vmap(environment.move)(states, action, jax.random.split(key, len(action)))
         prior, value = judge(params, states)
         return Node(prior, jnp.where(discount == 0, 0.0, value), states, reward, discount)
 

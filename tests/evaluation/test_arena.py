@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.evaluation import arena, matches, opponents
-from muzero_jax.types import Player
+from muzero_jax.evaluation.player import Player
 from tests.reference import tiny_run
 from tests.reference.nim import best_actions, make_nim
 

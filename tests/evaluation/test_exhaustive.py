@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import pytest
 
 from muzero_jax.evaluation import exhaustive
+from muzero_jax.evaluation.player import Player
 from muzero_jax.games.environment import make_environment
-from muzero_jax.types import Player
 from tests.reference import tic_tac_toe as rules
 from tests.reference.nim import best_actions, make_nim
 

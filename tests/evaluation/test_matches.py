@@ -9,9 +9,9 @@ import pytest
 
 from muzero_jax.evaluation import matches, opponents
 from muzero_jax.evaluation.matches import MatchResult
+from muzero_jax.evaluation.player import Player
 from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games.environment import make_environment
-from muzero_jax.types import Player
 from tests.reference.nim import make_nim
 
 TIC_TAC_TOE = make_environment("tic_tac_toe")
