@@ -19,6 +19,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jax.sharding import AxisType, Mesh, Sharding
 
 AXIS = "data"
@@ -144,14 +145,20 @@ def local_mesh(mesh: Mesh) -> Mesh:
 def mean_over(axis_name: str, tree: Any) -> Any:
     """The mean of each leaf over the devices of a mesh axis.
 
+    CPUs of several processes exchange one array after the other, and wait each time. So on a CPU all leaves travel as
+    one vector: two processes learned Connect Four 1.6 to 2 times as fast with it.
+
     An all-reduce between processes sums in another order than one within a process. On a CPU with more than two devices
     (of two, either order is the same) the values are therefore gathered and summed in the devices' order: then a run's
     numbers do not depend, to the last bit, on how many processes hold the devices.
     """
     size = jax.lax.axis_size(axis_name)
-    if size <= 2 or size > MOST_GATHERED or target_device().platform != "cpu":
+    if size == 1 or target_device().platform != "cpu":
         return jax.lax.pmean(tree, axis_name)
-    return jax.tree.map(lambda x: jax.lax.all_gather(x, axis_name).mean(axis=0), tree)
+    vector, as_tree = ravel_pytree(tree)
+    if size == 2 or size > MOST_GATHERED:
+        return as_tree(jax.lax.pmean(vector, axis_name))
+    return as_tree(jax.lax.all_gather(vector, axis_name).mean(axis=0))
 
 
 def placed_shapes(tree: Any, sharding: Sharding) -> Any:

@@ -90,7 +90,7 @@ class Loop(NamedTuple):
                 check_finite(record, iteration, self.checkpoints)
                 is_fixed = self._fix_schedule(chunk.minutes)
                 is_last = self._is_over(iteration, chunk.minutes)
-                evaluate = (chunk.is_typical and evaluations.due(chunk.minutes)) or (is_last and evaluates)
+                evaluate = evaluates and (is_last or chunk.is_typical and evaluations.due(chunk.minutes))
                 self.reporter.report({"iteration": iteration} | record)
                 saved = saves.due(chunk.minutes) or evaluate or is_fixed
                 if saved:  # before an evaluation, which could fail
