@@ -29,6 +29,15 @@ def bounded(world: Simulator, bound: float) -> Simulator:
     def expand(params: Params, key: Array, action: Array, embedding: tuple[Any, Array, Array]) -> Node:
         inner, low, high = embedding
         node = world.expand(params, key, action, inner)
+        if node.afterstate is not None:
+            passed = below(node.afterstate, low, high)
+            ends = zip(passed.embedding[1:], (low, high), strict=True)
+            low, high = (jnp.where(passed.is_chance, own, above) for own, above in ends)
+            node = node._replace(afterstate=passed)
+        return below(node, low, high)
+
+    def below(node: Node, low: Array, high: Array) -> Node:
+        """The node below one whose value must stay in [low, high]."""
         reach = jnp.abs(node.discount) * bound  # beyond it no value could make up for the reward
         reward = jnp.clip(node.reward, low - reach, high + reach)
         divisor = jnp.where(node.discount == 0, 1.0, node.discount)  # a value that counts nothing may be any
@@ -36,7 +45,7 @@ def bounded(world: Simulator, bound: float) -> Simulator:
         lowest, highest = (jnp.clip(pick(*ends), -bound, bound) for pick in (jnp.minimum, jnp.maximum))
         return _within(node._replace(reward=reward), lowest, highest)
 
-    return Simulator(root, expand)
+    return world._replace(root=root, expand=expand)
 
 
 def _within(node: Node, low: Float[Array, " B"], high: Float[Array, " B"]) -> Node:
