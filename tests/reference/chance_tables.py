@@ -60,12 +60,10 @@ UNSAID = 99.0
 
 
 def _initial_inference(table: Table, observation) -> NetworkOutput:
-    """The observation is the position's index [N, 1]; NaN, which stays NaN, of an afterstate."""
-    known = ~jnp.isnan(observation)
-    state = jnp.where(known, observation, 0).astype(jnp.int32)[:, 0]
+    """The observation is the position's index [N, 1]; all that is said of one that is not finite is NaN."""
+    state, taint = observation.astype(jnp.int32)[:, 0], observation - observation
     value, policy_logits = jnp.asarray(table.value)[state][:, None], jnp.asarray(table.policy_logits)[state]
-    policy_logits = jnp.where(known, policy_logits, jnp.nan)
-    return NetworkOutput(state[:, None], jnp.zeros_like(value), jnp.where(known, value, jnp.nan), policy_logits)
+    return NetworkOutput(state[:, None], taint, value + taint, policy_logits + taint)
 
 
 def _recurrent_inference(table: Table, embedding, index) -> NetworkOutput:
@@ -110,7 +108,7 @@ def probabilities_of(table: Table) -> np.ndarray:
 
 
 def make_game(table: Table) -> Environment:
-    """The table as an environment that lists its chance; an afterstate's observation is NaN."""
+    """The table as an environment that lists its chance; an afterstate's observation is not finite."""
     rules, probabilities = Table(*(jnp.asarray(field) for field in table)), jnp.asarray(probabilities_of(table))
     num_actions = table.reward.shape[1]
 
@@ -129,7 +127,7 @@ def make_game(table: Table) -> Environment:
         name="table",
         init=lambda key: State(jnp.int32(0), jnp.bool_(False)),
         move=lambda state, action, key: Step(*move(state, action)[:4]),
-        observe=lambda state: jnp.where(state.is_after, jnp.nan, state.index.astype(jnp.float32))[None],
+        observe=lambda state: (state.index / (1.0 - state.is_after))[None],
         legal=lambda state: jnp.ones(num_actions, bool),
         num_actions=num_actions,
         observation_shape=(1,),
