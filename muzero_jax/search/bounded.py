@@ -29,11 +29,11 @@ def bounded(world: Simulator, bound: float) -> Simulator:
     def expand(params: Params, key: Array, action: Array, embedding: tuple[Any, Array, Array]) -> Node:
         inner, low, high = embedding
         node = world.expand(params, key, action, inner)
-        if node.afterstate is not None:
-            passed = below(node.afterstate, low, high)
-            ends = zip(passed.embedding[1:], (low, high), strict=True)
-            low, high = (jnp.where(passed.is_chance, own, above) for own, above in ends)
-            node = node._replace(afterstate=passed)
+        if node.passed is not None:
+            afterstate = below(node.passed.afterstate, low, high)
+            ends = zip(afterstate.embedding[1:], (low, high), strict=True)
+            low, high = (jnp.where(node.passed.is_passed, own, above) for own, above in ends)
+            node = node._replace(passed=node.passed._replace(afterstate=afterstate))
         return below(node, low, high)
 
     def below(node: Node, low: Array, high: Array) -> Node:

@@ -33,9 +33,15 @@ class Node(NamedTuple):
     reward: Array  # [B] float32, of the action that led here, for who took it; 0 at a root
     discount: Array  # [B] float32, signed, of that action; 0 at a root
     is_chance: Array | None = None  # [B] bool, True where chance acts next; None in a game without chance nodes
-    afterstate: "Node | None" = None  # of a simulator that passes them: the chance node before this one, not evaluated;
-    # its `is_chance` is False where none lies there
-    outcome: Array | None = None  # [B] int32, the outcome of `afterstate` that led here; None with it
+    passed: "Passed | None" = None  # the chance node before this one; None from a simulator that passes none
+
+
+class Passed(NamedTuple):
+    """The afterstate that a simulation passes on its way to a new node."""
+
+    afterstate: Node  # which nothing has judged
+    is_passed: Array  # [B] bool, False where the new node follows its parent at once
+    outcome: Array  # [B] int32, of chance, which leads on to the new node
 
 
 class Simulator(NamedTuple):
@@ -46,7 +52,7 @@ class Simulator(NamedTuple):
     """(params, key, action [B], embedding) -> the nodes that the actions lead to; the key is what chance draws from.
     At a chance node the action is an outcome."""
     num_outcomes: int | None = None  # C; None without chance nodes
-    passes_afterstates: bool = False  # a simulation makes two nodes, `Node.afterstate` and the one that comes of it
+    passes_afterstates: bool = False  # a simulation makes two nodes, the second after `Node.passed`
 
 
 def learned_model(
@@ -166,7 +172,7 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
 def _with_chance_nodes(chance: Chance, num_actions: int, judge: Callable) -> Simulator:
     """The rules of a game that lists its chance. Every simulation ends at a position, which alone is judged.
 
-    A new move that awaits chance goes straight on to its likeliest outcome, past its afterstate (`Node.afterstate`).
+    A new move that awaits chance goes straight on to its likeliest outcome, past its afterstate (`Node.passed`).
     """
     width = max(num_actions, chance.num_outcomes)
 
@@ -179,25 +185,20 @@ def _with_chance_nodes(chance: Chance, num_actions: int, judge: Callable) -> Sim
         del key
         states, was_chance = embedding
         moved = jax.vmap(chance.move)(states, jnp.where(was_chance, 0, index))
-        passes = moved.awaits_chance & ~was_chance
+        is_passed = moved.awaits_chance & ~was_chance
         before_chance = _where(was_chance, states, moved.state)
         probabilities = jax.vmap(chance.probabilities)(before_chance)
         outcome = jnp.where(was_chance, index, jnp.argmax(probabilities, axis=-1).astype(index.dtype))
         resolved = jax.vmap(chance.resolve)(before_chance, outcome)
         results = ((x.state, x.reward, x.discount) for x in (resolved, moved))
-        states, reward, discount = _where(was_chance | passes, *results)
+        states, reward, discount = _where(was_chance | is_passed, *results)
         prior, value = judge(params, states)
         value = jnp.where(discount == 0, 0.0, value)
-        never = jnp.zeros_like(passes)
-        afterstate = Node(
-            prior=padded(probabilities, width),
-            value=jnp.zeros_like(value),
-            embedding=(moved.state, passes),
-            reward=moved.reward,
-            discount=moved.discount,
-            is_chance=passes,
-        )
-        return Node(padded(prior, width), value, (states, never), reward, discount, never, afterstate, outcome)
+        unjudged, never = jnp.zeros_like(value), jnp.zeros_like(is_passed)
+        edge, embedding = (moved.reward, moved.discount), (moved.state, is_passed)
+        afterstate = Node(padded(probabilities, width), unjudged, embedding, *edge, is_passed)
+        passed = Passed(afterstate, is_passed, outcome)
+        return Node(padded(prior, width), value, (states, never), reward, discount, never, passed)
 
     return Simulator(root, expand, chance.num_outcomes, passes_afterstates=True)
 

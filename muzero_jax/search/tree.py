@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from muzero_jax.search.simulator import Node
+from muzero_jax.search.simulator import Node, Passed
 
 ROOT = 0
 UNVISITED = 0
@@ -74,8 +74,8 @@ class Rules(NamedTuple):
     stop_at_ends: bool = False  # a discount of 0 ends the game for good: nothing is looked for beyond, as mctx does
 
 
-Grow = Callable[[Node, Expand, Rules, int, Array], Tree]
-"""The type of `grow` and of `loop_free.grow`."""
+Grow = Callable[..., Tree]
+"""The type of `grow` and of `loop_free.grow`, which lacks the last argument."""
 
 
 def grow(
@@ -85,7 +85,7 @@ def grow(
 
     Args:
       key: for the expansions; simulation i gets fold_in(key, i).
-      passes_afterstates: `expand` gives two nodes, of which the first may be skipped (`Node.afterstate`).
+      passes_afterstates: `expand` says which afterstate it passed (`Node.passed`), which becomes a node too.
     """
     num_nodes = (2 if passes_afterstates else 1) * num_simulations + 1
 
@@ -97,8 +97,8 @@ def grow(
             embedding = jax.tree.map(lambda x: x[parent, games], tree.embedding)
             node = expand(jax.random.fold_in(key, simulation), action, embedding)
             leaf = 2 * simulation + 2 if passes_afterstates else simulation + 1
-            if node.afterstate is not None:
-                tree, parent, action = _pass_afterstate(tree, leaf - 1, node, parent, action)
+            if node.passed is not None:
+                tree, parent, action = _add_passed(tree, leaf - 1, node.passed, parent, action)
             tree = add(tree, leaf, node, parent, action)
         with jax.named_scope("backup"):
             return _backup(tree, leaf)
@@ -204,16 +204,14 @@ def _descend(tree: Tree, root_action: Array, rules: Rules) -> tuple[Array, Array
     return node, action
 
 
-def _pass_afterstate(tree: Tree, index: Array, node: Node, parent: Array, action: Array) -> tuple[Tree, Array, Array]:
-    """The trees with the afterstate before `node` as node `index`, and the edge (parent [B], action [B]) to `node`.
+def _add_passed(tree: Tree, index: Array, passed: Passed, parent: Array, action: Array) -> tuple[Tree, Array, Array]:
+    """The trees with an afterstate as node `index`, and the edge (parent [B], action [B]) to the node after it.
 
-    Where no afterstate lies there, `node` keeps its edge, and is written over what this puts there.
+    Where none was passed that node keeps its edge, and is then written over what this puts there.
     """
-    afterstate = node.afterstate
-    assert afterstate is not None
-    tree = add(tree, index, afterstate, parent, action, count=0)
-    passed = afterstate.is_chance
-    return tree, jnp.where(passed, index, parent), jnp.where(passed, node.outcome, action)
+    tree = add(tree, index, passed.afterstate, parent, action, count=0)
+    is_passed = passed.is_passed
+    return tree, jnp.where(is_passed, index, parent), jnp.where(is_passed, passed.outcome, action)
 
 
 def add(tree: Tree, index: Array, node: Node, parent: Array, action: Array, count: int = 1) -> Tree:

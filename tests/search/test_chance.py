@@ -1,5 +1,6 @@
 """Chance nodes: the trees of mctx's stochastic policy and of plain loops, and what they must always satisfy."""
 
+from dataclasses import replace
 from functools import cache, partial
 
 import jax
@@ -9,13 +10,15 @@ import numpy as np
 import pytest
 from jax.experimental import checkify
 
+from muzero_jax import building
+from muzero_jax.algorithm import World
 from muzero_jax.search import chance, narrow
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.engines import ENGINES
 from muzero_jax.search.simulator import ground_truth_model, learned_chance_model, learned_model
 from muzero_jax.search.tree import Row, Tree
 from muzero_jax.types import QTransform, SearchRoots
-from tests.reference import chance_tables
+from tests.reference import chance_tables, tiny_run
 from tests.reference.chance_tables import MODEL, State, make_game, random_table
 from tests.reference.programs import equations
 from tests.reference.tabular import TABULAR, make_table
@@ -283,7 +286,7 @@ def test_no_index_at_any_node_gives_nan(kind):
     world = WORLDS[kind](table)
     root = world.root(table, roots_of(table, np.arange(16)))
     below = world.expand(table, jax.random.key(0), jnp.zeros(16, jnp.int32), root.embedding)
-    above = below if below.afterstate is None else below.afterstate
+    above = below if below.passed is None else below.passed.afterstate
     assert above.is_chance.any()
     for embedding in (root.embedding, below.embedding, above.embedding):
         for index in (-1, *range(7), 1000):
@@ -473,28 +476,26 @@ def test_no_value_leaves_the_range_of_a_games_returns(kind):
         assert 0.5 < np.abs(numbers).max() <= 1 + 1e-5
 
 
-def test_bounds_of_what_is_within_them_change_nothing():
+@each_world
+def test_bounds_of_what_is_within_them_change_nothing(kind):
     table = random_table(0, 3, 5)._replace(reward=np.zeros((64, 3), np.float32))
-    table = table._replace(outcome_reward=np.zeros((96, 5), np.float32))
-    for make_world in WORLDS.values():
-        plain, inside = (
-            look(gumbel(world), table, range(8)) for world in (make_world(table), bounded(make_world(table), 1.0))
-        )
-        np.testing.assert_array_equal(plain.tree.visits, inside.tree.visits)
-        np.testing.assert_allclose(plain.value, inside.value, atol=1e-6)
+    world = WORLDS[kind](table._replace(outcome_reward=np.zeros((96, 5), np.float32)))
+    plain, inside = (look(gumbel(w, num_simulations=12), table, range(8)) for w in (world, bounded(world, 1.0)))
+    np.testing.assert_array_equal(plain.tree.visits, inside.tree.visits)
+    np.testing.assert_allclose(plain.value, inside.value, atol=1e-6)
 
 
-def test_columns_beyond_the_actions_say_nothing_at_decisions():
+@pytest.mark.parametrize("make", [partial(gumbel, rescale_values=True), puct], ids=["gumbel", "puct"])
+def test_columns_beyond_the_actions_say_nothing_at_decisions(make):
     """Two actions beside ten outcomes, or beside two: with Q stretched to the range of a node's own, the same trees."""
-    table = random_table(0, 2, 10)
-    table.chance_logits[:, 2:] = -np.inf
-    narrow_table = table._replace(**{name: getattr(table, name)[:, :2] for name in ("chance_logits", "successor")})
-    for make in (partial(gumbel, rescale_values=True), puct):
-        wide, narrow_ = (look(make(learned(t)), t, range(16)) for t in (table, narrow_table))
-        np.testing.assert_array_equal(wide.tree.visits[..., :2], narrow_.tree.visits)
-        np.testing.assert_allclose(wide.policy, narrow_.policy, atol=1e-6)
-        np.testing.assert_allclose(wide.value, narrow_.value, atol=1e-6)
-        assert not wide.tree.visits[..., 2:].any()
+    wide_table = random_table(0, 2, 10)
+    wide_table.chance_logits[:, 2:] = -np.inf
+    cut = {name: getattr(wide_table, name)[:, :2] for name in ("chance_logits", "successor")}
+    wide, slim = (look(make(learned(t)), t, range(16)) for t in (wide_table, wide_table._replace(**cut)))
+    np.testing.assert_array_equal(wide.tree.visits[..., :2], slim.tree.visits)
+    np.testing.assert_allclose(wide.policy, slim.policy, atol=1e-6)
+    np.testing.assert_allclose(wide.value, slim.value, atol=1e-6)
+    assert not wide.tree.visits[..., 2:].any()
 
 
 def test_what_cannot_plan_with_chance_says_so_when_the_search_is_made():
@@ -507,6 +508,14 @@ def test_what_cannot_plan_with_chance_says_so_when_the_search_is_made():
                 narrow.narrow(make, world, 2, noise=False)
         with pytest.raises(ValueError, match="loop_free makes one node a simulation"):
             make(rules(table), "loop_free")
+
+
+@pytest.mark.parametrize("changes", [{"engine": "mctx"}, {"engine": "loop_free"}, {"max_children": 2}])
+def test_a_config_that_cannot_plan_with_chance_is_refused_in_a_sentence(changes):
+    table = random_table(0, 3, 5)
+    config = replace(tiny_run.CONFIG, model="rules", search=replace(tiny_run.CONFIG.search, **changes))
+    with pytest.raises(ValueError, match="game"):
+        building.make_search(config, World(make_game(table), MODEL), noise=False)
 
 
 @both
