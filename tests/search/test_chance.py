@@ -491,7 +491,9 @@ def test_columns_beyond_the_actions_say_nothing_at_decisions(make):
     wide_table = random_table(0, 2, 10)
     wide_table.chance_logits[:, 2:] = -np.inf
     cut = {name: getattr(wide_table, name)[:, :2] for name in ("chance_logits", "successor")}
-    wide, slim = (look(make(learned(t)), t, range(16)) for t in (wide_table, wide_table._replace(**cut)))
+    wide, slim = (
+        look(make(learned(t), num_simulations=96), t, range(64)) for t in (wide_table, wide_table._replace(**cut))
+    )
     np.testing.assert_array_equal(wide.tree.visits[..., :2], slim.tree.visits)
     np.testing.assert_allclose(wide.policy, slim.policy, atol=1e-6)
     np.testing.assert_allclose(wide.value, slim.value, atol=1e-6)
