@@ -29,6 +29,15 @@ def bounded(world: Simulator, bound: float) -> Simulator:
     def expand(params: Params, key: Array, action: Array, embedding: tuple[Any, Array, Array]) -> Node:
         inner, low, high = embedding
         node = world.expand(params, key, action, inner)
+        if node.passed is not None:
+            afterstate = below(node.passed.afterstate, low, high)
+            ends = zip(afterstate.embedding[1:], (low, high), strict=True)
+            low, high = (jnp.where(node.passed.is_passed, own, above) for own, above in ends)
+            node = node._replace(passed=node.passed._replace(afterstate=afterstate))
+        return below(node, low, high)
+
+    def below(node: Node, low: Array, high: Array) -> Node:
+        """The node below one whose value must stay in [low, high]."""
         reach = jnp.abs(node.discount) * bound  # beyond it no value could make up for the reward
         reward = jnp.clip(node.reward, low - reach, high + reach)
         divisor = jnp.where(node.discount == 0, 1.0, node.discount)  # a value that counts nothing may be any
@@ -36,7 +45,7 @@ def bounded(world: Simulator, bound: float) -> Simulator:
         lowest, highest = (jnp.clip(pick(*ends), -bound, bound) for pick in (jnp.minimum, jnp.maximum))
         return _within(node._replace(reward=reward), lowest, highest)
 
-    return Simulator(root, expand)
+    return world._replace(root=root, expand=expand)
 
 
 def _within(node: Node, low: Float[Array, " B"], high: Float[Array, " B"]) -> Node:

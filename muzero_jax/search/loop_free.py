@@ -15,16 +15,16 @@ deeper looks at the last node again, as with mctx's `max_depth`, and puts a new 
 trees are `tree.grow`'s, but for ties within rounding.
 """
 
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from muzero_jax.search import policies
-from muzero_jax.search.simulator import Node
+from muzero_jax.search.simulator import Node, Simulator
 from muzero_jax.search.tree import ROOT, UNVISITED, Expand, Rule, Rules, Tree, add, plant, row_of, rows_at
+from muzero_jax.types import SearchFn
 
 MAX_DEPTH = 16
 """Moves from the root to the deepest node; at least 2."""
@@ -123,5 +123,21 @@ def _remember(tree: Tree, memory: _Memory, leaf: Array, path: Array, depth: Arra
     )
 
 
-gumbel_search = partial(policies.gumbel_search, grow=grow)
-puct_search = partial(policies.puct_search, grow=grow)
+def gumbel_search(simulator: Simulator, **settings: Any) -> SearchFn:
+    """`policies.gumbel_search` on these trees."""
+    return policies.gumbel_search(_checked(simulator), **settings, grow=grow)
+
+
+def puct_search(simulator: Simulator, **settings: Any) -> SearchFn:
+    """`policies.puct_search` on these trees."""
+    return policies.puct_search(_checked(simulator), **settings, grow=grow)
+
+
+def _checked(simulator: Simulator) -> Simulator:
+    """The simulator; ValueError if its simulations make more than one node."""
+    if simulator.passes_afterstates:
+        raise ValueError(
+            "the engine loop_free makes one node a simulation, but the rules of a game of chance need two; "
+            "use --search.engine own"
+        )
+    return simulator

@@ -25,7 +25,9 @@ def _logits(prior: Array) -> Array:
 
 
 def make_recurrent_fn(simulator: Simulator) -> mctx.RecurrentFn:
-    """mctx's recurrent function of a simulator."""
+    """mctx's recurrent function of a simulator; ValueError for one with chance nodes."""
+    if simulator.num_outcomes is not None:
+        raise ValueError("the engine mctx plans without chance nodes, which this game has; use --search.engine own")
 
     def recurrent_fn(params, rng_key, action, embedding):
         node = simulator.expand(params, rng_key, action, embedding)

@@ -30,8 +30,14 @@ def num_slots(max_children: int | None, num_actions: int) -> int:
 def narrow(make_search: Callable[[Simulator], SearchFn], world: Simulator, slots: int, *, noise: bool) -> SearchFn:
     """The search that `make_search` makes, in a `world` with that many actions a node; at the root legal ones first.
 
-    Slots are in the order of their actions, so without `noise` a slot for every action changes nothing.
+    Slots are in the order of their actions, so without `noise` a slot for every action changes nothing. ValueError if
+    `world` has chance nodes.
     """
+    if world.num_outcomes is not None:
+        raise ValueError(
+            "search.max_children would leave out outcomes of chance, and change the odds; "
+            "a game of chance needs room for all of them"
+        )
 
     def expand(params: Params, key: Array, slot: Array, embedding: tuple[Any, Array]) -> Node:
         inner, actions = embedding

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from muzero_jax.search import chance
 from muzero_jax.search import tree as tree_search
 from muzero_jax.search.simulator import Simulator
 from muzero_jax.search.tree import Grow, Row, Rules, first_argmax, over_actions, row_of
@@ -60,9 +61,11 @@ def gumbel_search(
             is_considered = legal_action_mask & (row.visits == considered_visit[:, None])
             return first_argmax(jnp.where(is_considered, scores, -jnp.inf))
 
-        tree = grow(
+        tree = chance.grown(
+            grow,
+            simulator,
+            params,
             root._replace(prior=jax.nn.softmax(logits)),
-            partial(simulator.expand, params),
             Rules(
                 root=lambda row, simulation: choose(row, jnp.asarray(table)[num_considered, simulation]),
                 below=partial(_improved_policy_rule, sigma),
@@ -70,7 +73,7 @@ def gumbel_search(
             num_simulations,
             expand_key,
         )
-        row = row_of(tree)
+        row = chance.of_actions(row_of(tree), legal_action_mask.shape[-1])
         policy = jax.nn.softmax(_mask(logits + sigma(row), legal_action_mask))
         value = (policy * completed_q(row)).sum(-1) if improved_value else row.value
         return SearchOutput(choose(row, row.visits.max(-1)), policy, value, tree)
@@ -107,9 +110,11 @@ def puct_search(
             prior = (1 - dirichlet_fraction) * prior + dirichlet_fraction * noise
         prior = jax.nn.softmax(masked_logits(prior, legal_action_mask))
 
-        tree = grow(
+        tree = chance.grown(
+            grow,
+            simulator,
+            params,
             root._replace(prior=prior),
-            partial(simulator.expand, params),
             Rules(
                 root=lambda row, _: first_argmax(jnp.where(legal_action_mask, score(row), -jnp.inf)),
                 below=lambda row: first_argmax(score(row)),
@@ -117,7 +122,7 @@ def puct_search(
             num_simulations,
             expand_key,
         )
-        policy = tree.visits[0] / num_simulations
+        policy = chance.columns(tree.visits[0], legal_action_mask.shape[-1]) / num_simulations
         action = first_argmax(policy)
         if temperature:
             action = jax.random.categorical(action_key, jnp.log(policy) / temperature).astype(jnp.int32)

@@ -4,6 +4,11 @@ With either, the network gives every position its prior and its value.
 
 Both are the same two functions, so MuZero and AlphaZero differ in nothing else. Searching the same weights either way
 separates the model's faults from the network's.
+
+A game of chance has afterstates besides (Antonoglou et al. 2022, section 4): nodes at which chance acts. Their values
+are those of the player who moved. The move's edge carries its reward and discount 1, the outcome's edge the signed
+discount. In a learned model an afterstate is a node like others. The rules pass one on the way to the next position, so
+that the network is never asked about it.
 """
 
 from collections.abc import Callable
@@ -13,17 +18,30 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params, SearchRoots
+from muzero_jax.types import Chance, Environment, EnvState, Model, NetworkOutput, Params, SearchRoots
 
 
 class Node(NamedTuple):
-    """A new node of each game, as the simulator judges it."""
+    """A new node of each game, as the simulator judges it.
+
+    Below the root of a game with C outcomes a prior has max(A, C) columns: of actions or of outcomes, and then zeros.
+    """
 
     prior: Array  # [B, A] float32 probabilities
     value: Array  # [B] float32, for the player to move there
     embedding: Any  # leaves [B, ...]
     reward: Array  # [B] float32, of the action that led here, for who took it; 0 at a root
     discount: Array  # [B] float32, signed, of that action; 0 at a root
+    is_chance: Array | None = None  # [B] bool, True where chance acts next; None in a game without chance nodes
+    passed: "Passed | None" = None  # the chance node before this one; None from a simulator that passes none
+
+
+class Passed(NamedTuple):
+    """The afterstate that a simulation passes on its way to a new node."""
+
+    afterstate: Node  # which nothing has judged
+    is_passed: Array  # [B] bool, False where the new node follows its parent at once
+    outcome: Array  # [B] int32, of chance, which leads on to the new node
 
 
 class Simulator(NamedTuple):
@@ -31,7 +49,10 @@ class Simulator(NamedTuple):
 
     root: Callable[[Params, SearchRoots], Node]  # (params, B positions) -> their nodes
     expand: Callable[[Params, Array, Array, Any], Node]
-    """(params, key, action [B], embedding) -> the nodes that the actions lead to; the key is what chance draws from"""
+    """(params, key, action [B], embedding) -> the nodes that the actions lead to; the key is what chance draws from.
+    At a chance node the action is an outcome."""
+    num_outcomes: int | None = None  # C; None without chance nodes
+    passes_afterstates: bool = False  # a simulation makes two nodes, the second after `Node.passed`
 
 
 def learned_model(
@@ -64,6 +85,48 @@ def learned_model(
     return Simulator(root, expand)
 
 
+def learned_chance_model(
+    model: Model,
+    discount: float,
+    *,
+    num_actions: int,
+    num_outcomes: int,
+    predicted_legality: bool = False,
+    predicted_discount: bool = False,
+) -> Simulator:
+    """Stochastic MuZero's model (Antonoglou et al. 2022): nodes are states and afterstates in turn.
+
+    Each is one call of the network. Action a < A leads from a state to an afterstate, where `chance_logits` say what
+    chance does, and A + c leads on from there.
+
+    Args:
+      discount, predicted_legality, predicted_discount: as in `learned_model`, of an outcome's edge.
+    """
+    width = max(num_actions, num_outcomes)
+
+    def root(params, roots):
+        output = model.initial_inference(params, roots.observation)
+        value = model.to_scalar(output.value_logits)
+        zeros, never = jnp.zeros_like(value), jnp.zeros(value.shape, bool)
+        return Node(policy(output), value, (output.embedding, never), zeros, zeros, never)
+
+    def expand(params, key, index, embedding):
+        del key
+        inner, was_chance = embedding
+        output = model.recurrent_inference(params, inner, jnp.where(was_chance, num_actions + index, index))
+        assert output.chance_logits is not None, "a model of chance"
+        actions = policy(output, predicted_legal(output)) if predicted_legality else policy(output)
+        outcomes = jax.nn.softmax(output.chance_logits.astype(jnp.float32))
+        prior = jnp.where(was_chance[:, None], padded(actions, width), padded(outcomes, width))
+        reward = jnp.where(was_chance, 0.0, model.to_scalar(output.reward_logits))
+        sign = expected_sign(output) if predicted_discount else jnp.ones_like(reward)
+        value, is_chance = model.to_scalar(output.value_logits), ~was_chance
+        signed = jnp.where(was_chance, discount * sign, 1.0)
+        return Node(prior, value, (output.embedding, is_chance), reward, signed, is_chance)
+
+    return Simulator(root, expand, num_outcomes)
+
+
 def predicted_legal(output: NetworkOutput) -> Bool[Array, "B A"]:
     """The moves that the model predicts to be legal, or all moves where it predicts none."""
     assert output.legal_logits is not None, "a model that predicts legal moves"
@@ -81,14 +144,18 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
     """AlphaZero's model: nodes are the game's own states, and `model` gives their priors and values. Illegal actions
     have prior 0 everywhere, an ended game has value 0.
 
-    Chance is drawn once for each edge, when it is expanded; later visits reuse that draw. Finished games are moved on
-    too, and the results ignored, so `move` must accept every state.
+    Chance that the game lists gets nodes of its own. Other chance is drawn once for each edge, when it is expanded;
+    later visits reuse that draw. Finished games are moved on too, and the results ignored, so `move` must accept every
+    state.
     """
 
     def judge(params: Params, states: EnvState) -> tuple[Array, Array]:
         roots = environment.roots(states)
         output = model.initial_inference(params, roots.observation)
         return policy(output, roots.legal_action_mask), model.to_scalar(output.value_logits)
+
+    if environment.chance is not None:
+        return _with_chance_nodes(environment.chance, environment.num_actions, judge)
 
     def root(params, roots):
         prior, value = judge(params, roots.state)
@@ -100,6 +167,54 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
         return Node(prior, jnp.where(discount == 0, 0.0, value), states, reward, discount)
 
     return Simulator(root, expand)
+
+
+def _with_chance_nodes(chance: Chance, num_actions: int, judge: Callable) -> Simulator:
+    """The rules of a game that lists its chance. Every simulation ends at a position, which alone is judged.
+
+    A new move that awaits chance goes straight on to its likeliest outcome, past its afterstate (`Node.passed`).
+    """
+    width = max(num_actions, chance.num_outcomes)
+
+    def root(params, roots):
+        prior, value = judge(params, roots.state)
+        zeros, never = jnp.zeros_like(value), jnp.zeros(value.shape, bool)
+        return Node(prior, value, (roots.state, never), zeros, zeros, never)
+
+    def expand(params, key, index, embedding):
+        del key
+        states, was_chance = embedding
+        moved = jax.vmap(chance.move)(states, jnp.where(was_chance, 0, index))
+        is_passed = moved.awaits_chance & ~was_chance
+        before_chance = _where(was_chance, states, moved.state)
+        probabilities = jax.vmap(chance.probabilities)(before_chance)
+        outcome = jnp.where(was_chance, index, jnp.argmax(probabilities, axis=-1).astype(index.dtype))
+        resolved = jax.vmap(chance.resolve)(before_chance, outcome)
+        results = ((x.state, x.reward, x.discount) for x in (resolved, moved))
+        states, reward, discount = _where(was_chance | is_passed, *results)
+        prior, value = judge(params, states)
+        value = jnp.where(discount == 0, 0.0, value)
+        unjudged, never = jnp.zeros_like(value), jnp.zeros_like(is_passed)
+        edge, embedding = (moved.reward, moved.discount), (moved.state, is_passed)
+        afterstate = Node(padded(probabilities, width), unjudged, embedding, *edge, is_passed)
+        passed = Passed(afterstate, is_passed, outcome)
+        return Node(padded(prior, width), value, (states, never), reward, discount, never, passed)
+
+    return Simulator(root, expand, chance.num_outcomes, passes_afterstates=True)
+
+
+def padded(rows: Float[Array, "B n"], width: int) -> Float[Array, "B W"]:
+    """The rows with zeros after them."""
+    return jnp.pad(rows, ((0, 0), (0, width - rows.shape[-1])))
+
+
+def _where(condition: Bool[Array, " B"], yes: Any, no: Any) -> Any:
+    """For each game the leaves [B, ...] of `yes` or of `no`."""
+
+    def choose(a, b):
+        return jnp.where(condition.reshape(-1, *[1] * (a.ndim - 1)), a, b)
+
+    return jax.tree.map(choose, yes, no)
 
 
 def policy(output: NetworkOutput, legal_action_mask: Array | None = None) -> Float[Array, "B A"]:

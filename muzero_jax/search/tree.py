@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from muzero_jax.search.simulator import Node
+from muzero_jax.search.simulator import Node, Passed
 
 ROOT = 0
 UNVISITED = 0
@@ -26,7 +26,11 @@ UNVISITED = 0
 
 
 class Tree(NamedTuple):
-    """B trees of up to M = num_simulations + 1 nodes; node 0 is the root, node i + 1 that of simulation i."""
+    """B trees of up to M = num_simulations + 1 nodes; node 0 is the root, node i + 1 that of simulation i.
+
+    A tree that passes afterstates has M = 2 num_simulations + 1: node 2 i + 2 is that of simulation i, and node 2 i + 1
+    the afterstate before it, or unused. At a chance node the first C of the A columns are outcomes.
+    """
 
     prior: Array  # [M, B, A]
     visits: Array  # [M, B, A] float32, simulations that took the action
@@ -40,6 +44,7 @@ class Tree(NamedTuple):
     parent: Array  # [M, B] int32
     action: Array  # [M, B] int32, that the parent took
     embedding: Any  # leaves [M, B, ...]
+    is_chance: Array | None = None  # [M, B] bool, True where chance acts; None in a game without chance nodes
 
 
 class Row(NamedTuple):
@@ -50,6 +55,7 @@ class Row(NamedTuple):
     q: Array  # [B, A]
     raw_value: Array  # [B]
     value: Array  # [B]
+    is_chance: Array | None = None  # [B]
 
 
 Rule = Callable[[Row], Array]
@@ -68,15 +74,20 @@ class Rules(NamedTuple):
     stop_at_ends: bool = False  # a discount of 0 ends the game for good: nothing is looked for beyond, as mctx does
 
 
-Grow = Callable[[Node, Expand, Rules, int, Array], Tree]
-"""The type of `grow` and of `loop_free.grow`."""
+Grow = Callable[..., Tree]
+"""The type of `grow` and of `loop_free.grow`, which lacks the last argument."""
 
 
-def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Array) -> Tree:
+def grow(
+    root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Array, *, passes_afterstates: bool = False
+) -> Tree:
     """Runs the simulations (Schrittwieser et al. 2020, appendix B): descend by the rules, expand, back the value up.
 
-    `key` is for the expansions; simulation i gets fold_in(key, i).
+    Args:
+      key: for the expansions; simulation i gets fold_in(key, i).
+      passes_afterstates: `expand` says which afterstate it passed (`Node.passed`), which becomes a node too.
     """
+    num_nodes = (2 if passes_afterstates else 1) * num_simulations + 1
 
     def simulate(simulation: Array, tree: Tree) -> Tree:
         with jax.named_scope("descend"):
@@ -85,11 +96,14 @@ def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Ar
             games = jnp.arange(action.shape[0])
             embedding = jax.tree.map(lambda x: x[parent, games], tree.embedding)
             node = expand(jax.random.fold_in(key, simulation), action, embedding)
-            tree = add(tree, simulation + 1, node, parent, action)
+            leaf = 2 * simulation + 2 if passes_afterstates else simulation + 1
+            if node.passed is not None:
+                tree, parent, action = _add_passed(tree, leaf - 1, node.passed, parent, action)
+            tree = add(tree, leaf, node, parent, action)
         with jax.named_scope("backup"):
-            return _backup(tree, simulation + 1)
+            return _backup(tree, leaf)
 
-    return lax.fori_loop(0, num_simulations, simulate, plant(root, num_simulations + 1))
+    return lax.fori_loop(0, num_simulations, simulate, plant(root, num_nodes))
 
 
 def row_of(tree: Tree, node: Array | None = None) -> Row:
@@ -99,7 +113,7 @@ def row_of(tree: Tree, node: Array | None = None) -> Row:
 
 def rows_at(tree: Tree, index: Any) -> Row:
     """The statistics at any kind of index into the axes [M, B]."""
-    return Row(*(getattr(tree, field)[index] for field in Row._fields))
+    return Row(*jax.tree.map(lambda x: x[index], [getattr(tree, field) for field in Row._fields]))
 
 
 def over_actions(*reductions: tuple[Callable, Float[Array, "B A"]]) -> tuple[Float[Array, "B 1"], ...]:
@@ -163,6 +177,7 @@ def plant(root: Node, num_nodes: int) -> Tree:
         parent=per_node.astype(jnp.int32),
         action=per_node.astype(jnp.int32),
         embedding=jax.tree.map(stack, root.embedding),
+        is_chance=jax.tree.map(stack, root.is_chance),
     )
 
 
@@ -189,8 +204,18 @@ def _descend(tree: Tree, root_action: Array, rules: Rules) -> tuple[Array, Array
     return node, action
 
 
-def add(tree: Tree, index: Array, node: Node, parent: Array, action: Array) -> Tree:
-    """Writes node `index` of every tree; its statistics are zero already."""
+def _add_passed(tree: Tree, index: Array, passed: Passed, parent: Array, action: Array) -> tuple[Tree, Array, Array]:
+    """The trees with an afterstate as node `index`, and the edge (parent [B], action [B]) to the node after it.
+
+    Where none was passed that node keeps its edge, and is then written over what this puts there.
+    """
+    tree = add(tree, index, passed.afterstate, parent, action, count=0)
+    is_passed = passed.is_passed
+    return tree, jnp.where(is_passed, index, parent), jnp.where(is_passed, passed.outcome, action)
+
+
+def add(tree: Tree, index: Array, node: Node, parent: Array, action: Array, count: int = 1) -> Tree:
+    """Writes node `index` of every tree; its statistics are zero already. `count` is 0 if nothing has judged it."""
     games = jnp.arange(parent.shape[0])
 
     def write(nodes, new):
@@ -201,12 +226,13 @@ def add(tree: Tree, index: Array, node: Node, parent: Array, action: Array) -> T
         children=tree.children.at[parent, games, action].set(index),
         raw_value=write(tree.raw_value, node.value),
         value=write(tree.value, node.value),
-        count=write(tree.count, jnp.ones_like(node.value)),
+        count=write(tree.count, jnp.full_like(node.value, count)),
         reward=write(tree.reward, node.reward),
         discount=write(tree.discount, node.discount),
         parent=write(tree.parent, parent),
         action=write(tree.action, action),
         embedding=jax.tree.map(write, tree.embedding, node.embedding),
+        is_chance=jax.tree.map(write, tree.is_chance, node.is_chance),
     )
 
 

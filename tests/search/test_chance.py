@@ -1,0 +1,535 @@
+"""Chance nodes: the trees of mctx's stochastic policy and of plain loops, and what they must always satisfy."""
+
+from dataclasses import replace
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+import pytest
+from jax.experimental import checkify
+
+from muzero_jax import building
+from muzero_jax.algorithm import World
+from muzero_jax.search import chance, narrow
+from muzero_jax.search.bounded import bounded
+from muzero_jax.search.engines import ENGINES
+from muzero_jax.search.simulator import ground_truth_model, learned_chance_model, learned_model
+from muzero_jax.search.tree import Row, Tree
+from muzero_jax.types import QTransform, SearchRoots
+from tests.reference import chance_tables, tiny_run
+from tests.reference.chance_tables import MODEL, State, make_game, random_table
+from tests.reference.programs import equations
+from tests.reference.tabular import TABULAR, make_table
+
+NUM_ROOTS, BUDGET = 1000, 24
+PUCT = {"pb_c_init": 1.25, "pb_c_base": 19652.0}
+SIZES = {"5x4": (5, 4, -1.0, BUDGET), "2x10": (2, 10, 0.97, BUDGET), "156x21": (156, 21, -1.0, 8)}
+"""Actions, outcomes, the discount between two moves (of two players, or of one), simulations."""
+
+
+def gumbel(world, engine="own", num_simulations=BUDGET, scale=0.0, rescale_values=False):
+    return ENGINES[engine].gumbel_search(
+        world,
+        num_simulations=num_simulations,
+        max_num_considered_actions=4,
+        gumbel_scale=scale,
+        qtransform=QTransform(0.4, 50.0, rescale_values),
+        improved_value=True,
+    )
+
+
+def puct(world, engine="own", num_simulations=BUDGET):
+    return ENGINES[engine].puct_search(
+        world,
+        num_simulations=num_simulations,
+        dirichlet_fraction=0.0,
+        dirichlet_alpha=0.3,
+        temperature=0.0,
+        **PUCT,
+    )
+
+
+both = pytest.mark.parametrize("make", [gumbel, puct], ids=["gumbel", "puct"])
+
+
+def learned(table, discount=-1.0):
+    num_actions, num_outcomes = table.reward.shape[1], table.chance_logits.shape[1]
+    return learned_chance_model(MODEL, discount, num_actions=num_actions, num_outcomes=num_outcomes)
+
+
+def rules(table):
+    return ground_truth_model(make_game(table), MODEL)
+
+
+WORLDS = {"learned": learned, "rules": rules}
+each_world = pytest.mark.parametrize("kind", WORLDS)
+
+
+def roots_of(table, states, legal=None):
+    """Positions of the table, as either world takes them."""
+    states = jnp.asarray(states, jnp.int32)
+    legal = jnp.ones((len(states), table.reward.shape[1]), bool) if legal is None else jnp.asarray(legal)
+    never = jnp.zeros(len(states), bool)
+    return SearchRoots(states.astype(jnp.float32)[:, None], legal, State(states, never))
+
+
+def look(search, table, states, seed=0, legal=None):
+    return jax.device_get(jax.jit(search)(table, jax.random.key(seed), roots_of(table, states, legal)))
+
+
+# --- mctx's trees -----------------------------------------------------------------------------------------------------
+
+
+def thousand_roots(table):
+    generator = np.random.default_rng(1)
+    legal = generator.random((NUM_ROOTS, table.reward.shape[1])) < 0.7
+    legal[:, 1] = True
+    return roots_of(table, generator.integers(0, len(table.value), NUM_ROOTS), legal)
+
+
+@cache
+def own_trees(size):
+    num_actions, num_outcomes, discount, num_simulations = SIZES[size]
+    table = random_table(0, num_actions, num_outcomes)
+    search = jax.jit(puct(learned(table, discount), num_simulations=num_simulations))
+    return jax.device_get(search(table, jax.random.key(0), thousand_roots(table))), table
+
+
+def stochastic_policy(table, roots, *, discount, num_simulations):
+    """mctx's: a reward comes with the outcome there, so an afterstate's value has that of the action before it."""
+    num_actions = table.reward.shape[1]
+
+    def decide(params, key, action, state):
+        output = MODEL.recurrent_inference(params, state, jnp.clip(action, 0, num_actions - 1))
+        value, reward = output.value_logits[:, 0], output.reward_logits[:, 0]
+        afterstate = output.embedding, reward
+        return mctx.DecisionRecurrentFnOutput(
+            chance_logits=output.chance_logits, afterstate_value=value + reward
+        ), afterstate
+
+    def chance_acts(params, key, outcome, afterstate):
+        embedding, reward = afterstate
+        output = MODEL.recurrent_inference(params, embedding, num_actions + jnp.maximum(outcome, 0))
+        value = output.value_logits[:, 0]
+        step = mctx.ChanceRecurrentFnOutput(
+            action_logits=output.policy_logits, value=value, reward=reward, discount=jnp.full_like(value, discount)
+        )
+        return step, output.embedding
+
+    output = MODEL.initial_inference(table, roots.observation)
+    root = mctx.RootFnOutput(
+        prior_logits=output.policy_logits, value=output.value_logits[:, 0], embedding=output.embedding
+    )
+    return mctx.stochastic_muzero_policy(
+        table,
+        jax.random.key(0),
+        root,
+        decide,
+        chance_acts,
+        num_simulations=num_simulations,
+        invalid_actions=~roots.legal_action_mask,
+        dirichlet_fraction=0.0,
+        **PUCT,
+    )
+
+
+FUSED: dict = {"xla_cpu_use_fusion_emitters": True} if jax.__version_info__ < (0, 11) else {}
+"""Without it, as tests compile, mctx copies its trees at every level of a descent, which takes minutes."""
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def both_searches(request):
+    """(Ours, mctx's, A)."""
+    found, table = own_trees(request.param)
+    num_actions, _, discount, num_simulations = SIZES[request.param]
+    reference = jax.jit(partial(stochastic_policy, discount=discount, num_simulations=num_simulations))
+    inputs = table, thousand_roots(table)
+    return found, jax.device_get(reference.lower(*inputs).compile(FUSED)(*inputs)), num_actions
+
+
+def test_every_node_of_a_thousand_trees_is_that_of_mctx(both_searches):
+    found, reference, num_actions = both_searches
+    tree, theirs = found.tree, jax.tree.map(lambda x: np.asarray(x).swapaxes(0, 1), reference.search_tree)
+    by_outcome = tree.is_chance[tree.parent, np.arange(NUM_ROOTS)]
+    np.testing.assert_array_equal(tree.is_chance, ~theirs.embeddings.is_decision_node)
+    np.testing.assert_array_equal(tree.parent[1:], theirs.parents[1:])
+    np.testing.assert_array_equal((tree.action + num_actions * by_outcome)[1:], theirs.action_from_parent[1:])
+    np.testing.assert_array_equal(tree.count, theirs.node_visits)
+    np.testing.assert_array_equal(tree.visits[0, :, :num_actions], theirs.children_visits[0])
+    np.testing.assert_allclose(tree.value + tree.is_chance * tree.reward, theirs.node_values, atol=1e-5)
+    np.testing.assert_allclose(found.policy, reference.action_weights, atol=1e-6)
+    assert tree.is_chance.any(0).all() and (tree.count[tree.is_chance] > 2).any()  # trees worth comparing
+    assert (theirs.parents[1:] > 1).mean() > 0.3
+
+
+@both
+def test_engines_without_loops_grow_the_same_trees(make):
+    table = random_table(0, 5, 4)
+    states = np.arange(64)
+    ours, other = (look(make(learned(table), engine), table, states) for engine in ("own", "loop_free"))
+    np.testing.assert_array_equal(ours.tree.visits, other.tree.visits)
+    np.testing.assert_array_equal(ours.tree.is_chance, other.tree.is_chance)
+    np.testing.assert_allclose(ours.policy, other.policy, atol=1e-5)
+    np.testing.assert_allclose(ours.value, other.value, atol=1e-5)
+
+
+# --- the rules in plain loops -----------------------------------------------------------------------------------------
+
+
+def test_every_node_of_a_tree_of_the_rules_is_that_of_plain_loops():
+    table, states = random_table(0, 3, 5), np.arange(40)
+    tree = look(puct(rules(table)), table, states).tree
+    for game in states:
+        plain = chance_tables.search_plainly(table, game, BUDGET, **PUCT)
+        assert set(np.nonzero(tree.count[:, game])[0]) == set(plain)
+        for slot, node in plain.items():
+            value, count = node.mean
+            where = f"game {game}, node {slot}"
+            assert tree.is_chance[slot, game] == node.is_chance, where
+            assert tree.embedding[0].index[slot, game] == node.index, where
+            assert tree.count[slot, game] == count, where
+            np.testing.assert_array_equal(tree.visits[slot, game, : len(node.visits)], node.visits, where)
+            np.testing.assert_allclose(tree.value[slot, game], value, atol=1e-5, err_msg=where)
+            for action, (child, reward, discount) in node.children.items():
+                assert tree.children[slot, game, action] == child, where
+                assert (tree.parent[child, game], tree.action[child, game]) == (slot, action), where
+                np.testing.assert_allclose(tree.reward[child, game], reward, rtol=1e-6)
+                assert tree.discount[child, game] == discount, where
+
+
+@both
+def test_the_network_is_never_asked_about_a_chance_node_of_the_rules(make):
+    """All that it would say of one is NaN, and so would be every mean above."""
+    table = random_table(0, 3, 5)
+    shown = jax.vmap(make_game(table).observe)(State(jnp.arange(2), jnp.ones(2)))
+    assert np.isnan(MODEL.initial_inference(table, shown).value_logits).all()
+    found = look(make(rules(table)), table, np.arange(64))
+    tree = found.tree
+    assert tree.is_chance.sum() > 64
+    for numbers in (found.policy, found.value, tree.value, tree.raw_value, tree.q, tree.prior):
+        assert np.isfinite(numbers).all()
+
+
+def test_a_move_without_chance_leads_straight_on():
+    """Node 2 i + 1 stays unused, and no simulation ends at an afterstate."""
+    table = random_table(0, 3, 5)
+    tree = look(puct(rules(table)), table, np.arange(64)).tree
+    games = np.arange(64)
+    assert not tree.is_chance[0::2].any()
+    for node in range(2, 2 * BUDGET + 1, 2):
+        parent, action = tree.parent[node], tree.action[node]
+        position = np.where(tree.is_chance[parent, games], 0, tree.embedding[0].index[parent, games])
+        awaits = table.awaits[position, np.minimum(action, 2)]
+        is_used = tree.count[node - 1] > 0
+        # What came by chance lies below an afterstate, which is new, or was there already.
+        assert (tree.is_chance[parent, games] | ~awaits).all()
+        np.testing.assert_array_equal(is_used, parent == node - 1)
+        np.testing.assert_array_equal(is_used, tree.is_chance[node - 1])
+
+
+# --- the choice of an outcome -----------------------------------------------------------------------------------------
+
+
+def counts_after(probabilities, num_visits):
+    """[N + 1, C]: how often the rule took each outcome of one afterstate, after every number of visits."""
+    prior = jnp.asarray(probabilities, jnp.float32)[None]
+    zeros = jnp.zeros_like(prior)
+
+    def visit(visits, _):
+        row = Row(prior, visits, zeros, zeros[:, 0], zeros[:, 0], jnp.ones(1, bool))
+        return visits.at[0, chance.least_taken(row)[0]].add(1), visits[0]
+
+    return np.asarray(jax.lax.scan(visit, zeros, length=num_visits + 1)[1])
+
+
+def test_rolls_of_two_dice_and_tiles_of_2048_come_in_their_shares():
+    """After any number of visits up to 300: 21 rolls, or a 2 or a 4 on any of k empty cells."""
+    rolls = [1 / 36 if i == j else 1 / 18 for i in range(6) for j in range(i, 6)]
+    tiles = [[share / k for _ in range(k) for share in (0.9, 0.1)] for k in (1, 2, 5)]
+    for p, most in ((rolls, 1.06), (tiles[0], 0.9), (tiles[1], 1.35), (tiles[2], 1.62)):
+        visits, counts = np.arange(301)[:, None], counts_after(p, 300)
+        np.testing.assert_array_equal(counts.sum(-1), visits[:, 0])
+        ahead = counts - visits * np.array(p)
+        assert ahead.min() > -1 and 0.8 < ahead.max() <= most + 1e-6
+
+
+def test_no_outcome_falls_behind_its_share_by_more_than_1_nor_runs_ahead_by_more_than_its_share_of_the_others():
+    """N p - 1 < n <= (N + C - 1) p, in every tree: the likely come first, and many that are unlikely wait."""
+    for size in ("5x4", "2x10"):
+        tree, num_outcomes = own_trees(size)[0].tree, SIZES[size][1]
+        visits, p = (x[tree.is_chance][:, :num_outcomes] for x in (tree.visits, tree.prior))
+        total = visits.sum(-1, keepdims=True)
+        assert total.max() >= 5 and (visits > total * p - 1 - 1e-4).all()
+        assert (visits <= (total + num_outcomes - 1) * p + 1e-4).all()
+    taken = counts_after([0.9] + [0.01] * 10, 385)[:, 0]
+    assert taken[80] == 80 and taken[385] == 355  # for shares of 72 and of 346.5
+
+
+@both
+@each_world
+def test_the_choice_does_not_depend_on_the_key(kind, make):
+    table = random_table(0, 3, 5)
+    search = make(WORLDS[kind](table))
+    first, *others = (look(search, table, np.arange(16), seed) for seed in range(3))
+    for other in others:
+        jax.tree.map(np.testing.assert_array_equal, first, other)
+
+
+# --- totality, and batches --------------------------------------------------------------------------------------------
+
+
+@each_world
+def test_no_index_at_any_node_gives_nan(kind):
+    table = random_table(0, 3, 5)
+    world = WORLDS[kind](table)
+    root = world.root(table, roots_of(table, np.arange(16)))
+    below = world.expand(table, jax.random.key(0), jnp.zeros(16, jnp.int32), root.embedding)
+    above = below if below.passed is None else below.passed.afterstate
+    assert above.is_chance.any()
+    for embedding in (root.embedding, below.embedding, above.embedding):
+        for index in (-1, *range(7), 1000):
+            node = world.expand(table, jax.random.key(0), jnp.full(16, index, jnp.int32), embedding)
+            for leaf in jax.tree.leaves(node):
+                assert np.isfinite(np.asarray(leaf, np.float64)).all()
+
+
+@both
+@each_world
+def test_no_search_computes_a_nan_though_half_of_what_it_computes_is_thrown_away(kind, make):
+    """The first outcomes cannot come here: where a decision has its actions, an afterstate then has no prior at all."""
+    table = random_table(0, 2, 6)
+    table.chance_logits[:, :3] = -np.inf
+    roots = roots_of(table, np.arange(4))
+    search = checkify.checkify(make(WORLDS[kind](table), num_simulations=8), errors=checkify.nan_checks)
+    error, found = jax.device_get(jax.jit(search)(table, jax.random.key(0), roots))
+    error.throw()
+    assert (found.tree.visits[found.tree.is_chance][:, :3] == 0).all()
+
+
+@both
+@each_world
+def test_a_row_of_a_batch_is_searched_as_if_it_were_alone(kind, make):
+    table = random_table(0, 3, 5)
+    search = make(WORLDS[kind](table))
+    legal = np.array([[1, 1, 1], [0, 1, 1], [1, 0, 1], [1, 1, 0]], bool)
+    together = look(search, table, range(4), legal=legal)
+    together = together._replace(tree=None)
+    for row in range(4):
+        alone = look(search, table, [row] * 4, seed=1, legal=legal[[row] * 4])._replace(tree=None)
+        jax.tree.map(lambda x, y, row=row: np.testing.assert_array_equal(x[row], y[0]), together, alone)
+    assert len(np.unique(together.value)) == 4 and together.policy.shape == (4, 3)
+
+
+# --- signs ------------------------------------------------------------------------------------------------------------
+
+BY_HAND = chance_tables.Table(
+    # State 0's one action leads to afterstate 0, of which chance makes state 1 or state 2; 1's to afterstate 1.
+    reward=np.float32([[0.1], [0.3], [0.0]]),
+    awaits=np.ones((3, 1), bool),
+    after=np.int32([[0], [1], [1]]),
+    straight=np.zeros((3, 1), np.int32),
+    straight_discount=np.zeros((3, 1), np.float32),
+    successor=np.int32([[1, 2], [2, 2]]),
+    outcome_reward=np.float32([[0.0, 0.05], [0.0, 0.0]]),
+    outcome_discount=np.float32([[-1.0, -1.0], [-1.0, -1.0]]),
+    value=np.float32([0.2, 0.6, -0.8]),
+    after_value=np.float32([0.4, 0.2]),
+    policy_logits=np.zeros((3, 1), np.float32),
+    chance_logits=np.log(np.float32([[0.7, 0.3], [0.5, 0.5]])),
+)
+
+
+@both
+def test_an_afterstates_value_is_its_movers(make):
+    """Five simulations. 1: the afterstate, 0.4 for who moved: the root gets 0.1 + 0.4.
+
+    2: likely state 1, worth 0.6 to the other: -0.6, the root 0.1 - 0.6. 3: state 1 again, as 0.7 / 2 > 0.3. The other's
+    move there pays 0.3 and leads to an afterstate worth 0.2 *to the other*: state 1 gets 0.5, the first afterstate
+    -0.5, the root -0.4. 4: state 2, as 0.7 / 3 < 0.3: 0.8, the root 0.9. 5: state 1 again, as 0.7 / 3 > 0.3 / 2. Its
+    afterstate's first outcome, state 2, is worth -0.8 to the first player, so 0.8 to the other: state 1 gets 0.3 + 0.8,
+    the first afterstate -1.1, the root -1.0.
+    """
+    tree = look(make(learned(BY_HAND), num_simulations=5), BY_HAND, [0]).tree
+    np.testing.assert_array_equal(tree.is_chance[:, 0], [False, True, False, True, False, False])
+    np.testing.assert_array_equal(tree.action[1:, 0], [0, 0, 0, 1, 0])
+    np.testing.assert_array_equal(tree.visits[1, 0], [3, 1])
+    np.testing.assert_allclose(tree.value[0, 0], (0.2 + 0.5 - 0.5 - 0.4 + 0.9 - 1.0) / 6, atol=1e-6)
+    np.testing.assert_allclose(tree.value[1, 0], (0.4 - 0.6 - 0.5 + 0.8 - 1.1) / 5, atol=1e-6)
+    np.testing.assert_allclose(tree.value[2, 0], (0.6 + 0.5 + 1.1) / 3, atol=1e-6)
+    np.testing.assert_allclose(tree.value[3, 0], (0.2 + 0.8) / 2, atol=1e-6)
+
+
+@both
+def test_the_rules_pass_an_afterstate_on_the_way(make):
+    """Three simulations. 1: state 1, worth 0.6 to the other: the root gets 0.1 - 0.6.
+
+    2: state 1 again, whose move leads over its afterstate to state 2, worth 0.8 to the other: state 1 gets 0.3 + 0.8,
+    the root 0.1 - 1.1. 3: state 2, as 0.7 / 3 < 0.3, and chance pays 0.05: the afterstate gets 0.05 + 0.8, the root
+    0.95.
+    """
+    tree = look(make(rules(BY_HAND), num_simulations=3), BY_HAND, [0]).tree
+    np.testing.assert_array_equal(tree.is_chance[:, 0], [False, True, False, True, False, False, False])
+    np.testing.assert_array_equal(tree.count[:, 0], [4, 3, 2, 1, 1, 0, 1])
+    np.testing.assert_array_equal(tree.visits[1, 0], [2, 1])
+    np.testing.assert_allclose(tree.value[0, 0], (0.2 - 0.5 - 1.0 + 0.95) / 4, atol=1e-6)
+    np.testing.assert_allclose(tree.value[1, 0], (-0.6 - 1.1 + 0.85) / 3, atol=1e-6)
+
+
+def test_where_rewards_and_discounts_stand():
+    """The move's edge has the reward and discount 1, the outcome's no reward and the signed discount."""
+    world, key, zero = learned(BY_HAND, -0.9), jax.random.key(0), jnp.zeros(1, jnp.int32)
+    root = world.root(BY_HAND, roots_of(BY_HAND, [0]))
+    after = world.expand(BY_HAND, key, zero, root.embedding)
+    state = world.expand(BY_HAND, key, zero + 1, after.embedding)
+    assert after.is_chance and not state.is_chance and not root.is_chance
+    np.testing.assert_allclose((after.reward[0], after.discount[0]), (0.1, 1.0), rtol=1e-6)
+    np.testing.assert_allclose((state.reward[0], state.discount[0]), (0.0, -0.9), rtol=1e-6)
+    np.testing.assert_allclose(after.prior, [[0.7, 0.3]], rtol=1e-6)
+    np.testing.assert_allclose(state.prior, [[1.0, 0.0]])
+
+
+def test_a_learned_model_may_predict_the_discount_of_an_outcome():
+    """It is gamma times the expected sign; an afterstate's stays 1. If all moves seem illegal, all count."""
+
+    def recurrent_inference(params, embedding, index):
+        output = MODEL.recurrent_inference(params, embedding, index)
+        sign = jnp.broadcast_to(jnp.array([0.0, 0.0, 50.0]), (len(index), 3))
+        return output._replace(discount_logits=sign, legal_logits=jnp.full_like(output.policy_logits, -1.0))
+
+    model = MODEL._replace(recurrent_inference=recurrent_inference)
+    world = learned_chance_model(
+        model, 0.5, num_actions=1, num_outcomes=2, predicted_discount=True, predicted_legality=True
+    )
+    key, zero = jax.random.key(0), jnp.zeros(1, jnp.int32)
+    after = world.expand(BY_HAND, key, zero, world.root(BY_HAND, roots_of(BY_HAND, [0])).embedding)
+    state = world.expand(BY_HAND, key, zero, after.embedding)
+    np.testing.assert_allclose((after.discount[0], state.discount[0]), (1.0, 0.5), rtol=1e-6)
+    np.testing.assert_allclose(state.prior, [[1.0, 0.0]])
+
+
+# --- a game whose values are known ------------------------------------------------------------------------------------
+
+FACES = (0.5, 0.1, 0.0, 1.2)
+KEEP, AGAIN = 0, 1
+
+
+def worth(face, rolls):
+    """The best expected payment for a die that shows `face`, which may be rolled so many times more."""
+    return max(FACES[face], np.mean([worth(other, rolls - 1) for other in range(4)])) if rolls else FACES[face]
+
+
+def dice(rolls=2):
+    """A die is kept, which pays its face and ends the game, or rolled again; position 4 r + f, the last is the end."""
+    states = [(face, left) for left in range(rolls + 1) for face in range(4)]
+    end = len(states)
+    left = np.array([left for _, left in states] + [0])
+    keep = np.float32([FACES[face] for face, _ in states] + [0.0])
+    again = np.where(left > 0, 0.0, keep)  # where nothing is left to roll, the die is kept
+    chances = np.array([[4 * r + face for face in range(4)] for r in range(rolls)] + [[end] * 4], np.int32)
+    successor = np.where(left > 0, left - 1, rolls)
+    return chance_tables.Table(
+        reward=np.stack([keep, again], -1).astype(np.float32),
+        awaits=np.stack([left < 0, left > 0], -1),
+        after=np.stack([np.full(end + 1, rolls), successor], -1).astype(np.int32),
+        straight=np.full((end + 1, 2), end, np.int32),
+        straight_discount=np.zeros((end + 1, 2), np.float32),
+        successor=chances,
+        outcome_reward=np.zeros((rolls + 1, 4), np.float32),
+        outcome_discount=np.ones((rolls + 1, 4), np.float32),
+        value=keep,  # as if every die were kept
+        after_value=np.float32([np.mean(FACES)] * rolls + [0.0]),
+        policy_logits=np.zeros((end + 1, 2), np.float32),
+        chance_logits=np.zeros((rolls + 1, 4), np.float32),
+    )
+
+
+def test_expectimax_of_the_die_by_hand():
+    """One roll is worth 0.45, so 0.5 is kept with one left; two are worth (0.45 + 0.45 + 0.5 + 1.2) / 4 = 0.65."""
+    assert worth(2, 1) == pytest.approx(0.45) and worth(0, 1) == pytest.approx(0.5)
+    assert worth(0, 2) == worth(2, 2) == pytest.approx(0.65)
+
+
+@each_world
+def test_gumbel_finds_the_best_action_of_a_game_of_chance_and_its_value(kind):
+    """For every face, with one roll left and with two, though the network thinks that every die is kept."""
+    table = dice()
+    world = learned(table, 1.0) if kind == "learned" else rules(table)
+    positions = [(face, left) for left in (1, 2) for face in range(4)]
+    found = look(gumbel(world, num_simulations=300), table, [4 * left + face for face, left in positions])
+    best = [KEEP if worth(face, left) == FACES[face] else AGAIN for face, left in positions]
+    np.testing.assert_array_equal(found.action, best)
+    np.testing.assert_allclose(found.value, [worth(*position) for position in positions], atol=0.04)
+
+
+# --- bounds, engines, other games -------------------------------------------------------------------------------------
+
+
+@each_world
+def test_no_value_leaves_the_range_of_a_games_returns(kind):
+    table = random_table(0, 3, 5)
+    plain = look(gumbel(WORLDS[kind](table)), table, np.arange(64)).tree
+    tree = look(gumbel(bounded(WORLDS[kind](table), 1.0)), table, np.arange(64)).tree
+    assert np.abs(plain.q).max() > 1.5
+    for numbers in (tree.q, tree.value):
+        assert 0.5 < np.abs(numbers).max() <= 1 + 1e-5
+
+
+@each_world
+def test_bounds_of_what_is_within_them_change_nothing(kind):
+    table = random_table(0, 3, 5)._replace(reward=np.zeros((64, 3), np.float32))
+    world = WORLDS[kind](table._replace(outcome_reward=np.zeros((96, 5), np.float32)))
+    plain, inside = (look(gumbel(w, num_simulations=12), table, range(8)) for w in (world, bounded(world, 1.0)))
+    np.testing.assert_array_equal(plain.tree.visits, inside.tree.visits)
+    np.testing.assert_allclose(plain.value, inside.value, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [partial(gumbel, rescale_values=True), puct], ids=["gumbel", "puct"])
+def test_columns_beyond_the_actions_say_nothing_at_decisions(make):
+    """Two actions beside ten outcomes, or beside two: with Q stretched to the range of a node's own, the same trees."""
+    wide_table = random_table(0, 2, 10)
+    wide_table.chance_logits[:, 2:] = -np.inf
+    cut = {name: getattr(wide_table, name)[:, :2] for name in ("chance_logits", "successor")}
+    wide, slim = (
+        look(make(learned(t), num_simulations=96), t, range(64)) for t in (wide_table, wide_table._replace(**cut))
+    )
+    np.testing.assert_array_equal(wide.tree.visits[..., :2], slim.tree.visits)
+    np.testing.assert_allclose(wide.policy, slim.policy, atol=1e-6)
+    np.testing.assert_allclose(wide.value, slim.value, atol=1e-6)
+    assert not wide.tree.visits[..., 2:].any()
+
+
+def test_what_cannot_plan_with_chance_says_so_when_the_search_is_made():
+    table = random_table(0, 3, 5)
+    for make in (gumbel, puct):
+        for world in (learned(table), rules(table)):
+            with pytest.raises(ValueError, match="mctx plans without chance nodes"):
+                make(world, "mctx")
+            with pytest.raises(ValueError, match="max_children would leave out outcomes"):
+                narrow.narrow(make, world, 2, noise=False)
+        with pytest.raises(ValueError, match="loop_free makes one node a simulation"):
+            make(rules(table), "loop_free")
+
+
+@pytest.mark.parametrize("changes", [{"engine": "mctx"}, {"engine": "loop_free"}, {"max_children": 2}])
+def test_a_config_that_cannot_plan_with_chance_is_refused_in_a_sentence(changes):
+    table = random_table(0, 3, 5)
+    config = replace(tiny_run.CONFIG, model="rules", search=replace(tiny_run.CONFIG.search, **changes))
+    with pytest.raises(ValueError, match="game"):
+        building.make_search(config, World(make_game(table), MODEL), noise=False)
+
+
+@both
+def test_a_game_without_chance_has_nothing_of_it_in_its_program(make):
+    """Its simulations carry what they always did: twelve arrays of a tree, none of them boolean, and their number."""
+    table = make_table([[0.0] * 3] * 2, [[1] * 3] * 2, [0.0, 0.5])
+    roots = SearchRoots(jnp.zeros((4, 1), jnp.int32), jnp.ones((4, 3), bool), None)
+    program, found = jax.make_jaxpr(make(learned_model(TABULAR, -1.0)), return_shape=True)(
+        table, jax.random.key(0), roots
+    )
+    assert found.tree.is_chance is None
+    loop = next(equation for equation in equations(program.jaxpr) if equation.params.get("length") == BUDGET)
+    carried = [variable.aval for variable in loop.outvars]
+    assert len(carried) == len(Tree._fields) - 1 + 1 and not any(x.dtype == bool for x in carried)
+    assert "pad" not in {equation.primitive.name for equation in equations(program.jaxpr)}
