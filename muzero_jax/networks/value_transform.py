@@ -4,11 +4,11 @@ A categorical head is trained by cross-entropy against the two-hot code of its t
 2020, appendix F) and read as the expectation. One bin means a plain scalar head with squared error.
 
 Where returns are large, bins lie evenly after h of Pohlen et al. 2018 (arXiv 1805.11593, section 3.2), which is much
-like a square root: 255 of them reach from -100,000 to 100,000, and the next to 0 is 17. As in MuZero the expectation is that of h(x), and
-then undone. So a mixed return is read a little too small: an even chance of 0 or 1,000 as 273.
+like a square root: 255 of them reach from -100,000 to 100,000, and the next to 0 is 17. As in MuZero the expectation is
+that of h(x), and then undone. So a mixed return is read a little too small: an even chance of 0 or 1,000 as 273.
 """
 
-from types import ModuleType
+import math
 from typing import NamedTuple
 
 import jax
@@ -34,16 +34,16 @@ class Support(NamedTuple):
         """The first and the last bin, on the line where they are equally spaced."""
         if not self.is_squashed:
             return self.low, self.high
-        low, high = squash(np.array([self.low, self.high]), np)
-        return float(low), float(high)
+        low, high = (math.copysign(math.sqrt(abs(x) + 1.0) - 1.0, x) + EPSILON * x for x in (self.low, self.high))
+        return low, high
 
 
-def squash(x: Array | np.ndarray, library: ModuleType = jnp) -> Array:
-    """h(x) = sign(x) (sqrt(|x| + 1) - 1) + 0.001 x, elementwise."""
-    return library.sign(x) * (library.sqrt(abs(x) + 1.0) - 1.0) + EPSILON * x
+def squash(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """h(x) = sign(x) (sqrt(|x| + 1) - 1) + 0.001 x."""
+    return jnp.sign(x) * (jnp.sqrt(jnp.abs(x) + 1.0) - 1.0) + EPSILON * x
 
 
-def unsquash(y: Array) -> Array:
+def unsquash(y: Float[Array, "..."]) -> Float[Array, "..."]:
     """The inverse of `squash`, in a form that keeps the last digits of small numbers in float32."""
     size = jnp.abs(y) + 1.0 + EPSILON
     root = 2.0 * size / (1.0 + jnp.sqrt(1.0 + 4.0 * EPSILON * size))

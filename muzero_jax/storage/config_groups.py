@@ -233,8 +233,9 @@ class OptimiserConfig:
     """weight of the discount's loss, where the network predicts it"""
     chance_weight: PositiveFloat = 1.0
     """weight of the loss of what chance will do, where the model has codes of it"""
-    commitment_weight: NotNegativeFloat = 0.25
-    """weight of the loss that draws what the encoder says to the code that it chose, where it finds the codes"""
+    commitment_weight: NotNegativeFloat = 0.01
+    """weight of the loss that draws the encoder of chance to the code that it chose; with 0.25 it may settle for one
+    code before it has told two outcomes apart"""
     consistency_weight: NotNegativeFloat = 0.0
     """weight of EfficientZero's auxiliary loss: imagined embeddings must resemble those of the real observations"""
     target_period: PositiveInt | None = None
