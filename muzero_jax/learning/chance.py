@@ -1,4 +1,4 @@
-"""What a model with chance learns beside MuZero's losses (Stochastic MuZero: Antonoglou et al. 2022, section 4).
+"""Codes of what chance did, and the losses that they add to MuZero's (Antonoglou et al. 2022, section 4).
 
 A code says what chance did after a move. Either it is the outcome that the game lists, or an encoder finds it in the
 next observation: the likeliest of C codes, as a one-hot whose gradient passes to the encoder's probabilities as if it

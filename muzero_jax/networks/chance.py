@@ -68,7 +68,7 @@ class ChanceNetwork(MuZeroNetwork):
         return (*position_outputs(s), s.num_bins, s.abilities.num_codes)
 
     def _on_board(self, encoded: Array) -> Array:
-        """What a code adds to every cell of a board alike; without a board as it is."""
+        """An encoded code as every cell of a board gets it; without a board as it is."""
         return encoded if self.board is None else encoded[:, None, None, :]
 
     def _predict(self, embedding, of_move, is_move=None):
