@@ -34,9 +34,7 @@ STARTS = 72
 
 
 def small_board(env: str, *, longest_game: int, num_bins: int, exploration: float) -> Config:
-    """The settings that small boards share.
-
-    They are imagined observations, Monte-Carlo returns, large batches, and the auxiliary loss.
+    """The settings of small boards: imagined observations, Monte-Carlo returns, large batches, the auxiliary loss.
 
     Args:
       env: the game's name. num_bins: bins of value and reward.
@@ -164,12 +162,7 @@ def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = ()) ->
             batch_size=128, updates_per_iteration=8, reward_weight=3.0, reconstruction_weight=10.0
         ),
         # One evaluation of Go 9x9 takes a minute and more: at a small board's pace there would be nothing else.
-        evaluation=EvaluationConfig(
-            interval_minutes=10.0,
-            games=64,
-            final_games=64,
-            mcts_simulations=mcts_simulations,
-        ),
+        evaluation=EvaluationConfig(interval_minutes=10.0, games=64, final_games=64, mcts_simulations=mcts_simulations),
     )
 
 
@@ -198,12 +191,11 @@ def own_game(env: str, environment: Environment) -> Config:
     config = small_board(env, longest_game=longest, num_bins=3, exploration=min(0.5, 2.5 / longest))
     if longest > LONGEST_MONTE_CARLO:
         config = replace(config, targets=replace(config.targets, td_steps=32, td_lambda=0.95))
-    if not shows_planes_of_bits(environment):
+    if not shows_planes_of_bits(environment) or environment.chance is not None:
         optimiser = replace(config.optimiser, reconstruction_weight=1.0)  # of numbers; of bits it is 10
         config = replace(config, network=replace(config.network, kind="mlp"), optimiser=optimiser)
     budgets = (100,) if longest <= LONGEST_MONTE_CARLO else ()
-    evaluation = EvaluationConfig(mcts_simulations=budgets, opening_plies=min(2, seen // 4))
-    return replace(config, evaluation=evaluation)
+    return replace(config, evaluation=EvaluationConfig(mcts_simulations=budgets, opening_plies=min(2, seen // 4)))
 
 
 def chunk_of_tower() -> int:
@@ -230,6 +222,37 @@ def go_9x9() -> Config:
     return tower("go_9x9", num_bins=2)
 
 
+def game_2048() -> Config:
+    """python experiments/train.py --env 2048
+
+    Not measured. Games last hundreds of moves, so a value is learned from ten rewards and then the search's value.
+    """
+    return Config(
+        env="2048",
+        minutes=30.0,
+        network=NetworkConfig(width=256, num_bins=255, support_range=100_000.0, squash=True),
+        search=SearchConfig(num_simulations=8, max_num_considered_actions=4, rescale_values=True),  # Q of thousands
+        self_play=SelfPlayConfig(num_envs=256, exploration=0.0),
+        targets=TargetConfig(td_steps=10, discount=0.999),
+        optimiser=OptimiserConfig(updates_per_iteration=8),
+    )
+
+
+def backgammon() -> Config:
+    """python experiments/train.py --env backgammon
+
+    Not measured.
+    """
+    return Config(
+        env="backgammon",
+        minutes=45.0,
+        network=NetworkConfig(width=256, support_range=3.0),  # a game is won once, twice or thrice
+        self_play=SelfPlayConfig(num_envs=256),
+        targets=TargetConfig(td_lambda=0.95),
+        optimiser=OptimiserConfig(updates_per_iteration=8),
+    )
+
+
 def default_hex_size() -> tuple[int, str]:
     """The largest board that this machine learns in one session, and the reason in words."""
     import jax
@@ -250,6 +273,8 @@ GAMES: dict[str, Callable[[], Config]] = {
     "connect_four": connect_four,
     "othello": othello,
     "go_9x9": go_9x9,
+    "2048": game_2048,
+    "backgammon": backgammon,
 }
 
 

@@ -72,9 +72,7 @@ class Model(NamedTuple):
 
     init: Callable[[Array], Params]  # key -> params
     initial_inference: Callable[[Params, Array], NetworkOutput]  # (params, observation [N, *obs]) -> f(h(o))
-    recurrent_inference: Callable[
-        [Params, Array, Array], NetworkOutput
-    ]  # (params, embedding, action [N]) -> f(g(s, a))
+    recurrent_inference: Callable[[Params, Array, Array], NetworkOutput]  # params, embedding, action [N] -> f(g(s, a))
     reconstruct: Callable[[Params, Array], Array]  # (params, embedding) -> logits of the observation [N, *obs]
     to_scalar: Callable[[Array], Array]  # value or reward logits [..., S] -> expected scalar [...]
     scalar_loss: Callable[[Array, Array], Array]  # (logits [..., S], target [...]) -> loss [...]
@@ -82,6 +80,9 @@ class Model(NamedTuple):
     project: Callable[[Params, Array], Array] | None = None  # (params, embedding) -> [N, D], to compare embeddings by
     predict_projection: Callable[[Params, Array], Array] | None = None  # (params, projection [N, D]) -> [N, D]
     bound: float | None = None  # returns, and so rewards and values, lie in [-bound, bound]; None: that is not known
+    num_codes: int = 0  # C; with chance `recurrent_inference` takes an action or, from an afterstate, A + code
+    encode_chance: Callable[..., Array] | None = None  # params, observation, next one -> logits of its code [N, C]
+    follow_code: Callable[..., NetworkOutput] | None = None  # params, embedding, one-hot code [N, C]; passes a gradient
 
 
 class Symmetries(NamedTuple):
@@ -94,6 +95,7 @@ class Symmetries(NamedTuple):
     observation_permutation: Array  # [G, O] int32
     observation_flip: Array  # [G, O] bool, True where a bool plane is negated (the plane of the colour to move)
     action_permutation: Array  # [G, A] int32
+    outcome_permutation: Array | None = None  # [G, C] int32, what `Step.outcome` becomes; None: that is not known
 
 
 class Board(NamedTuple):
@@ -179,15 +181,11 @@ class Environment(NamedTuple):
 
 
 class QTransform(NamedTuple):
-    """sigma(q) = (maxvisit_init + max_b N(b)) value_scale q (Danihelka et al. 2022, equation 8).
-
-    rescale_values: stretch each node's Q to [0, 1] first, as mctx does by default. That turns the noise of an untrained
-    value into large logits; False leaves values in the game's own units.
-    """
+    """sigma(q) = (maxvisit_init + max_b N(b)) value_scale q (Danihelka et al. 2022, equation 8)."""
 
     value_scale: float
     maxvisit_init: float
-    rescale_values: bool
+    rescale_values: bool  # to [0, 1] first, as mctx; so an untrained value's noise becomes large logits
 
 
 class SearchOutput(NamedTuple):
@@ -210,8 +208,7 @@ class Targets(NamedTuple):
     reward: Array  # [N, K]; 0 past the end
     value: Array  # [N, K+1]; 0 past the end
     policy: Array  # [N, K+1, A]
-    policy_mask: Array  # [N, K+1] float32, 0 where there is no policy to learn: past the end, or after a cheap search,
-    # for which in a batch those of full searches count more (`learning.targets.weigh_policies`); else 1
+    policy_mask: Array  # [N, K+1] float32, 0 past the end and after a cheap search; else 1 (or `weigh_policies`)
     alive: Array  # [N, K+1] float32, 0 past the end
     mask: Array  # [N, K+1] float32, 0 past a time limit: what would have come then is not known
     discount: Array  # [N, K] float32, signed, of each move; 0 past the end
@@ -225,6 +222,7 @@ class Batch(NamedTuple):
     actions: Array  # [N, K], to unroll
     targets: Targets
     weight: Array  # [N] float32, of each window in every loss; 1 where all are drawn alike
+    codes: Array | None = None  # [N, K] int32, of what chance did; drawn where that is not known; None without chance
 
 
 class Draws(NamedTuple):
@@ -257,6 +255,9 @@ class Unrolled(NamedTuple):
     discount_logits: Array | None = None  # [N, K, 3], of the moves; None likewise
     projection: Array | None = None  # [N, K, D], predicted of each embedding; None where no loss asks for it
     observed_projection: Array | None = None  # [N, K, D], of the embeddings of the observations that came
+    afterstate_value_logits: Array | None = None  # [N, K, S], for the player who moved; None without chance
+    chance_logits: Array | None = None  # [N, K, C], of the codes, as afterstates expect them; None likewise
+    code_probabilities: Array | None = None  # [N, K, C], of the codes of what was seen next; None without an encoder
 
 
 class ReplayState(NamedTuple):

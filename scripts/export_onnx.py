@@ -104,6 +104,8 @@ def export(agent: Any) -> dict[str, Any]:
     from scripts.browser import graph
 
     environment, params = agent.world.environment, agent.params
+    if agent.world.model.num_codes:
+        raise ValueError("the agent has codes of chance, and the exported search walks moves alone; choose another")
     simulator = unbounded_simulator(agent.config, agent.world)
     of_root = ("prior", "value", "embedding")
     any_action, no_chance = jnp.ones((1, environment.num_actions), bool), jax.random.key(0)  # no learned model asks

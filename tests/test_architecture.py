@@ -62,6 +62,7 @@ LIBRARIES = {
     "pgx": {"games.catalogue", "games.chess_fen", "games.game", "games.hex_rules"},
     "flax.linen": {
         "networks.attention",
+        "networks.chance",
         "networks.convolutional",
         "networks.imagining",
         "networks.layers",

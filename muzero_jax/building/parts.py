@@ -57,7 +57,7 @@ def make_parts(config: Config, world: World | None = None, algorithm: Algorithm 
             observation_length=updates.observation_length(config, algorithm.terms),
         ),
         reanalyze=updates.build_reanalyze(config, algorithm.make_search),
-        make_batch=updates.build_make_batch(config, algorithm),
+        make_batch=updates.build_make_batch(config, model, algorithm),
         augment=updates.build_augment(config, environment),
         update=partial(algorithm.update, loss=loss, optimiser=algorithm.optimiser),
         note=algorithm.note,

@@ -10,7 +10,7 @@ from muzero_jax.algorithm import Algorithm, Update, World
 from muzero_jax.arithmetic import micro_batches
 from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.building.worlds import predicts_discount
-from muzero_jax.learning import learner, losses, priorities, reanalyze, replay, symmetries, targets
+from muzero_jax.learning import chance, learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.losses import Term
 from muzero_jax.storage.config import Config
 from muzero_jax.types import (
@@ -74,7 +74,7 @@ def build_draw(config: Config) -> Callable[[Array, ReplayState], Draws]:
 
 def observation_length(config: Config, terms: Sequence[Term]) -> int:
     """How many frames of a window must bring their observation: the first, unless a loss or Reanalyze reads more."""
-    reads_all = not losses.reads(terms).isdisjoint(("observation_logits", "projection"))
+    reads_all = not losses.reads(terms).isdisjoint(("observation_logits", "projection", "code_probabilities"))
     unrolled = config.unroll_steps + 1 if reads_all else 1
     return max(unrolled, reanalyzed_frames(config)) if config.reanalyze_fraction else unrolled
 
@@ -132,10 +132,19 @@ def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets
     )
 
 
-def build_make_batch(config: Config, algorithm: Algorithm):
+def build_draw_codes(config: Config, model: Model) -> Callable[[Transition, Array, Array], Array] | None:
+    """The codes of chance that windows are unrolled along: outcomes, or drawn ones for an encoder; None without."""
+    if not model.num_codes or config.model == "rules":
+        return None
+    told = model.encode_chance is None
+    return lambda window, alive, key: chance.draw_codes(window, alive, key, num_codes=model.num_codes, told=told)
+
+
+def build_make_batch(config: Config, model: Model, algorithm: Algorithm):
     """Makes the batch of an update: (windows, their weights, updates made, key) -> the batch."""
     unroll_steps, wanted = config.unroll_steps, losses.reads(algorithm.terms)
     legal_length = unroll_steps + 1 if "legal_logits" in wanted else 1
+    draw_codes = build_draw_codes(config, model)
 
     def make_batch(window: Transition, weight: Array, num_updates: Array, key: Array) -> Batch:
         return targets.make_batch(
@@ -145,6 +154,7 @@ def build_make_batch(config: Config, algorithm: Algorithm):
             make_targets=lambda window: algorithm.make_targets(window, num_updates),
             unroll_steps=unroll_steps,
             legal_length=legal_length,
+            draw_codes=draw_codes,
         )
 
     return make_batch
@@ -158,7 +168,15 @@ def build_augment(config: Config, environment: Environment):
 
     if environment.board is None or not config.replay.symmetries:
         return leave
-    return partial(symmetries.augment, symmetries=environment.board.symmetries)
+    found = environment.board.symmetries
+    if config.model != "learned_outcomes":
+        found = found._replace(outcome_permutation=None)  # codes that an encoder finds are no outcomes
+    elif found.outcome_permutation is None and found.action_permutation.shape[0] > 1:
+        raise ValueError(
+            f"{environment.name} does not say what its symmetries do to the outcomes of chance, which --model "
+            "learned_outcomes learns from; add --replay.no-symmetries"
+        )
+    return partial(symmetries.augment, symmetries=found)
 
 
 def build_update(config: Config, model: Model) -> Update:
@@ -199,6 +217,10 @@ def build_terms(config: Config, world: World) -> tuple[Term, ...]:
         weights["legality"] = given.legality_weight
     if predicts_discount(config, world.environment):
         weights["discount"] = given.discount_weight
+    if world.model.num_codes and config.model != "rules":
+        weights |= {"chance": given.chance_weight, "afterstate_value": given.value_weight}
+    if world.model.encode_chance is not None and config.model != "rules":
+        weights["commitment"] = given.commitment_weight
     return losses.muzero_terms(world.model.scalar_loss, weights)
 
 

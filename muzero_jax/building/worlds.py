@@ -14,6 +14,9 @@ from muzero_jax.storage import python_file
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Model
 
+DEFAULT_CODES = 32
+"""Codes of an encoder, as in Stochastic MuZero (Antonoglou et al. 2022, appendix D)."""
+
 
 def make_world(config: Config) -> World:
     """The game and the network that the config names."""
@@ -27,16 +30,18 @@ def build_environment(config: Config) -> Environment:
 
 
 def build_model(config: Config, environment: Environment) -> Model:
-    """The network that the config names, or that the user's own file makes, for a game with outcomes in [-1, 1]."""
-    network, support = config.network, Support(-1.0, 1.0, config.network.num_bins)
+    """The network that the config names, or that the user's own file makes."""
+    network = config.network
+    support = Support(-network.support_range, network.support_range, network.num_bins, network.squash)
     abilities = wanted_abilities(config, environment)
     if network.file:
         make_own = python_file.load_function(network.file, "make_model")
         options = python_file.read_options(network.options)
         if "abilities" in inspect.signature(make_own).parameters:
             options["abilities"] = abilities
-        model = make_own(environment, support, **options)
-        return contract.checked(model, environment, abilities, source=network.file)._replace(bound=support.high)
+        model = contract.checked(make_own(environment, support, **options), environment, abilities, source=network.file)
+        encode_chance = model.encode_chance if abilities.encodes_chance else None
+        return model._replace(bound=support.high, num_codes=abilities.num_codes, encode_chance=encode_chance)
     return make_model(
         environment,
         support,
@@ -53,11 +58,32 @@ def wanted_abilities(config: Config, environment: Environment) -> Abilities:
     """The abilities that the network of a run must have."""
     return Abilities(
         dynamics=config.model != "rules",
+        num_codes=chance_codes(config, environment),
+        encodes_chance=config.model == "learned" and chance_codes(config, environment) > 0,
         legality=config.model == "learned_legality",
         discount=predicts_discount(config, environment),
         projection=config.model != "rules" and config.optimiser.consistency_weight > 0,
         canonical=config.network.sees_one_side,
     )
+
+
+def chance_codes(config: Config, environment: Environment) -> int:
+    """C, how many codes of chance the learned model has; 0 for plain MuZero.
+
+    Raises ValueError in one sentence where outcomes are to be told that the game does not list.
+    """
+    chance = environment.chance
+    if config.model == "learned_outcomes":
+        if chance is None:
+            raise ValueError(
+                f"--model learned_outcomes is told what chance did, and {environment.name} does not list that; choose "
+                "--model learned (with --network.chance-codes 32, if there is chance)"
+            )
+        return chance.num_outcomes + 1  # the last one: chance had no part
+    if config.model != "learned":
+        return 0
+    wanted = config.network.chance_codes
+    return DEFAULT_CODES * (chance is not None) if wanted is None else wanted
 
 
 def predicts_discount(config: Config, environment: Environment) -> bool:

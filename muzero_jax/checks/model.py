@@ -18,6 +18,7 @@ from jax.core import Tracer
 from jaxtyping import Array
 
 from muzero_jax.networks import contract
+from muzero_jax.networks.layers import MUZERO
 from muzero_jax.types import Environment, Model, NetworkOutput, Params
 
 NUM_ROWS, NUM_STEPS = 6, 20
@@ -40,7 +41,7 @@ class Batch(NamedTuple):
     """The inputs that the model is run on."""
 
     observation: Array  # [N, *obs]
-    actions: Array  # [steps, N] int32
+    actions: Array  # [steps, N] int32; every second one a code, where the model has codes of chance
 
 
 class Outputs(NamedTuple):
@@ -49,6 +50,7 @@ class Outputs(NamedTuple):
     root: NetworkOutput
     steps: NetworkOutput  # leaves [steps, N, ...]
     observation_logits: Array  # [N, *obs], of the last
+    of_codes: Any = None  # what the encoder of chance says, and the output of following a code as a one-hot
 
 
 def check_model(model: Model, environment: Environment) -> list[str]:
@@ -58,9 +60,10 @@ def check_model(model: Model, environment: Environment) -> list[str]:
     on more than the arguments or on the rest of the batch, NaNs, parameters that learn nothing, embeddings that grow,
     and a `to_scalar` that does not go with its `scalar_loss`.
     """
-    if found := contract.breaches(model, environment):
+    abilities = MUZERO._replace(num_codes=model.num_codes, encodes_chance=model.encode_chance is not None)
+    if found := contract.breaches(model, environment, abilities):
         return found
-    batch, other = _batches(environment)
+    batch, other = _batches(environment, model.num_codes)
     shapes = jax.eval_shape(model.init, jax.random.key(0))
     root = jax.eval_shape(model.initial_inference, shapes, batch.observation)
     found = [
@@ -81,16 +84,19 @@ def check_model(model: Model, environment: Environment) -> list[str]:
         *_of_first(at_first),
         *_of_rows(one, two),
         *_of_gradient(gradient, is_expected=_is_finite(one)),
+        *_of_codes(model, one),
         *_of_loss(model, root.value_logits.shape[-1]),
     ]
 
 
-def _batches(environment: Environment) -> tuple[Batch, Batch]:
+def _batches(environment: Environment, num_codes: int) -> tuple[Batch, Batch]:
     """Two batches of random observations and moves, with the same row 0."""
     generator, seen = np.random.default_rng(0), contract.observation_of(environment)
     draw = generator.random((2, NUM_ROWS, *seen.shape))
     observation = draw > 0.5 if seen.dtype == bool else draw.astype(seen.dtype)
     actions = generator.integers(environment.num_actions, size=(2, NUM_STEPS, NUM_ROWS)).astype(np.int32)
+    if num_codes:
+        actions[:, 1::2] = environment.num_actions + generator.integers(num_codes, size=actions[:, 1::2].shape)
     observation[1, 0], actions[1, :, 0] = observation[0, 0], actions[0, :, 0]
     one, other = (Batch(jnp.asarray(observation[i]), jnp.asarray(actions[i])) for i in range(2))
     return one, other
@@ -133,9 +139,15 @@ def _run(model: Model, params: Params, batch: Batch) -> tuple[Array, Outputs]:
 
     root = model.initial_inference(params, batch.observation)
     _, steps = lax.scan(imagine, root.embedding, batch.actions)
-    outputs = Outputs(root, steps, model.reconstruct(params, steps.embedding[-1]))
+    afterstate, num_actions = steps.embedding[0], root.policy_logits.shape[-1]
+    of_codes = None
+    if model.encode_chance is not None and model.follow_code is not None:
+        found = model.encode_chance(params, batch.observation, jnp.roll(batch.observation, 1, axis=-1))
+        one_hot = jax.nn.one_hot(batch.actions[1] - num_actions, model.num_codes)
+        of_codes = found, model.follow_code(params, afterstate, one_hot)
+    outputs = Outputs(root, steps, model.reconstruct(params, steps.embedding[-1]), of_codes)
     heads = [output._replace(embedding=None) for output in (root, steps)]
-    leaves = jax.tree.leaves((heads, outputs.observation_logits))
+    leaves = jax.tree.leaves((heads, outputs.observation_logits, of_codes and of_codes[0]))
     return sum(jnp.sum(x * jnp.cos(jnp.arange(x.size)).reshape(x.shape)) for x in leaves), outputs  # type: ignore
 
 
@@ -194,9 +206,23 @@ def _of_gradient(gradient: Any, *, is_expected: bool) -> Iterator[str]:
         yield f"no gradient reaches {names}{more}, so they learn nothing; let a head depend on them or leave them out"
 
 
+def _of_codes(model: Model, found: Outputs) -> Iterator[str]:
+    """Whether a code leads to the same place as a number and as a one-hot."""
+    if found.of_codes is None:
+        return
+    by_number = jax.tree.map(lambda x: x[1], found.steps)
+    pairs = zip(jax.tree.leaves(by_number), jax.tree.leaves(found.of_codes[1]), strict=True)
+    difference = max(_difference(x[None], y[None]) for x, y in pairs)
+    if difference > LARGEST_DIFFERENCE:
+        yield (
+            f"follow_code and recurrent_inference differ by {difference:.1%} for the same code; the one-hot of c must "
+            "lead where the index num_actions + c does"
+        )
+
+
 def _of_loss(model: Model, num_bins: int) -> Iterator[str]:
     """Whether the loss of a target is smallest where it is read: by steps of a falling length down its gradient."""
-    targets = jnp.array(TARGETS)
+    targets, bound = jnp.array(TARGETS) * (model.bound or 1.0), model.bound or 1.0
 
     def descend(logits, length):
         gradient = jax.grad(lambda x: jnp.sum(model.scalar_loss(x, targets)))(logits)
@@ -207,10 +233,11 @@ def _of_loss(model: Model, num_bins: int) -> Iterator[str]:
     def fit(start):
         return model.to_scalar(lax.scan(descend, start, 0.98 ** jnp.arange(300))[0])
 
-    for target, fitted in zip(TARGETS, np.asarray(fit(jnp.zeros((len(TARGETS), num_bins)))), strict=True):
-        if not abs(target - fitted) <= LARGEST_ERROR:
+    fitted_targets = np.asarray(fit(jnp.zeros((len(TARGETS), num_bins))))
+    for target, fitted in zip(np.asarray(targets).tolist(), fitted_targets, strict=True):
+        if not abs(target - fitted) <= LARGEST_ERROR * bound:
             yield (
-                f"scalar_loss for the target {target} is smallest where to_scalar says {fitted:.2f}; "
+                f"scalar_loss for the target {target:g} is smallest where to_scalar says {fitted:.2f}; "
                 "both must read the logits alike, as muzero_jax.networks.value_transform does with one Support"
             )
             return

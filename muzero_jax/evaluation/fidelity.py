@@ -72,6 +72,11 @@ def examine(agent: Agent, *, num_positions: int, unroll_steps: int, seed: int) -
     check_for_two(agent.world.environment, "this comparison needs")
     if agent.config.model == "rules":
         raise ValueError(f"{agent.name} was trained with --model rules, so it has no model whose faults could be shown")
+    if agent.world.model.num_codes:
+        raise ValueError(
+            f"{agent.name} imagines what chance does in codes of its own, and no line of the game says which one came; "
+            "its losses of chance in metrics.jsonl say how well it foresees"
+        )
     for flag, number in (("--positions", num_positions), ("--unroll-steps", unroll_steps)):
         if number < 1:
             raise ValueError(f"{flag} is {number}, but must be positive")

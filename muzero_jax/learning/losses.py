@@ -5,8 +5,9 @@ all of it, for any list of terms; `muzero_terms` are the usual ones.
 
 Two details that are easily got wrong, both from MuZero's appendix G: the root's losses have weight 1 and each unrolled
 step 1/K, and the gradient is halved at the *input of the dynamics* only, so that the heads' gradient into an embedding
-stays whole. The unroll is a `scan` written out: a loop would stack what the backward pass needs of every step and take
-it apart again (a fifth of an update's time on a CPU, MLPs and towers, K = 4 and 5), and compile hardly sooner.
+stays whole. With chance a step is two applications of the dynamics, and only the first one's input is halved. The
+unroll is a `scan` written out: a loop would stack what the backward pass needs of every step and take it apart again (a
+fifth of an update's time on a CPU, MLPs and towers, K = 4 and 5), and compile hardly sooner.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float
 
+from muzero_jax.learning import chance
 from muzero_jax.types import Batch, Metrics, Model, Params, Unrolled
 
 Loss = Callable[[Unrolled, Batch], Array]
@@ -35,9 +37,9 @@ class Term(NamedTuple):
     reads: tuple[str, ...] = ()  # of `ON_REQUEST`, what the loss reads
 
 
-ON_REQUEST = ("observation_logits", "projection", "legal_logits")
-"""Fields of `Unrolled` for which a batch holds more, or the model is run more, if a term reads them: the first two want
-the observations of all K + 1 frames, the last one their legal moves."""
+ON_REQUEST = ("observation_logits", "projection", "code_probabilities", "legal_logits")
+"""Fields of `Unrolled` for which a batch holds more, or the model is run more, if a term reads them: the last one wants
+the legal moves of all K + 1 frames, the others their observations."""
 
 
 def reads(terms: Sequence[Term]) -> frozenset[str]:
@@ -51,7 +53,7 @@ def muzero_terms(scalar_loss: ScalarLoss, weights: Mapping[str, float]) -> tuple
     Args:
       scalar_loss: `Model.scalar_loss`, for values and rewards.
       weights: of each loss by its name (reward, value, policy, root_value, reconstruction, consistency, legality,
-        discount); one that is not named is left out.
+        discount, chance, commitment, afterstate_value); one that is not named is left out.
     """
     known = (
         Term("reward", partial(reward_loss, scalar_loss=scalar_loss), 0.0),
@@ -62,6 +64,9 @@ def muzero_terms(scalar_loss: ScalarLoss, weights: Mapping[str, float]) -> tuple
         Term("consistency", consistency_loss, 0.0, ("projection",)),
         Term("legality", legality_loss, 0.0, ("legal_logits",)),
         Term("discount", discount_loss, 0.0),
+        Term("chance", chance.chance_loss, 0.0),
+        Term("commitment", chance.commitment_loss, 0.0, ("code_probabilities",)),
+        Term("afterstate_value", partial(chance.afterstate_value_loss, scalar_loss=scalar_loss), 0.0),
     )
     return tuple(term._replace(weight=weights[term.name]) for term in known if term.name in weights)
 
@@ -106,7 +111,7 @@ def unroll(
     """The model's outputs for each window's first position, and after each of the K actions; K may be 0.
 
     Args:
-      batch: N windows; observations [N, F, *obs] and actions [N, K] are read.
+      batch: N windows; observations [N, F, *obs] and actions [N, K] are read, and with chance the codes after them.
       reconstruct: read the observations out of the embeddings too.
       consistency: project the embeddings too, those imagined and those of the observations that came.
       checkpoint: the gradient keeps of each unrolled step the embedding alone and computes the step anew on its way
@@ -122,16 +127,20 @@ def unroll(
             "observation_logits": model.reconstruct(params, output.embedding) if reconstruct else None,
         }
 
-    def of_move(output):
+    def of_move(moved, output):
         return {
-            "reward_logits": output.reward_logits,
+            "reward_logits": moved.reward_logits,
             "discount_logits": output.discount_logits,
             "projection": _predict_projection(model, params, output.embedding) if consistency else None,
+            "afterstate_value_logits": None if codes is None else moved.value_logits,
+            "chance_logits": None if codes is None else moved.chance_logits,
         }
 
-    def imagine(embedding, action):
-        output = model.recurrent_inference(params, scale_gradient(embedding, 0.5), action)
-        return output.embedding, (of_move(output), of_position(output))
+    def imagine(embedding, step):
+        action, code = step
+        moved = model.recurrent_inference(params, scale_gradient(embedding, 0.5), action)
+        output = moved if code is None else chance.follow(model, params, moved, code)
+        return output.embedding, (of_move(moved, output), of_position(output))
 
     root = model.initial_inference(params, batch.observation[:, 0])
     first = jax.tree.map(lambda x: x[:, None], of_position(root))
@@ -139,11 +148,13 @@ def unroll(
         return Unrolled(None, **first)
     if checkpoint:
         imagine = jax.checkpoint(imagine, prevent_cse=False)  # in a loop nothing could be merged
-    _, steps = jax.lax.scan(imagine, root.embedding, jnp.moveaxis(batch.actions, 1, 0), unroll=not checkpoint)
+    codes, code_probabilities = chance.encode(model, params, batch)
+    steps = jax.tree.map(lambda x: jnp.moveaxis(x, 1, 0), (batch.actions, codes))
+    _, steps = jax.lax.scan(imagine, root.embedding, steps, unroll=not checkpoint)
     moves, rest = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), steps)
     positions = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), first, rest)
     observed = _observed(model, params, batch.observation[:, 1:]) if consistency else None
-    return Unrolled(**moves, **positions, observed_projection=observed)
+    return Unrolled(**moves, **positions, observed_projection=observed, code_probabilities=code_probabilities)
 
 
 def _predict_projection(model: Model, params: Params, embedding: Array) -> Float[Array, "N D"]:

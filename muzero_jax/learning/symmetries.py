@@ -21,15 +21,30 @@ def transform_policy(symmetries: Symmetries, index: Int[Array, ""], policy: Shap
 
 
 def augment(batch: Batch, key: Array, *, symmetries: Symmetries) -> Batch:
-    """Turns each window by a symmetry drawn uniformly, the same for all of its frames; values and rewards stay."""
+    """Turns each window by a symmetry drawn uniformly, the same for all of its frames; values and rewards stay.
+
+    With an `outcome_permutation` codes are outcomes and are turned too.
+    """
     index = jax.random.randint(key, batch.actions.shape[:1], 0, symmetries.action_permutation.shape[0])
 
     def of_frames(transform):
         return jax.vmap(jax.vmap(partial(transform, symmetries), (None, 0)))
+
+    outcomes = symmetries.outcome_permutation
 
     return batch._replace(
         observation=of_frames(transform_observation)(index, batch.observation),
         legal_action_mask=of_frames(transform_policy)(index, batch.legal_action_mask),
         actions=symmetries.action_permutation[index[:, None], batch.actions],
         targets=batch.targets._replace(policy=of_frames(transform_policy)(index, batch.targets.policy)),
+        codes=batch.codes if outcomes is None or batch.codes is None else transform_codes(outcomes, index, batch.codes),
     )
+
+
+def transform_codes(
+    outcome_permutation: Int[Array, "G C"], index: Int[Array, " N"], codes: Int[Array, "N K"]
+) -> Int[Array, "N K"]:
+    """The codes under the symmetries `index`: outcomes, and C for a move after which chance had no part."""
+    num_symmetries, num_outcomes = outcome_permutation.shape
+    none = jnp.full((num_symmetries, 1), num_outcomes, outcome_permutation.dtype)
+    return jnp.concatenate([outcome_permutation, none], axis=1)[index[:, None], codes]

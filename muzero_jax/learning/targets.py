@@ -143,12 +143,16 @@ def make_batch(
     make_targets: Callable[[Transition], Targets],
     unroll_steps: int,
     legal_length: int,
+    draw_codes: Callable[[Transition, Array, Array], Array] | None = None,
 ) -> Batch:
-    """The batch for a gradient step, from windows (leaves [N, L, ...]); `key` draws the actions past a game's end.
+    """The batch for a gradient step, from windows (leaves [N, L, ...]).
+
+    `key` draws actions and codes of chance past a game's end.
 
     Args:
       weight: of each window. make_targets: `make`, with its hyperparameters bound.
       legal_length: how many frames of legal moves the losses read, 1 or K + 1.
+      draw_codes: `chance.draw_codes`, with its hyperparameters bound; None without chance.
     """
     wanted = make_targets(window)
     return Batch(
@@ -157,4 +161,5 @@ def make_batch(
         actions=unroll_actions(window, key, unroll_steps=unroll_steps),
         targets=wanted if window.in_full is None else weigh_policies(wanted),
         weight=weight,
+        codes=None if draw_codes is None else draw_codes(window, wanted.alive, jax.random.fold_in(key, 1)),
     )

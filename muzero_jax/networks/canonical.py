@@ -57,7 +57,7 @@ def where_swapped(needed: Bool[Array, " N"], swapped: Array, other: Array) -> Ar
 def colour_swap_of(environment: Environment) -> ColourSwap:
     """The first symmetry that exchanges the colours and is its own inverse; ValueError for a game that has none."""
     if environment.board is not None:
-        for observation, flipped, action in zip(*map(np.asarray, environment.board.symmetries), strict=True):
+        for observation, flipped, action in zip(*map(np.asarray, environment.board.symmetries[:3]), strict=True):
             if flipped.any() and _undoes_itself(observation, flipped, action):
                 flag = int(flipped.argmax())
                 return ColourSwap(tuple(observation.tolist()), tuple(flipped.tolist()), tuple(action.tolist()), flag)

@@ -13,7 +13,7 @@ from muzero_jax.types import Environment, Model, NetworkOutput
 BATCH_SIZES = (3, 5)
 """Two, so that a model for one batch size alone is found."""
 
-STORED_TOGETHER = ("embedding", "value_logits", "legal_logits", "discount_logits")
+STORED_TOGETHER = ("embedding", "value_logits", "legal_logits", "discount_logits", "chance_logits")
 """Outputs whose size is the model's own choice, or which it may leave out. The others are held to one shape already."""
 
 
@@ -82,6 +82,8 @@ def _breaches(model: Model, environment: Environment, abilities: Abilities, num_
         seen = traced("reconstruct", model.reconstruct, params, root.embedding)
         meaning = "a logit for each number of the observation"
         yield from _of_array("reconstruct's result", seen, observation.shape, meaning)
+        if abilities.encodes_chance:
+            yield from _of_encoder(model, params, observation, root, abilities.num_codes)
     if abilities.projection and (model.project is None or model.predict_projection is None):
         yield "--optimiser.consistency-weight needs a model with `project` and `predict_projection`; add them"
     logits = jax.ShapeDtypeStruct((num_rows, 2, root.value_logits.shape[-1]), jnp.float32)
@@ -107,10 +109,27 @@ def _of_child(root: NetworkOutput, child: Any, num_actions: int, abilities: Abil
     wanted = {
         "legal_logits": (abilities.legality, num_actions, "above 0 for a legal move (--model learned_legality)"),
         "discount_logits": (abilities.discount, 3, "for -gamma, 0 and +gamma (turns do not always alternate)"),
+        "chance_logits": (abilities.num_codes > 0, abilities.num_codes, "for each code of what chance does"),
     }
     for field, (is_wanted, size, meaning) in wanted.items():
         if is_wanted:
             yield from _of_array(f"recurrent_inference's {field}", getattr(child, field), (num_rows, size), meaning)
+
+
+def _of_encoder(model: Model, params: Any, observation: Any, root: NetworkOutput, num_codes: int) -> Iterator[str]:
+    """Faults in how codes of chance are found, and followed as one-hots."""
+    if model.encode_chance is None or model.follow_code is None:
+        yield (
+            "--model learned needs a model with `encode_chance` and `follow_code` in a game with chance; add them, or "
+            "take --model learned_outcomes or --network.chance-codes 0"
+        )
+        return
+    num_rows = observation.shape[0]
+    code = jax.ShapeDtypeStruct((num_rows, num_codes), jnp.float32)
+    logits = traced("encode_chance", model.encode_chance, params, observation, observation)
+    yield from _of_array("encode_chance's result", logits, code.shape, "a logit for each code")
+    followed = traced("follow_code", model.follow_code, params, root.embedding, code)
+    yield from _of_output("follow_code", followed, root.policy_logits.shape[-1], num_rows)
 
 
 def _of_params(params: Any) -> Iterator[str]:

@@ -66,6 +66,8 @@ class Abilities(NamedTuple):
     discount: bool = False  # predict the signed discount of every move
     projection: bool = False  # project embeddings, for a loss that compares them
     canonical: bool = False  # see canonical observations
+    num_codes: int = 0  # C, codes of chance to tell apart after every move; 0: no chance
+    encodes_chance: bool = False  # find the code of what chance did in the next observation
 
 
 MUZERO = Abilities()

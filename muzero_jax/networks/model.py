@@ -10,6 +10,7 @@ from jaxtyping import Array
 from muzero_jax.arithmetic import bfloat16_products
 from muzero_jax.networks import value_transform
 from muzero_jax.networks.canonical import colour_swap_of
+from muzero_jax.networks.chance import ChanceNetwork
 from muzero_jax.networks.contract import observation_of
 from muzero_jax.networks.imagining import ConvolutionalNetwork, ObservationNetwork
 from muzero_jax.networks.layers import ACTIVATIONS, MUZERO, Abilities, Board, Sizes
@@ -38,19 +39,20 @@ def make_model(
       abilities: what it can do beyond judging a position.
 
     Raises:
-      ValueError: a kind that the game cannot have: one that imagines observations where they are no planes of bits,
-        one of cells where there is no board, a canonical one where no symmetry exchanges the colours.
+      ValueError: a kind that the game cannot have: one that imagines observations where they are no planes of bits or
+        where chance has codes, one of cells where there is no board, a canonical one where no symmetry exchanges the
+        colours.
     """
     shape, act = environment.observation_shape, ACTIVATIONS[activation]
     dtypes = bfloat16_products.dtypes(compute_dtype)
     sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, act, *dtypes, abilities)
-    if kind == "mlp":
-        network = MuZeroNetwork(sizes)
-    elif kind in ("tower", "attention"):
-        network = MuZeroNetwork(sizes, _board_of(environment, kind), attends=kind == "attention")
+    if kind in ("mlp", "tower", "attention"):
+        make = ChanceNetwork if abilities.num_codes else MuZeroNetwork
+        network = make(sizes, None if kind == "mlp" else _board_of(environment, kind), attends=kind == "attention")
     else:
         board = None if kind == "observation" else _board_of(environment, kind)
         _check_bits(environment, kind)
+        _check_without_codes(abilities, kind)
         swap = colour_swap_of(environment) if abilities.canonical else None
         network = ObservationNetwork(sizes, swap) if board is None else ConvolutionalNetwork(sizes, swap, board)
 
@@ -72,6 +74,9 @@ def make_model(
         project=partial(apply, "project") if abilities.projection else None,
         predict_projection=partial(apply, "predict_projection") if abilities.projection else None,
         bound=max(-support.low, support.high),
+        num_codes=abilities.num_codes,
+        encode_chance=partial(apply, "encode_chance") if abilities.encodes_chance else None,
+        follow_code=partial(apply, "follow_code") if abilities.num_codes else None,
     )
 
 
@@ -85,6 +90,12 @@ def _check_bits(environment: Environment, kind: str) -> None:
     if not shows_planes_of_bits(environment):
         sentence = f"--network.kind {kind} predicts planes of bits, but {environment.name} observes something else"
         raise ValueError(f"{sentence}; choose --network.kind mlp or tower")
+
+
+def _check_without_codes(abilities: Abilities, kind: str) -> None:
+    if abilities.num_codes:
+        sentence = f"--network.kind {kind} imagines one next observation for a move, and chance makes several"
+        raise ValueError(f"{sentence}; choose --network.kind mlp or tower, or --network.chance-codes 0")
 
 
 def shows_planes_of_bits(environment: Environment) -> bool:

@@ -66,7 +66,7 @@ class MuZeroNetwork(Network):
             self.action_encoder = ActionPlanes(s, self.board)
         self.reward_head = Heads(s, move_outputs(s), None if self.board is None else 4)
         self.decoder = self._decoder()
-        self.prediction_heads = Heads(s, position_outputs(s), None if self.board is None else 8)
+        self.prediction_heads = Heads(s, self._read_outs(), None if self.board is None else 8)
         self.projector = Projector(s)
 
     def initial_inference(self, observation):
@@ -83,6 +83,9 @@ class MuZeroNetwork(Network):
     def reconstruct(self, embedding):
         """Logits of the observation, read out linearly; search does not compute them."""
         return self.decoder(embedding).astype(jnp.float32).reshape(-1, *self.sizes.observation_shape)
+
+    def _read_outs(self):
+        return position_outputs(self.sizes)
 
     def _decoder(self):
         shape, dtype = self.sizes.observation_shape, self.sizes.dtype

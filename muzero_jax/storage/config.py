@@ -57,10 +57,11 @@ class Config:
     init_from: str | None = None
     """begin with the weights of another run (its folder, or one of its versions), or of an agent (agent:NAME); all else
     is new, and the networks must be of one shape (docs/resume.md)"""
-    model: Literal["learned", "rules", "learned_legality"] = "learned"
-    """what search plans with. learned: MuZero's dynamics; learned_legality: dynamics that predict the legal moves too;
-    rules: the ground-truth model, which is the game itself (AlphaZero). It unrolls nothing, so options of the dynamics
-    have no effect"""
+    model: Literal["learned", "learned_outcomes", "rules", "learned_legality"] = "learned"
+    """what search plans with. learned: MuZero's dynamics, which in games with chance find codes of what it did
+    (Stochastic MuZero); learned_outcomes: the same, told what chance did; learned_legality: dynamics that predict the
+    legal moves too, without codes; rules: the ground-truth model, which is the game itself (AlphaZero). It unrolls
+    nothing, so options of the dynamics have no effect"""
     seed: Seed = 0
     """seed of everything random, 0 to 2^32 - 1; a resumed run keeps its own"""
     iterations_per_chunk: PositiveInt = 2

@@ -20,6 +20,7 @@ Games = Annotated[
     PositiveInt, Constraint(lambda games: games % 2 == 0, "must be even: openings are played with both colours")
 ]
 PositiveShare = Annotated[float, Constraint(lambda number: 0 < number <= 1, "must lie above 0 and be at most 1")]
+ChanceCodes = Annotated[int, Constraint(lambda codes: codes == 0 or 2 <= codes <= 4096, "must be 0, or 2 to 4096")]
 Option = Annotated[
     str, Constraint(lambda text: "=" in text and text.partition("=")[0].isidentifier(), "must be name=value")
 ]
@@ -50,10 +51,18 @@ class NetworkConfig:
     32 channels and more) is rounded to bfloat16. float16: for a T4, with a scaled loss, never timed on an accelerator.
     Parameters are float32 always"""
     num_bins: PositiveInt = 21
-    """bins of the categorical value and reward over [-1, 1]; 1 makes the heads scalar"""
+    """bins of the categorical value and reward, from one end of the support to the other; 1 makes the heads scalar"""
+    support_range: PositiveFloat = 1.0
+    """the largest value and reward that can be said, of either sign: 1 in games that are won or lost"""
+    squash: bool = False
+    """space the bins evenly after h(x) = sign(x) (sqrt(|x| + 1) - 1) + 0.001 x, densest where numbers are small: for
+    large returns, as those of 2048"""
     canonical: bool = False
     """for kinds observation and fully_convolutional: canonical observations. Where the player to move has the second
     colour, the network sees the position turned by a symmetry that exchanges the colours"""
+    chance_codes: ChanceCodes | None = None
+    """--model learned: codes of what chance did after a move, at least 2; 0: none, as plain MuZero. None: 32 where the
+    game lists what chance can do, else 0"""
     predict_discount: bool = False
     """predict each move's signed discount: whose turn it is next, and whether the game is over. Always so in games
     whose turns do not alternate"""
@@ -222,6 +231,11 @@ class OptimiserConfig:
     """weight of the legal moves' loss, with --model learned_legality"""
     discount_weight: PositiveFloat = 1.0
     """weight of the discount's loss, where the network predicts it"""
+    chance_weight: PositiveFloat = 1.0
+    """weight of the loss of what chance will do, where the model has codes of it"""
+    commitment_weight: NotNegativeFloat = 0.01
+    """weight of the loss that draws the encoder of chance to the code that it chose; with 0.25 it may settle for one
+    code before it has told two outcomes apart"""
     consistency_weight: NotNegativeFloat = 0.0
     """weight of EfficientZero's auxiliary loss: imagined embeddings must resemble those of the real observations"""
     target_period: PositiveInt | None = None

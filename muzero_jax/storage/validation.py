@@ -37,6 +37,11 @@ def validate(config: Config) -> Config:
             f"--network.kind {config.network.kind} learns what to imagine from --optimiser.reconstruction-weight "
             "alone; set that above 0 (the presets use 10)"
         )
+    if config.network.chance_codes and config.model != "learned":
+        raise ValueError(
+            f"--network.chance-codes are codes that --model learned finds, and --model {config.model} finds none; "
+            "leave one of them out"
+        )
     if config.optimiser.target_period and config.optimiser.target_decay:
         raise ValueError(
             "--optimiser.target-period and --optimiser.target-decay are two ways for one target network to follow; "
@@ -75,7 +80,8 @@ def _check_replay(config: Config) -> None:
 FIXED = (
     "env board_size offline init_from model seed self_play.num_envs self_play.rollout_length replay.replay_length "
     "targets.discount network.kind network.width network.num_blocks network.activation network.num_bins "
-    "network.options algorithm.options network.predict_discount network.canonical optimiser.name"
+    "network.support_range network.squash network.chance_codes network.options algorithm.options "
+    "network.predict_discount network.canonical optimiser.name"
 ).split()
 """The fields that fix games, buffer and weights of a checkpoint. A buffer is written a whole rollout at a time, and
 holds discounts, so another rollout length or discount would mix games without a word."""

@@ -123,3 +123,46 @@ def test_heads_are_read_in_float32_whatever_their_dtype():
     logits = jnp.ones((2, 21), jnp.bfloat16)
     assert to_scalar(logits, BOARD_GAME).dtype == jnp.float32
     assert scalar_loss(logits, f32(np.zeros(2)), BOARD_GAME).dtype == jnp.float32
+
+
+# --- large returns ----------------------------------------------------------------------------------------------------
+
+LARGE = Support(-100_000.0, 100_000.0, 255, is_squashed=True)
+
+
+def squashed(x):
+    """h of Pohlen et al. 2018, in double precision."""
+    x = np.float64(x)
+    return np.sign(x) * (np.sqrt(np.abs(x) + 1) - 1) + 1e-3 * x
+
+
+def test_squash_by_hand_and_undone():
+    found = value_transform.squash(jnp.asarray(f32([0, 3, -3, 99, 1e4])))
+    np.testing.assert_allclose(found, [0, 1.003, -1.003, 9.099, 109.005], rtol=1e-4)
+    x = jnp.asarray([-100_000.0, -4096, -4, -0.01, 0, 1e-3, 1, 8, 2048, 65536])
+    np.testing.assert_allclose(value_transform.unsquash(value_transform.squash(x)), x, rtol=1e-4, atol=1e-6)
+
+
+def test_the_bins_of_a_large_support_are_even_after_squashing():
+    """A return halfway between two bins after h, and one beyond the support."""
+    ends = squashed([-100_000, 100_000])
+    bins = np.linspace(*ends, 255)
+    np.testing.assert_allclose(LARGE.ends, ends)
+    middle = value_transform.unsquash(jnp.float32([(bins[200] + bins[201]) / 2]))
+    (code,) = np.asarray(two_hot(np.asarray(middle), LARGE))
+    np.testing.assert_allclose(code[[200, 201]], 0.5, atol=1e-3)
+    assert np.argmax(two_hot(f32([1e7]), LARGE)) == 254
+
+
+def test_a_large_return_is_read_as_it_was_written_and_fresh_heads_say_0():
+    x = f32([-50_000, -4, 0, 4, 1000, 37_356])
+    np.testing.assert_allclose(to_scalar(logits_of(two_hot(x, LARGE)), LARGE), x, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(to_scalar(np.zeros((1, 255), f32), LARGE), 0, atol=1e-3)
+    scalar = LARGE._replace(num_bins=1)
+    np.testing.assert_allclose(to_scalar(f32([[109.005]]), scalar), [1e4], rtol=1e-3)
+    np.testing.assert_allclose(scalar_loss(f32([[7.099]]), f32([99]), scalar), [2.0], rtol=1e-3)
+
+
+def test_a_mixed_return_is_read_as_the_mean_of_h():
+    mixed = 0.5 * two_hot(f32([0]), LARGE) + 0.5 * two_hot(f32([1000]), LARGE)
+    np.testing.assert_allclose(to_scalar(logits_of(np.asarray(mixed)), LARGE), [272.8], rtol=1e-2)

@@ -23,7 +23,8 @@ def names_of_losses():
     network = replace(CONFIG.network, predict_discount=True)
     optimiser = replace(CONFIG.optimiser, reconstruction_weight=1.0, consistency_weight=1.0)
     config = replace(CONFIG, model="learned_legality", network=network, optimiser=optimiser)
-    terms = build_terms(config, building.make_world(config))
+    with_codes = replace(CONFIG, network=replace(CONFIG.network, chance_codes=4))
+    terms = [term for each in (config, with_codes) for term in build_terms(each, building.make_world(each))]
     return {f"train/{term.name}_loss" for term in terms}
 
 

@@ -230,6 +230,16 @@ def test_a_network_of_ones_own_learns_as_its_file_says():
     assert validate(with_field("network.file", "/net.py", own))
 
 
+@pytest.mark.parametrize("model", ["rules", "learned_outcomes", "learned_legality"])
+def test_codes_of_chance_are_for_the_model_that_finds_them(model):
+    config = with_field("network.chance_codes", 8, Config(model=model))
+    with pytest.raises(ValueError, match=f"--model {model} finds none"):
+        validate(config)
+    assert validate(dataclasses.replace(config, model="learned"))
+    with pytest.raises(ValueError, match="must be 0, or 2 to 4096"):
+        validate(with_field("network.chance_codes", 1))
+
+
 def test_parts_of_a_batch_whose_loss_is_scaled_as_a_whole_are_refused():
     config = with_field("network.compute_dtype", "float16", with_field("optimiser.micro_batch_size", 8))
     with pytest.raises(ValueError, match="--optimiser.micro-batch-size does not go with .* float16"):

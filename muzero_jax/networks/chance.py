@@ -1,0 +1,79 @@
+"""MuZero's network for games with chance: Stochastic MuZero (Antonoglou et al. 2022, section 4).
+
+A move leads to an *afterstate*, and then one of C codes says what chance did. The paper has a network for either step,
+phi and g, and one for what to read off an afterstate, psi. Here one trunk makes both steps and one reads both kinds of
+embedding: search goes one step a simulation, of either kind, in one batch, and so one call serves it. What is added to
+the input of the dynamics tells which of the A moves or C codes it follows. Value and distribution of an afterstate have
+read-outs of their own.
+"""
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from muzero_jax.networks.layers import Residual, dense, min_max_scale
+from muzero_jax.networks.network import MuZeroNetwork, join_heads, position_outputs
+from muzero_jax.types import NetworkOutput
+
+
+class ChanceNetwork(MuZeroNetwork):
+    """`MuZeroNetwork` with chance after every move, of C = `num_codes` codes.
+
+    Index a < A of `recurrent_inference` is a move from a position. Its output is of the afterstate: reward and value
+    for the player who moved, and the codes' logits. Index A + c is code c from an afterstate. Its output is of the next
+    position, as MuZero's. Both are total: every index has a finite answer at either kind of embedding.
+    """
+
+    def setup(self):
+        super().setup()
+        s = self.sizes
+        self.code_encoder = nn.Embed(s.abilities.num_codes, s.width, dtype=s.dtype)
+        if s.abilities.encodes_chance:
+            self.chance_trunk = Residual(s, dense)
+            self.chance_head = nn.Dense(s.abilities.num_codes, dtype=s.dtype)
+
+    def __call__(self, observation, action):
+        super().__call__(observation, action)
+        if self.sizes.abilities.encodes_chance:
+            self.encode_chance(observation, observation)
+
+    def recurrent_inference(self, embedding, action):
+        num_actions, num_codes = self.sizes.num_actions, self.sizes.abilities.num_codes
+        is_move = action < num_actions
+        of_move = self.action_encoder(jnp.clip(action, 0, num_actions - 1))
+        of_code = self._on_board(self.code_encoder(jnp.clip(action - num_actions, 0, num_codes - 1)))
+        encoded = jnp.where(is_move.reshape(-1, *[1] * (of_move.ndim - 1)), of_move, of_code)
+        return self._follow(embedding, encoded, is_move)
+
+    def follow_code(self, embedding, code):
+        """As `recurrent_inference` at A + code, of a one-hot code [N, C], to which its gradient passes."""
+        encoded = code.astype(self.sizes.dtype) @ self.code_encoder.embedding.astype(self.sizes.dtype)
+        return self._follow(embedding, self._on_board(encoded), jnp.zeros(code.shape[0], bool))
+
+    def encode_chance(self, observation, next_observation) -> Float[Array, "N C"]:
+        """Logits of the code of what chance did between two observations [N, *obs], each the mover's view of it.
+
+        It sees both, because what is new in the second is what chance and the move did.
+        """
+        flat = [jnp.asarray(x, self.sizes.dtype).reshape(x.shape[0], -1) for x in (observation, next_observation)]
+        trunk = self.sizes.activation(self.chance_trunk(jnp.concatenate(flat, axis=-1)))
+        return self.chance_head(trunk).astype(jnp.float32)
+
+    def _follow(self, embedding, encoded, is_move) -> NetworkOutput:
+        trunk = self.dynamics(embedding, encoded)
+        return self._predict(min_max_scale(trunk), self.reward_head(trunk), is_move)
+
+    def _read_outs(self):
+        s = self.sizes
+        return (*position_outputs(s), s.num_bins, s.abilities.num_codes)
+
+    def _on_board(self, encoded: Array) -> Array:
+        """An encoded code as every cell of a board gets it; without a board as it is."""
+        return encoded if self.board is None else encoded[:, None, None, :]
+
+    def _predict(self, embedding, of_move, is_move=None):
+        *of_position, afterstate_value, chance = self.prediction_heads(self.prediction(embedding))
+        output = join_heads(embedding, tuple(of_position), of_move)._replace(chance_logits=chance)
+        if is_move is None:
+            return output
+        return output._replace(value_logits=jnp.where(is_move[:, None], afterstate_value, output.value_logits))

@@ -1,0 +1,322 @@
+"""Codes of chance: where they come from, the gradient that passes straight through them, and their losses by hand."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.learning import chance, learner, losses, targets
+from muzero_jax.networks.layers import Abilities
+from muzero_jax.networks.model import make_model
+from muzero_jax.networks.value_transform import Support
+from muzero_jax.types import Batch, Model, NetworkOutput, Targets, Unrolled
+from tests.reference import coin
+from tests.reference.windows import make_window, random_window
+
+K, C = 2, 3
+
+
+def batch_of(codes=None, **wanted):
+    """One window of two moves; targets that are not given are 0, and nothing is masked."""
+    defaults = {
+        "reward": jnp.zeros((1, K)),
+        "value": jnp.zeros((1, K + 1)),
+        "policy": jnp.full((1, K + 1, 2), 0.5),
+        "policy_mask": jnp.ones((1, K + 1)),
+        "alive": jnp.ones((1, K + 1)),
+        "mask": jnp.ones((1, K + 1)),
+        "discount": -jnp.ones((1, K)),
+    }
+    given = Targets(**defaults | {name: jnp.array([x], jnp.float32) for name, x in wanted.items()})
+    actions = jnp.zeros((1, K), jnp.int32)
+    codes = actions if codes is None else jnp.array([codes], jnp.int32)
+    return Batch(jnp.zeros((1, K + 1, 1)), jnp.ones((1, 1, 2), bool), actions, given, jnp.ones(1), codes)
+
+
+def unrolled(**heads):
+    return Unrolled(None, jnp.zeros((1, K + 1, 1)), jnp.zeros((1, K + 1, 2)), **heads)
+
+
+# --- codes ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_told_is_followed_and_past_the_end_codes_are_drawn_from_the_codes():
+    """Row 45 of the pitfalls: A = 2 and C = 10. The last move's outcome is known, and -1 has the last code."""
+    discount = np.ones((400, 4))
+    discount[:, 1] = 0.0
+    outcome = np.full((400, 4), 7)
+    outcome[:, 1] = -1
+    window = make_window(np.zeros((400, 4)), discount, num_actions=2)._replace(outcome=jnp.asarray(outcome, jnp.int32))
+    alive = targets.alive_frames(window.is_last)[:, :4].astype(jnp.float32)
+    codes = np.asarray(chance.draw_codes(window, alive, jax.random.key(0), num_codes=10, told=True))
+    assert (codes[:, 0] == 7).all() and (codes[:, 1] == 9).all()
+    assert set(codes[:, 2]) == set(range(10))
+
+
+def test_an_encoder_is_told_nothing():
+    window = make_window(np.zeros((300, 3)), np.ones((300, 3)))
+    codes = chance.draw_codes(window, jnp.ones((300, 3)), jax.random.key(0), num_codes=21, told=False)
+    assert codes.shape == (300, 2) and set(np.asarray(codes).ravel()) == set(range(21))
+
+
+def test_frames_without_outcomes_are_refused_where_outcomes_are_to_be_told():
+    window = make_window(np.zeros((2, 3)), np.ones((2, 3)))
+    with pytest.raises(ValueError, match="stored without them"):
+        chance.draw_codes(window, jnp.ones((2, 3)), jax.random.key(0), num_codes=3, told=True)
+
+
+def test_the_encoder_knows_no_code_of_a_move_that_ends_a_game_and_the_game_does():
+    batch = batch_of(alive=[1, 1, 0])
+    np.testing.assert_array_equal(chance.code_mask(batch, encoded=True), [[1, 0]])
+    np.testing.assert_array_equal(chance.code_mask(batch, encoded=False), [[1, 1]])
+
+
+def test_straight_through_is_a_one_hot_with_the_gradient_of_the_probabilities():
+    probabilities, weights = jnp.array([[0.2, 0.5, 0.3]]), jnp.array([[3.0, -1.0, 2.0]])
+    np.testing.assert_array_equal(chance.straight_through(probabilities), [[0, 1, 0]])
+    gradient = jax.grad(lambda p: jnp.sum(chance.straight_through(p) * weights))(probabilities)
+    np.testing.assert_array_equal(gradient, weights)
+
+
+# --- losses by hand ---------------------------------------------------------------------------------------------------
+
+
+def test_chance_loss_by_hand():
+    """Codes 1 and 2 of probability 1/4 and 1/2: (ln 4 + ln 2) / 2; past the end nothing counts."""
+    logits = jnp.log(jnp.array([[[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]]]))
+    found = chance.chance_loss(unrolled(chance_logits=logits), batch_of([1, 2]))
+    np.testing.assert_allclose(found, [1.5 * np.log(2)], rtol=1e-6)
+    past = chance.chance_loss(unrolled(chance_logits=logits), batch_of([1, 2], alive=[1, 0, 0]))
+    np.testing.assert_allclose(past, [np.log(4) / 2], rtol=1e-6)
+
+
+def test_what_the_afterstate_expects_learns_the_encoders_code_and_the_encoder_learns_nothing_from_that():
+    probabilities = jnp.array([[[0.1, 0.2, 0.7], [0.6, 0.4, 0.0]]])
+
+    def loss(logits, probabilities):
+        outputs = unrolled(chance_logits=logits, code_probabilities=probabilities)
+        return chance.chance_loss(outputs, batch_of([1, 1]))[0]
+
+    of_logits, of_probabilities = jax.grad(loss, argnums=(0, 1))(jnp.zeros((1, K, C)), probabilities)
+    expected = (1 / 3 - np.array([[[0, 0, 1], [1, 0, 0]]])) / K  # softmax less the code
+    np.testing.assert_allclose(of_logits, expected, rtol=1e-6)
+    assert not np.asarray(of_probabilities).any()
+
+
+def test_commitment_loss_by_hand():
+    """(0.2^2 + 0.2^2) and (0.4^2 + 0.3^2 + 0.1^2), a mean over the moves whose code is known."""
+    outputs = unrolled(code_probabilities=jnp.array([[[0.8, 0.2, 0.0], [0.3, 0.6, 0.1]]]))
+    np.testing.assert_allclose(chance.commitment_loss(outputs, batch_of()), [(0.08 + 0.26) / 2], rtol=1e-6)
+    known = batch_of(alive=[1, 1, 0])
+    np.testing.assert_allclose(chance.commitment_loss(outputs, known), [0.08 / 2], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("discount", "value", "expected"),
+    [
+        ([-1.0, -1.0], [0.0, 0.5, -0.25], [-0.5, 0.25]),  # the other player moves next
+        ([0.9, 0.9], [0.0, 0.5, -0.25], [0.45, -0.225]),  # the same player does
+        ([-1.0, 0.0], [0.0, 0.5, 7.0], [-0.5, 0.0]),  # the second move ends the game: nothing comes after its reward
+    ],
+)
+def test_an_afterstate_is_worth_the_signed_discount_times_the_next_value_to_who_moved(discount, value, expected):
+    """Row 44 of the pitfalls. The reward of the move is no part of it: it stands on the move's own edge."""
+    batch = batch_of(discount=discount, value=value, reward=[0.3, 0.9])
+    outputs = unrolled(afterstate_value_logits=jnp.zeros((1, K, 1)))
+    found = chance.afterstate_value_loss(outputs, batch, scalar_loss=lambda logits, target: target + 0 * logits[..., 0])
+    np.testing.assert_allclose(found, [np.mean(expected)], rtol=1e-6)
+
+
+def test_nothing_is_known_of_an_afterstate_whose_move_a_time_limit_cut_off():
+    outputs = unrolled(afterstate_value_logits=jnp.zeros((1, K, 1)))
+    batch = batch_of(value=[0.0, 0.5, 0.5], mask=[1, 1, 0])
+    found = chance.afterstate_value_loss(outputs, batch, scalar_loss=lambda logits, target: target**2)
+    np.testing.assert_allclose(found, [0.25 / 2])
+
+
+# --- the unroll -------------------------------------------------------------------------------------------------------
+
+
+def line_model():
+    """Embedding p o; a move multiplies it by w, code c by v[c]; the afterstate's value is q s, a position's u s."""
+
+    def output(params, embedding, head):
+        logits = params[head] * embedding
+        return NetworkOutput(embedding, logits, logits, jnp.zeros((len(embedding), 2)), chance_logits=embedding + 0)
+
+    def recurrent(params, embedding, index):
+        is_move = (index < 2)[:, None]
+        factor = jnp.where(is_move, params["w"], params["v"][jnp.clip(index - 2, 0, C - 1)][:, None])
+        logits = jnp.where(is_move, params["q"], params["u"]) * embedding * factor
+        return output(params, embedding * factor, "u")._replace(value_logits=logits, reward_logits=logits)
+
+    return Model(
+        init=None,  # type: ignore
+        initial_inference=lambda params, observation: output(params, params["p"] * observation, "u"),
+        recurrent_inference=recurrent,
+        reconstruct=None,  # type: ignore
+        to_scalar=lambda logits: logits[..., 0],
+        scalar_loss=lambda logits, target: 0.5 * (logits[..., 0] - target) ** 2,
+        num_codes=C,
+    )
+
+
+PARAMS = {"p": 1.0, "w": 2.0, "q": 5.0, "u": 1.0, "v": jnp.array([1.0, 3.0, -1.0])}
+
+
+def test_a_step_is_a_move_to_an_afterstate_and_a_code_to_the_next_position():
+    """Codes 1 and 2: 1, then 2 and 2 * 3 = 6, then 12 and -12."""
+    batch = batch_of([1, 2])._replace(observation=jnp.ones((1, 1, 1)))
+    outputs = losses.unroll(line_model(), jax.tree.map(jnp.float32, PARAMS), batch)
+    np.testing.assert_array_equal(outputs.value_logits[0, :, 0], [1, 6, -12])
+    np.testing.assert_array_equal(outputs.afterstate_value_logits[0, :, 0], [10, 60])
+    np.testing.assert_array_equal(outputs.chance_logits[0, :, 0], [2, 12])
+    np.testing.assert_array_equal(outputs.reward_logits[0, :, 0], [10, 60])  # of the move, not of the code
+    assert outputs.code_probabilities is None
+
+
+def test_the_gradient_is_halved_once_a_step_at_the_input_of_the_move():
+    """The last value is u w^2 v1 v2 p = -12. To p it passes two moves: -12 / 4. To v1 one: w^2 v2 / 2 = -2."""
+    batch = batch_of([1, 2])._replace(observation=jnp.ones((1, 1, 1)))
+
+    def last_value(params):
+        return losses.unroll(line_model(), params, batch).value_logits[0, -1, 0]
+
+    gradient = jax.grad(last_value)(jax.tree.map(jnp.float32, PARAMS))
+    np.testing.assert_allclose(gradient["p"], -3.0)
+    np.testing.assert_allclose(gradient["v"], [0.0, -2.0, 12.0])
+    np.testing.assert_allclose(gradient["u"], -12.0)
+
+
+SUPPORT = Support(-1.0, 1.0, 3)
+
+
+def make_coin_model(num_codes, *, encodes, environment=coin.COIN):
+    return make_model(
+        environment,
+        SUPPORT,
+        kind="mlp",
+        width=16,
+        num_blocks=1,
+        activation="relu",
+        compute_dtype="float32",
+        abilities=Abilities(num_codes=num_codes, encodes_chance=encodes),
+    )
+
+
+def make_terms(model):
+    weights = {"reward": 1.0, "value": 1.0, "policy": 1.0, "chance": 1.0, "afterstate_value": 1.0}
+    weights |= {"commitment": 0.01} if model.encode_chance else {}
+    return losses.muzero_terms(model.scalar_loss, weights)
+
+
+@pytest.mark.parametrize(("num_actions", "num_codes"), [(2, 10), (156, 21)])
+@pytest.mark.parametrize("encodes", [False, True])
+def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_codes, encodes):
+    environment = coin.COIN._replace(num_actions=num_actions, observation_shape=(2,))
+    model = make_coin_model(num_codes, encodes=encodes, environment=environment)
+    fresh = jax.eval_shape(model.init, jax.random.key(0))
+    generator = np.random.default_rng(0)
+    params = jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape) * 0.3, jnp.float32), fresh)
+    window = random_window(0, 5, 6, num_actions)
+    outcome = jnp.asarray(generator.integers(-1, num_codes - 1, window.action.shape), jnp.int32)
+    wanted = partial(targets.make, unroll_steps=K, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
+    draw = partial(chance.draw_codes, num_codes=num_codes, told=not encodes)
+    batch = targets.make_batch(
+        window._replace(outcome=outcome),
+        jnp.ones(5),
+        jax.random.key(1),
+        make_targets=wanted,
+        unroll_steps=K,
+        legal_length=1,
+        draw_codes=lambda window, alive, key: draw(window, alive, key),
+    )
+    outputs = jax.jit(partial(losses.unroll, model))(params, batch)
+
+    def by_hand(params, batch):
+        output, found = model.initial_inference(params, batch.observation[:, 0]), []
+        for k in range(K):
+            codes = batch.codes[:, k]
+            if encodes:
+                seen = model.encode_chance(params, batch.observation[:, k], batch.observation[:, k + 1])
+                codes = jnp.where(batch.targets.alive[:, k + 1] > 0, jnp.argmax(seen, axis=-1), codes)
+            moved = model.recurrent_inference(params, output.embedding, batch.actions[:, k])
+            output = model.recurrent_inference(params, moved.embedding, num_actions + codes)
+            found.append((moved.reward_logits, moved.value_logits, moved.chance_logits, output.value_logits))
+        return found
+
+    for k, expected in enumerate(jax.jit(by_hand)(params, batch)):
+        heads = outputs.reward_logits, outputs.afterstate_value_logits, outputs.chance_logits
+        for found, wanted in zip((*(x[:, k] for x in heads), outputs.value_logits[:, k + 1]), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    total, metrics = losses.total(outputs, batch, make_terms(model))
+    assert np.isfinite(total) and all(np.isfinite(x) for x in metrics.values())
+
+
+# --- a game whose values are known ------------------------------------------------------------------------------------
+
+
+def learned_coin(model, *, num_updates, num_seeds=1):
+    """Parameters after a short training on random games of `coin`, with a leading axis of seeds."""
+    terms = make_terms(model)
+    optimiser = learner.make_optimiser(weight_decay=1e-4, max_gradient_norm=5.0)
+    schedule = learner.make_schedule(learning_rate=3e-3, schedule="constant", warmup_updates=10)
+    games = coin.windows(1, 4096)
+    draw = partial(chance.draw_codes, num_codes=model.num_codes, told=model.encode_chance is None)
+    make = partial(targets.make, unroll_steps=1, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
+
+    def step(state, key):
+        draw_key, batch_key = jax.random.split(key)
+        rows = jax.random.randint(draw_key, (64,), 0, 4096)
+        batch = targets.make_batch(
+            jax.tree.map(lambda x: x[rows], games),
+            jnp.ones(64),
+            batch_key,
+            make_targets=make,
+            unroll_steps=1,
+            legal_length=1,
+            draw_codes=lambda window, alive, key: draw(window, alive, key),
+        )
+        loss = partial(losses.loss, model=model, terms=terms)
+        return learner.update(state, batch, loss=loss, optimiser=optimiser, schedule=schedule)
+
+    def train(key):
+        return jax.lax.scan(step, learner.init(model, optimiser, key), jax.random.split(key, num_updates))[0].params
+
+    return jax.jit(jax.vmap(train))(jax.random.split(jax.random.key(0), num_seeds))
+
+
+OPENING = jnp.zeros((2, 3))
+GUESSES = jnp.array([coin.HEADS, coin.TAILS])
+
+
+def test_a_model_that_is_told_outcomes_learns_their_probabilities_and_the_values_on_both_sides_of_them():
+    model = make_coin_model(coin.NUM_OUTCOMES + 1, encodes=False)
+    params = jax.tree.map(lambda x: x[0], learned_coin(model, num_updates=300))
+    moved = model.recurrent_inference(params, model.initial_inference(params, OPENING).embedding, GUESSES)
+    np.testing.assert_allclose(jax.nn.softmax(moved.chance_logits), [[0.75, 0.25, 0.0]] * 2, atol=0.06)
+    np.testing.assert_allclose(model.to_scalar(moved.value_logits), [0.5, -0.5], atol=0.15)
+    for outcome, values in ((coin.HEADS, [-1, 1]), (coin.TAILS, [1, -1])):  # for the second player
+        index = jnp.full(2, coin.COIN.num_actions + outcome)
+        position = model.recurrent_inference(params, moved.embedding, index)
+        np.testing.assert_allclose(model.to_scalar(position.value_logits), values, atol=0.1)
+
+
+@pytest.mark.slow
+def test_an_encoder_that_is_told_nothing_tells_heads_from_tails():
+    """Row 46 of the pitfalls, learned: from the losses alone, after at least one of the guesses, in most of 4 seeds."""
+    model = make_coin_model(4, encodes=True)
+    params = learned_coin(model, num_updates=300, num_seeds=4)
+    after = jnp.array([[1.0, fell, guess] for guess in (1, 0) for fell in (1, 0)])
+
+    def examine(params):
+        codes = jnp.argmax(model.encode_chance(params, jnp.zeros((4, 3)), after), axis=-1)
+        moved = model.recurrent_inference(params, model.initial_inference(params, OPENING).embedding, GUESSES)
+        return codes, model.to_scalar(moved.value_logits)
+
+    codes, values = jax.device_get(jax.vmap(examine)(params))
+    differ = (codes[:, 0] != codes[:, 1]) | (codes[:, 2] != codes[:, 3])
+    assert differ.sum() >= 3
+    np.testing.assert_allclose(values, [[0.5, -0.5]] * 4, atol=0.2)

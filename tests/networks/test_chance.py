@@ -1,0 +1,160 @@
+"""The network for games with chance: its shapes, its two kinds of steps, and what stays as it was without chance."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.checks.model import check_model
+from muzero_jax.networks import contract
+from muzero_jax.networks import model as networks
+from muzero_jax.networks.layers import MUZERO, Abilities
+from muzero_jax.networks.value_transform import Support
+from tests.reference.models import BOARD
+
+N, S, A, C = 4, 3, BOARD.num_actions, 5
+CODES = Abilities(num_codes=C, encodes_chance=True)
+COUNTS = BOARD._replace(
+    board=None, observe=lambda state: jnp.zeros(34, jnp.int32), observation_shape=(34,), num_actions=156
+)
+
+
+def make_model(kind="mlp", abilities=CODES, environment=BOARD):
+    return networks.make_model(
+        environment,
+        Support(-1.0, 1.0, S),
+        kind=kind,
+        width=8,
+        num_blocks=1,
+        activation="relu",
+        compute_dtype="float32",
+        abilities=abilities,
+    )
+
+
+def randomised(model):
+    generator = np.random.default_rng(0)
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    return jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape) * 0.3, jnp.float32), shapes)
+
+
+def difference(one, other):
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return max(float(jnp.abs(x - y).max()) for x, y in pairs)
+
+
+@pytest.fixture(scope="module", params=["mlp", "tower"])
+def case(request):
+    model = make_model(request.param)
+    params = randomised(model)
+    observation = jnp.asarray(np.random.default_rng(1).random((N, 3, 3, 2)) > 0.5)
+    return model, params, observation, jax.jit(model.recurrent_inference), model.initial_inference(params, observation)
+
+
+def test_a_move_and_a_code_have_outputs_of_one_shape(case):
+    _, params, _, recurrent, root = case
+    for index in (jnp.arange(N), A + jnp.arange(N)):
+        output = recurrent(params, root.embedding, index)
+        assert output.chance_logits.shape == (N, C) and output.value_logits.shape == output.reward_logits.shape == (
+            N,
+            S,
+        )
+        assert output.policy_logits.shape == (N, A) and output.embedding.shape == root.embedding.shape
+    assert root.chance_logits.shape == (N, C)
+
+
+def test_every_move_and_every_code_leads_somewhere_else_and_no_index_to_nan(case):
+    """Row 42 of the pitfalls."""
+    _, params, _, recurrent, root = case
+    one = jnp.broadcast_to(root.embedding[:1], root.embedding.shape)
+    outputs = [recurrent(params, one, jnp.full(N, index)) for index in range(A + C)]
+    assert len({np.asarray(output.embedding[0]).tobytes() for output in outputs}) == A + C
+    for index in (-7, A + C, 10**6):
+        assert all(np.isfinite(x).all() for x in jax.tree.leaves(recurrent(params, one, jnp.full(N, index))))
+
+
+def test_a_one_hot_code_leads_where_its_index_does_and_passes_a_gradient(case):
+    model, params, _, recurrent, root = case
+    codes = jnp.arange(N) % C
+    followed = jax.jit(model.follow_code)(params, root.embedding, jax.nn.one_hot(codes, C))
+    assert difference(followed, recurrent(params, root.embedding, A + codes)) < 1e-5
+
+    def total(code):
+        return jnp.sum(model.follow_code(params, root.embedding, code).value_logits[:, 0])
+
+    assert np.abs(jax.grad(total)(jax.nn.one_hot(codes, C))).min(axis=-1).max() > 0
+
+
+def test_an_afterstates_value_has_a_read_out_of_its_own(case):
+    model, params, _, recurrent, root = case
+    heads = params["prediction_heads"]["Dense_0"]
+    own = slice(A + S, A + 2 * S)  # policy and value come first
+    moved = params | {
+        "prediction_heads": params["prediction_heads"] | {"Dense_0": heads | {"bias": heads["bias"].at[own].add(1.0)}}
+    }
+    for index, expected in ((jnp.arange(N), 1.0), (A + jnp.arange(N), 0.0)):
+        one, other = (recurrent(each, root.embedding, index).value_logits for each in (params, moved))
+        np.testing.assert_allclose(other - one, expected, atol=1e-5)
+
+
+def test_the_encoder_looks_at_the_next_observation(case):
+    """Row 46 of the pitfalls: another next observation, other logits."""
+    model, params, observation, *_ = case
+    encode = jax.jit(model.encode_chance)
+    one = encode(params, observation, observation)
+    for other in (encode(params, observation, ~observation), encode(params, ~observation, observation)):
+        assert np.abs(one - other).max(axis=-1).min() > 1e-3
+    assert one.shape == (N, C)
+
+
+def test_counts_are_observations_too():
+    """Backgammon's: 156 moves, 21 rolls, and int32 numbers from -15 to 15."""
+    model = make_model(abilities=Abilities(num_codes=21, encodes_chance=True), environment=COUNTS)
+    params = randomised(model)
+    counts = jnp.asarray(np.random.default_rng(0).integers(-15, 16, (N, 34)), jnp.int32)
+    root = model.initial_inference(params, counts)
+    moved = model.recurrent_inference(params, root.embedding, jnp.arange(N))
+    assert moved.chance_logits.shape == (N, 21) and all(np.isfinite(x).all() for x in jax.tree.leaves(moved))
+
+
+def test_without_chance_parameters_and_programs_are_those_of_muzero():
+    """Nothing that chance needs is traced: the very names and shapes, and not one operation more."""
+    plain, told = make_model(abilities=MUZERO), make_model(abilities=Abilities(num_codes=C))
+    shapes = jax.eval_shape(plain.init, jax.random.key(0))
+    names = {"representation", "dynamics", "prediction", "action_encoder", "reward_head", "decoder", "prediction_heads"}
+    assert set(shapes) == names
+    assert shapes["prediction_heads"]["Dense_0"]["bias"].shape == (A + S,)
+    assert set(jax.eval_shape(told.init, jax.random.key(0))) == names | {"code_encoder"}  # no encoder of outcomes
+    assert plain.encode_chance is plain.follow_code is None and plain.num_codes == 0
+    output = jax.eval_shape(plain.initial_inference, shapes, jnp.zeros((N, 3, 3, 2)))
+    assert output.chance_logits is None
+
+
+@pytest.mark.parametrize("kind", ["observation", "fully_convolutional"])
+def test_networks_that_imagine_one_next_observation_are_refused(kind):
+    with pytest.raises(ValueError, match="choose --network.kind mlp or tower"):
+        make_model(kind)
+
+
+# --- one's own --------------------------------------------------------------------------------------------------------
+
+
+def test_the_check_finds_no_fault_in_it():
+    assert check_model(make_model(), BOARD) == []
+
+
+def test_the_check_finds_a_one_hot_that_leads_elsewhere():
+    model = make_model()
+    wrong = model._replace(
+        follow_code=lambda params, embedding, code: model.follow_code(params, embedding, code[:, ::-1])
+    )
+    assert any(found.startswith("follow_code and recurrent_inference differ") for found in check_model(wrong, BOARD))
+
+
+def test_a_model_without_codes_is_refused_where_codes_are_asked_for():
+    (found,) = contract.breaches(make_model(abilities=MUZERO), BOARD, CODES)[:1]
+    assert found.startswith("recurrent_inference's chance_logits must be float32 (3, 5)")
+    no_encoder = make_model()._replace(encode_chance=None)
+    (found,) = contract.breaches(no_encoder, BOARD, CODES)
+    assert "`encode_chance` and `follow_code`" in found
+    assert contract.breaches(no_encoder, BOARD, Abilities(num_codes=C)) == []
