@@ -8,7 +8,7 @@ from muzero_jax.building.worlds import gamma, predicts_discount
 from muzero_jax.search import narrow, playout_cap
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.engines import ENGINES
-from muzero_jax.search.simulator import Simulator, ground_truth_model, learned_model
+from muzero_jax.search.simulator import Simulator, ground_truth_model, learned_chance_model, learned_model
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, QTransform, SearchFn
 
@@ -63,8 +63,10 @@ def unbounded_simulator(config: Config, world: World) -> Simulator:
     environment, model = world.environment, micro_batches.for_inference(world.model)
     if config.model == "rules":
         return ground_truth_model(environment, model)
-    predicted = predicts_discount(config, environment)
-    return learned_model(
+    make, predicted = learned_model, predicts_discount(config, environment)
+    if model.num_codes:
+        make = partial(learned_chance_model, num_actions=environment.num_actions, num_outcomes=model.num_codes)
+    return make(
         model,
         gamma(environment) if predicted else environment.constant_discount,
         predicted_legality=config.model == "learned_legality",
