@@ -4,9 +4,11 @@ import difflib
 
 import pgx
 
+from muzero_jax.games.backgammon import BACKGAMMON
 from muzero_jax.games.chess import CHESS, GARDNER_CHESS
 from muzero_jax.games.connect_four import CONNECT_FOUR
 from muzero_jax.games.game import Game
+from muzero_jax.games.game_2048 import GAME_2048
 from muzero_jax.games.go import GO_9X9, GO_19X19
 from muzero_jax.games.hex import HEX
 from muzero_jax.games.notation import ACTION, STANDARD, Notation, numbers, of_page
@@ -17,7 +19,8 @@ from muzero_jax.games.tic_tac_toe import TIC_TAC_TOE
 from muzero_jax.storage.fields import shown
 from muzero_jax.types import Environment
 
-_ALL = (TIC_TAC_TOE, CONNECT_FOUR, OTHELLO, HEX, GO_9X9, GO_19X19, CHESS, GARDNER_CHESS, ANIMAL_SHOGI, SHOGI)
+_OF_PIECES = (CHESS, GARDNER_CHESS, ANIMAL_SHOGI, SHOGI)
+_ALL = (TIC_TAC_TOE, CONNECT_FOUR, OTHELLO, HEX, GO_9X9, GO_19X19, *_OF_PIECES, BACKGAMMON, GAME_2048)
 GAMES: dict[str, Game] = {game.name: game for game in _ALL}
 
 
@@ -27,7 +30,7 @@ def find(name: str) -> Game:
         return GAMES[name]
     choices = f"choose one of {', '.join(GAMES)}."
     if name in pgx.available_envs():
-        reason = "is a game of pgx that is not supported yet, because it has chance, hidden cards or no board"
+        reason = "is a game of pgx that is not supported yet, because it has hidden cards or chance that nobody listed"
         raise ValueError(f"{name!r} {reason}; {choices}")
     closest = difflib.get_close_matches(name.lower().replace("-", "_"), GAMES, n=1, cutoff=0.0)[0]
     raise ValueError(f"There is no game {shown(name)!r} (did you mean {closest!r}?); {choices}")

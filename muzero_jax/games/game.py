@@ -39,7 +39,10 @@ class Game(NamedTuple):
     name: str  # what `--env` calls it
     title: str  # what people call it
     goal: str = ""  # one or two sentences for a player: who aims for what
-    rules: Callable[[int | None], Any] | None = None  # board size -> a pgx `Env`; None: pgx's own under this name
+    rules: Callable[[int | None], Any] | None = (
+        None  # board size -> a pgx `Env` or `chance.ListedRules`; None: pgx's own under this name
+    )
+    turns_alternate: bool = True  # False where a player may move twice, so that no constant discount is right
     sizes: range | None = None  # board sizes that `rules` takes, None being its default; None if there is no choice
     layout: Layout = Layout()
     notation: MakeNotation | None = None  # how moves are written; None: as the board on the page needs it
@@ -54,5 +57,5 @@ class Game(NamedTuple):
 
 
 def make_rules(game: Game, board_size: int | None) -> Any:
-    """The game's rules as a pgx `Env`: `init`, `step` and `num_players`."""
+    """The game's rules: `init`, `step` and `num_players`, or what `chance.ListedRules` has in place of `step`."""
     return pgx.make(game.name) if game.rules is None else game.rules(board_size)  # type: ignore
