@@ -59,7 +59,14 @@ KNOWS = {
 EVERYWHERE = {"jax", "jaxtyping", "numpy"}
 LIBRARIES = {
     "chex": {"learning.learner", "learning.replay", "search.policies"},
-    "pgx": {"games.catalogue", "games.chess_fen", "games.game", "games.hex_rules"},
+    "pgx": {
+        "games.backgammon",
+        "games.catalogue",
+        "games.chess_fen",
+        "games.game",
+        "games.game_2048",
+        "games.hex_rules",
+    },
     "flax.linen": {
         "networks.attention",
         "networks.convolutional",
@@ -70,7 +77,7 @@ LIBRARIES = {
     "flax.training": {"learning.learner"},
     "mctx": {"search.mctx_reference"},
     "optax": {"algorithm", "building.updates", "learning.learner", "learning.losses", "networks.value_transform"},
-    "scipy": {"evaluation.elo", "games.go", "run.tools.comparison"},
+    "scipy": {"evaluation.elo", "evaluation.returns", "games.go", "run.tools.comparison"},
     "orbax": {"storage.checkpoint", "storage.operations"},
     "tensorboardX": {"run.metrics"},
     "matplotlib": {"run.metrics", "run.tuning.pictures", "evaluation.charts"},

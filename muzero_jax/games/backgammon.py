@@ -91,6 +91,12 @@ def pips(board: Int[Array, " 28"]) -> Int[Array, ""]:
     return (jnp.maximum(board[: BAR + 1], 0) * distance).sum()
 
 
+def pip_lead(state: EnvState) -> Float[Array, ""]:
+    """By how many pips the player whose checkers count above 0 leads, a thousand of them as one point."""
+    board = state._board
+    return (pips(pgx_rules._flip_board(board)) - pips(board)) / 1000
+
+
 def squares(state: EnvState) -> Squares:
     """The board as people draw it, from the first player's side; the bar in the middle, checkers off on the right.
 
@@ -156,4 +162,5 @@ BACKGAMMON = Game(
     notation=make_notation,
     view=View(squares, hands=hands, colours=("X", "O"), inks=("red", "blue")),
     turns_alternate=False,
+    worth=pip_lead,
 )

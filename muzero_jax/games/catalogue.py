@@ -2,6 +2,8 @@
 
 import difflib
 
+import jax
+import jax.numpy as jnp
 import pgx
 
 from muzero_jax.games.backgammon import BACKGAMMON
@@ -48,6 +50,17 @@ def check_for_two(environment: Environment, what: str) -> None:
             f"{environment.name} is a game for one player, and {what} two; the run's curves show its mean return, and "
             "muzero_jax.load(RUN).analyse(state) asks its agent"
         )
+
+
+def check_without_chance(environment: Environment, what: str) -> None:
+    """Raises ValueError, which says that `what` is for games without chance, if a move of this one needs a key."""
+    state = jax.eval_shape(environment.init, jax.random.key(0))
+    try:
+        jax.eval_shape(lambda state: environment.move(state, jnp.int32(0), None), state)
+    except Exception as error:  # whatever rules raise without a key
+        raise ValueError(
+            f"{what} is for games without chance, and {environment.name} has it; play a match instead"
+        ) from error
 
 
 def make_notation(environment: Environment, kind: str = STANDARD) -> Notation:

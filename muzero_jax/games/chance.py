@@ -7,7 +7,7 @@ probabilities with the key, and what the outcome does.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ NOTHING = -1
 FUNCTIONS = ("init", "move", "probabilities", "resolve")
 
 
+@runtime_checkable
 class ListedRules(Protocol):
     """Rules whose states have pgx's form, and whose chance has `num_outcomes` outcomes."""
 
@@ -41,7 +42,9 @@ def is_listed(rules: Any) -> bool:
 def make_move(chance: Chance) -> Callable[..., Step]:
     """`Environment.move` of listed chance; the key draws the outcome, which `Step.outcome` names."""
 
-    def move(state: EnvState, action: Int[Array, ""], key: Array) -> Step:
+    def move(state: EnvState, action: Int[Array, ""], key: Array | None = None) -> Step:
+        if key is None:
+            raise ValueError("chance draws from a key in this game; call move(state, action, key)")
         after = chance.move(state, action)
         weights = chance.probabilities(after.state)
         return joined(chance, after, jax.random.categorical(key, jnp.log(weights)).astype(jnp.int32))

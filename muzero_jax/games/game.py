@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pgx
+from jax import Array
 
 from muzero_jax.games.layout import Layout
 from muzero_jax.games.notation import MakeNotation
@@ -24,6 +25,10 @@ class Points(NamedTuple):
     margin: Callable[[EnvState, Squares, float], float | None]
     """(state, its squares, komi) -> the first player's lead; None where the position has no score"""
     komi: float = 0.0  # points for the second player, under which agents are trained
+
+
+Worth = Callable[[EnvState], Array]
+"""A simple estimate of what a state or afterstate is worth to its current player, in units of reward: [] float32."""
 
 
 class Exact(NamedTuple):
@@ -54,6 +59,8 @@ class Game(NamedTuple):
     repeats: Callable[[EnvState], bool] | None = None  # whether the last move lost the game by repeating a position
     read_fen: Callable[[str], tuple[EnvState, int]] | None = None  # FEN -> (state, who moves: 0 is the first player)
     exact: Exact | None = None
+    worth: Worth | None = None  # what expectimax asks where it looks no further
+    milestone: Callable[[EnvState], Array] | None = None  # how far a game for one came, as [] int32 that never falls
 
 
 def make_rules(game: Game, board_size: int | None) -> Any:

@@ -24,6 +24,7 @@ KEYS = {"a": "left", "w": "up", "d": "right", "s": "down"}
 FOURS = 0.1
 """How often a new tile is a 4."""
 TILE_PROBABILITY = np.tile(np.array([1 - FOURS, FOURS], np.float32), 16)
+ROOM, DISORDER = 100.0, 2.0
 PENALTY = 1.0
 """What an illegal move costs, as in pgx."""
 
@@ -80,6 +81,24 @@ class Rules:
         )
 
 
+def worth(state: EnvState) -> Float[Array, ""]:
+    """An estimate of what is still to come: room to move, and rows and columns that rise or fall all the way.
+
+    Each empty cell counts `ROOM`. Of a line's exponents, cubed, the falls and the rises are summed up; the smaller sum
+    is what the line loses, times `DISORDER`.
+    """
+    cells = state._board.reshape(4, 4)
+    lines = jnp.concatenate([cells, cells.T]).astype(jnp.float32) ** 3
+    rises = jnp.diff(lines, axis=1)
+    against = jnp.minimum(jnp.maximum(rises, 0).sum(1), jnp.maximum(-rises, 0).sum(1))
+    return ROOM * (cells == 0).sum() - DISORDER * against.sum()
+
+
+def highest_tile(state: EnvState) -> Int[Array, ""]:
+    """The number on the highest tile."""
+    return 2 ** state._board.max()
+
+
 def squares(state: EnvState) -> Squares:
     """The numbers on the tiles."""
     rows = np.asarray(state._board).reshape(4, 4).tolist()
@@ -101,4 +120,6 @@ GAME_2048 = Game(
     layout=Layout(action_location=lambda shape, num_actions: np.full(num_actions, -1)),
     notation=make_notation,
     view=View(squares),
+    worth=worth,
+    milestone=highest_tile,
 )
