@@ -79,7 +79,7 @@ def action_values(chance: Chance, worth: Worth, depth: int, state: EnvState) -> 
 
 
 def _value_after(chance: Chance, worth: Worth, depth: int, after: Afterstate) -> Float[Array, ""]:
-    """What follows the player's part of a move, for that player."""
+    """The value of all that follows the player's part of a move, for that player."""
     if depth == 1:  # before chance acts the discount is 1, and at an end 0
         return after.discount * worth(after.state)
     goes_on = partial(_best, chance, worth, depth - 1)

@@ -31,7 +31,7 @@ ROLLS = tuple(itertools.combinations_with_replacement(range(6), 2))
 DICE = np.array(ROLLS, np.int32)
 PROBABILITY = np.array([(1 if low == high else 2) / 36 for low, high in ROLLS], np.float32)
 PENALTY = 3.0
-"""What an illegal move costs, as in pgx: the most that there is to lose."""
+"""The cost of an illegal move, as in pgx: the most that there is to lose."""
 NUM_POINTS, BAR, OFF, DEEPEST = 24, 24, 26, 5
 
 

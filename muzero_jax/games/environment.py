@@ -79,7 +79,7 @@ def make_chance(rules: chances.ListedRules, *, gamma: float) -> Chance:
 
 
 def _step(before: EnvState, after: EnvState, gamma: float) -> Step:
-    """What lies between two states: the mover's reward, and the discount with its sign and the end."""
+    """The step between two states: the reward of who moved, and the discount with its sign and the end."""
     signed_gamma = jnp.where(after.current_player == before.current_player, gamma, -gamma)
     discount = jnp.where(after.terminated, 0.0, signed_gamma).astype(jnp.float32)
     is_last = jnp.logical_or(after.terminated, after.truncated)

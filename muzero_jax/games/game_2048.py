@@ -26,7 +26,7 @@ FOURS = 0.1
 TILE_PROBABILITY = np.tile(np.array([1 - FOURS, FOURS], np.float32), 16)
 ROOM, DISORDER = 100.0, 2.0
 PENALTY = 1.0
-"""What an illegal move costs, as in pgx."""
+"""The cost of an illegal move, as in pgx."""
 
 
 def slide(board: Int[Array, " 16"], action: Int[Array, ""]) -> tuple[Int[Array, " 16"], Float[Array, ""]]:

@@ -122,7 +122,7 @@ def _final_chance(chance: Chance) -> Chance:
 
 
 def _settled(before: EnvState, moved: Moved) -> Moved:
-    """What a move comes to: nothing, where the game was over before it; and the end is final, where it is one."""
+    """The same move with an end that is final: it is nothing where the game was over before it."""
     over = before.terminated
     unchanged = with_fields(before, rewards=jnp.zeros_like(before.rewards))
     state = jax.tree.map(partial(jnp.where, over), unchanged, moved.state)
