@@ -160,7 +160,7 @@ BACKGAMMON = Game(
     goal="Bring your checkers home, from point 24 down to 1, and off the board before the other player does.",
     rules=lambda board_size: Rules(),
     notation=make_notation,
-    view=View(squares, hands=hands, colours=("X", "O"), inks=("red", "blue")),
+    view=View(squares, hands=hands, hands_title="dice", colours=("X", "O"), inks=("red", "blue")),
     turns_alternate=False,
     worth=pip_lead,
 )

@@ -54,13 +54,20 @@ def check_for_two(environment: Environment, what: str) -> None:
 
 def check_without_chance(environment: Environment, what: str) -> None:
     """Raises ValueError, which says that `what` is for games without chance, if a move of this one needs a key."""
+    if needs_key(environment):
+        raise ValueError(f"{what} is for games without chance, and {environment.name} has it; play a match instead")
+
+
+def needs_key(environment: Environment) -> bool:
+    """Whether a move draws from its key: the rules have chance, listed or not."""
+    if environment.chance is not None:
+        return True
     state = jax.eval_shape(environment.init, jax.random.key(0))
     try:
         jax.eval_shape(lambda state: environment.move(state, jnp.int32(0), None), state)
-    except Exception as error:  # whatever rules raise without a key
-        raise ValueError(
-            f"{what} is for games without chance, and {environment.name} has it; play a match instead"
-        ) from error
+    except Exception:  # whatever rules raise without a key
+        return True
+    return False
 
 
 def make_notation(environment: Environment, kind: str = STANDARD) -> Notation:

@@ -133,23 +133,21 @@ def test_all_three_functions_are_total(name):
     lost = environment.move(opening, jnp.argmin(opening.legal_action_mask), jax.random.key(0)).state
     numbers = jnp.array([-1000, -1, 0, 1, environment.num_actions, environment.chance.num_outcomes, 1000])
 
-    @jax.jit
-    @jax.vmap
-    def ask(number):
-        answers = []
-        for state in (opening, lost, environment.chance.move(opening, jnp.argmax(opening.legal_action_mask)).state):
-            after = environment.chance.move(state, number)
-            weights = environment.chance.probabilities(after.state), environment.chance.probabilities(state)
-            answers.append((after, weights, environment.chance.resolve(state, number)))
-        return answers
+    between = environment.chance.move(opening, jnp.argmax(opening.legal_action_mask)).state
+    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), opening, lost, between)
 
-    answers = jax.device_get(ask(numbers))
+    @jax.jit
+    def ask(state, number):
+        after = environment.chance.move(state, number)
+        weights = environment.chance.probabilities(after.state), environment.chance.probabilities(state)
+        return after, weights, environment.chance.resolve(state, number)
+
+    answers = jax.device_get(jax.vmap(jax.vmap(ask, (None, 0)), (0, None))(states, numbers))
     for leaf in jax.tree.leaves(answers):
         assert np.isfinite(leaf.astype(np.float64)).all()
-    for _, weights, _ in answers:
-        for weight in weights:
-            np.testing.assert_allclose(weight.sum(-1), 1, atol=1e-6)
-    after, _, then = answers[1]  # of the lost game
+    for weight in answers[1]:
+        np.testing.assert_allclose(weight.sum(-1), 1, atol=1e-6)
+    after, _, then = jax.tree.map(lambda leaf: leaf[1], answers)  # of the lost game
     assert not after.awaits_chance.any() and after.is_last.all() and then.is_last.all()
     for moved in (after, then):
         assert (moved.reward == 0).all() and (moved.discount == 0).all() and moved.state.terminated.all()
