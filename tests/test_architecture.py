@@ -84,7 +84,7 @@ LIBRARIES = {
     "IPython": {"run.tools.live_plot"},
     "optuna": {"commands.tune", "run.tuning.pictures", "run.tuning.results", "run.tuning.study", "run.tuning.trial"},
     "ipywidgets": {"play.notebook"},
-    "rich": {"commands.play", "run.display", "play.terminal"},
+    "rich": {"commands.play", "run.display", "play.solo", "play.terminal"},
     "tyro": {"commands.evaluate_flags", "commands.play", "commands.train", "commands.train_flags", "commands.tune"},
     "wandb": {"run.metrics"},
     "filelock": {"storage.run_directory"},

@@ -97,7 +97,7 @@ class Position(NamedTuple):
     @property
     def total(self) -> float:
         """The sum of the rewards so far, of whoever moved."""
-        return sum(float(ply.state.rewards[self.players[ply.colour]]) for ply in self.plies)
+        return float(sum(ply.state.rewards[self.players[ply.colour]] for ply in self.plies))
 
     @property
     def squares(self) -> Squares:
