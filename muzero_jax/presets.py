@@ -230,6 +230,22 @@ def go_9x9() -> Config:
     return tower("go_9x9", num_bins=2)
 
 
+def backgammon() -> Config:
+    """python experiments/train.py --env backgammon
+
+    An MLP, for the view is a list of numbers. The same player often moves again, so the model predicts the discount.
+    Nothing was measured yet.
+    """
+    config = small_board("backgammon", longest_game=LONGEST_MONTE_CARLO + 1, num_bins=3, exploration=0.02)
+    return replace(
+        config,
+        network=replace(config.network, kind="mlp", predict_discount=True),
+        optimiser=replace(config.optimiser, reconstruction_weight=1.0),
+        targets=replace(config.targets, td_steps=32, td_lambda=0.95),
+        evaluation=EvaluationConfig(mcts_simulations=(), opening_plies=4),
+    )
+
+
 def default_hex_size() -> tuple[int, str]:
     """The largest board that this machine learns in one session, and the reason in words."""
     import jax
@@ -250,6 +266,7 @@ GAMES: dict[str, Callable[[], Config]] = {
     "connect_four": connect_four,
     "othello": othello,
     "go_9x9": go_9x9,
+    "backgammon": backgammon,
 }
 
 
