@@ -218,7 +218,7 @@ def test_after_the_sampled_moves_of_a_game_the_likeliest_action_is_played(start)
 
 
 def test_a_frame_holds_what_chance_did_and_nothing_where_no_chance_is_listed(trajectory):
-    """Pig: a die for every roll, no outcome for a hold; the buffer keeps both, and a game without chance has no leaf."""
+    """Pig: a die for every roll, nothing for a hold; the buffer keeps both, and a game without chance has no leaf."""
     environment = environment_from(pig.make(), "pig")
     start = self_play.init(environment, jax.random.key(0), num_envs=NUM_ENVS)
     play = jax.jit(partial(self_play.rollout, environment=environment, search=random_search, length=LENGTH))
