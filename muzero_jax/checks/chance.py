@@ -123,11 +123,11 @@ def _move(environment: Environment, chance: Chance, state: EnvState, over: Array
     action = jnp.argmax(jnp.where(mask, jax.random.uniform(choice_key, mask.shape), -1.0)).astype(jnp.int32)
     after, step = chance.move(state, action), environment.move(state, action, move_key)
     weights = chance.probabilities(after.state)
-    outcome = jnp.clip(step.outcome, 0, chance.num_outcomes - 1)
+    drawn = jnp.asarray(step.outcome)
     every = jax.vmap(partial(chance.resolve, after.state))(jnp.arange(chance.num_outcomes))
     strange = jax.vmap(partial(chance.move, state))(jnp.array([-1, mask.shape[0]]))
     beyond = jax.vmap(partial(chance.resolve, state))(jnp.array([-1, chance.num_outcomes]))
-    whole = joined(chance, after, step.outcome)
+    whole = joined(chance, after, drawn)
     same = [equal(whole.state, step.state), jnp.abs(whole.reward - step.reward) <= ROUNDING]
     player, next_player = (getattr(each, "current_player", jnp.int32(0)) for each in (state, after.state))
     return step.state, Answers(
@@ -139,8 +139,8 @@ def _move(environment: Environment, chance: Chance, state: EnvState, over: Array
         is_last=after.is_last,
         ends=step.is_last,
         changes_player=player != next_player,
-        outcome=step.outcome,
-        likelihood=weights[outcome],
+        outcome=drawn,
+        likelihood=weights[jnp.clip(drawn, 0, chance.num_outcomes - 1)],
         is_joined=jnp.stack([*same, whole.discount == step.discount]).all(),
         is_finite=_finite((after, every)),
         is_total=_finite((strange, beyond)),

@@ -11,6 +11,7 @@ six actions that are alike.
 
 import itertools
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,8 +25,9 @@ from muzero_jax.games import chance
 from muzero_jax.games.game import Game
 from muzero_jax.games.notation import PASS, Notation, words
 from muzero_jax.games.view import EMPTY, FIRST, SECOND, Squares, View
-from muzero_jax.types import EnvState
 
+State = Any
+"""pgx's own state of this game, with its private fields."""
 ROLLS = tuple(itertools.combinations_with_replacement(range(6), 2))
 """The 21 rolls, each die as 0 to 5, the lower one first."""
 DICE = np.array(ROLLS, np.int32)
@@ -44,12 +46,12 @@ class Rules:
     def __init__(self):
         self._init = pgx.make("backgammon").init
 
-    def init(self, key: Array) -> EnvState:
+    def init(self, key: Array) -> State:
         """The opening with its first roll. Whoever begins is the first player, so `_turn` is 0."""
         state = self._init(key)
         return state.replace(_turn=jnp.int32(0), observation=state.observation.astype(jnp.float32))
 
-    def move(self, state: EnvState, action: Array) -> tuple[EnvState, Array]:
+    def move(self, state: State, action: Array) -> tuple[State, Array]:
         """Plays one die, or passes; the turn ends with the last die and with a pass."""
         moved = pgx_rules._update_by_action(state.replace(_step_count=state._step_count + 1), action)
         has_won = pgx_rules._is_all_off(moved._board)
@@ -58,12 +60,12 @@ class Rules:
         turn_ends = pgx_rules._is_turn_end(moved) | (action // 6 == 0)
         return moved, is_legal & ~has_won & turn_ends
 
-    def probabilities(self, state: EnvState) -> Float[Array, " 21"]:
+    def probabilities(self, state: State) -> Float[Array, " 21"]:
         """The same after every turn."""
         del state
         return jnp.asarray(PROBABILITY)
 
-    def resolve(self, state: EnvState, outcome: Array) -> EnvState:
+    def resolve(self, state: State, outcome: Array) -> State:
         """Turns the board round for the other player, who has rolled the dice."""
         dice = jnp.asarray(DICE)[jnp.clip(outcome, 0, self.num_outcomes - 1)]
         board = pgx_rules._flip_board(state._board)
@@ -80,7 +82,7 @@ class Rules:
         return turned.replace(observation=observe(turned))
 
 
-def observe(state: EnvState) -> Float[Array, " 34"]:
+def observe(state: State) -> Float[Array, " 34"]:
     """pgx's numbers: checkers on 24 points, on both bars and off, and how often each die may still be played."""
     return pgx_rules._observe(state, state.current_player).astype(jnp.float32)
 
@@ -91,13 +93,13 @@ def pips(board: Int[Array, " 28"]) -> Int[Array, ""]:
     return (jnp.maximum(board[: BAR + 1], 0) * distance).sum()
 
 
-def pip_lead(state: EnvState) -> Float[Array, ""]:
+def pip_lead(state: State) -> Float[Array, ""]:
     """By how many pips the player whose checkers count above 0 leads, a thousand of them as one point."""
     board = state._board
     return (pips(pgx_rules._flip_board(board)) - pips(board)) / 1000
 
 
-def squares(state: EnvState) -> Squares:
+def squares(state: State) -> Squares:
     """The board as people draw it, from the first player's side; the bar in the middle, checkers off on the right.
 
     Points 13 to 24 stand above, 12 to 1 below. At most five checkers of a stack are drawn, then their number.
@@ -143,12 +145,12 @@ def _move_name(point: int, die: int) -> str:
     return f"{point}/{target}"
 
 
-def dice_shown(state: EnvState) -> str:
+def dice_shown(state: State) -> str:
     """The dice that may still be played, such as `6 1`."""
     return " ".join(str(die + 1) for die in sorted(np.asarray(state._playable_dice).tolist(), reverse=True) if die >= 0)
 
 
-def hands(state: EnvState) -> tuple[str, str]:
+def hands(state: State) -> tuple[str, str]:
     """The dice, beside the player to move."""
     dice = dice_shown(state)
     return (dice, "") if int(state._turn) == 0 else ("", dice)

@@ -4,6 +4,8 @@ Outcome 2 c + f puts a 4 (f = 1, one time in ten) or a 2 into cell c. The game e
 Rewards are the game's own: the sum of the tiles that a move merges to, up to many thousands.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,8 +19,9 @@ from muzero_jax.games.game import Game
 from muzero_jax.games.layout import Layout
 from muzero_jax.games.notation import Notation, words
 from muzero_jax.games.view import EMPTY, Squares, View
-from muzero_jax.types import EnvState
 
+State = Any
+"""pgx's own state of this game, with its private fields."""
 MOVES = ("left", "up", "right", "down")
 KEYS = {"a": "left", "w": "up", "d": "right", "s": "down"}
 FOURS = 0.1
@@ -55,19 +58,19 @@ class Rules:
     def __init__(self):
         self.init = pgx.make("2048").init
 
-    def move(self, state: EnvState, action: Array) -> tuple[EnvState, Array]:
+    def move(self, state: State, action: Array) -> tuple[State, Array]:
         """Slides and merges."""
         board, gain = slide(state._board, jnp.clip(action, 0, 3))
         moved = state.replace(_board=board, rewards=gain[None], _step_count=state._step_count + 1)
         return chance.refuse(state, action, moved, PENALTY)
 
-    def probabilities(self, state: EnvState) -> Float[Array, " 32"]:
+    def probabilities(self, state: State) -> Float[Array, " 32"]:
         """Empty cells are alike; on a full board, to which chance never comes, all cells are."""
         is_empty = state._board == 0
         is_open = jnp.repeat(is_empty | ~is_empty.any(), 2)
         return is_open * TILE_PROBABILITY * 2 / is_open.sum()
 
-    def resolve(self, state: EnvState, outcome: Array) -> EnvState:
+    def resolve(self, state: State, outcome: Array) -> State:
         """The tile comes; it earns nothing."""
         outcome = jnp.clip(outcome, 0, self.num_outcomes - 1)
         board = state._board.at[outcome // 2].set(1 + outcome % 2)
@@ -81,7 +84,7 @@ class Rules:
         )
 
 
-def worth(state: EnvState) -> Float[Array, ""]:
+def worth(state: State) -> Float[Array, ""]:
     """An estimate of what is still to come: room to move, and rows and columns that rise or fall all the way.
 
     Each empty cell counts `ROOM`. Of a line's exponents, cubed, the falls and the rises are summed up; the smaller sum
@@ -94,12 +97,12 @@ def worth(state: EnvState) -> Float[Array, ""]:
     return ROOM * (cells == 0).sum() - DISORDER * against.sum()
 
 
-def highest_tile(state: EnvState) -> Int[Array, ""]:
+def highest_tile(state: State) -> Int[Array, ""]:
     """The number on the highest tile."""
     return 2 ** state._board.max()
 
 
-def squares(state: EnvState) -> Squares:
+def squares(state: State) -> Squares:
     """The numbers on the tiles."""
     rows = np.asarray(state._board).reshape(4, 4).tolist()
     return [[str(2**cell) if cell else EMPTY for cell in row] for row in rows]
@@ -109,7 +112,11 @@ def make_notation(shape: tuple[int, int], num_actions: int) -> Notation:
     """left, up, right, down; the keys a, w, d and s are read as well."""
     del shape, num_actions
     write, read = words(list(MOVES))
-    return Notation(write, lambda state, text: read(state, KEYS.get(text.lower(), text)), [], [])
+
+    def read_key(state: State, text: str) -> int:
+        return read(state, str(KEYS.get(text.lower(), text)))
+
+    return Notation(write, read_key, [], [])
 
 
 GAME_2048 = Game(

@@ -131,7 +131,7 @@ def _of_environment(made: Environment, name: str, board_size: int | None, gamma:
     functions = {field: guarded(getattr(made, field), f"{field} of {name}") for field in FUNCTIONS}
     if made.chance:
         parts = {field: guarded(getattr(made.chance, field), f"chance.{field} of {name}") for field in PARTS}
-        functions["chance"] = made.chance._replace(**parts)
+        made = made._replace(chance=made.chance._replace(**parts))
     environment = _checked(made._replace(**functions), name)
     return environment._replace(game=made.game or Game(made.name, _title(made.name)))
 
