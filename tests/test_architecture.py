@@ -59,7 +59,14 @@ KNOWS = {
 EVERYWHERE = {"jax", "jaxtyping", "numpy"}
 LIBRARIES = {
     "chex": {"learning.learner", "learning.replay", "search.policies"},
-    "pgx": {"games.catalogue", "games.chess_fen", "games.game", "games.hex_rules"},
+    "pgx": {
+        "games.backgammon",
+        "games.catalogue",
+        "games.chess_fen",
+        "games.game",
+        "games.game_2048",
+        "games.hex_rules",
+    },
     "flax.linen": {
         "networks.attention",
         "networks.chance",
@@ -71,14 +78,14 @@ LIBRARIES = {
     "flax.training": {"learning.learner"},
     "mctx": {"search.mctx_reference"},
     "optax": {"algorithm", "building.updates", "learning.learner", "learning.losses", "networks.value_transform"},
-    "scipy": {"evaluation.elo", "games.go", "run.tools.comparison"},
+    "scipy": {"evaluation.elo", "evaluation.returns", "games.go", "run.tools.comparison"},
     "orbax": {"storage.checkpoint", "storage.operations"},
     "tensorboardX": {"run.metrics"},
     "matplotlib": {"run.metrics", "run.tuning.pictures", "evaluation.charts"},
     "IPython": {"run.tools.live_plot"},
     "optuna": {"commands.tune", "run.tuning.pictures", "run.tuning.results", "run.tuning.study", "run.tuning.trial"},
     "ipywidgets": {"play.notebook"},
-    "rich": {"commands.play", "run.display", "play.terminal"},
+    "rich": {"commands.play", "run.display", "play.solo", "play.terminal"},
     "tyro": {"commands.evaluate_flags", "commands.play", "commands.train", "commands.train_flags", "commands.tune"},
     "wandb": {"run.metrics"},
     "filelock": {"storage.run_directory"},

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from muzero_jax.checks import functions, view
+from muzero_jax.checks import chance, functions, view
 from muzero_jax.games import random_play, state_shapes
 from muzero_jax.games.faults import describe
 from muzero_jax.games.own_game import environment_from, load_environment
@@ -63,7 +63,7 @@ def examine(environment: Environment, *, num_games: int, max_moves: int, seconds
     except Exception as error:  # whatever somebody's rules raise
         return Findings([describe(error, "playing random games")], [], True)
     problems = [sentence for look in LOOKS for sentence in look(environment, moves)]
-    problems += view.problems(environment)
+    problems += view.problems(environment) + chance.problems(environment)
     doubts = list(_oddities(environment, moves))
     for look in (functions.purity, functions.symmetries):
         if time.monotonic() - start > seconds:

@@ -80,6 +80,8 @@ def symmetries(environment: Environment) -> list[str]:
     problems, num_symmetries = _malformed(tables), len(tables.action_permutation)
     if problems or num_symmetries == 1:
         return problems
+    if environment.chance is not None:
+        return ["a symmetry would have to turn what chance does as well, which no table says; leave symmetries out"]
     games = jax.device_get(_play_turned(environment, tables))
     sentences = (_difference(games, tables, index) for index in range(1, num_symmetries))
     return [sentence for sentence in sentences if sentence]

@@ -88,13 +88,15 @@ def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
 
 
 def play_match(a: flags.Match, mesh, load_agent) -> Answer:
-    """Plays a match; the result is the agent's."""
+    """Plays a match; the result is the agent's. In a game for one it measures returns."""
     import jax
 
     from muzero_jax.evaluation import arena, players, tables
 
     agent = load_agent(a.run)
     rival = players.load(players.parse(a.opponent), agent, load_agent)
+    if isinstance(a, flags.Returns) or agent.world.environment.num_players == 1:
+        return measure_returns(a, mesh, agent, rival)
     player, plies = players.searching(agent), choose_plies(a, agent)
     match = arena.sharded_match(
         agent.world.environment, player, rival.player, mesh, num_games=a.games, opening_plies=plies
@@ -106,6 +108,27 @@ def play_match(a: flags.Match, mesh, load_agent) -> Answer:
     rest |= about(a, agent) | {"player": player.name}
     text = f"{tables.strength({a.opponent: result})}\n\n{tables.fields(rest)}"
     return result | rest | {"opponent": a.opponent}, text
+
+
+def measure_returns(a: flags.Match, mesh, agent, rival) -> Answer:
+    """The agent's returns in a game for one, and those of another player of the same game."""
+    from muzero_jax.evaluation import players, returns
+
+    environment = agent.world.environment
+    if a.opening_plies:
+        raise ValueError("--opening-plies is for matches; an episode of a game for one begins at its opening")
+
+    def measure(player, params):
+        say(f"{player.name}: compiling, then playing {a.games} episodes ...")
+        report = make_progress_report("episodes finished")
+        episodes = returns.play(environment, player, params, mesh, num_games=a.games, seed=a.seed, report=report)
+        return returns.summarise(environment, episodes)
+
+    player = players.searching(agent)
+    result, other = measure(player, agent.params), measure(rival.player, rival.params)
+    rest = about(a, agent) | {"player": player.name, "opponent": a.opponent}
+    text = returns.format_table({player.name: result, a.opponent: other})
+    return result | rest | {"opponent_result": other}, text
 
 
 def compile_match(match, *params) -> None:
@@ -191,6 +214,7 @@ def ask_oracle(a: flags.Oracle, mesh, load_agent) -> Answer:
 
 COMMANDS: dict[type, Callable[..., Answer]] = {
     flags.Match: play_match,
+    flags.Returns: play_match,
     flags.Tournament: play_tournament,
     flags.Oracle: ask_oracle,
     flags.Fidelity: measure_fidelity,

@@ -61,8 +61,16 @@ class Match(Games, OfRun):
 
     opponent: str = "random"
     """random, greedy (the run's policy head), rules:N (its network searching with the ground-truth model), mcts:N
-    (rollout MCTS with N simulations), or another agent of the same game: RUN, RUN@N, RUN:rules@N, RUN:greedy,
-    agent:NAME"""
+    (rollout MCTS with N simulations), expectimax:N and highest-gain (2048 and others with listed chance), pip-count
+    (backgammon), or another agent of the same game: RUN, RUN@N, RUN:rules@N, RUN:greedy, agent:NAME"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Returns(Match):
+    """The mean return of a run's agent in a game for one, with its interval, beside that of another player."""
+
+    games: Count = 200
+    """episodes of each player; rounded up to a multiple of the devices"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +161,7 @@ def parse(arguments: list[str], description: str) -> tuple[Command | Compare, bo
         arguments = ["compare", *arguments[1:]]
     if arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"):
         return translate(tyro.cli(Flags, args=arguments)), True
-    commands = Match | Tournament | Oracle | Fidelity | Exhaustive | Openings | Compare
+    commands = Match | Returns | Tournament | Oracle | Fidelity | Exhaustive | Openings | Compare
     return tyro.cli(commands, args=arguments, description=description), False
 
 

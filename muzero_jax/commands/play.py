@@ -7,6 +7,7 @@ or UCI if the game is chess and the first line is `uci`; then stdout carries not
 """
 
 import itertools
+import secrets
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,6 +24,8 @@ from muzero_jax.storage.files import check_writable
 from muzero_jax.storage.trust import Trust
 
 LARGEST_SEED = 2**32 - 1
+NOT_FOR_ONE = ("web", "engine", "tree", "film", "colour")
+"""Flags that need two players."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Arguments:
     temperature: float = 0.0
     """0 plays the best move; above, moves are drawn from the search policy, at 1 as it is"""
     seed: int = 0
-    """seed for moves drawn at a temperature"""
+    """seed for moves drawn at a temperature, and for chance; left at 0, dice fall anew each time"""
     colour: str | None = None
     """your side in the terminal, by its name or initial (black or b, X, red); asked for if left out"""
     web: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -90,6 +93,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     if a.compilation_cache:
         compilation_cache.enable()
     position, thinker, moves = load(a, build)
+    check_game(a, position)
     if out is not None:
         serve(a, position, thinker, moves, out, lambda size: load(replace(a, board_size=size), build))
     elif a.web:
@@ -138,6 +142,14 @@ def check(a: Arguments) -> None:
         raise ValueError("--moves is for --tree and --film")
 
 
+def check_game(a: Arguments, position) -> None:
+    """Raises ValueError for a way to play that the game does not have."""
+    if position.environment.num_players == 1 and (other := next((f for f in NOT_FOR_ONE if getattr(a, f)), None)):
+        raise ValueError(f"{position.name} is a game for one, and is played in the terminal; leave --{other} out")
+    if position.dice is not None and a.engine:
+        raise ValueError(f"{position.name} has chance, which GTP cannot tell; play it in the terminal")
+
+
 def load(a: Arguments, build: Callable | None = None):
     """The game, the agent and the notation that the flags ask for."""
     from muzero_jax import agent as agents
@@ -171,7 +183,7 @@ def seat(a: Arguments, agent, build: Callable):
             temperature=a.temperature,
             seed=a.seed,
         )
-        return position.new_game(world.environment), thinker
+        return position.opening_of(world.environment, a.seed or secrets.randbelow(LARGEST_SEED)), thinker
 
     def search(seated):
         game, thinker = seated
@@ -233,14 +245,15 @@ def play_in_terminal(a: Arguments, position, thinker, moves) -> None:
     """Plays with a person until they have had enough."""
     from rich.console import Console
 
-    from muzero_jax.play import protocol, terminal
+    from muzero_jax.play import protocol, solo, terminal
 
     colour = None if a.colour is None else terminal.colour_of(a.colour, position)
     if a.colour is not None and colour is None:
         raise ValueError(f"--colour is {a.colour}, but must be {' or '.join(position.game.view.colours)}")
     print(f"compiling the search ({compilation_cache.HOW_LONG}) ...", flush=True)
     thinker.prepare(position, a.time_per_move)
-    game = terminal.TerminalGame(position, thinker, moves, Console(), colour=colour, seconds=a.time_per_move)
+    kind = solo.SoloGame if position.environment.num_players == 1 else terminal.TerminalGame
+    game = kind(position, thinker, moves, Console(), colour=colour, seconds=a.time_per_move)
     try:
         game.run(protocol.read_lines(sys.stdin.buffer))
     except KeyboardInterrupt:

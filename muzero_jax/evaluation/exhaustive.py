@@ -12,7 +12,7 @@ import numpy as np
 
 from muzero_jax.evaluation.batches import first_of_each, in_batches
 from muzero_jax.evaluation.player import Player
-from muzero_jax.games.catalogue import check_for_two
+from muzero_jax.games.catalogue import check_for_two, check_without_chance
 from muzero_jax.types import Environment, EnvState, Params, Step
 
 MOST_POSITIONS = 500_000
@@ -100,6 +100,7 @@ def examine(
     Raises ValueError as `walk`, and for a game that is not for two players.
     """
     check_for_two(environment, "trying every reply needs")
+    check_without_chance(environment, "trying every reply")
     first, second = (
         walk(environment, player, params, moves_first=moves_first, say=say) for moves_first in (True, False)
     )

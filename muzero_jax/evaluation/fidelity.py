@@ -25,7 +25,7 @@ from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.evaluation import players, positions
 from muzero_jax.evaluation.batches import in_keyed_batches
 from muzero_jax.evaluation.tables import align, percent
-from muzero_jax.games.catalogue import check_for_two
+from muzero_jax.games.catalogue import check_for_two, check_without_chance
 from muzero_jax.search.simulator import policy, predicted_legal
 from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params
@@ -70,6 +70,7 @@ def examine(agent: Agent, *, num_positions: int, unroll_steps: int, seed: int) -
     two players, whose rules may need a key.
     """
     check_for_two(agent.world.environment, "this comparison needs")
+    check_without_chance(agent.world.environment, "this comparison")
     if agent.config.model == "rules":
         raise ValueError(f"{agent.name} was trained with --model rules, so it has no model whose faults could be shown")
     if agent.world.model.num_codes:

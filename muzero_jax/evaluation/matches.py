@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
-from muzero_jax.evaluation.player import Player
+from muzero_jax.evaluation.player import Player, keys_of_chance
 from muzero_jax.games.catalogue import check_for_two
 from muzero_jax.types import Environment, EnvState, Params
 
@@ -115,7 +115,7 @@ def _play_opening(environment: Environment, states: EnvState, key: Array, plies:
 
     def play_ply(states, ply_key):
         actions = uniform_legal_action(ply_key, states.legal_action_mask)
-        moved = jax.vmap(environment.move)(states, actions).state
+        moved = jax.vmap(environment.move)(states, actions, keys_of_chance(ply_key, len(actions))).state
         return jax.tree.map(lambda old, new: jax.vmap(jnp.where)(moved.terminated, old, new), states, moved), None
 
     return lax.scan(play_ply, states, jax.random.split(key, plies))[0]
@@ -137,7 +137,7 @@ def _make_one_move(
         action_a = choose(player_a, params_a, key_a, states, active & a_is_to_move)
         action_b = choose(player_b, params_b, key_b, states, active & ~a_is_to_move)
         action, is_legal = _legal(jnp.where(a_is_to_move, action_a, action_b), states.legal_action_mask)
-        states, reward, *_ = jax.vmap(environment.move)(states, action)
+        states, reward, *_ = jax.vmap(environment.move)(states, action, keys_of_chance(key, len(action)))
         result = MatchResult(
             outcome=result.outcome + active * jnp.sign(jnp.where(a_is_to_move, reward, -reward)).astype(jnp.int32),
             length=result.length + active,

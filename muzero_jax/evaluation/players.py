@@ -5,6 +5,8 @@
     RUN:greedy       its policy head
     rules:N, greedy  the same of the host: the run that the others meet
     mcts:N, random   rollout MCTS; uniformly random legal moves
+    expectimax:N, highest-gain, pip-count
+                     by the rules: N moves ahead with all chance; what earns most at once; expectimax:1 of backgammon
 
 RUN is a run's directory (its newest checkpoint), RUN/versions/N what it was after iteration N, or RUN/versions all of
 its versions, each a player; or agent:NAME, a trained agent in a file (`storage.agent_file`). A name that gives no N
@@ -18,14 +20,16 @@ from typing import NamedTuple
 
 from muzero_jax.agent import Agent, check_budget, load_agent
 from muzero_jax.evaluation import opponents
+from muzero_jax.evaluation.expectimax import expectimax_player, gain_player, pip_count_player
 from muzero_jax.evaluation.player import Player
 from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.storage import agent_file, run_directory
 from muzero_jax.storage.config import Config
-from muzero_jax.types import Params
+from muzero_jax.types import Environment, Params
 
 SPECS = (
     "random, greedy (the policy head), mcts:N (rollout MCTS, N simulations), rules:N (ground-truth model), "
+    "expectimax:N and highest-gain (games with listed chance), pip-count (backgammon), "
     "RUN, RUN@N, RUN:rules@N or RUN:greedy, where RUN is a run directory, a version of one (RUN/versions/1200), all "
     "of them (RUN/versions), or a trained agent (agent:NAME)"
 )
@@ -33,12 +37,19 @@ MOST_DIGITS = 4000
 """Python reads no longer numbers."""
 
 
+BY_RULES: dict[str, Callable[[Environment], Player]] = {
+    "highest-gain": gain_player,
+    "pip-count": pip_count_player,
+}
+"""Players that need neither a network nor a budget."""
+
+
 class PlayerSpec(NamedTuple):
     """A player's name, read."""
 
-    kind: str  # agent, rules, greedy, mcts or random
+    kind: str  # agent, rules, greedy, mcts, random or one of `BY_RULES`
     run: str | None = None  # whose network plays; None: the host's, or there is none
-    num_simulations: int | None = None  # None where the name gives no budget
+    num_simulations: int | None = None  # None where the name gives no budget; the moves that expectimax looks ahead
 
 
 class Entrant(NamedTuple):
@@ -88,7 +99,7 @@ def _parse(text: str, others: str) -> PlayerSpec:
     if is_run(run) and (kind == "rules" or (kind == "greedy" and budget is None)):
         return PlayerSpec(kind, str(Path(run)), budget)
     kind, budget = _split_budget(text, ":")
-    if (kind in ("mcts", "rules") and budget) or text in ("random", "greedy"):
+    if (kind in ("mcts", "rules", "expectimax") and budget) or text in ("random", "greedy", *BY_RULES):
         return PlayerSpec(kind, None, budget)
     if text.startswith(agent_file.PREFIX):  # the same sentence as where an agent alone can stand
         name = text.removeprefix(agent_file.PREFIX).partition("@")[0].partition(":")[0]
@@ -126,6 +137,10 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
         case "mcts":
             player = rollout_mcts_player(environment, num_simulations=budget)
             return Entrant(f"mcts:{budget}", player, None, ("mcts", budget))
+        case "expectimax":
+            return Entrant(f"expectimax:{budget}", expectimax_player(environment, budget), None, ("expectimax", budget))
+        case kind if kind in BY_RULES:
+            return Entrant(kind, BY_RULES[kind](environment), None, kind)
         case "greedy":
             name, player = f"{agent.name}:greedy", policy_head(agent)
         case "rules":

@@ -16,7 +16,7 @@ from jax import Array, lax
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.evaluation import exhaustive
 from muzero_jax.evaluation.batches import first_of_each
-from muzero_jax.evaluation.player import Player
+from muzero_jax.evaluation.player import Player, keys_of_chance
 from muzero_jax.types import Environment, EnvState, Params
 
 RANDOM_SHARE = 0.25
@@ -68,7 +68,7 @@ def _play(environment: Environment, player: Player, params: Params, key: Array, 
         random_action = uniform_legal_action(random_key, states.legal_action_mask)
         is_random = jax.random.uniform(choice_key, (num_games,)) < random_share
         action = jnp.where(is_random, random_action, player.act(params, player_key, states))
-        return jax.vmap(environment.move)(states, action).state, states
+        return jax.vmap(environment.move)(states, action, keys_of_chance(move_key, num_games)).state, states
 
     @jax.jit
     def play(start_keys, move_keys):

@@ -3,7 +3,8 @@ model.
 
 It is one more `Simulator` on the tree that every search here grows: a node is a state of the game, its value the result
 of one random game from there, and its prior the random order in which actions are first tried. Signs come from
-`discount` alone, so the same player may move twice.
+`discount` alone, so the same player may move twice. With dice each edge of the tree holds one throw, and rollouts draw
+their own.
 """
 
 from functools import partial
@@ -14,7 +15,7 @@ from jax import Array, lax
 from jaxtyping import Float, Key
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
-from muzero_jax.evaluation.player import Player
+from muzero_jax.evaluation.player import Player, keys_of_chance
 from muzero_jax.games.catalogue import GAMES
 from muzero_jax.search import tree
 from muzero_jax.search.simulator import Node, Simulator
@@ -76,7 +77,8 @@ def rollouts(environment: Environment) -> Simulator:
     def expand(params: Params, key: Array, action: Array, states: EnvState) -> Node:
         del params
         order_key, rollout_key = jax.random.split(key)
-        states, reward, discount, *_ = jax.vmap(environment.move)(states, action)
+        keys = keys_of_chance(key, len(action))
+        states, reward, discount, *_ = jax.vmap(environment.move)(states, action, keys)
         states = _without_observation(environment, states)
         value = random_return(environment, rollout_key, states)
         return Node(_order(order_key, states), value, states, reward, discount)
@@ -101,8 +103,10 @@ def random_return(environment: Environment, key: Array, states: EnvState) -> Flo
 
     def play(carry):
         count, states, value, weight = carry
-        action = uniform_legal_action(jax.random.fold_in(key, count), states.legal_action_mask)
-        states, reward, discount, *_ = jax.vmap(environment.move)(states, action)
+        move_key = jax.random.fold_in(key, count)
+        action = uniform_legal_action(move_key, states.legal_action_mask)
+        keys = keys_of_chance(move_key, len(action))
+        states, reward, discount, *_ = jax.vmap(environment.move)(states, action, keys)
         return count + 1, _without_observation(environment, states), value + weight * reward, weight * discount
 
     zeros = jnp.zeros(states.terminated.shape)
@@ -126,6 +130,6 @@ def _order(key: Array, states: EnvState) -> Float[Array, "B A"]:
 
 def _without_observation(environment: Environment, states: EnvState) -> EnvState:
     """The states without what is most of their bytes; the catalogue's rules never read it, and others may."""
-    if environment.game is not None or environment.name not in GAMES:
+    if environment.game is not None or environment.chance is not None or environment.name not in GAMES:
         return states
     return states.replace(observation=jnp.zeros((*states.terminated.shape, 0)))

@@ -2,11 +2,15 @@
 
 import difflib
 
+import jax
+import jax.numpy as jnp
 import pgx
 
+from muzero_jax.games.backgammon import BACKGAMMON
 from muzero_jax.games.chess import CHESS, GARDNER_CHESS
 from muzero_jax.games.connect_four import CONNECT_FOUR
 from muzero_jax.games.game import Game
+from muzero_jax.games.game_2048 import GAME_2048
 from muzero_jax.games.go import GO_9X9, GO_19X19
 from muzero_jax.games.hex import HEX
 from muzero_jax.games.notation import ACTION, STANDARD, Notation, numbers, of_page
@@ -17,7 +21,8 @@ from muzero_jax.games.tic_tac_toe import TIC_TAC_TOE
 from muzero_jax.storage.fields import shown
 from muzero_jax.types import Environment
 
-_ALL = (TIC_TAC_TOE, CONNECT_FOUR, OTHELLO, HEX, GO_9X9, GO_19X19, CHESS, GARDNER_CHESS, ANIMAL_SHOGI, SHOGI)
+_OF_PIECES = (CHESS, GARDNER_CHESS, ANIMAL_SHOGI, SHOGI)
+_ALL = (TIC_TAC_TOE, CONNECT_FOUR, OTHELLO, HEX, GO_9X9, GO_19X19, *_OF_PIECES, BACKGAMMON, GAME_2048)
 GAMES: dict[str, Game] = {game.name: game for game in _ALL}
 
 
@@ -27,7 +32,7 @@ def find(name: str) -> Game:
         return GAMES[name]
     choices = f"choose one of {', '.join(GAMES)}."
     if name in pgx.available_envs():
-        reason = "is a game of pgx that is not supported yet, because it has chance, hidden cards or no board"
+        reason = "is a game of pgx that is not supported yet, because it has hidden cards or chance that nobody listed"
         raise ValueError(f"{name!r} {reason}; {choices}")
     closest = difflib.get_close_matches(name.lower().replace("-", "_"), GAMES, n=1, cutoff=0.0)[0]
     raise ValueError(f"There is no game {shown(name)!r} (did you mean {closest!r}?); {choices}")
@@ -45,6 +50,24 @@ def check_for_two(environment: Environment, what: str) -> None:
             f"{environment.name} is a game for one player, and {what} two; the run's curves show its mean return, and "
             "muzero_jax.load(RUN).analyse(state) asks its agent"
         )
+
+
+def check_without_chance(environment: Environment, what: str) -> None:
+    """Raises ValueError, which says that `what` is for games without chance, if a move of this one needs a key."""
+    if needs_key(environment):
+        raise ValueError(f"{what} is for games without chance, and {environment.name} has it; play a match instead")
+
+
+def needs_key(environment: Environment) -> bool:
+    """Whether a move draws from its key: the rules have chance, listed or not."""
+    if environment.chance is not None:
+        return True
+    state = jax.eval_shape(environment.init, jax.random.key(0))
+    try:
+        jax.eval_shape(lambda state: environment.move(state, jnp.int32(0), None), state)
+    except Exception:  # whatever rules raise without a key
+        return True
+    return False
 
 
 def make_notation(environment: Environment, kind: str = STANDARD) -> Notation:

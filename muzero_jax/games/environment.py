@@ -13,10 +13,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Int
 
+from muzero_jax.games import chance as chances
+from muzero_jax.games import states
 from muzero_jax.games.catalogue import GAMES, find
 from muzero_jax.games.game import Game, make_rules
 from muzero_jax.games.layout import Layout
-from muzero_jax.types import Board, Environment, EnvState, Step, Symmetries
+from muzero_jax.types import Afterstate, Board, Chance, Environment, EnvState, Step, Symmetries
 
 
 def make_environment(name: str, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
@@ -25,7 +27,8 @@ def make_environment(name: str, *, board_size: int | None = None, gamma: float =
     Raises:
         ValueError: an unknown or unsupported game, a size for a game that has one size only, or a gamma outside (0, 1].
     """
-    return environment_of(find(name), board_size=board_size, gamma=gamma)
+    environment = environment_of(find(name), board_size=board_size, gamma=gamma)
+    return environment if environment.chance is None else states.final(environment)
 
 
 def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
@@ -35,17 +38,19 @@ def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 
     state = jax.eval_shape(rules.init, jax.random.key(0))
     shape, num_actions = state.observation.shape, state.legal_action_mask.shape[0]
     num_players = getattr(rules, "num_players", None) or state.rewards.shape[0]
+    chance = make_chance(rules, gamma=gamma) if chances.is_listed(rules) else None
     return Environment(
         name=game.name,
         init=rules.init,
-        move=make_move(rules.step, gamma=gamma),
+        move=make_move(rules.step, gamma=gamma) if chance is None else chances.make_move(chance),
         observe=lambda state: state.observation,
         legal=lambda state: state.legal_action_mask,
         num_actions=num_actions,
         observation_shape=shape,
         num_players=num_players,
-        discount=gamma if num_players == 1 else -gamma,
+        discount=gamma if num_players == 1 else -gamma if game.turns_alternate else None,
         board=_make_board(game.layout, shape, num_actions) if len(shape) == 3 else None,
+        chance=chance,
     )
 
 
@@ -53,13 +58,32 @@ def make_move(play: Callable[..., EnvState], *, gamma: float) -> Callable[..., S
     """`Environment.move` of rules in pgx's form: `play(state, action, key)`. A game without chance needs no key."""
 
     def move(state: EnvState, action: Int[Array, ""], key: Array | None = None) -> Step:
-        new = play(state, action, key)
-        signed_gamma = jnp.where(new.current_player == state.current_player, gamma, -gamma)
-        discount = jnp.where(new.terminated, 0.0, signed_gamma).astype(jnp.float32)
-        is_last = jnp.logical_or(new.terminated, new.truncated)
-        return Step(new, new.rewards[state.current_player], discount, is_last)
+        return _step(state, play(state, action, key), gamma)
 
     return move
+
+
+def make_chance(rules: chances.ListedRules, *, gamma: float) -> Chance:
+    """The chance of rules that list it."""
+
+    def move(state: EnvState, action: Int[Array, ""]) -> Afterstate:
+        after, awaits_chance = rules.move(state, action)
+        step = _step(state, after, gamma)
+        discount = jnp.where(awaits_chance, 1.0, step.discount)
+        return Afterstate(after, step.reward, discount, step.is_last & ~awaits_chance, awaits_chance)
+
+    def resolve(state: EnvState, outcome: Int[Array, ""]) -> Step:
+        return _step(state, rules.resolve(state, outcome), gamma)
+
+    return Chance(rules.num_outcomes, move, rules.probabilities, resolve)
+
+
+def _step(before: EnvState, after: EnvState, gamma: float) -> Step:
+    """The step between two states: the reward of who moved, and the discount with its sign and the end."""
+    signed_gamma = jnp.where(after.current_player == before.current_player, gamma, -gamma)
+    discount = jnp.where(after.terminated, 0.0, signed_gamma).astype(jnp.float32)
+    is_last = jnp.logical_or(after.terminated, after.truncated)
+    return Step(after, after.rewards[before.current_player], discount, is_last)
 
 
 def _check_arguments(game: Game, board_size: int | None, gamma: float) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pgx
+from jax import Array
 
 from muzero_jax.games.layout import Layout
 from muzero_jax.games.notation import MakeNotation
@@ -26,6 +27,10 @@ class Points(NamedTuple):
     komi: float = 0.0  # points for the second player, under which agents are trained
 
 
+Worth = Callable[[EnvState], Array]
+"""A simple estimate of what a state or afterstate is worth to its current player, in units of reward: [] float32."""
+
+
 class Exact(NamedTuple):
     """Exact play of a game, or of its small boards."""
 
@@ -39,7 +44,10 @@ class Game(NamedTuple):
     name: str  # what `--env` calls it
     title: str  # what people call it
     goal: str = ""  # one or two sentences for a player: who aims for what
-    rules: Callable[[int | None], Any] | None = None  # board size -> a pgx `Env`; None: pgx's own under this name
+    rules: Callable[[int | None], Any] | None = (
+        None  # board size -> a pgx `Env` or `chance.ListedRules`; None: pgx's own under this name
+    )
+    turns_alternate: bool = True  # False where a player may move twice, so that no constant discount is right
     sizes: range | None = None  # board sizes that `rules` takes, None being its default; None if there is no choice
     layout: Layout = Layout()
     notation: MakeNotation | None = None  # how moves are written; None: as the board on the page needs it
@@ -51,8 +59,10 @@ class Game(NamedTuple):
     repeats: Callable[[EnvState], bool] | None = None  # whether the last move lost the game by repeating a position
     read_fen: Callable[[str], tuple[EnvState, int]] | None = None  # FEN -> (state, who moves: 0 is the first player)
     exact: Exact | None = None
+    worth: Worth | None = None  # what expectimax asks where it looks no further
+    milestone: Callable[[EnvState], Array] | None = None  # how far a game for one came, as [] int32 that never falls
 
 
 def make_rules(game: Game, board_size: int | None) -> Any:
-    """The game's rules as a pgx `Env`: `init`, `step` and `num_players`."""
+    """The game's rules: `init`, `step` and `num_players`, or what `chance.ListedRules` has in place of `step`."""
     return pgx.make(game.name) if game.rules is None else game.rules(board_size)  # type: ignore

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muzero_jax.games import random_play, state_shapes, states
+from muzero_jax.games import chance, random_play, state_shapes, states
 from muzero_jax.games.environment import environment_of, make_environment
 from muzero_jax.games.faults import Fault, guarded
 from muzero_jax.games.game import Game, make_rules
@@ -24,6 +24,8 @@ NUM_GAMES, MOST_MOVES = 16, 512
 """Random games that tell whether turns alternate, and how long games last."""
 KINDS = "an Environment, a Game, or an object with init(key) and step(state, action, key)"
 FUNCTIONS = ("init", "move", "observe", "legal")
+PARTS = ("move", "probabilities", "resolve")
+"""Functions of a `Chance`."""
 HELP = "docs/your-own-game.md shows an example"
 
 
@@ -91,7 +93,8 @@ def _made(path: Path, text: str) -> Any:
 
 def _plain_game(rules: Any, name: str) -> Game:
     """A game of rules alone."""
-    if not all(callable(getattr(rules, method, None)) for method in ("init", "step")):
+    has_step = all(callable(getattr(rules, method, None)) for method in ("init", "step"))
+    if not has_step and not chance.is_listed(rules):
         raise Fault(f"make() of {name} returns {_described(rules)}; let it return {KINDS} ({HELP})")
     return Game(Path(name).stem, _title(name), rules=lambda board_size: rules)
 
@@ -99,16 +102,26 @@ def _plain_game(rules: Any, name: str) -> Game:
 def _checked_rules(game: Game, board_size: int | None, name: str) -> Any:
     """The rules of a game, whose states have pgx's form before a move and after it."""
     rules = guarded(make_rules, f"making the rules of {name}")(game, board_size)
-    init, step = guarded(rules.init, f"init of {name}"), guarded(rules.step, f"step of {name}")
-    key = jax.random.key(0)
-    state = jax.eval_shape(init, key)
+    has_chance = chance.is_listed(rules)
+    own = {method: guarded(getattr(rules, method), f"{method} of {name}") for method in _methods(has_chance)}
+    key, number = jax.random.key(0), jnp.int32(0)
+    state = jax.eval_shape(own["init"], key)
     if missing := states.missing_fields(state):
         raise Fault(
             f"the state that init of {name} makes has no {missing[0]}; give it pgx's fields {', '.join(states.FIELDS)}"
         )
-    if changes := state_shapes.changes(state, jax.eval_shape(step, state, jnp.int32(0), key)):
+    if has_chance:
+        made = jax.eval_shape(own["move"], state, number)
+        if not isinstance(made, tuple) or len(made) != 2 or hasattr(made, "_fields"):
+            raise Fault(f"move of {name} must return two things: the state, and whether chance acts next")
+        own["num_outcomes"] = rules.num_outcomes
+    elif changes := state_shapes.changes(state, jax.eval_shape(own["step"], state, number, key)):
         raise Fault(f"{name}: {changes[0]}")
-    return SimpleNamespace(init=init, step=step, num_players=getattr(rules, "num_players", None))
+    return SimpleNamespace(num_players=getattr(rules, "num_players", None), **own)
+
+
+def _methods(has_chance: bool) -> tuple[str, ...]:
+    return chance.FUNCTIONS if has_chance else ("init", "step")
 
 
 def _of_environment(made: Environment, name: str, board_size: int | None, gamma: float) -> Environment:
@@ -116,6 +129,9 @@ def _of_environment(made: Environment, name: str, board_size: int | None, gamma:
         flag = "--targets.discount" if board_size is None else "--board-size"
         raise Fault(f"make() of {name} returns an Environment, which decides that itself; leave {flag} out")
     functions = {field: guarded(getattr(made, field), f"{field} of {name}") for field in FUNCTIONS}
+    if made.chance:
+        parts = {field: guarded(getattr(made.chance, field), f"chance.{field} of {name}") for field in PARTS}
+        made = made._replace(chance=made.chance._replace(**parts))
     environment = _checked(made._replace(**functions), name)
     return environment._replace(game=made.game or Game(made.name, _title(made.name)))
 
@@ -127,20 +143,8 @@ def _checked(environment: Environment, name: str) -> Environment:
     if problems := state_shapes.problems(environment):
         raise Fault(problems[0] if name in problems[0] else f"{name}: {problems[0]}")
     state = jax.eval_shape(environment.init, jax.random.key(0))
-    if environment.num_players == 2:
-        _check_without_chance(environment, state, name)
     lacks = states.missing_fields(state)
     return states.final(states.seated(environment) if lacks else environment)
-
-
-def _check_without_chance(environment: Environment, state: Any, name: str) -> None:
-    """Matches and play move without a key, so a game for two must do without it."""
-    try:
-        jax.eval_shape(lambda state: environment.move(state, jnp.int32(0), None), state)
-    except Fault as fault:
-        raise Fault(
-            f"{name} needs its key to move, but matches between two are for games without chance: {fault}"
-        ) from fault
 
 
 def _title(name: str) -> str:

@@ -104,7 +104,7 @@ def _move(rules: tuple, state: EnvState, over: Array, key: Array) -> tuple[EnvSt
     current_player = state.current_player if has_form else jnp.int32(0)
     agrees = jnp.bool_(True)
     if has_form:
-        agrees = _equal(observe(state), state.observation) & _equal(mask, state.legal_action_mask)
+        agrees = equal(observe(state), state.observation) & equal(mask, state.legal_action_mask)
     return step.state, Moves(
         over=over,
         has_legal=mask.any(),
@@ -116,8 +116,8 @@ def _move(rules: tuple, state: EnvState, over: Array, key: Array) -> tuple[EnvSt
         next_player=step.state.current_player if has_form else current_player,
         own_reward=step.state.rewards[current_player] if has_form else step.reward,
         total_reward=step.state.rewards.sum() if has_form else jnp.float32(0),
-        is_same=_equal(state, step.state),
-        is_same_position=_equal(*(_position(each) for each in (state, step.state))),
+        is_same=equal(state, step.state),
+        is_same_position=equal(*(_position(each) for each in (state, step.state))),
         is_over_after=step.state.terminated | step.state.truncated if has_form else over | step.is_last,
         agrees=agrees | over,
     )
@@ -130,7 +130,7 @@ def _position(state: EnvState) -> list[Array]:
     return own or [leaf for path, leaf in leaves if str(getattr(path[0], "name", "")) == "observation"]
 
 
-def _equal(one: Any, other: Any) -> Array:
+def equal(one: Any, other: Any) -> Array:
     """Whether two trees hold the same numbers; a random key is none of them."""
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     checks = [(x == y).all() for x, y in pairs if not jnp.issubdtype(x.dtype, jax.dtypes.prng_key)]

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from muzero_jax.games.faults import describe
-from muzero_jax.types import Environment
+from muzero_jax.types import Afterstate, Chance, Environment, Step
 
 
 def problems(environment: Environment) -> list[str]:
@@ -33,22 +33,45 @@ def problems(environment: Environment) -> list[str]:
     step = trace("move", environment.move, state, action, key)
     if found:
         return found
+    if environment.chance is not None:
+        after = trace("chance.move", environment.chance.move, state, action)
+        weights = trace("chance.probabilities", environment.chance.probabilities, state)
+        then = trace("chance.resolve", environment.chance.resolve, state, action)
+        if found := found or _of_chance(environment.chance, state, after, weights, then):
+            return found
     return [
         *_of_view(environment, observation, legal),
-        *_of_numbers({"reward": step.reward, "discount": step.discount}, "float"),
-        *_of_numbers({"is_last": step.is_last}, "bool"),
+        *_of_step("move", step),
         *changes(state, step.state),
     ]
 
 
-def changes(before: Any, after: Any) -> list[str]:
-    """Leaves of a state whose shape or dtype a move changes, a sentence each."""
+def _of_chance(chance: Chance, state: Any, after: Any, weights: Any, then: Any) -> list[str]:
+    """Faults of the three functions of chance, from what they return."""
+    for name, made, kind in (("chance.move", after, Afterstate), ("chance.resolve", then, Step)):
+        if not isinstance(made, kind):
+            return [f"{name} returns {type(made).__name__}, but must return a muzero_jax.types.{kind.__name__}"]
+    found = [
+        *_of_step("chance.move", after),
+        *_of_numbers("chance.move", {"awaits_chance": after.awaits_chance}, "bool"),
+        *changes(state, after.state, "chance.move"),
+        *_of_step("chance.resolve", then),
+        *changes(state, then.state, "chance.resolve"),
+    ]
+    if (getattr(weights, "shape", None), str(getattr(weights, "dtype", ""))) != ((chance.num_outcomes,), "float32"):
+        given = _kind(weights) if hasattr(weights, "dtype") else type(weights).__name__
+        found.append(f"chance.probabilities gives {given}, but must give float32[{chance.num_outcomes}]")
+    return found
+
+
+def changes(before: Any, after: Any, what: str = "a move") -> list[str]:
+    """Leaves of a state whose shape or dtype a move changes, a sentence each; `what` is what made the second state."""
     if jax.tree.structure(before) != jax.tree.structure(after):
-        return [f"a move makes a state of another structure than init does: {_difference(before, after)}"]
+        return [f"{what} makes a state of another structure than init does: {_difference(before, after)}"]
     pairs = zip(jax.tree_util.tree_leaves_with_path(before), jax.tree.leaves(after), strict=True)
     return [
-        f"the state's {jax.tree_util.keystr(path).lstrip('.')} is {_kind(old)} after init but {_kind(new)} after a "
-        "move; make both alike"
+        f"the state's {jax.tree_util.keystr(path).lstrip('.')} is {_kind(old)} after init but {_kind(new)} after "
+        f"{what}; make both alike"
         for (path, old), new in pairs
         if _kind(old) != _kind(new)
     ]
@@ -68,10 +91,17 @@ def _of_view(environment: Environment, observation: Any, legal: Any) -> list[str
     return found
 
 
-def _of_numbers(numbers: dict[str, Any], kind: str) -> list[str]:
-    """Fields of a step that are no single number of their kind."""
+def _of_step(what: str, step: Any) -> list[str]:
     return [
-        f"move gives a {name} of {_kind(number)}, but it must be a single {'bool' if kind == 'bool' else 'float32'}"
+        *_of_numbers(what, {"reward": step.reward, "discount": step.discount}, "float"),
+        *_of_numbers(what, {"is_last": step.is_last}, "bool"),
+    ]
+
+
+def _of_numbers(what: str, numbers: dict[str, Any], kind: str) -> list[str]:
+    """Fields of a step that are no single number of their kind; `what` gave it."""
+    return [
+        f"{what} gives a {name} of {_kind(number)}, but it must be a single {'bool' if kind == 'bool' else 'float32'}"
         for name, number in numbers.items()
         if number.shape != () or not str(number.dtype).startswith(kind)
     ]

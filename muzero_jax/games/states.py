@@ -6,16 +6,19 @@ game stay as it is, which pgx's own rules do by themselves.
 """
 
 import dataclasses
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from muzero_jax.types import Environment, EnvState, Step
+from muzero_jax.types import Afterstate, Chance, Environment, EnvState, Step
 
 FIELDS = ("current_player", "legal_action_mask", "terminated", "truncated", "rewards", "observation")
+
+Moved = TypeVar("Moved", Step, Afterstate)
 
 
 def missing_fields(state: EnvState) -> list[str]:
@@ -48,25 +51,40 @@ class Seated(NamedTuple):
 
 def seated(environment: Environment) -> Environment:
     """The environment with states in pgx's form. Who is to move follows from the sign of the discount."""
-    num_players = environment.num_players
+    num_players, chance = environment.num_players, environment.chance
 
     def seat(state: EnvState, player: Array, rewards: Array, terminated: Array, truncated: Array) -> Seated:
         legal, observation = environment.legal(state), environment.observe(state)
         return Seated(state, player, rewards, terminated, truncated, legal, observation)
+
+    def follow(before: Seated, moved: Moved) -> Moved:
+        current_player, ended = before.current_player, moved.discount == 0
+        player = jnp.where(moved.discount < 0, 1 - current_player, current_player)
+        rewards = jnp.where(jnp.arange(num_players) == current_player, moved.reward, -moved.reward)
+        return moved._replace(state=seat(moved.state, player, rewards, ended, moved.is_last & ~ended))
 
     def init(key: Array) -> Seated:
         goes_on = jnp.bool_(False)
         return seat(environment.init(key), jnp.int32(0), jnp.zeros(num_players), goes_on, goes_on)
 
     def move(before: Seated, action: Array, key: Array | None = None) -> Step:
-        step = environment.move(before.state, action, key)
-        current_player, ended = before.current_player, step.discount == 0
-        player = jnp.where(step.discount < 0, 1 - current_player, current_player)
-        rewards = jnp.where(jnp.arange(num_players) == current_player, step.reward, -step.reward)
-        return step._replace(state=seat(step.state, player, rewards, ended, step.is_last & ~ended))
+        return follow(before, environment.move(before.state, action, key))
 
     return environment._replace(
-        init=init, move=move, observe=lambda state: state.observation, legal=lambda state: state.legal_action_mask
+        init=init,
+        move=move,
+        observe=lambda state: state.observation,
+        legal=lambda state: state.legal_action_mask,
+        chance=chance and _seated_chance(chance, follow),
+    )
+
+
+def _seated_chance(chance: Chance, follow: Callable[[Seated, Any], Any]) -> Chance:
+    """Chance of seated states; `follow` gives what a move leads to its seat."""
+    return chance._replace(
+        move=lambda before, action: follow(before, chance.move(before.state, action)),
+        probabilities=lambda state: chance.probabilities(state.state),
+        resolve=lambda before, outcome: follow(before, chance.resolve(before.state, outcome)),
     )
 
 
@@ -78,13 +96,37 @@ def final(environment: Environment) -> Environment:
     """
 
     def move(before: EnvState, action: Array, key: Array | None = None) -> Step:
-        over = before.terminated
-        step = environment.move(before, action, key)
-        unchanged = with_fields(before, rewards=jnp.zeros_like(before.rewards))
-        state = jax.tree.map(partial(jnp.where, over), unchanged, step.state)
-        ended = state.terminated | state.truncated
-        state = with_fields(state, terminated=ended, legal_action_mask=state.legal_action_mask | ended)
-        reward, discount = (jnp.where(over, 0.0, number) for number in (step.reward, step.discount))
-        return Step(state, reward, discount, step.is_last | over)
+        step = _settled(before, environment.move(before, action, key))
+        return step if step.outcome is None else step._replace(outcome=jnp.where(before.terminated, -1, step.outcome))
 
-    return environment._replace(move=move, legal=lambda state: environment.legal(state) | state.terminated)
+    chance = environment.chance and _final_chance(environment.chance)
+    return environment._replace(
+        move=move, legal=lambda state: environment.legal(state) | state.terminated, chance=chance
+    )
+
+
+def _final_chance(chance: Chance) -> Chance:
+    """Chance that does nothing once the game is over."""
+
+    def move(before: EnvState, action: Array) -> Afterstate:
+        after = _settled(before, chance.move(before, action))
+        return after._replace(awaits_chance=after.awaits_chance & ~before.terminated)
+
+    def probabilities(state: EnvState) -> Array:
+        return jnp.where(state.terminated, 1 / chance.num_outcomes, chance.probabilities(state))
+
+    def resolve(before: EnvState, outcome: Array) -> Step:
+        return _settled(before, chance.resolve(before, outcome))
+
+    return chance._replace(move=move, probabilities=probabilities, resolve=resolve)
+
+
+def _settled(before: EnvState, moved: Moved) -> Moved:
+    """The same move with an end that is final: it is nothing where the game was over before it."""
+    over = before.terminated
+    unchanged = with_fields(before, rewards=jnp.zeros_like(before.rewards))
+    state = jax.tree.map(partial(jnp.where, over), unchanged, moved.state)
+    ended = state.terminated | state.truncated
+    state = with_fields(state, terminated=ended, legal_action_mask=state.legal_action_mask | ended)
+    reward, discount = (jnp.where(over, 0.0, number) for number in (moved.reward, moved.discount))
+    return moved._replace(state=state, reward=reward, discount=discount, is_last=moved.is_last | over)

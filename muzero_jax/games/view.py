@@ -56,7 +56,8 @@ class View(NamedTuple):
 
     squares: Callable[[EnvState], Squares] = observed
     hands: Callable[[EnvState], tuple[str, str]] = lambda state: ("", "")
-    """pieces that both may drop"""
+    """pieces that both may drop, or what else both hold"""
+    hands_title: str = "in hand"
     colours: tuple[str, str] = ("black", "white")  # what every front end calls the first player and the other
     inks: tuple[str, str] = ("black", "white")
     """the colours in which every front end draws the two, of `INKS`"""

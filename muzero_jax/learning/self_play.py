@@ -74,6 +74,7 @@ def rollout(
             explored=explored,
             in_full=found.in_full,
             state=actor.env_state if keeps_state else None,
+            outcome=moved.outcome,
         )
 
     return jax.lax.scan(play, actor, jax.random.split(key, length))

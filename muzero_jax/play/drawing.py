@@ -38,7 +38,7 @@ def draw(position: Position, notation: Notation) -> list[Line]:
     hands = position.game.view.hands(position.state)
     if any(hands):
         held = ", ".join(f"{name} {hand or '-'}" for name, hand in zip(position.game.view.colours, hands, strict=True))
-        lines.append([Piece(f"in hand: {held}")])
+        lines.append([Piece(f"{position.game.view.hands_title}: {held}")])
     return lines
 
 

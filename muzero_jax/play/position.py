@@ -11,9 +11,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jaxtyping import Bool
 
-from muzero_jax.games.catalogue import check_for_two, game_of, make_notation
+from muzero_jax.games.catalogue import check_for_two, game_of, make_notation, needs_key
 from muzero_jax.games.game import Game
 from muzero_jax.games.sides import Move, closed
 from muzero_jax.games.states import with_fields
@@ -48,13 +49,17 @@ class Position(NamedTuple):
     start: EnvState  # what the first of `plies` was played on
     players: tuple[int, int]  # pgx's numbers of BLACK and WHITE
     plies: tuple[Ply, ...] = ()
+    dice: int | None = None  # seed of what chance does in this game; None where the rules have none
 
     def new(self, state: EnvState | None = None, colour: int = BLACK) -> "Position":
-        """A new game; or one that goes on from `state`, with `colour` to move."""
+        """A new game, in which chance falls anew; or one that goes on from `state`, with `colour` to move."""
         start = self.opening if state is None else state
+        dice = None if self.dice is None else self.dice + 1
+        if dice is not None and state is None:
+            start = jax.jit(self.environment.init)(jax.random.key(dice))
         player = int(start.current_player)
         players = (player, 1 - player) if colour == BLACK else (1 - player, player)
-        return self._replace(start=start, players=players, plies=())
+        return self._replace(start=start, players=players, plies=(), dice=dice)
 
     @property
     def name(self) -> str:
@@ -83,9 +88,16 @@ class Position(NamedTuple):
 
     @property
     def winner(self) -> int | None:
-        """BLACK or WHITE; None for a draw or while the game goes on."""
+        """BLACK or WHITE; None for a draw, while the game goes on, and in a game for one."""
+        if self.environment.num_players == 1:
+            return None
         rewards = np.asarray(self.state.rewards)[list(self.players)]
         return None if rewards[BLACK] == rewards[WHITE] else int(rewards.argmax())
+
+    @property
+    def total(self) -> float:
+        """The sum of the rewards so far, of whoever moved."""
+        return float(sum(ply.state.rewards[self.players[ply.colour]] for ply in self.plies))
 
     @property
     def squares(self) -> Squares:
@@ -141,7 +153,7 @@ class Position(NamedTuple):
         if not 0 <= action < self.environment.num_actions or not before.legal_action_mask[action]:
             raise IllegalMove("illegal move")
         in_turns = self.in_turns and before is self.state
-        state = self.move(before, jnp.int32(action)).state
+        state = self.move(before, jnp.int32(action), self._key).state
         if not in_turns:
             state = self.game.sides.without_answers(state)
         if self.is_over:
@@ -168,6 +180,11 @@ class Position(NamedTuple):
         if self.game.repeats is None:
             return False
         return self.game.repeats(self.move(self.seen_by(colour), jnp.int32(action)).state)
+
+    @property
+    def _key(self) -> Array | None:
+        """The key of the next move, which depends on the moves' number alone: taking back throws no other dice."""
+        return None if self.dice is None else jax.random.fold_in(jax.random.key(self.dice), len(self.plies))
 
     @property
     def _is_resigned(self) -> bool:
@@ -200,14 +217,16 @@ class Position(NamedTuple):
         return "0" if self.winner is None else f"{'BW'[self.winner]}+"
 
 
-def new_game(environment: Environment) -> Position:
-    """The opening of a game; raises ValueError for a game that is not for two players."""
+def new_game(environment: Environment, seed: int = 0) -> Position:
+    """The opening of a game, with the seed of what chance does; ValueError for a game that is not for two players."""
     check_for_two(environment, "play needs")
-    return opening_of(environment)
+    return opening_of(environment, seed)
 
 
-def opening_of(environment: Environment) -> Position:
-    """The opening of any game; where it is for one player, it can be looked at and not played."""
+def opening_of(environment: Environment, seed: int = 0) -> Position:
+    """The opening of any game; `seed` as in `new_game`."""
     opening = jax.jit(environment.init)(jax.random.key(0))  # step by step it took six times as long
     game = game_of(environment)
-    return Position(environment, game, jax.jit(environment.move), opening, opening, (BLACK, WHITE)).new()
+    dice = seed if needs_key(environment) else None
+    first = Position(environment, game, jax.jit(environment.move), opening, opening, (BLACK, WHITE), dice=dice)
+    return first.new()

@@ -39,12 +39,14 @@ quit       leave (or Ctrl-D)"""
 
 
 class TerminalGame:
-    """One person at one terminal.
+    """One person at one terminal, who plays against the agent.
 
     Args:
       colour: the person's; None asks.
       seconds: the agent's time for a move; None searches its usual budget.
     """
+
+    help_text = HELP
 
     def __init__(
         self,
@@ -135,6 +137,10 @@ class TerminalGame:
     def _show(self) -> None:
         for line in drawing.draw(self.position, self.notation):
             self.console.print(Text.assemble(*((piece.text, self._style(piece)) for piece in line)), soft_wrap=True)
+        self._say_status()
+
+    def _say_status(self) -> None:
+        """Whose turn it is, or how the game ended."""
         if not self.position.is_over:
             self._say(f"{self.names[self.position.colour_to_move]} to move")
             return
@@ -160,8 +166,9 @@ class TerminalGame:
     def _eval(self) -> None:
         analysis = self._analyse()
         to_move = self.names[self.position.colour_to_move]
+        most = self.thinker.most_value
         self._say(
-            f"expected result for {to_move}, from -1 (lost) to +1 (won): {analysis.value:+.2f} "
+            f"expected result for {to_move}, from {-most:g} (lost) to +{most:g} (won): {analysis.value:+.2f} "
             f"after {analysis.num_simulations} simulations, {analysis.prior_value:+.2f} at first sight"
         )
 
@@ -205,7 +212,7 @@ class TerminalGame:
     def _say_usage(self) -> None:
         legal = self.position.legal_actions()
         example = self.notation.write(self.position.state, legal[0]) if legal else "none now"
-        self._say(HELP.format(example=example))
+        self._say(self.help_text.format(example=example))
 
     def _say(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -62,6 +62,9 @@ class Thinker:
       temperature: 0 plays the search's choice; T draws from policy^(1/T), from `seed` on.
     """
 
+    most_value = 1.0
+    """The largest return that a game may have; values are clipped to it."""
+
     def __init__(
         self,
         make_search: Callable[[int], SearchFn],
@@ -187,7 +190,7 @@ class Thinker:
         start = time.perf_counter()
         answer, tree = search(self._params, state, jnp.asarray(mask))
         action, policy, value, prior, prior_value = jax.device_get(answer)
-        value, prior_value = (float(np.clip(x, -1.0, 1.0)) for x in (value, prior_value))  # as games for two end
+        value, prior_value = (float(np.clip(x, -self.most_value, self.most_value)) for x in (value, prior_value))
         seconds = time.perf_counter() - start
         self._compiled[budget] = search
         for oldest in list(self._compiled)[:-MOST_COMPILED]:
@@ -219,4 +222,7 @@ class Thinker:
 
 def make_thinker(agent: Agent, **options) -> Thinker:
     """The `Thinker` of a loaded run; `options` are Thinker's keyword arguments."""
-    return Thinker(agent.search, opponents.policy_head(agent.world.model), agent.params, **options)
+    thinker = Thinker(agent.search, opponents.policy_head(agent.world.model), agent.params, **options)
+    bound = agent.world.model.bound
+    thinker.most_value = float("inf") if bound is None else bound
+    return thinker

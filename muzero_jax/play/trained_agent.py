@@ -36,7 +36,7 @@ NUM_LINES, LINE_LENGTH = 5, 8
 class Line(NamedTuple):
     """How the game may go on, as the search expects it; the moves are legal, one after the other."""
 
-    moves: tuple[str, ...]  # as the game's players write them; in a game for one the first alone, for chance may follow
+    moves: tuple[str, ...]  # as the game's players write them; in a game for one, or with chance, the first alone
     actions: tuple[int, ...]  # the same as numbers
     visits: int  # simulations that began with the first move
     value: float  # of the first move, in [-1, 1], for the side to move
@@ -59,7 +59,7 @@ class TrainedAgent:
 
     Attributes:
       environment: the game, compiled. `environment.init(key)` begins one, `environment.move(state, action)` goes on; a
-        game for one with chance takes a key as well.
+        game with chance takes a key as well.
       notation: `notation.write(state, action)` is a move as text, and `notation.read(state, text)` its action.
       num_simulations: the search budget where a call gives none.
       agent: the network, its config and its weights (`muzero_jax.agent.Agent`).
@@ -69,8 +69,8 @@ class TrainedAgent:
     def __init__(self, agent: Agent):
         self.agent, environment = agent, agent.world.environment
         self._game = opening_of(environment)
-        is_for_one = environment.num_players == 1  # and may draw from its key
-        move = jax.jit(environment.move) if is_for_one else lambda state, action, key: self._game.move(state, action)
+        has_key = environment.num_players == 1 or self._game.dice is not None
+        move = jax.jit(environment.move) if has_key else lambda state, action, key: self._game.move(state, action)
         self._thinker = make_thinker(agent, num_simulations=agent.num_simulations)
         self._shapes = jax.eval_shape(environment.init, jax.random.key(0))
         self.environment = environment._replace(
@@ -123,7 +123,7 @@ class TrainedAgent:
     def _lines(self, position: Position, found: Analysis) -> tuple[Line, ...]:
         if found.tree is None:
             return ()
-        if self.environment.num_players == 1:
+        if self.environment.num_players == 1 or self._game.dice is not None:
             root = tree_view.branches(found.tree, found.action, depth=1, width=NUM_LINES)
             write = partial(self.notation.write, position.state)
             return tuple(Line((write(move.action),), (move.action,), move.visits, move.q) for move in root.children)

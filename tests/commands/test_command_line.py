@@ -87,7 +87,7 @@ def test_an_unknown_game_is_answered_with_the_nearest_one(run):
 
 
 def test_a_game_of_pgx_that_is_not_supported_yet_is_told_apart_from_a_typo(run):
-    assert_one_sentence(run(train, "--env", "2048"), "'2048'", "not supported yet", "choose one of")
+    assert_one_sentence(run(train, "--env", "kuhn_poker"), "'kuhn_poker'", "not supported yet", "choose one of")
 
 
 @pytest.mark.parametrize("size", [-3, 0, 1, 20, 40])
@@ -525,7 +525,7 @@ def test_a_flag_of_another_command_is_refused(run):
 
 def test_an_unknown_command_is_answered_with_those_that_there_are(run):
     status, _, error = run(evaluate, "mtach", "--run", "x")
-    assert status == EXIT_ERROR and "match, tournament, oracle, fidelity, exhaustive" in words(error)
+    assert status == EXIT_ERROR and "match, returns, tournament, oracle, fidelity, exhaustive" in words(error)
 
 
 def test_a_folder_without_a_run_cannot_be_evaluated(run, tmp_path):

@@ -96,7 +96,7 @@ class CountingGame:
 def test_discount_is_positive_where_the_same_player_moves_again():
     move, state, rewards, discounts = make_move(CountingGame.step, gamma=0.5), CountingGame.init(None), [], []
     for _ in range(4):
-        state, reward, discount, _ = move(state, jnp.int32(1))
+        state, reward, discount, *_ = move(state, jnp.int32(1))
         rewards.append(float(reward))
         discounts.append(float(discount))
     assert discounts == [0.5, -0.5, 0.5, 0.0]
@@ -121,7 +121,7 @@ def auto_reset_games():
 
     def frame(state, reset_key):
         action = jnp.argmax(state.legal_action_mask, axis=1)
-        after, reward, discount, _ = step(state, action, jax.random.split(reset_key, 12))
+        after, reward, discount, *_ = step(state, action, jax.random.split(reset_key, 12))
         return after, (state, jax.vmap(environment.observe)(state), reward, discount)
 
     @jax.jit
@@ -216,7 +216,22 @@ def test_the_cell_of_a_piece_move_is_where_the_observation_shows_the_square_of_i
     np.testing.assert_array_equal(environment.board.action_location, cell_of_square[squares])
 
 
-@pytest.mark.parametrize("name", [name for name in GAMES if name not in ("chess", "shogi")] + BIG_GAMES)
+OF_CHANCE = ("backgammon", "2048")
+
+
+@pytest.mark.parametrize("name", OF_CHANCE)
+def test_the_record_of_a_game_with_chance_fits_its_states(name):
+    environment = environment_of(name)
+    state = jax.eval_shape(environment.init, jax.random.key(0))
+    assert state.observation.shape == environment.observation_shape
+    assert state.legal_action_mask.shape == (environment.num_actions,)
+    known = {"backgammon": (2, None, 156, 21), "2048": (1, 1.0, 4, 32)}[name]
+    record = environment.num_players, environment.discount, environment.num_actions, environment.chance.num_outcomes
+    assert record == known
+    assert (environment.board is None) == (name == "backgammon")
+
+
+@pytest.mark.parametrize("name", [name for name in GAMES if name not in ("chess", "shogi", *OF_CHANCE)] + BIG_GAMES)
 def test_the_record_of_every_game_fits_its_states(name):
     environment = environment_of(name)
     state = jax.eval_shape(environment.init, jax.random.key(0))
@@ -243,7 +258,7 @@ def test_hex_has_11_cells_a_side_unless_told():
         ({"name": "hexx"}, "'hexx' (did you mean 'hex'?)"),
         ({"name": "Tic-Tac-Toe"}, "did you mean 'tic_tac_toe'?"),
         ({"name": "go"}, "'go_9x9'"),
-        ({"name": "backgammon"}, "not supported yet"),
+        ({"name": "kuhn_poker"}, "not supported yet"),
         ({"name": "minatar-breakout"}, "not supported yet"),
         ({"name": "chess", "board_size": 8}, "Only hex has a choice of board size"),
         ({"name": "hex", "board_size": 20}, "size 2 to 19"),

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.evaluation import matches
+from muzero_jax.evaluation.opponents import random_player
 from muzero_jax.evaluation.rollout_mcts import rollout_mcts
 from muzero_jax.games.catalogue import game_of, make_notation
 from muzero_jax.games.own_game import load_environment
@@ -142,7 +144,7 @@ def test_a_game_that_a_time_limit_ends_is_over_for_play_and_keeps_its_discount_f
     assert new_game(environment).play(1).result == "a draw"
 
 
-def test_a_game_for_two_with_chance_is_refused_and_one_for_one_is_not(write):
+def test_a_game_may_draw_from_its_key_and_then_matches_give_it_one(write):
     text = """
         import jax
         from tests.checks.test_environment import {rules}
@@ -152,8 +154,30 @@ def test_a_game_for_two_with_chance_is_refused_and_one_for_one_is_not(write):
                 return super().step(state, jax.random.bernoulli(key).astype(int), key)
     """
     assert load_environment(write(text.format(rules="AlwaysRewarded"))).num_players == 1
-    with pytest.raises(ValueError, match="needs its key to move, but matches between two are for games without chance"):
-        load_environment(write(text.format(rules="Heap")))
+    environment = load_environment(write(text.format(rules="Heap")))
+    assert environment.num_players == 2 and environment.chance is None
+    match = matches.match_in_pieces(
+        environment, random_player(environment), random_player(environment), num_games=4, opening_plies=1
+    )
+    games = match.begin(jax.random.key(0))
+    assert match.advance(None, None, jax.random.key(0), games, 64).states.terminated.all()
+
+
+def test_chance_that_is_listed_badly_is_told_when_the_file_is_loaded(write):
+    text = """
+        from examples import pig
+
+        class make(pig.Pig):
+            {change}
+    """
+    with pytest.raises(ValueError, match="move of .* must return two things: the state, and whether chance acts next"):
+        load_environment(write(text.format(change="def move(self, state, action): return state")))
+    with pytest.raises(ValueError, match=r"chance.probabilities gives float32\[6\], but must give float32\[3\]"):
+        load_environment(
+            write(text.format(change="probabilities = lambda self, state: __import__('jax').numpy.ones(6)"))
+        )
+    with pytest.raises(ValueError, match="resolve of .* raised TypeError"):
+        load_environment(write(text.format(change="resolve = lambda self, state: state")))
 
 
 def test_an_environment_of_pgx_is_such_an_object_and_meets_rollout_mcts(write):

@@ -7,8 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from examples import pig
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.games.environment import make_environment
+from muzero_jax.games.own_game import environment_from
+from muzero_jax.learning import replay as buffer
 from muzero_jax.learning import self_play
 from muzero_jax.types import SearchOutput
 from tests.reference import tic_tac_toe as rules
@@ -212,3 +215,20 @@ def test_after_the_sampled_moves_of_a_game_the_likeliest_action_is_played(start)
             if np.count_nonzero(board) >= 2:
                 assert played.action[frame, game] == likeliest[frame, game]
     assert (played.action != likeliest).any()
+
+
+def test_a_frame_holds_what_chance_did_and_nothing_where_no_chance_is_listed(trajectory):
+    """Pig: a die for every roll, nothing for a hold; the buffer keeps both, and a game without chance has no leaf."""
+    environment = environment_from(pig.make(), "pig")
+    start = self_play.init(environment, jax.random.key(0), num_envs=NUM_ENVS)
+    play = jax.jit(partial(self_play.rollout, environment=environment, search=random_search, length=LENGTH))
+    frames = play(0.25, start, jax.random.key(1))[1]
+    rolled = np.asarray(frames.action == pig.ROLL)
+    assert set(np.asarray(frames.outcome)[rolled].tolist()) == {0, 1, 2}
+    assert (np.asarray(frames.outcome)[~rolled] == -1).all()
+    lost = rolled & np.asarray(frames.outcome == 0)
+    assert (np.asarray(frames.discount)[lost] == -1).all()
+    one = jax.tree.map(lambda leaf: leaf[0, 0], frames)
+    stored = buffer.add(buffer.init(one, num_envs=NUM_ENVS, replay_length=LENGTH), frames).transitions
+    np.testing.assert_array_equal(stored.outcome, frames.outcome)
+    assert trajectory.outcome is None

@@ -51,7 +51,7 @@ def random_games(name):
         if name in ("go_9x9", "hex"):
             noise = noise.at[:2, -1].add((step < 2) & (step <= jnp.arange(2)))
         for_each_copy = jax.vmap(one_move, in_axes=(0, 0, None))
-        (after, reward, discount, _), action = jax.vmap(for_each_copy, in_axes=(None, 0, 0))(indices, states, noise)
+        (after, reward, discount, *_), action = jax.vmap(for_each_copy, in_axes=(None, 0, 0))(indices, states, noise)
         return after, {
             "observation": states.observation,
             "mask": states.legal_action_mask,

@@ -1,0 +1,168 @@
+"""Backgammon: each die that is played is a move of its own, and the next roll is chance's. pgx has the rules.
+
+The player to move goes from point 24 down to 1 and off. A turn has up to four moves, so the same player often moves
+again. Chance acts where a turn ends: outcomes are the 21 rolls, in the order of `ROLLS`. The first roll, of two
+different dice, comes with the opening. A win is worth 1, a gammon 2 and a backgammon 3.
+
+pgx's rules differ from a tournament's: nobody has to play both dice, or the larger one, where that is possible; a
+checker on the bar does not make a gammon a backgammon; there is no doubling cube. Who cannot move must pass, in one of
+six actions that are alike.
+"""
+
+import itertools
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pgx
+from jax import Array
+from jaxtyping import Float, Int
+from pgx import backgammon as pgx_rules
+
+from muzero_jax.games import chance
+from muzero_jax.games.game import Game
+from muzero_jax.games.notation import PASS, Notation, words
+from muzero_jax.games.view import EMPTY, FIRST, SECOND, Squares, View
+
+State = Any
+"""pgx's own state of this game, with its private fields."""
+ROLLS = tuple(itertools.combinations_with_replacement(range(6), 2))
+"""The 21 rolls, each die as 0 to 5, the lower one first."""
+DICE = np.array(ROLLS, np.int32)
+PROBABILITY = np.array([(1 if low == high else 2) / 36 for low, high in ROLLS], np.float32)
+PENALTY = 3.0
+"""The cost of an illegal move, as in pgx: the most that there is to lose."""
+NUM_POINTS, BAR, OFF, DEEPEST = 24, 24, 26, 5
+
+
+class Rules:
+    """The rules as `chance.ListedRules`. The board is the player's to move: their checkers count above 0."""
+
+    num_players = 2
+    num_outcomes = len(ROLLS)
+
+    def __init__(self):
+        self._init = pgx.make("backgammon").init
+
+    def init(self, key: Array) -> State:
+        """The opening with its first roll. Whoever begins is the first player, so `_turn` is 0."""
+        state = self._init(key)
+        return state.replace(_turn=jnp.int32(0), observation=state.observation.astype(jnp.float32))
+
+    def move(self, state: State, action: Array) -> tuple[State, Array]:
+        """Plays one die, or passes; the turn ends with the last die and with a pass."""
+        moved = pgx_rules._update_by_action(state.replace(_step_count=state._step_count + 1), action)
+        has_won = pgx_rules._is_all_off(moved._board)
+        moved = jax.tree.map(partial(jnp.where, has_won), pgx_rules._winning_step(moved), moved)
+        moved, is_legal = chance.refuse(state, action, moved.replace(observation=observe(moved)), PENALTY)
+        turn_ends = pgx_rules._is_turn_end(moved) | (action // 6 == 0)
+        return moved, is_legal & ~has_won & turn_ends
+
+    def probabilities(self, state: State) -> Float[Array, " 21"]:
+        """The same after every turn."""
+        del state
+        return jnp.asarray(PROBABILITY)
+
+    def resolve(self, state: State, outcome: Array) -> State:
+        """Turns the board round for the other player, who has rolled the dice."""
+        dice = jnp.asarray(DICE)[jnp.clip(outcome, 0, self.num_outcomes - 1)]
+        board = pgx_rules._flip_board(state._board)
+        turned = state.replace(
+            current_player=1 - state.current_player,
+            rewards=jnp.zeros_like(state.rewards),
+            legal_action_mask=pgx_rules._legal_action_mask(board, dice),
+            _board=board,
+            _turn=1 - state._turn,
+            _dice=dice,
+            _playable_dice=pgx_rules._set_playable_dice(dice),
+            _played_dice_num=jnp.zeros_like(state._played_dice_num),
+        )
+        return turned.replace(observation=observe(turned))
+
+
+def observe(state: State) -> Float[Array, " 34"]:
+    """pgx's numbers: checkers on 24 points, on both bars and off, and how often each die may still be played."""
+    return pgx_rules._observe(state, state.current_player).astype(jnp.float32)
+
+
+def pips(board: Int[Array, " 28"]) -> Int[Array, ""]:
+    """Points that the checkers counted above 0 still have to go: 24 on the first point, 25 on the bar."""
+    distance = jnp.concatenate([jnp.arange(NUM_POINTS, 0, -1), jnp.array([NUM_POINTS + 1])])
+    return (jnp.maximum(board[: BAR + 1], 0) * distance).sum()
+
+
+def pip_lead(state: State) -> Float[Array, ""]:
+    """By how many pips the player whose checkers count above 0 leads, a thousand of them as one point."""
+    board = state._board
+    return (pips(pgx_rules._flip_board(board)) - pips(board)) / 1000
+
+
+def squares(state: State) -> Squares:
+    """The board as people draw it, from the first player's side; the bar in the middle, checkers off on the right.
+
+    Points 13 to 24 stand above, 12 to 1 below. At most five checkers of a stack are drawn, then their number.
+    """
+    board = np.asarray(state._board)
+    if int(state._turn):
+        board = np.asarray(pgx_rules._flip_board(state._board))
+    points = board[:NUM_POINTS][::-1]  # point 1 first
+    upper = [*points[12:18], board[25], *points[18:24], board[27]]
+    lower = [*points[11:5:-1], board[24], *points[5::-1], board[26]]
+    top, bottom = ([_stack(int(count)) for count in counts] for counts in (upper, lower))
+    names = [str(point) for point in range(1, NUM_POINTS + 1)]
+    return [
+        [*names[12:18], "bar", *names[18:], "off"],
+        *([stack[depth] for stack in top] for depth in range(DEEPEST)),
+        [EMPTY] * len(top),
+        *([stack[depth] for stack in bottom] for depth in reversed(range(DEEPEST))),
+        [*names[11:5:-1], "bar", *names[5::-1], "off"],
+    ]
+
+
+def _stack(count: int) -> list[str]:
+    """A stack from the edge on; the number of checkers that are too many stands on its last."""
+    stone, height = FIRST if count > 0 else SECOND, abs(count)
+    shown = [stone] * min(height, DEEPEST) + [EMPTY] * (DEEPEST - height)
+    return shown if height <= DEEPEST else [*shown[:-1], f"{stone}{height}"]
+
+
+def make_notation(shape: tuple[int, int], num_actions: int) -> Notation:
+    """One checker's move, by the mover's own points: `13/7`, `bar/22`, `4/off`.
+
+    `4/off(6)` bears off by a larger die than is needed.
+    """
+    del shape, num_actions
+    passes = [PASS, *(f"{PASS}({die})" for die in range(2, 7))]
+    entries = [f"bar/{NUM_POINTS + 1 - die}" for die in range(1, 7)]
+    moves = [_move_name(point, die) for point in range(NUM_POINTS, 0, -1) for die in range(1, 7)]
+    return Notation(*words([*passes, *entries, *moves]), [], [])
+
+
+def _move_name(point: int, die: int) -> str:
+    target = str(point - die) if point > die else "off" if point == die else f"off({die})"
+    return f"{point}/{target}"
+
+
+def dice_shown(state: State) -> str:
+    """The dice that may still be played, such as `6 1`."""
+    return " ".join(str(die + 1) for die in sorted(np.asarray(state._playable_dice).tolist(), reverse=True) if die >= 0)
+
+
+def hands(state: State) -> tuple[str, str]:
+    """The dice, beside the player to move."""
+    dice = dice_shown(state)
+    return (dice, "") if int(state._turn) == 0 else ("", dice)
+
+
+BACKGAMMON = Game(
+    "backgammon",
+    "Backgammon",
+    goal="Bring your checkers home, from point 24 down to 1, and off the board before the other player does.",
+    rules=lambda board_size: Rules(),
+    notation=make_notation,
+    view=View(squares, hands=hands, hands_title="dice", colours=("X", "O"), inks=("red", "blue")),
+    turns_alternate=False,
+    worth=pip_lead,
+)

@@ -1,0 +1,132 @@
+"""2048: a slide and its merges are the player's part, the new tile is chance's. pgx has the rules.
+
+Outcome 2 c + f puts a 4 (f = 1, one time in ten) or a 2 into cell c. The game ends where no move is left after that.
+Rewards are the game's own: the sum of the tiles that a move merges to, up to many thousands.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pgx
+from jax import Array
+from jaxtyping import Bool, Float, Int
+from pgx import play2048
+
+from muzero_jax.games import chance
+from muzero_jax.games.game import Game
+from muzero_jax.games.layout import Layout
+from muzero_jax.games.notation import Notation, words
+from muzero_jax.games.view import EMPTY, Squares, View
+
+State = Any
+"""pgx's own state of this game, with its private fields."""
+MOVES = ("left", "up", "right", "down")
+KEYS = {"a": "left", "w": "up", "d": "right", "s": "down"}
+FOURS = 0.1
+"""How often a new tile is a 4."""
+TILE_PROBABILITY = np.tile(np.array([1 - FOURS, FOURS], np.float32), 16)
+ROOM, DISORDER = 100.0, 2.0
+PENALTY = 1.0
+"""The cost of an illegal move, as in pgx."""
+
+
+def slide(board: Int[Array, " 16"], action: Int[Array, ""]) -> tuple[Int[Array, " 16"], Float[Array, ""]]:
+    """The board after a move, before a tile comes, and the sum of the merged tiles.
+
+    Cells hold exponents, row by row; 0 is an empty cell.
+    """
+    cells = board.reshape(4, 4)
+    turned = jnp.stack([jnp.rot90(cells, quarter) for quarter in range(4)])[action]
+    slid, gains = jax.vmap(play2048._slide_and_merge)(turned)
+    back = jnp.stack([jnp.rot90(slid, -quarter) for quarter in range(4)])[action]
+    return back.ravel(), gains.sum().astype(jnp.float32)
+
+
+def observe(board: Int[Array, " 16"]) -> Bool[Array, "4 4 31"]:
+    """pgx's planes: plane e is set where a cell holds 2^e, plane 0 where it is empty."""
+    return (board.reshape(4, 4, 1) == jnp.arange(31)).astype(bool)
+
+
+class Rules:
+    """The rules as `chance.ListedRules`; an afterstate shows the view and the legal moves of the position before."""
+
+    num_players = 1
+    num_outcomes = 32
+
+    def __init__(self):
+        self.init = pgx.make("2048").init
+
+    def move(self, state: State, action: Array) -> tuple[State, Array]:
+        """Slides and merges."""
+        board, gain = slide(state._board, jnp.clip(action, 0, 3))
+        moved = state.replace(_board=board, rewards=gain[None], _step_count=state._step_count + 1)
+        return chance.refuse(state, action, moved, PENALTY)
+
+    def probabilities(self, state: State) -> Float[Array, " 32"]:
+        """Empty cells are alike; on a full board, to which chance never comes, all cells are."""
+        is_empty = state._board == 0
+        is_open = jnp.repeat(is_empty | ~is_empty.any(), 2)
+        return is_open * TILE_PROBABILITY * 2 / is_open.sum()
+
+    def resolve(self, state: State, outcome: Array) -> State:
+        """The tile comes; it earns nothing."""
+        outcome = jnp.clip(outcome, 0, self.num_outcomes - 1)
+        board = state._board.at[outcome // 2].set(1 + outcome % 2)
+        legal = play2048._legal_action_mask(board.reshape(4, 4))
+        return state.replace(
+            _board=board,
+            observation=observe(board),
+            legal_action_mask=legal,
+            rewards=jnp.zeros_like(state.rewards),
+            terminated=~legal.any(),
+        )
+
+
+def worth(state: State) -> Float[Array, ""]:
+    """An estimate of what is still to come: room to move, and rows and columns that rise or fall all the way.
+
+    Each empty cell counts `ROOM`. Of a line's exponents, cubed, the falls and the rises are summed up; the smaller sum
+    is what the line loses, times `DISORDER`.
+    """
+    cells = state._board.reshape(4, 4)
+    lines = jnp.concatenate([cells, cells.T]).astype(jnp.float32) ** 3
+    rises = jnp.diff(lines, axis=1)
+    against = jnp.minimum(jnp.maximum(rises, 0).sum(1), jnp.maximum(-rises, 0).sum(1))
+    return ROOM * (cells == 0).sum() - DISORDER * against.sum()
+
+
+def highest_tile(state: State) -> Int[Array, ""]:
+    """The number on the highest tile."""
+    return 2 ** state._board.max()
+
+
+def squares(state: State) -> Squares:
+    """The numbers on the tiles."""
+    rows = np.asarray(state._board).reshape(4, 4).tolist()
+    return [[str(2**cell) if cell else EMPTY for cell in row] for row in rows]
+
+
+def make_notation(shape: tuple[int, int], num_actions: int) -> Notation:
+    """left, up, right, down; the keys a, w, d and s are read as well."""
+    del shape, num_actions
+    write, read = words(list(MOVES))
+
+    def read_key(state: State, text: str) -> int:
+        return read(state, str(KEYS.get(text.lower(), text)))
+
+    return Notation(write, read_key, [], [])
+
+
+GAME_2048 = Game(
+    "2048",
+    "2048",
+    goal="Slide all tiles one way. Equal tiles that meet merge, and their sum is your gain.",
+    rules=lambda board_size: Rules(),
+    layout=Layout(action_location=lambda shape, num_actions: np.full(num_actions, -1)),
+    notation=make_notation,
+    view=View(squares),
+    worth=worth,
+    milestone=highest_tile,
+)

@@ -1,0 +1,153 @@
+"""Backgammon by hand: doubles, turns of several moves, bearing off, what a win is worth, passes and signs."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.games import backgammon
+from muzero_jax.games.catalogue import make_notation
+from muzero_jax.games.environment import make_environment
+
+
+@pytest.fixture(scope="module")
+def environment():
+    environment = make_environment("backgammon")
+    chance = environment.chance
+    return environment._replace(chance=chance._replace(move=jax.jit(chance.move), resolve=jax.jit(chance.resolve)))
+
+
+@functools.cache
+def opening():
+    return make_environment("backgammon").init(jax.random.key(0))
+
+
+def position(dice, checkers=None):
+    """The mover with two dice (1 to 6) to play; `checkers` by index of pgx's board, else the opening's."""
+    board = opening()._board
+    if checkers is not None:
+        board = jnp.zeros(28, jnp.int32).at[jnp.array(list(checkers))].set(jnp.array(list(checkers.values())))
+    dice = jnp.array(dice, jnp.int32) - 1
+    playable = backgammon.pgx_rules._set_playable_dice(dice)
+    legal = backgammon.pgx_rules._legal_action_mask(board, playable)
+    state = opening().replace(_board=board, _dice=dice, _playable_dice=playable, legal_action_mask=legal)
+    return state.replace(observation=backgammon.observe(state))
+
+
+def play(environment, state, *moves):
+    """The last afterstate of several moves of one turn, each by its name."""
+    notation = make_notation(environment)
+    for move in moves:
+        action = notation.read(state, move)
+        assert state.legal_action_mask[action], move
+        after = environment.chance.move(state, jnp.int32(action))
+        state = after.state
+    return after
+
+
+OFF, THEIR_OFF, BAR, THEIR_BAR = 26, 27, 24, 25
+
+
+def test_two_dice_are_two_moves_of_the_same_player_and_then_the_other_rolls(environment):
+    state = position((3, 1))
+    first = play(environment, state, "8/5")
+    assert (first.awaits_chance, first.discount, first.reward, first.is_last) == (False, 1, 0, False)
+    assert first.state.current_player == state.current_player
+    second = play(environment, first.state, "6/5")
+    assert (second.awaits_chance, second.discount) == (True, 1)
+    assert second.state.current_player == state.current_player, "an afterstate is in the mover's frame"
+    then = environment.chance.resolve(second.state, jnp.int32(backgammon.ROLLS.index((1, 3))))
+    assert (then.discount, then.reward, then.is_last) == (-1, 0, False)
+    assert then.state.current_player == 1 - state.current_player
+    assert then.state._dice.tolist() == [1, 3] and then.state.observation[28:].tolist() == [0, 1, 0, 1, 0, 0]
+
+
+def test_doubles_are_four_moves(environment):
+    state, waits, signs = position((3, 3)), [], []
+    for move in ("13/10", "13/10", "8/5", "8/5"):
+        after = play(environment, state, move)
+        state = after.state
+        waits.append(bool(after.awaits_chance))
+        signs.append(float(after.discount))
+    assert waits == [False, False, False, True] and signs == [1, 1, 1, 1]
+
+
+def test_the_first_player_begins_with_two_different_dice_and_turn_0(environment):
+    starts = jax.jit(jax.vmap(environment.init))(jax.random.split(jax.random.key(0), 64))
+    assert (starts._turn == 0).all() and (starts._dice[:, 0] != starts._dice[:, 1]).all()
+    assert set(np.asarray(starts.current_player).tolist()) == {0, 1}
+
+
+def test_the_21_rolls_have_the_probabilities_of_two_dice(environment):
+    probabilities = np.asarray(environment.chance.probabilities(opening()))
+    for (low, high), probability in zip(backgammon.ROLLS, probabilities, strict=True):
+        assert probability == pytest.approx((1 if low == high else 2) / 36)
+    assert len(backgammon.ROLLS) == 21 and probabilities.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "theirs, points",
+    [
+        ({THEIR_OFF: -1, 0: -14}, 1),
+        ({0: -15}, 2),  # none off: a gammon
+        ({0: -14, 20: -1}, 3),  # and one in the winner's home: a backgammon
+    ],
+)
+def test_the_last_checker_borne_off_wins_one_two_or_three_points(environment, theirs, points):
+    state = position((6, 2), {23: 1, OFF: 14, **theirs})
+    after = play(environment, state, "1/off(2)")
+    assert (after.reward, after.discount, after.is_last, after.awaits_chance) == (points, 0, True, False)
+    winner = int(state.current_player)
+    assert after.state.rewards[winner] == points and after.state.rewards[1 - winner] == -points
+
+
+def test_one_bears_off_with_a_larger_die_only_from_the_rearmost_point(environment):
+    notation = make_notation(environment)
+    state = position((6, 1), {20: 1, 22: 2, OFF: 12, 0: -15})
+    legal = {notation.write(state, action) for action in np.flatnonzero(state.legal_action_mask)}
+    assert legal == {"4/off(6)", "4/3", "2/1"}
+
+
+def test_a_checker_on_the_bar_comes_in_first_and_who_cannot_passes(environment):
+    notation = make_notation(environment)
+    state = position((2, 4), {BAR: 1, 0: 14, 1: -2, 5: -13})
+    legal = {notation.write(state, action) for action in np.flatnonzero(state.legal_action_mask)}
+    assert legal == {"bar/21"}
+    shut_out = position((2, 2), {BAR: 1, 0: 14, 1: -2, 5: -13})
+    assert np.flatnonzero(shut_out.legal_action_mask).tolist() == list(range(6))
+    after = play(environment, shut_out, "pass")
+    assert (after.awaits_chance, after.discount, after.reward) == (True, 1, 0)
+    np.testing.assert_array_equal(after.state._board, shut_out._board)
+
+
+def test_a_hit_sends_a_lone_checker_to_the_bar(environment):
+    after = play(environment, position((1, 2), {0: 15, 1: -1, 5: -14}), "24/23")
+    assert (after.state._board[1], after.state._board[THEIR_BAR]) == (1, -1)
+
+
+def test_pips_count_the_way_home():
+    assert int(backgammon.pips(opening()._board)) == 167
+    assert int(backgammon.pips(backgammon.pgx_rules._flip_board(opening()._board))) == 167
+    assert int(backgammon.pips(position((1, 2), {BAR: 1, 23: 2, OFF: 12})._board)) == 27
+
+
+def test_the_drawing_shows_the_first_players_side_whoever_is_to_move(environment):
+    squares = backgammon.squares(opening())
+    assert squares[0] == ["13", "14", "15", "16", "17", "18", "bar", "19", "20", "21", "22", "23", "24", "off"]
+    assert squares[1] == ["X", ".", ".", ".", "O", ".", ".", "O", ".", ".", ".", ".", "X", "."]
+    assert squares[-2] == ["O", ".", ".", ".", "X", ".", ".", "X", ".", ".", ".", ".", "O", "."]
+    assert squares[-1][:7] == ["12", "11", "10", "9", "8", "7", "bar"]
+    after = play(environment, position((3, 1)), "8/5", "6/5")
+    other = environment.chance.resolve(after.state, jnp.int32(0)).state
+    assert backgammon.squares(other) == backgammon.squares(after.state)
+    assert backgammon.squares(position((1, 2), {23: 7, 0: -2}))[7] == [*"............", "X7", "."]
+
+
+def test_every_action_has_a_name_of_its_own(environment):
+    notation = make_notation(environment)
+    names = [notation.write(opening(), action) for action in range(156)]
+    assert len(set(names)) == 156
+    assert [notation.read(opening(), name) for name in names] == list(range(156))
+    assert {"pass", "bar/24", "24/18", "6/off", "4/off(6)"} <= set(names)

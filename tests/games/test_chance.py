@@ -1,0 +1,194 @@
+"""Listed chance: pgx's rules move for move, its distribution, functions that are total, and signs in every frame."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pgx
+import pytest
+from scipy.stats import chisquare
+
+from muzero_jax.arithmetic.legal_actions import uniform_legal_action
+from muzero_jax.games import chance, state_shapes, states
+from muzero_jax.games.environment import make_environment
+from muzero_jax.games.own_game import load_environment
+
+NAMES = "2048", "backgammon"
+OWN = "examples/pig.py"
+environment_of = functools.cache(make_environment)
+each_game = pytest.mark.parametrize("name", NAMES)
+
+
+def outcome_between(name, after, following):
+    """What chance did between an afterstate and pgx's next state."""
+    if name == "2048":
+        cell = jnp.argmax(after._board != following._board)
+        return 2 * cell + following._board[cell] - 1
+    low, high = following._dice.min(), following._dice.max()
+    return jnp.argmax((jnp.array(ROLLS) == jnp.stack([low, high])).all(-1))
+
+
+ROLLS = [(low, high) for low in range(6) for high in range(low, 6)]
+
+
+def comparable(name, state):
+    """The leaves of a state; in backgammon the two dice have no order."""
+    if name == "backgammon":
+        observation = state.observation.astype(jnp.float32)
+        dice, playable = jnp.sort(state._dice), jnp.sort(state._playable_dice)
+        state = state.replace(observation=observation, _dice=dice, _playable_dice=playable)
+    return jax.tree.leaves(state)
+
+
+@functools.cache
+def opening_with_an_illegal_move(name):
+    openings = jax.jit(jax.vmap(environment_of(name).init))(jax.random.split(jax.random.key(3), 64))
+    index = np.flatnonzero(~np.asarray(openings.legal_action_mask).all(-1))[0]
+    return jax.tree.map(lambda leaf: leaf[index], openings)
+
+
+@functools.cache
+def walk(name, num_games, num_moves):
+    """Random games by pgx's step and by ours: (moves played, moves that differ, moves that chance answered, ends)."""
+    environment, rules = environment_of(name), pgx.make(name)
+
+    def move(state, key):
+        play_key, reset_key = jax.random.split(key)
+        action = uniform_legal_action(play_key, state.legal_action_mask[None])[0]
+        following = rules.step(state, action, play_key)
+        if name == "backgammon":
+            following = following.replace(observation=following.observation.astype(jnp.float32))
+        after = environment.chance.move(state, action)
+        step = chance.joined(environment.chance, after, outcome_between(name, after.state, following))
+        pairs = zip(comparable(name, step.state), comparable(name, following), strict=True)
+        same = jnp.stack([(ours == theirs).all() for ours, theirs in pairs]).all()
+        sign = jnp.where(following.current_player == state.current_player, 1.0, -1.0)
+        same &= step.discount == jnp.where(following.terminated, 0.0, sign)
+        same &= (step.reward == following.rewards[state.current_player]) & (step.is_last == following.terminated)
+        fresh = environment.init(reset_key)
+        state = jax.tree.map(lambda old, new: jnp.where(following.terminated, old, new), fresh, following)
+        return state, jnp.stack([~same, after.awaits_chance, following.terminated]).astype(jnp.int32)
+
+    @jax.jit
+    def run(key):
+        start_key, move_key = jax.random.split(key)
+        start = jax.vmap(environment.init)(jax.random.split(start_key, num_games))
+
+        def one(states, key):
+            states, counts = jax.vmap(move)(states, jax.random.split(key, num_games))
+            return states, counts.sum(0)
+
+        return jax.lax.scan(one, start, jax.random.split(move_key, num_moves))[1].sum(0)
+
+    return num_games * num_moves, *np.asarray(run(jax.random.key(0))).tolist()
+
+
+@pytest.mark.parametrize("name, num_moves", [("2048", 160), ("backgammon", 40)])
+def test_our_step_is_pgxs_given_the_outcome(name, num_moves):
+    moves, different, answered, ended = walk(name, 128, num_moves)
+    assert (moves, different) == (128 * num_moves, 0)
+    assert answered > moves / 5 and (ended > 50 or name == "backgammon")
+
+
+@pytest.mark.slow
+@each_game  # games of backgammon end here too
+def test_our_step_is_pgxs_given_the_outcome_on_a_million_moves(name):
+    moves, different, _, ended = walk(name, 2048, 512)
+    assert moves > 1_000_000 and different == 0 and ended > 1000
+
+
+@each_game
+def test_outcomes_are_as_frequent_as_in_pgx_and_as_the_probabilities_say(name):
+    environment, rules, count = environment_of(name), pgx.make(name), 4096
+    state = environment.init(jax.random.key(1))
+    while True:  # a move that chance answers
+        action = jnp.argmax(state.legal_action_mask)
+        after = environment.chance.move(state, action)
+        if after.awaits_chance:
+            break
+        state = after.state
+
+    @jax.jit
+    def draw(key):
+        keys = jax.random.split(key, count)
+        ours = jax.vmap(lambda key: environment.move(state, action, key).outcome)(keys)
+        following = jax.vmap(lambda key: rules.step(state, action, key))(keys)
+        return ours, jax.vmap(functools.partial(outcome_between, name, after.state))(following)
+
+    probabilities = np.asarray(environment.chance.probabilities(after.state), np.float64)
+    assert probabilities.shape == (environment.chance.num_outcomes,)
+    assert probabilities.sum() == pytest.approx(1, abs=1e-6)
+    possible = probabilities > 0
+    for outcomes in draw(jax.random.key(2)):
+        counts = np.bincount(outcomes, minlength=len(probabilities))
+        assert counts[~possible].sum() == 0
+        expected = probabilities[possible] / probabilities.sum() * count
+        assert chisquare(counts[possible], expected).pvalue > 1e-3
+
+
+@each_game
+def test_all_three_functions_are_total(name):
+    environment, opening = environment_of(name), opening_with_an_illegal_move(name)
+    lost = environment.move(opening, jnp.argmin(opening.legal_action_mask), jax.random.key(0)).state
+    numbers = jnp.array([-1000, -1, 0, 1, environment.num_actions, environment.chance.num_outcomes, 1000])
+
+    between = environment.chance.move(opening, jnp.argmax(opening.legal_action_mask)).state
+    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), opening, lost, between)
+
+    @jax.jit
+    def ask(state, number):
+        after = environment.chance.move(state, number)
+        weights = environment.chance.probabilities(after.state), environment.chance.probabilities(state)
+        return after, weights, environment.chance.resolve(state, number)
+
+    answers = jax.device_get(jax.vmap(jax.vmap(ask, (None, 0)), (0, None))(states, numbers))
+    for leaf in jax.tree.leaves(answers):
+        assert np.isfinite(leaf.astype(np.float64)).all()
+    for weight in answers[1]:
+        np.testing.assert_allclose(weight.sum(-1), 1, atol=1e-6)
+    after, _, then = jax.tree.map(lambda leaf: leaf[1], answers)  # of the lost game
+    assert not after.awaits_chance.any() and after.is_last.all() and then.is_last.all()
+    for moved in (after, then):
+        assert (moved.reward == 0).all() and (moved.discount == 0).all() and moved.state.terminated.all()
+
+
+@each_game
+def test_an_illegal_move_ends_the_game_at_pgxs_price_and_leaves_the_board(name):
+    environment, rules = environment_of(name), pgx.make(name)
+    state = opening_with_an_illegal_move(name)
+    action = jnp.argmin(state.legal_action_mask)
+    step = environment.move(state, action, jax.random.key(0))
+    theirs = rules.step(state, action, jax.random.key(0)).rewards
+    np.testing.assert_array_equal(step.state.rewards, theirs)
+    assert (step.reward, step.discount, step.is_last, step.outcome) == (theirs.min(), 0, True, -1)
+    np.testing.assert_array_equal(step.state._board, state._board)
+
+
+@each_game
+def test_an_afterstate_is_a_state_of_the_same_shapes_and_waits_with_discount_1(name):
+    environment = environment_of(name)
+    assert state_shapes.problems(environment) == []
+    state = environment.init(jax.random.key(0))
+    after = environment.chance.move(state, jnp.argmax(state.legal_action_mask))
+    assert state_shapes.changes(state, after.state) == []
+    if after.awaits_chance:
+        assert (after.discount, after.is_last) == (1, False)
+
+
+def test_seated_and_final_states_keep_chance():
+    """A bare environment, whose states say nothing of players, gets the fields that matches read, afterstates too."""
+    pig = load_environment(OWN)
+    bare = pig._replace(
+        init=lambda key: pig.init(key)._replace(current_player=jnp.int32(0)),
+        observe=lambda state: state.observation,
+    )
+    environment = states.final(states.seated(bare))
+    state = environment.init(jax.random.key(0))
+    after = environment.chance.move(state, jnp.int32(1))
+    assert (after.awaits_chance, after.discount, after.state.current_player) == (True, 1, 0)
+    np.testing.assert_allclose(environment.chance.probabilities(after.state), np.full(3, 1 / 3), atol=1e-6)
+    then = environment.chance.resolve(after.state, jnp.int32(0))
+    assert (then.discount, then.state.current_player, then.state.terminated) == (-1, 1, False)
+    then = environment.chance.resolve(after.state, jnp.int32(2))
+    assert (then.discount, then.state.current_player, then.state.gain) == (1, 0, 3)
