@@ -1,14 +1,15 @@
-"""`tree.grow` without a loop inside a simulation: the same number of kernels at any depth of the tree.
+"""`tree.grow` without a loop inside a simulation: the same few kernels at any depth of the tree.
 
-An option for accelerators, which pay for starting each kernel; it was never timed on an accelerator. On a CPU it costs
-more than it saves (docs/performance.md). Nothing is walked:
+For GPUs, which pay for starting each kernel, and wait for the host after each turn of a loop of unknown length; it was
+never timed on one. On a CPU it costs more than it saves (docs/performance.md). Nothing is walked:
 
-- Each node remembers which action its rule takes and which node following the rules from here ends at. A descent is the
-  root's rule and two look-ups.
+- Each node remembers where following the rules from it ends. A descent is the root's rule and one look-up.
 - Each node remembers its path from the root. A backup looks the path up, works on all levels of it side by side, and
   writes all levels at once.
-- Statistics change on that path only. So only its nodes' actions are computed again, all in one batch, and where
-  these end is found from the new leaf upwards. Off the path, what a child remembers still holds.
+- Statistics change on that path only. So only its nodes' rules are asked again, all in one batch, and where these end
+  is found from the new leaf upwards. Off the path, what a child remembers still holds.
+- Numbers that are read together lie together, as float32 (whole numbers below 2^24 are exact there). So a node's are
+  one gather and one scatter, and so are an action's.
 
 Every path has room for `MAX_DEPTH` moves, used or not, and a simulation works on all of it. A simulation that would go
 deeper looks at the last node again, as with mctx's `max_depth`, and puts a new node in its place. Where none would, the
@@ -16,7 +17,7 @@ trees are `tree.grow`'s, but for ties within rounding.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,103 +25,224 @@ from jax import Array, lax
 
 from muzero_jax.search import policies
 from muzero_jax.search.simulator import Node
-from muzero_jax.search.tree import ROOT, UNVISITED, Expand, Rule, Rules, Tree, add, plant, row_of, rows_at
+from muzero_jax.search.tree import ROOT, UNVISITED, Expand, Row, Rule, Rules, Tree
 
 MAX_DEPTH = 16
 """Moves from the root to the deepest node; at least 2."""
 
 
-class _Memory(NamedTuple):
-    """The memory of each of M nodes, of B games; a path of up to D moves has D + 1 nodes."""
+class _Record(NamedTuple):
+    """What is known of nodes, each an array of the same shape; together the last axis of `_Forest.nodes`."""
 
-    action: Array  # [M, B] int32, the action that its rule takes; the root's is computed in each simulation
-    end: Array  # [M, B] int32, the node where a descent stops: its action was never taken, or leads to depth D
-    depth: Array  # [M, B] int32, 0 at the root
+    raw_value: Any
+    value: Any
+    count: Any
+    reward: Any
+    discount: Any
+    parent: Any
+    action: Any  # as in `Tree`
+    end: Any  # the node where a descent from here stops; the root's is not kept
+    end_action: Any  # that it takes there: one that was never taken, or that leads to depth D
+
+
+class _Edge(NamedTuple):
+    """What is known of actions; together the last axis of `_Forest.edges`."""
+
+    prior: Any
+    visits: Any
+    q: Any
+    children: Any  # as in `Tree`
+
+
+class _Forest(NamedTuple):
+    """B trees of M nodes; a path of up to D moves has D + 1 nodes."""
+
+    nodes: Array  # [M, B, record]
+    edges: Array  # [M, B, A, edge]
     path: Array  # [M, B, D + 1] int32, the nodes from the root to this one; past the last, beyond all nodes
+    embedding: dict[str, Array]  # [M, B, ...] by dtype
 
 
 def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Array) -> Tree:
     """Grows trees like `tree.grow`. `rules.below` must take any number of rows at once."""
-    num_nodes, num_games = num_simulations + 1, root.value.shape[0]
-    games = jnp.arange(num_games)
+    games = jnp.arange(root.value.shape[0])
 
-    def simulate(simulation: Array, carry: tuple[Tree, _Memory]) -> tuple[Tree, _Memory]:
-        tree, memory = carry
+    def simulate(simulation: Array, forest: _Forest) -> _Forest:
         with jax.named_scope("descend"):
-            chosen = rules.root(row_of(tree), simulation)
-            child = tree.children[ROOT, games, chosen]
-            parent = jnp.where(child == UNVISITED, ROOT, memory.end[child, games])
-            action = jnp.where(child == UNVISITED, chosen, memory.action[parent, games])
+            chosen = rules.root(_row(forest.nodes[ROOT], forest.edges[ROOT]), simulation)
+            child = _whole(forest.edges[ROOT, games, chosen, _Edge._fields.index("children")])
+            below, is_new = _records(forest.nodes[child, games]), child == UNVISITED
+            parent = jnp.where(is_new, ROOT, _whole(below.end))
+            action = jnp.where(is_new, chosen, _whole(below.end_action))
         with jax.named_scope("expand"):
-            embedding = jax.tree.map(lambda x: x[parent, games], tree.embedding)
-            node = expand(jax.random.fold_in(key, simulation), action, embedding)
-            tree = add(tree, simulation + 1, node, parent, action)
+            embedding = {name: x[parent, games] for name, x in forest.embedding.items()}
+            node = expand(jax.random.fold_in(key, simulation), action, _unpack(embedding, root.embedding))
         with jax.named_scope("backup"):
-            depth = memory.depth[parent, games] + 1
-            path = memory.path[parent, games].at[games, depth].set(simulation + 1)
-            tree = _backup(tree, simulation + 1, path, depth)
-            return tree, _remember(tree, memory, simulation + 1, path, depth, rules.below)
+            return _add(forest, simulation + 1, node, parent, action, rules.below)
 
-    nowhere = jnp.full((num_nodes, num_games, min(num_simulations, MAX_DEPTH) + 1), num_nodes)
-    zeros = jnp.zeros((num_nodes, num_games), jnp.int32)
-    carry = plant(root, num_nodes), _Memory(zeros, zeros, zeros, nowhere.at[ROOT, :, 0].set(ROOT))
-    return lax.fori_loop(0, num_simulations, simulate, carry)[0]
+    return _tree(lax.fori_loop(0, num_simulations, simulate, _plant(root, num_simulations)), root.embedding)
 
 
-def _backup(tree: Tree, leaf: Array, path: Array, depth: Array) -> Tree:
-    """Adds the value of node `leaf`, where each path [B, D + 1] ends, to all nodes above, each for who moves there."""
-    rows = jnp.arange(len(path))[:, None]
-    node, above = path[:, 1:], path[:, :-1]  # each edge's child and parent
-    reward, discount, action = (x[node, rows] for x in (tree.reward, tree.discount, tree.action))
+def _plant(root: Node, num_simulations: int) -> _Forest:
+    """Trees that have only their root."""
+    num_nodes, room = num_simulations + 1, min(num_simulations, MAX_DEPTH) + 1
 
-    outcome, outcomes = tree.value[leaf], []
-    for level in reversed(range(node.shape[1])):
-        climbed = reward[:, level] + discount[:, level] * outcome
-        outcome = jnp.where(level < depth, climbed, outcome)
-        outcomes.append(outcome)
-    outcomes = jnp.stack(outcomes[::-1], axis=1)
+    def stack(x):
+        return jnp.zeros((num_nodes, *x.shape), x.dtype).at[ROOT].set(x)
 
+    zero, one, prior = jnp.zeros_like(root.value), jnp.ones_like(root.value), root.prior
+    record = _Record(root.value, root.value, one, zero, zero, zero, zero, zero, zero)
+    nowhere = jnp.broadcast_to(num_nodes + jnp.arange(room), (num_nodes, len(one), room))
+    return _Forest(
+        nodes=stack(_joined(record)),
+        edges=stack(_joined(_Edge(prior, *(jnp.zeros_like(prior),) * 3))),
+        path=nowhere.at[ROOT, :, 0].set(ROOT),
+        embedding={name: stack(x) for name, x in _pack(root.embedding).items()},
+    )
+
+
+def _add(forest: _Forest, leaf: Array, node: Node, parent: Array, action: Array, rule: Rule) -> _Forest:
+    """Adds node `leaf` to every tree, and its value to all nodes above, each for who moves there."""
+    num_nodes, num_games, room = forest.path.shape
+    games, levels = jnp.arange(num_games), jnp.arange(room)[:, None]
+    path = forest.path[parent, games]
+    depth = (path < num_nodes).sum(-1)
+    path = jnp.where(levels == depth, leaf, path.T)  # [D + 1, B]
+
+    new = _Record(node.value, node.value, 1, node.reward, node.discount, parent, action, 0, 0)
+    known = _records(forest.nodes.at[path, games].get(mode="clip"))
+    known = _Record(*(jnp.where(levels == depth, x, old) for x, old in zip(new, known, strict=True)))
+    outcome, is_above = _outcomes(known, depth), levels < depth
+    value = jnp.where(is_above, (known.value * known.count + outcome) / (known.count + 1), known.value)
+    known = known._replace(value=value, count=known.count + is_above)
+
+    edges = lax.dynamic_update_index_in_dim(
+        forest.edges, _joined(_Edge(node.prior, *(jnp.zeros_like(node.prior),) * 3)), leaf, axis=0
+    )
+    edges = _visit(edges, path, known, is_above)
+    ends = _ends(forest.nodes, edges, path, known, rule)
     # Past its path's end a game writes beyond all nodes, where writes are dropped.
-    above = jnp.where(jnp.arange(above.shape[1]) < depth[:, None], above, len(tree.value))
-    count = tree.count[above, rows]
-    value = (tree.value[above, rows] * count + outcomes) / (count + 1)
-    tree = tree._replace(
-        value=tree.value.at[above, rows].set(value, mode="drop"),
-        count=tree.count.at[above, rows].set(count + 1, mode="drop"),
-        visits=tree.visits.at[above, rows, action].add(1, mode="drop"),
-    )
-    q = reward + discount * tree.value[node, rows]
-    return tree._replace(q=tree.q.at[above, rows, action].set(q, mode="drop"))
+    nodes = forest.nodes.at[path, games].set(_joined(known._replace(**ends)), mode="drop", unique_indices=True)
+
+    def write(nodes, new):
+        return lax.dynamic_update_index_in_dim(nodes, new, leaf, axis=0)
+
+    packed = _pack(node.embedding)
+    embedding = {name: write(x, packed[name]) for name, x in forest.embedding.items()}
+    return _Forest(nodes, edges, write(forest.path, path.T), embedding)
 
 
-def _remember(tree: Tree, memory: _Memory, leaf: Array, path: Array, depth: Array, rule: Rule) -> _Memory:
-    """Updates what the nodes on the new leaf's path remember: their action, and where following it ends.
+def _outcomes(known: _Record, depth: Array) -> Array:
+    """What the simulation was worth at each level [D + 1, B]: the value of the leaf at `depth`, seen from there."""
+    outcome, outcomes = jnp.zeros_like(known.value[0]), []
+    for level in reversed(range(len(known.value))):
+        outcome = jnp.where(level == depth, known.value[level], outcome)
+        outcomes.append(outcome)
+        outcome = known.reward[level] + known.discount[level] * outcome
+    return jnp.stack(outcomes[::-1])
 
-    The root needs neither.
-    """
-    node = path[:, 1:]
-    num_games, room = node.shape
-    rows = jnp.arange(num_games)[:, None]
-    index = node.T.ravel(), jnp.tile(jnp.arange(num_games), room)
-    action = rule(rows_at(tree, index)).reshape(room, num_games).T
-    child = tree.children[node, rows, action]
 
+def _visit(edges: Array, path: Array, known: _Record, is_above: Array) -> Array:
+    """Counts the actions along the path, and writes their Q and the nodes that they lead to."""
+    num_nodes, num_games = edges.shape[:2]
+    games, visits = jnp.arange(num_games), _Edge._fields.index("visits")
+    above, action = path[:-1], _whole(known.action[1:])
+    below = _Record(*(x[1:] for x in known))
+    taken = edges.at[above, games, action, visits].get(mode="clip") + 1
+    changed = jnp.stack([taken, below.reward + below.discount * below.value, path[1:].astype(taken.dtype)], axis=-1)
+    beyond = num_nodes + jnp.arange(len(above))[:, None]
+    node = jnp.where(is_above[:-1], above, beyond)
+    return edges.at[node, games, action, visits:].set(changed, mode="drop", unique_indices=True)
+
+
+def _ends(nodes: Array, edges: Array, path: Array, known: _Record, rule: Rule) -> dict[str, Array]:
+    """Where following the rules from each node of the path ends [D + 1, B], and with which action; not the root's."""
+    node, (levels, num_games) = path[1:], path[1:].shape
+    games = jnp.arange(num_games)
+    rows = edges.at[node, games].get(mode="clip").reshape(levels * num_games, *edges.shape[2:])
+    action = rule(_row(_joined(_Record(*(x[1:].ravel() for x in known))), rows)).reshape(levels, num_games)
+    child = _whole(edges.at[node, games, action, _Edge._fields.index("children")].get(mode="clip"))
     # What the last node but one leads to has no children.
-    is_end = (child == UNVISITED) | (jnp.arange(room) >= room - 2)
-    remembered = memory.end[child, rows]
+    is_end = (child == UNVISITED) | (jnp.arange(levels)[:, None] >= levels - 2)
+    remembered = _records(nodes[child, games])
 
-    below, end_below, ends = jnp.full(num_games, -1), jnp.full(num_games, -1), []
-    for level in reversed(range(room)):
-        end = jnp.where(child[:, level] == below, end_below, remembered[:, level])
-        end = jnp.where(is_end[:, level], node[:, level], end)
-        ends.append(end)
-        below, end_below = node[:, level], end
-    return _Memory(
-        action=memory.action.at[node, rows].set(action, mode="drop"),
-        end=memory.end.at[node, rows].set(jnp.stack(ends[::-1], axis=1), mode="drop"),
-        depth=lax.dynamic_update_index_in_dim(memory.depth, depth, leaf, axis=0),
-        path=lax.dynamic_update_index_in_dim(memory.path, path, leaf, axis=0),
+    below, found, ends = jnp.full(num_games, -1), (jnp.zeros(num_games),) * 2, []
+    for level in reversed(range(levels)):
+        own = node[level].astype(jnp.float32), action[level].astype(jnp.float32)
+        other = remembered.end[level], remembered.end_action[level]
+        found = tuple(
+            jnp.where(is_end[level], mine, jnp.where(child[level] == below, of_below, known_before))
+            for mine, of_below, known_before in zip(own, found, other, strict=True)
+        )
+        below = node[level]
+        ends.append(found)
+    end, end_action = (jnp.stack([jnp.zeros(num_games), *x[::-1]]) for x in zip(*ends, strict=True))
+    return {"end": end, "end_action": end_action}
+
+
+def _tree(forest: _Forest, embedding: Any) -> Tree:
+    """The trees as other code knows them; what is not read of them costs nothing."""
+    known, edge = _records(forest.nodes), _Edge(*(forest.edges[..., i] for i in range(len(_Edge._fields))))
+    return Tree(
+        **edge._replace(children=_whole(edge.children))._asdict(),
+        raw_value=known.raw_value,
+        value=known.value,
+        count=known.count,
+        reward=known.reward,
+        discount=known.discount,
+        parent=_whole(known.parent),
+        action=_whole(known.action),
+        embedding=_unpack(forest.embedding, embedding),
     )
+
+
+def _row(nodes: Array, edges: Array) -> Row:
+    """Nodes [R, record] and their actions [R, A, edge] as a rule sees them."""
+    known, edge = _records(nodes), _Edge(*(edges[..., i] for i in range(len(_Edge._fields))))
+    return Row(prior=edge.prior, visits=edge.visits, q=edge.q, raw_value=known.raw_value, value=known.value)
+
+
+def _records(nodes: Array) -> _Record:
+    return _Record(*(nodes[..., i] for i in range(len(_Record._fields))))
+
+
+def _joined(parts: tuple) -> Array:
+    """Arrays of one shape [...] as one [..., number of arrays]."""
+    return jnp.stack([jnp.asarray(x, jnp.float32) for x in parts], axis=-1)
+
+
+def _whole(x: Array) -> Array:
+    return x.astype(jnp.int32)
+
+
+def _pack(embedding: Any) -> dict[str, Array]:
+    """Embeddings, leaves [B, ...], as one array [B, ...] for each dtype; a leaf that is alone keeps its shape."""
+    by_dtype: dict[str, list[Array]] = {}
+    for leaf in jax.tree.leaves(embedding):
+        by_dtype.setdefault(str(leaf.dtype), []).append(leaf)
+    return {name: _concatenated(leaves) for name, leaves in by_dtype.items()}
+
+
+def _concatenated(leaves: list[Array]) -> Array:
+    if len(leaves) == 1:
+        return leaves[0]
+    return jnp.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=-1)
+
+
+def _unpack(packed: dict[str, Array], like: Any) -> Any:
+    """The inverse of `_pack`, for leaves [..., *shape] whatever comes before; `like` has them as [B, *shape]."""
+    leaves, tree = jax.tree.flatten(like)
+    alone = {name: sum(str(leaf.dtype) == name for leaf in leaves) == 1 for name in packed}
+    position, found = dict.fromkeys(packed, 0), []
+    for leaf in leaves:
+        name = str(leaf.dtype)
+        if alone[name]:
+            found.append(packed[name])
+            continue
+        start, size = position[name], leaf[0].size
+        position[name] += size
+        found.append(packed[name][..., start : start + size].reshape(*packed[name].shape[:-1], *leaf.shape[1:]))
+    return jax.tree.unflatten(tree, found)
 
 
 gumbel_search = partial(policies.gumbel_search, grow=grow)
