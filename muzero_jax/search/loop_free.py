@@ -44,6 +44,12 @@ class _Record(NamedTuple):
     end: Any  # the node where a descent from here stops; the root's is not kept
     end_action: Any  # that it takes there: one that was never taken, or that leads to depth D
 
+    @classmethod
+    def new(cls, node: Node, parent: Array, action: Array) -> "_Record":
+        """Of nodes that were never visited before."""
+        zero = jnp.zeros_like(node.value)
+        return cls(node.value, node.value, zero + 1, node.reward, node.discount, parent, action, zero, zero)
+
 
 class _Edge(NamedTuple):
     """What is known of actions; together the last axis of `_Forest.edges`."""
@@ -53,130 +59,139 @@ class _Edge(NamedTuple):
     q: Any
     children: Any  # as in `Tree`
 
+    @classmethod
+    def new(cls, prior: Array) -> "_Edge":
+        """Of actions that were never taken."""
+        return cls(prior, *(jnp.zeros_like(prior),) * 3)
+
+
+VISITS, CHILDREN = _Edge._fields.index("visits"), _Edge._fields.index("children")
+
 
 class _Forest(NamedTuple):
-    """B trees of M nodes; a path of up to D moves has D + 1 nodes."""
+    """B trees of M nodes."""
 
     nodes: Array  # [M, B, record]
     edges: Array  # [M, B, A, edge]
-    path: Array  # [M, B, D + 1] int32, the nodes from the root to this one; past the last, beyond all nodes
-    embedding: dict[str, Array]  # [M, B, ...] by dtype
+    constants: dict[str, Array]  # [M, B, ...] by dtype, what is read and written whole: `_Constants`
+
+
+class _Constants(NamedTuple):
+    """What never changes of a node. A path of up to D moves has D + 1 nodes."""
+
+    embedding: Any  # leaves [B, ...]
+    path: Array  # [B, D + 1] float32, the nodes from the root to this one; past the last, beyond all nodes
 
 
 def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Array) -> Tree:
     """Grows trees like `tree.grow`. `rules.below` must take any number of rows at once."""
-    games = jnp.arange(root.value.shape[0])
+    num_games, num_nodes = root.value.shape[0], num_simulations + 1
+    games, room = jnp.arange(num_games), min(num_simulations, MAX_DEPTH) + 1
+    nowhere = jnp.broadcast_to(num_nodes + jnp.arange(room), (num_games, room))
+    first = _Constants(root.embedding, nowhere.at[:, 0].set(ROOT).astype(jnp.float32))
 
     def simulate(simulation: Array, forest: _Forest) -> _Forest:
         with jax.named_scope("descend"):
             chosen = rules.root(_row(forest.nodes[ROOT], forest.edges[ROOT]), simulation)
-            child = _whole(forest.edges[ROOT, games, chosen, _Edge._fields.index("children")])
+            child = _whole(forest.edges[ROOT, games, chosen, CHILDREN])
             below, is_new = _records(forest.nodes[child, games]), child == UNVISITED
             parent = jnp.where(is_new, ROOT, _whole(below.end))
             action = jnp.where(is_new, chosen, _whole(below.end_action))
         with jax.named_scope("expand"):
-            embedding = {name: x[parent, games] for name, x in forest.embedding.items()}
-            node = expand(jax.random.fold_in(key, simulation), action, _unpack(embedding, root.embedding))
+            taken = {name: x[parent, games] for name, x in forest.constants.items()}
+            embedding, path = _unpack(taken, first)
+            node = expand(jax.random.fold_in(key, simulation), action, embedding)
         with jax.named_scope("backup"):
-            return _add(forest, simulation + 1, node, parent, action, rules.below)
+            return _add(forest, simulation + 1, node, _Record.new(node, parent, action), _whole(path), rules.below)
 
-    return _tree(lax.fori_loop(0, num_simulations, simulate, _plant(root, num_simulations)), root.embedding)
+    forest = lax.fori_loop(0, num_simulations, simulate, _plant(root, first, num_nodes))
+    return _tree(forest, _unpack(forest.constants, first).embedding)
 
 
-def _plant(root: Node, num_simulations: int) -> _Forest:
+def _plant(root: Node, constants: _Constants, num_nodes: int) -> _Forest:
     """Trees that have only their root."""
-    num_nodes, room = num_simulations + 1, min(num_simulations, MAX_DEPTH) + 1
 
     def stack(x):
         return jnp.zeros((num_nodes, *x.shape), x.dtype).at[ROOT].set(x)
 
-    zero, one, prior = jnp.zeros_like(root.value), jnp.ones_like(root.value), root.prior
-    record = _Record(root.value, root.value, one, zero, zero, zero, zero, zero, zero)
-    nowhere = jnp.broadcast_to(num_nodes + jnp.arange(room), (num_nodes, len(one), room))
-    return _Forest(
-        nodes=stack(_joined(record)),
-        edges=stack(_joined(_Edge(prior, *(jnp.zeros_like(prior),) * 3))),
-        path=nowhere.at[ROOT, :, 0].set(ROOT),
-        embedding={name: stack(x) for name, x in _pack(root.embedding).items()},
-    )
+    record = _Record.new(root, jnp.zeros_like(root.value), jnp.zeros_like(root.value))
+    packed = {name: stack(x) for name, x in _pack(constants).items()}
+    return _Forest(stack(_joined(record)), stack(_joined(_Edge.new(root.prior))), packed)
 
 
-def _add(forest: _Forest, leaf: Array, node: Node, parent: Array, action: Array, rule: Rule) -> _Forest:
-    """Adds node `leaf` to every tree, and its value to all nodes above, each for who moves there."""
-    num_nodes, num_games, room = forest.path.shape
-    games, levels = jnp.arange(num_games), jnp.arange(room)[:, None]
-    path = forest.path[parent, games]
-    depth = (path < num_nodes).sum(-1)
-    path = jnp.where(levels == depth, leaf, path.T)  # [D + 1, B]
+def _add(forest: _Forest, leaf: Array, node: Node, new: _Record, path: Array, rule: Rule) -> _Forest:
+    """Adds node `leaf` to every tree, and its value to all nodes above, each for who moves there.
 
-    new = _Record(node.value, node.value, 1, node.reward, node.discount, parent, action, 0, 0)
+    Args:
+      node, new: the leaf. path: [B, D + 1], its parent's.
+    """
+    num_nodes, num_games = forest.nodes.shape[:2]
+    games, levels = jnp.arange(num_games)[:, None], jnp.arange(path.shape[1])
+    depth = (path < num_nodes).sum(-1, keepdims=True)
+    path = jnp.where(levels == depth, leaf, path)
+
     known = _records(forest.nodes.at[path, games].get(mode="clip"))
-    known = _Record(*(jnp.where(levels == depth, x, old) for x, old in zip(new, known, strict=True)))
-    outcome, is_above = _outcomes(known, depth), levels < depth
+    known = _Record(*(jnp.where(levels == depth, x[:, None], old) for x, old in zip(new, known, strict=True)))
+    outcome, is_above = _outcomes(known, depth[:, 0]), levels < depth
     value = jnp.where(is_above, (known.value * known.count + outcome) / (known.count + 1), known.value)
     known = known._replace(value=value, count=known.count + is_above)
-
-    edges = lax.dynamic_update_index_in_dim(
-        forest.edges, _joined(_Edge(node.prior, *(jnp.zeros_like(node.prior),) * 3)), leaf, axis=0
-    )
-    edges = _visit(edges, path, known, is_above)
-    ends = _ends(forest.nodes, edges, path, known, rule)
-    # Past its path's end a game writes beyond all nodes, where writes are dropped.
-    nodes = forest.nodes.at[path, games].set(_joined(known._replace(**ends)), mode="drop", unique_indices=True)
 
     def write(nodes, new):
         return lax.dynamic_update_index_in_dim(nodes, new, leaf, axis=0)
 
-    packed = _pack(node.embedding)
-    embedding = {name: write(x, packed[name]) for name, x in forest.embedding.items()}
-    return _Forest(nodes, edges, write(forest.path, path.T), embedding)
+    edges = write(forest.edges, _joined(_Edge.new(node.prior)))
+    edges = _visit(edges, path, known, is_above)
+    known = known._replace(**_ends(forest.nodes, edges, path, known, rule))
+    packed = _pack(_Constants(node.embedding, path.astype(jnp.float32)))
+    return _Forest(
+        # Past its path's end a game writes beyond all nodes, where writes are dropped.
+        nodes=forest.nodes.at[path, games].set(_joined(known), mode="drop", unique_indices=True),
+        edges=edges,
+        constants={name: write(x, packed[name]) for name, x in forest.constants.items()},
+    )
 
 
 def _outcomes(known: _Record, depth: Array) -> Array:
-    """What the simulation was worth at each level [D + 1, B]: the value of the leaf at `depth`, seen from there."""
-    outcome, outcomes = jnp.zeros_like(known.value[0]), []
-    for level in reversed(range(len(known.value))):
-        outcome = jnp.where(level == depth, known.value[level], outcome)
+    """What the simulation was worth at each level [B, D + 1]: the value of the leaf at `depth`, seen from there."""
+    outcome, outcomes = jnp.zeros(len(depth)), []
+    for level in reversed(range(known.value.shape[1])):
+        outcome = jnp.where(level == depth, known.value[:, level], outcome)
         outcomes.append(outcome)
-        outcome = known.reward[level] + known.discount[level] * outcome
-    return jnp.stack(outcomes[::-1])
+        outcome = known.reward[:, level] + known.discount[:, level] * outcome
+    return jnp.stack(outcomes[::-1], axis=1)
 
 
 def _visit(edges: Array, path: Array, known: _Record, is_above: Array) -> Array:
     """Counts the actions along the path, and writes their Q and the nodes that they lead to."""
-    num_nodes, num_games = edges.shape[:2]
-    games, visits = jnp.arange(num_games), _Edge._fields.index("visits")
-    above, action = path[:-1], _whole(known.action[1:])
-    below = _Record(*(x[1:] for x in known))
-    taken = edges.at[above, games, action, visits].get(mode="clip") + 1
-    changed = jnp.stack([taken, below.reward + below.discount * below.value, path[1:].astype(taken.dtype)], axis=-1)
-    beyond = num_nodes + jnp.arange(len(above))[:, None]
-    node = jnp.where(is_above[:-1], above, beyond)
-    return edges.at[node, games, action, visits:].set(changed, mode="drop", unique_indices=True)
+    games, above, action = jnp.arange(len(path))[:, None], path[:, :-1], _whole(known.action[:, 1:])
+    below = _Record(*(x[:, 1:] for x in known))
+    visits = edges.at[above, games, action, VISITS].get(mode="clip") + 1
+    changed = jnp.stack([visits, below.reward + below.discount * below.value, path[:, 1:]], axis=-1)
+    node = jnp.where(is_above[:, :-1], above, len(edges) + jnp.arange(above.shape[1]))
+    return edges.at[node, games, action, VISITS:].set(changed, mode="drop", unique_indices=True)
 
 
 def _ends(nodes: Array, edges: Array, path: Array, known: _Record, rule: Rule) -> dict[str, Array]:
-    """Where following the rules from each node of the path ends [D + 1, B], and with which action; not the root's."""
-    node, (levels, num_games) = path[1:], path[1:].shape
-    games = jnp.arange(num_games)
-    rows = edges.at[node, games].get(mode="clip").reshape(levels * num_games, *edges.shape[2:])
-    action = rule(_row(_joined(_Record(*(x[1:].ravel() for x in known))), rows)).reshape(levels, num_games)
-    child = _whole(edges.at[node, games, action, _Edge._fields.index("children")].get(mode="clip"))
+    """Where following the rules from each node of the path ends [B, D + 1], and with which action; not the root's."""
+    games, node = jnp.arange(len(path))[:, None], path[:, 1:]
+    rows = edges.at[node, games].get(mode="clip").reshape(node.size, *edges.shape[2:])
+    action = rule(_row(_joined(_Record(*(x[:, 1:].ravel() for x in known))), rows)).reshape(node.shape)
+    child = _whole(edges.at[node, games, action, CHILDREN].get(mode="clip"))
     # What the last node but one leads to has no children.
-    is_end = (child == UNVISITED) | (jnp.arange(levels)[:, None] >= levels - 2)
+    is_end = (child == UNVISITED) | (jnp.arange(node.shape[1]) >= node.shape[1] - 2)
     remembered = _records(nodes[child, games])
 
-    below, found, ends = jnp.full(num_games, -1), (jnp.zeros(num_games),) * 2, []
-    for level in reversed(range(levels)):
-        own = node[level].astype(jnp.float32), action[level].astype(jnp.float32)
-        other = remembered.end[level], remembered.end_action[level]
-        found = tuple(
-            jnp.where(is_end[level], mine, jnp.where(child[level] == below, of_below, known_before))
-            for mine, of_below, known_before in zip(own, found, other, strict=True)
-        )
-        below = node[level]
-        ends.append(found)
-    end, end_action = (jnp.stack([jnp.zeros(num_games), *x[::-1]]) for x in zip(*ends, strict=True))
+    below, (end, end_action), ends = jnp.full(len(path), -1), (jnp.zeros(len(path)),) * 2, []
+    for level in reversed(range(node.shape[1])):
+        is_next = child[:, level] == below
+        end = jnp.where(is_next, end, remembered.end[:, level])
+        end = jnp.where(is_end[:, level], node[:, level], end)
+        end_action = jnp.where(is_next, end_action, remembered.end_action[:, level])
+        end_action = jnp.where(is_end[:, level], action[:, level], end_action)
+        below = node[:, level]
+        ends.append((end, end_action))
+    of_root = jnp.zeros((len(path), 1))
+    end, end_action = (jnp.concatenate([of_root, jnp.stack(x[::-1], axis=1)], axis=1) for x in zip(*ends, strict=True))
     return {"end": end, "end_action": end_action}
 
 
@@ -192,7 +207,7 @@ def _tree(forest: _Forest, embedding: Any) -> Tree:
         discount=known.discount,
         parent=_whole(known.parent),
         action=_whole(known.action),
-        embedding=_unpack(forest.embedding, embedding),
+        embedding=embedding,
     )
 
 
@@ -215,10 +230,10 @@ def _whole(x: Array) -> Array:
     return x.astype(jnp.int32)
 
 
-def _pack(embedding: Any) -> dict[str, Array]:
-    """Embeddings, leaves [B, ...], as one array [B, ...] for each dtype; a leaf that is alone keeps its shape."""
+def _pack(constants: _Constants) -> dict[str, Array]:
+    """Constants, leaves [B, ...], as one array [B, ...] for each dtype; a leaf that is alone keeps its shape."""
     by_dtype: dict[str, list[Array]] = {}
-    for leaf in jax.tree.leaves(embedding):
+    for leaf in jax.tree.leaves(constants):
         by_dtype.setdefault(str(leaf.dtype), []).append(leaf)
     return {name: _concatenated(leaves) for name, leaves in by_dtype.items()}
 
@@ -229,7 +244,7 @@ def _concatenated(leaves: list[Array]) -> Array:
     return jnp.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=-1)
 
 
-def _unpack(packed: dict[str, Array], like: Any) -> Any:
+def _unpack(packed: dict[str, Array], like: _Constants) -> _Constants:
     """The inverse of `_pack`, for leaves [..., *shape] whatever comes before; `like` has them as [B, *shape]."""
     leaves, tree = jax.tree.flatten(like)
     alone = {name: sum(str(leaf.dtype) == name for leaf in leaves) == 1 for name in packed}
