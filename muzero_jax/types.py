@@ -82,6 +82,7 @@ class Model(NamedTuple):
     project: Callable[[Params, Array], Array] | None = None  # (params, embedding) -> [N, D], to compare embeddings by
     predict_projection: Callable[[Params, Array], Array] | None = None  # (params, projection [N, D]) -> [N, D]
     bound: float | None = None  # returns, and so rewards and values, lie in [-bound, bound]; None: that is not known
+    rounds_embeddings: bool = False  # a move starts from the rounded embedding, which no gradient passes
 
 
 class Symmetries(NamedTuple):

@@ -76,6 +76,12 @@ def over(optimiser: optax.GradientTransformation, name: Name) -> optax.GradientT
     return optax.GradientTransformationExtraArgs(init, update)
 
 
+def apply(params: Any, updates: Any) -> Any:
+    """`optax.apply_updates`, as one sum: what an optimiser over joined weights took apart is not joined anew for it."""
+    old, new = join(params, by_decay), join(updates, by_decay)
+    return part({key: old[key] + new[key] for key in old}, params, by_decay)
+
+
 def norm(tree: Any) -> jax.Array:
     """The Euclidean norm of all leaves together."""
     return optax.tree.norm(join(tree, by_decay))

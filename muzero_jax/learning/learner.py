@@ -215,7 +215,7 @@ def _step(
     gradients, metrics = _mean(micro_batches.mean(gradient, batch, micro_batch), axis_name)
     metrics["train/gradient_norm"] = joined.norm(gradients)
     updates, state = descend(gradients, state, params)
-    return optax.apply_updates(params, updates), state, metrics
+    return joined.apply(params, updates), state, metrics
 
 
 def _scaled_step(
@@ -236,7 +236,7 @@ def _scaled_step(
     metrics["train/gradient_norm"] = jnp.where(may_fail & ~is_finite, 0.0, joined.norm(gradients))
     metrics["train/loss_scale"] = scale
     updates, optimiser_state = descend(gradients, state.optimiser_state, params)
-    stepped = optax.apply_updates(params, updates), optimiser_state
+    stepped = joined.apply(params, updates), optimiser_state
     params, optimiser_state = jax.tree.map(partial(jnp.where, is_finite), stepped, (params, state.optimiser_state))
     return params, ScaledState(optimiser_state, loss_scale), metrics
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from muzero_jax.types import Batch, Metrics, Model, Params, Unrolled
 
@@ -67,13 +67,13 @@ def muzero_terms(scalar_loss: ScalarLoss, weights: Mapping[str, float]) -> tuple
 
 
 def loss(
-    params: Params, batch: Batch, *, model: Model, terms: Sequence[Term], checkpoint: bool = False
+    params: Params, batch: Batch, *, model: Model, terms: Sequence[Term], checkpoint: bool = False, abreast: bool = False
 ) -> tuple[Array, Metrics]:
     """The weighted sum of the terms for these weights, a mean over the batch, and a metric for each term.
 
     Args:
       params: the weights. batch: N windows. model: unrolled for K steps. terms: the losses and their weights.
-      checkpoint: as `unroll`'s.
+      checkpoint, abreast: as `unroll`'s.
     """
     wanted = reads(terms)
     outputs = unroll(
@@ -83,6 +83,7 @@ def loss(
         reconstruct="observation_logits" in wanted,
         consistency="projection" in wanted,
         checkpoint=checkpoint,
+        abreast=abreast,
     )
     return total(outputs, batch, terms)
 
@@ -102,6 +103,7 @@ def unroll(
     reconstruct: bool = False,
     consistency: bool = False,
     checkpoint: bool = False,
+    abreast: bool = False,
 ) -> Unrolled:
     """The model's outputs for each window's first position, and after each of the K actions; K may be 0.
 
@@ -112,6 +114,8 @@ def unroll(
       checkpoint: the gradient keeps of each unrolled step the embedding alone and computes the step anew on its way
         back (`jax.checkpoint`): the memory of K steps becomes that of one and of K embeddings, for about a third more
         arithmetic.
+      abreast: for a model that rounds its embeddings, imagine all K moves at once, when it is known where each starts:
+        the same, with a third of the kernels, for about a tenth more arithmetic.
     """
 
     def of_position(output):
@@ -137,13 +141,26 @@ def unroll(
     first = jax.tree.map(lambda x: x[:, None], of_position(root))
     if not batch.actions.shape[1]:
         return Unrolled(None, **first)
-    if checkpoint:
-        imagine = jax.checkpoint(imagine, prevent_cse=False)  # in a loop nothing could be merged
-    _, steps = jax.lax.scan(imagine, root.embedding, jnp.moveaxis(batch.actions, 1, 0), unroll=not checkpoint)
-    moves, rest = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), steps)
+    if abreast:
+        starts = _starts(model, params, root.embedding, batch.actions)
+        rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (starts, batch.actions))
+        moves, rest = jax.tree.map(lambda x: x.reshape(*batch.actions.shape, *x.shape[1:]), imagine(*rows)[1])
+    else:
+        if checkpoint:
+            imagine = jax.checkpoint(imagine, prevent_cse=False)  # in a loop nothing could be merged
+        _, steps = jax.lax.scan(imagine, root.embedding, jnp.moveaxis(batch.actions, 1, 0), unroll=not checkpoint)
+        moves, rest = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), steps)
     positions = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), first, rest)
     observed = _observed(model, params, batch.observation[:, 1:]) if consistency else None
     return Unrolled(**moves, **positions, observed_projection=observed)
+
+
+def _starts(model: Model, params: Params, root: Array, actions: Int[Array, "N K"]) -> Float[Array, "N K *e"]:
+    """The embedding that each of the K moves starts from, without a gradient."""
+    starts = [root]
+    for k in range(actions.shape[1] - 1):
+        starts.append(model.recurrent_inference(params, starts[-1], actions[:, k]).embedding)
+    return jax.lax.stop_gradient(jnp.stack(starts, axis=1))
 
 
 def _predict_projection(model: Model, params: Params, embedding: Array) -> Float[Array, "N D"]:

@@ -11,7 +11,7 @@ from muzero_jax.arithmetic import bfloat16_products
 from muzero_jax.networks import value_transform
 from muzero_jax.networks.canonical import colour_swap_of
 from muzero_jax.networks.contract import observation_of
-from muzero_jax.networks.imagining import ConvolutionalNetwork, ObservationNetwork
+from muzero_jax.networks.imagining import ConvolutionalNetwork, ImaginingNetwork, ObservationNetwork
 from muzero_jax.networks.layers import ACTIVATIONS, MUZERO, Abilities, Board, Sizes
 from muzero_jax.networks.network import MuZeroNetwork
 from muzero_jax.networks.value_transform import Support
@@ -72,6 +72,7 @@ def make_model(
         project=partial(apply, "project") if abilities.projection else None,
         predict_projection=partial(apply, "predict_projection") if abilities.projection else None,
         bound=max(-support.low, support.high),
+        rounds_embeddings=isinstance(network, ImaginingNetwork),
     )
 
 
