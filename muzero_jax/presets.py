@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from muzero_jax.arithmetic import devices
 from muzero_jax.storage import python_file
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import (
@@ -208,9 +209,7 @@ def own_game(env: str, environment: Environment) -> Config:
 
 def chunk_of_tower() -> int:
     """One iteration on CPUs: it lasts seconds, each of which leaves 25 MiB of tasks in XLA's queue."""
-    import jax
-
-    return 1 if jax.default_backend() == "cpu" else Config.iterations_per_chunk
+    return 1 if devices.kind() == "CPU" else Config.iterations_per_chunk
 
 
 def othello() -> Config:
@@ -230,17 +229,41 @@ def go_9x9() -> Config:
     return tower("go_9x9", num_bins=2)
 
 
+TIMES = {
+    "small GPU": {"observation": 4},
+    "large GPU": {"observation": 16, "fully_convolutional": 4, "tower": 8},
+    "TPU": {"observation": 4},
+}
+"""Times as many games and windows as for a CPU, by kind of network; where nothing is said, as many.
+
+So that computing takes longer than launching it, by the preview (docs/accelerators.md): {figures}
+Never timed on a GPU or a TPU, and nobody trained with so many games."""
+
+
+def suited(config: Config, kind: str) -> tuple[Config, str]:
+    """The settings for a kind of device, at the same replay ratio, and in words what was chosen and why.
+
+    On GPUs also the search that never waits for the host.
+    """
+    if kind == "CPU":
+        return config, ""
+    times = TIMES[kind].get(config.network.kind, 1)
+    play, optimiser = config.self_play, config.optimiser
+    play = replace(play, num_envs=times * play.num_envs)
+    optimiser = replace(optimiser, batch_size=times * optimiser.batch_size)
+    engine = "own" if kind == "TPU" else "loop_free"
+    search = replace(config.search, engine=engine)
+    chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}"
+    why = "by scripts/preview.py, never timed; --autotune goes on from there"
+    return replace(config, self_play=play, optimiser=optimiser, search=search), f"for a {kind}: {chosen} ({why})"
+
+
 def default_hex_size() -> tuple[int, str]:
     """The largest board that this machine learns in one session, and the reason in words."""
-    import jax
-
-    from muzero_jax.arithmetic import devices
-
-    device = jax.devices()[0]
-    if device.platform == "cpu":
+    if devices.kind() == "CPU":
         return 5, "5x5, what a CPU learns in one session"
-    limit = devices.memory_stats(device).get("bytes_limit", 0) / 2**30
-    if limit and limit < 20:
+    limit = devices.memory_stats(devices.target_device()).get("bytes_limit", 0) / 2**30
+    if limit and limit < devices.SMALL_GPU:
         return 9, f"9x9, for an accelerator with {limit:.0f} GiB"
     return 11, "11x11, for a large accelerator"
 
@@ -268,6 +291,13 @@ def preset(env: str, board_size: int | None) -> Config:
         board_size, why = default_hex_size()
         print(f"board size: {why}; --board-size chooses another")
     environment = load_environment(env, board_size=board_size)
+    config, why = suited(_on_cpu(env, board_size, environment), devices.kind())
+    if why:
+        print(f"settings: {why}")
+    return config
+
+
+def _on_cpu(env: str, board_size: int | None, environment: Environment) -> Config:
     if env == "hex":
         return hex_any(board_size)  # type: ignore[arg-type]
     if python_file.is_path(env):

@@ -84,7 +84,6 @@ def make_optimiser(
       muon: Jordan et al. 2024, for matrices and convolution kernels, in steps as long as AdamW's (Liu et al. 2025,
         section 2.2), so that one learning rate serves both; Adam with Nesterov momentum for the rest.
     """
-
     decay = {"weight_decay": weight_decay, "mask": joined.decays}
     makers: dict[str, Callable[[], optax.GradientTransformation]] = {
         "adamw": lambda: optax.adamw(1.0, **decay),

@@ -67,7 +67,13 @@ def muzero_terms(scalar_loss: ScalarLoss, weights: Mapping[str, float]) -> tuple
 
 
 def loss(
-    params: Params, batch: Batch, *, model: Model, terms: Sequence[Term], checkpoint: bool = False, abreast: bool = False
+    params: Params,
+    batch: Batch,
+    *,
+    model: Model,
+    terms: Sequence[Term],
+    checkpoint: bool = False,
+    abreast: bool = False,
 ) -> tuple[Array, Metrics]:
     """The weighted sum of the terms for these weights, a mean over the batch, and a metric for each term.
 
