@@ -234,24 +234,19 @@ TIMES = {
     "large GPU": {"observation": 16, "fully_convolutional": 4, "tower": 8},
     "TPU": {"observation": 4},
 }
-"""Times as many games and windows as for a CPU, by kind of network; where nothing is said, as many.
-
-So that computing takes longer than launching it, by the preview (docs/accelerators.md): {figures}
-Never timed on a GPU or a TPU, and nobody trained with so many games."""
+"""Times as many games and windows as for a CPU, by kind of network, so that computing takes longer than launching it
+(docs/accelerators.md says by how much). Never timed on a GPU or a TPU, and nobody trained with so many games."""
 
 
 def suited(config: Config, kind: str) -> tuple[Config, str]:
-    """The settings for a kind of device, at the same replay ratio, and in words what was chosen and why.
-
-    On GPUs also the search that never waits for the host.
-    """
+    """The settings for a kind of device, at the same replay ratio, and in words what was chosen and why."""
     if kind == "CPU":
         return config, ""
     times = TIMES[kind].get(config.network.kind, 1)
     play, optimiser = config.self_play, config.optimiser
     play = replace(play, num_envs=times * play.num_envs)
     optimiser = replace(optimiser, batch_size=times * optimiser.batch_size)
-    engine = "own" if kind == "TPU" else "loop_free"
+    engine = "own" if kind == "TPU" else "loop_free"  # a TPU never waits for the host
     search = replace(config.search, engine=engine)
     chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}"
     why = "by scripts/preview.py, never timed; --autotune goes on from there"

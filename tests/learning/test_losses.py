@@ -22,7 +22,7 @@ MODEL = make_tanh_model()
 WEIGHTS = {"reward": 3.0, "value": 0.5, "policy": 2.0, "root_value": 0.0, "reconstruction": 0.25}
 
 
-def loss_of(params, batch, model=MODEL, weights=WEIGHTS, checkpoint=False):
+def loss_of(params, batch, model=MODEL, weights=WEIGHTS, **how):
     """The losses that `weights` names, of a batch."""
     named = {
         "reward": partial(losses.reward_loss, scalar_loss=model.scalar_loss),
@@ -31,7 +31,7 @@ def loss_of(params, batch, model=MODEL, weights=WEIGHTS, checkpoint=False):
         "root_value": partial(losses.root_value_loss, scalar_loss=model.scalar_loss),
         "reconstruction": losses.reconstruction_loss,
     }
-    outputs = losses.unroll(model, params, batch, reconstruct="reconstruction" in weights, checkpoint=checkpoint)
+    outputs = losses.unroll(model, params, batch, reconstruct="reconstruction" in weights, **how)
     return losses.total(outputs, batch, [Term(name, named[name], weight) for name, weight in weights.items()])
 
 
@@ -172,6 +172,25 @@ def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
     (_, expected_metrics), expected = loss_and_gradient(*batch)
     for x, y in zip(jax.tree.leaves((metrics, gradient)), jax.tree.leaves((expected_metrics, expected)), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["observation", pytest.param("fully_convolutional", marks=pytest.mark.slow)])
+def test_where_embeddings_are_rounded_moves_imagined_abreast_are_those_imagined_in_turn(kind):
+    model = networks.make_model(
+        BOARD, Support(-1.0, 1.0, 3), kind=kind, width=4, num_blocks=1, activation="relu", compute_dtype="float32"
+    )
+    assert model.rounds_embeddings and not MODEL.rounds_embeddings
+    window = random_window(0, N, K + 3, BOARD.num_actions, BOARD.observation_shape)
+    windows = make_batch(window, jax.random.key(0), unroll_steps=K)
+    generator = np.random.default_rng(0)
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    params = jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape), jnp.float32), shapes)
+
+    def found(abreast):
+        loss = partial(loss_of, model=model, abreast=abreast)
+        return jax.jit(jax.value_and_grad(loss, has_aux=True))(params, windows)
+
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-4), found(True), found(False))
 
 
 @pytest.mark.slow

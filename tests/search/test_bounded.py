@@ -1,6 +1,6 @@
 """Values stay in the range of a game's returns: by hand, in every tree, and in every engine alike."""
 
-from functools import cache, partial
+from functools import cache
 
 import jax
 import jax.numpy as jnp
