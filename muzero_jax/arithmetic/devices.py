@@ -219,7 +219,7 @@ def memory_stats(device: Any) -> dict[str, int]:
 
 
 def kind() -> str:
-    """What programs are made for: "CPU", "TPU", "small GPU" or "large GPU"."""
+    """The kind of device that programs are made for: "CPU", "TPU", "small GPU" or "large GPU"."""
     device = target_device()
     if device.platform in ("cpu", "tpu"):
         return device.platform.upper()

@@ -32,7 +32,7 @@ MAX_DEPTH = 16
 
 
 class _Record(NamedTuple):
-    """What is known of nodes, each an array of the same shape; together the last axis of `_Forest.nodes`."""
+    """Numbers of nodes, each an array of the same shape; together the last axis of `_Forest.nodes`."""
 
     raw_value: Any
     value: Any
@@ -46,13 +46,13 @@ class _Record(NamedTuple):
 
     @classmethod
     def new(cls, node: Node, parent: Array, action: Array) -> "_Record":
-        """Of nodes that were never visited before."""
+        """The numbers of nodes that were never visited before."""
         zero = jnp.zeros_like(node.value)
         return cls(node.value, node.value, zero + 1, node.reward, node.discount, parent, action, zero, zero)
 
 
 class _Edge(NamedTuple):
-    """What is known of actions; together the last axis of `_Forest.edges`."""
+    """Numbers of actions; together the last axis of `_Forest.edges`."""
 
     prior: Any
     visits: Any
@@ -61,7 +61,7 @@ class _Edge(NamedTuple):
 
     @classmethod
     def new(cls, prior: Array) -> "_Edge":
-        """Of actions that were never taken."""
+        """The numbers of actions that were never taken."""
         return cls(prior, *(jnp.zeros_like(prior),) * 3)
 
 
@@ -77,7 +77,7 @@ class _Forest(NamedTuple):
 
 
 class _Constants(NamedTuple):
-    """What never changes of a node. A path of up to D moves has D + 1 nodes."""
+    """The part of a node that never changes. A path of up to D moves has D + 1 nodes."""
 
     embedding: Any  # leaves [B, ...]
     path: Array  # [B, D + 1] float32, the nodes from the root to this one; past the last, beyond all nodes
@@ -152,7 +152,7 @@ def _add(forest: _Forest, leaf: Array, node: Node, new: _Record, path: Array, ru
 
 
 def _outcomes(known: _Record, depth: Array) -> Array:
-    """What the simulation was worth at each level [B, D + 1]: the value of the leaf at `depth`, seen from there."""
+    """The simulation's worth at each level [B, D + 1]: the value of the leaf at `depth`, seen from there."""
     outcome, outcomes = jnp.zeros(len(depth)), []
     for level in reversed(range(known.value.shape[1])):
         outcome = jnp.where(level == depth, known.value[:, level], outcome)
