@@ -256,13 +256,12 @@ SMALL = (
     "--self-play.num-envs 8 --self-play.rollout-length 4 --replay.replay-length 32 --replay.min-frames 12 "
     "--targets.unroll-steps 2 --targets.td-steps 4 --optimiser.batch-size 8 --optimiser.updates-per-iteration 2"
 )
-COMMON = {"level down": (8, 1), "level up": (8, 1), "searchsorted_scan_impl": (4, 0), "loop": (2, 0)}
 LAUNCHES = {
-    "t4": {"iteration": (329, 1), "move": (73, 0), "simulation": (62, 0), "update": (319, 0)} | COMMON,
-    "h100": {"iteration": (325, 1), "move": (88, 0), "simulation": (84, 0), "update": (327, 0)} | COMMON,
+    "t4": {"iteration": (169, 1), "move": (63, 0), "simulation": (51, 0), "update": (249, 0)},
+    "h100": {"iteration": (167, 1), "move": (81, 0), "simulation": (77, 0), "update": (266, 0)},
     "v5e": {
-        "iteration": (617, 1), "move": (175, 0), "simulation": (100, 0), "level down": (17, 1), "level up": (17, 1),
-        "searchsorted_scan_impl": (7, 0), "update": (787, 0), "loop": (11, 0),
+        "iteration": (662, 1), "move": (175, 0), "simulation": (100, 0), "level down": (15, 1), "level up": (16, 1),
+        "update": (593, 0),
     },
 }  # fmt: skip
 """Launches and waits of one turn of each loop of that program, loops within it left out, with jaxlib 0.10.2."""
