@@ -150,7 +150,7 @@ def at_best(part: Part, device: str) -> str:
     record = page.read().get(f"{'Hex 9x9' if part.name == 'training' else 'Hex 5x5'}, {on}")
     if record is None or not part.script.endswith("train.py") or part.name == "float32":
         return ""
-    asked = dict(itertools.pairwise(part.flags.split()))  # a flag's value stands behind it
+    asked: dict[str, Any] = dict(itertools.pairwise(part.flags.split()))  # a flag's value stands behind it
     games = int(asked.get("--self-play.num-envs", record["games"]))
     if asked.get("--search.engine", record["engine"]) != record["engine"]:
         return ""
