@@ -83,6 +83,7 @@ class Model(NamedTuple):
     num_codes: int = 0  # C; with chance `recurrent_inference` takes an action or, from an afterstate, A + code
     encode_chance: Callable[..., Array] | None = None  # params, observation, next one -> logits of its code [N, C]
     follow_code: Callable[..., NetworkOutput] | None = None  # params, embedding, one-hot code [N, C]; passes a gradient
+    rounds_embeddings: bool = False  # a move starts from the rounded embedding, which no gradient passes
 
 
 class Symmetries(NamedTuple):

@@ -6,6 +6,7 @@ takes longer is ended. The folder's README.md is written after every part, so th
 a second stand beside the most that the preview allows (docs/accelerators.md). Fewer minutes rehearse it on a CPU.
 """
 
+import itertools
 import json
 import shlex
 import signal
@@ -15,7 +16,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -75,8 +76,9 @@ def parts(board_size: int) -> list[Part]:
     short = "--env hex --board-size 5 --evaluation.interval-minutes 0 --evaluation.final-games 2 --no-tensorboard"
     short += " --evaluation.mcts-simulations 1"
 
-    def games(times: int) -> str:
-        return f"{short} --self-play.num-envs {512 * times} --optimiser.batch-size {512 * times}"
+    def games(times: int, engine: str = "own") -> str:
+        sizes = f"--self-play.num-envs {512 * times} --optimiser.batch-size {512 * times}"
+        return f"{short} {sizes} --search.engine {engine}"
 
     train, bench = "experiments/train.py", "scripts/benchmark.py"
     return [
@@ -85,8 +87,8 @@ def parts(board_size: int) -> list[Part]:
         Part("training", 15.5, 60, train, f"--env hex --board-size {board_size} --evaluation.final-games 64 --profile"),
         Part("games x 4", 1.2, 45, train, games(4)),
         Part("games x 16", 1.2, 45, train, games(16)),
-        Part("loop_free", 1.2, 45, train, f"{games(1)} --search.engine loop_free"),
-        Part("loop_free, games x 16", 1.2, 45, train, f"{games(16)} --search.engine loop_free"),
+        Part("loop_free", 1.2, 45, train, games(1, "loop_free")),
+        Part("loop_free, games x 16", 1.2, 45, train, games(16, "loop_free")),
         Part("float32", 1.2, 45, train, f"{games(16)} --network.compute-dtype float32"),
         Part("self-play", 1.2, 40, bench, "--suite self-play --quick"),
         Part("learner", 1.2, 40, bench, "--suite learner --quick"),
@@ -145,11 +147,15 @@ def found(part: Part, path: Path) -> str:
 def at_best(part: Part, device: str) -> str:
     """Frames a second that the preview allows a part on this device."""
     on = next((name for known, name in NAMES.items() if known in device), "")
-    game = "Hex 5x5 loop_free" if "loop_free" in part.name else "Hex 9x9" if part.name == "training" else "Hex 5x5"
-    times = int(part.name.rpartition("x ")[2]) if "games x" in part.name else 1
-    record = page.read().get(f"{game}, {on}")
-    sizes = record["sizes"] if record and part.script.endswith("train.py") and part.name != "float32" else []
-    return next((f"{size['frames_per_second']:,.0f}" for size in sizes if size["times"] == times), "")
+    record = page.read().get(f"{'Hex 9x9' if part.name == 'training' else 'Hex 5x5'}, {on}")
+    if record is None or not part.script.endswith("train.py") or part.name == "float32":
+        return ""
+    asked: dict[str, Any] = dict(itertools.pairwise(part.flags.split()))  # a flag's value stands behind it
+    games = int(asked.get("--self-play.num-envs", record["games"]))
+    if asked.get("--search.engine", record["engine"]) != record["engine"]:
+        return ""
+    found = (size for size in record["sizes"] if size["times"] * record["games"] == games)
+    return next((f"{size['frames_per_second']:,.0f}" for size in found), "")
 
 
 def write(folder: Path, device: str, done: list[Done]) -> None:

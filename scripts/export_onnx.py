@@ -86,8 +86,7 @@ def check(config: Any, page: bool) -> None:
         )
     if page and config.env not in GAMES:
         raise ValueError(f"the page knows the rules of {' and '.join(GAMES)} alone; add --no-page for the networks")
-    is_gumbel = config.search.policy == "gumbel" and config.search.max_children is None
-    if page and (config.algorithm.file or not is_gumbel):
+    if page and (config.algorithm.file or config.search.policy != "gumbel"):
         raise ValueError("the page searches as Gumbel MuZero over all actions; add --no-page for the networks alone")
 
 

@@ -62,7 +62,7 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, Config]:
     known, flags = parser.parse_known_args(arguments)
     if not 1 <= known.devices <= 4:
         raise ValueError(f"--devices is {known.devices}, but a preview has 1 to 4")
-    with redirect_stdout(sys.stderr):
+    with redirect_stdout(sys.stderr), devices.made_for(TARGETS[known.target]):
         config = presets.preset(known.env, known.board_size)
         config = validate(tyro.cli(Config, args=flags, default=config))
     if config.offline:

@@ -233,26 +233,6 @@ def test_a_larger_budget_considers_more_root_actions(params):
         assert (np.asarray(tree.visits[0, 0]) > 0).sum() == considered
 
 
-@pytest.mark.parametrize("true_rules", [False, True])
-@pytest.mark.parametrize("engine", ["own", "loop_free"])
-def test_the_config_says_how_many_children_a_node_keeps(engine, true_rules, params):
-    """Three of nine at the root and below, also near a game's end, where the rules allow fewer."""
-    parts = tiny_run.parts()
-    games = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 2))
-    late = games
-    for action in (0, 3, 1, 4, 8, 2, 6):  # the last two moves are 5 and 7
-        late = jax.vmap(parts.environment.move)(late, jnp.full(2, action)).state
-    config = changed("search", engine=engine, max_children=3)
-    config = replace(config, model="rules" if true_rules else "learned")
-    search = jax.jit(building.make_search(config, tiny_run.world(), noise=True))
-    early, found = (
-        jax.device_get(search(params, jax.random.key(0), parts.environment.roots(states))) for states in (games, late)
-    )
-    assert ((early.tree.prior[0] > 0).sum(-1) == 3).all() and ((early.tree.prior > 0).sum(-1) <= 3).all()
-    np.testing.assert_allclose(found.policy[:, [5, 7]].sum(-1), 1, atol=1e-5)
-    assert np.isin(found.action, [5, 7]).all()
-
-
 def test_self_play_can_search_with_the_true_rules(params):
     """AlphaZero's self-play: a rollout whose search is told the real rewards, so that an untrained agent takes wins."""
     config = changed("search", num_simulations=16, max_num_considered_actions=9, gumbel_scale=0.0)

@@ -25,6 +25,8 @@ from jax.sharding import AxisType, Mesh, Sharding
 AXIS = "data"
 MOST_CPU_DEVICES = 1024
 MOST_GATHERED = 16
+SMALL_GPU = 20
+"""GiB for a run, below which a GPU is small: a T4 has 11, an L4 17, an A100 30 or 59, an H100 59."""
 _BACKEND_ERRORS = (RuntimeError, AssertionError)
 """The second, without a message, where JAX_PLATFORMS is cuda and no NVIDIA device is visible."""
 _absent: ContextVar[Any] = ContextVar("absent", default=None)
@@ -221,6 +223,14 @@ def memory_stats(device: Any) -> dict[str, int]:
         return device.memory_stats() or {}
     except RuntimeError:  # JAX's own class for "unimplemented" is one, as is Python's
         return {}
+
+
+def kind() -> str:
+    """The kind of device that programs are made for: "CPU", "TPU", "small GPU" or "large GPU"."""
+    device = target_device()
+    if device.platform in ("cpu", "tpu"):
+        return device.platform.upper()
+    return "small GPU" if 0 < memory_stats(device).get("bytes_limit", 0) < SMALL_GPU * 2**30 else "large GPU"
 
 
 def available_memory_bytes(num_devices: int = 1) -> int | None:

@@ -5,7 +5,7 @@ from functools import partial
 from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import micro_batches
 from muzero_jax.building.worlds import gamma, predicts_discount
-from muzero_jax.search import narrow, playout_cap
+from muzero_jax.search import playout_cap
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.engines import ENGINES
 from muzero_jax.search.simulator import Simulator, ground_truth_model, learned_chance_model, learned_model
@@ -38,8 +38,7 @@ def make_search(config: Config, world: World, *, noise: bool, num_simulations: i
             pb_c_base=search.pb_c_base,
             temperature=search.temperature if noise else 0.0,
         )
-    slots = narrow.num_slots(search.max_children, environment.num_actions)
-    return make(simulator) if slots == environment.num_actions else narrow.narrow(make, simulator, slots, noise=noise)
+    return make(simulator)
 
 
 def num_considered(config: Config, environment: Environment, num_simulations: int) -> int:

@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from muzero_jax.algorithm import Algorithm, Update, World
 from muzero_jax.arithmetic import micro_batches
-from muzero_jax.arithmetic.devices import AXIS
+from muzero_jax.arithmetic.devices import AXIS, target_device
 from muzero_jax.building.worlds import predicts_discount
 from muzero_jax.learning import chance, learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.losses import Term
@@ -201,8 +201,10 @@ def build_update(config: Config, model: Model) -> Update:
 
 
 def build_loss(config: Config, model: Model, terms: Sequence[Term]) -> learner.LossOf:
-    """The weighted sum of these losses."""
-    return partial(losses.loss, model=model, terms=terms, checkpoint=config.optimiser.checkpoint_unroll)
+    """The weighted sum of these losses; on an accelerator moves are imagined abreast, where that is possible."""
+    checkpoint = config.optimiser.checkpoint_unroll
+    abreast = model.rounds_embeddings and not checkpoint and target_device().platform != "cpu"
+    return partial(losses.loss, model=model, terms=terms, checkpoint=checkpoint, abreast=abreast)
 
 
 def build_terms(config: Config, world: World) -> tuple[Term, ...]:

@@ -22,7 +22,7 @@ from muzero_jax.arithmetic.devices import AXIS, shard_map
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.building.parts import make_parts
 from muzero_jax.checks.model import QUICKLY
-from muzero_jax.learning import losses, self_play
+from muzero_jax.learning import losses, self_play, unroll
 from muzero_jax.learning.losses import Term
 from muzero_jax.learning.targets import alive_frames
 from muzero_jax.networks.contract import Broken, traced
@@ -160,7 +160,7 @@ class _Check:
     def unroll(self, learner: LearnerState, window: Transition) -> tuple[Any, Batch]:
         batch, wanted = self.batch(learner, window), losses.reads(self.algorithm.terms)
         asked = {"reconstruct": "observation_logits" in wanted, "consistency": "projection" in wanted}
-        return losses.unroll(self.world.model, learner.params, batch, **asked), batch
+        return unroll.unroll(self.world.model, learner.params, batch, **asked), batch
 
     def update(self, learner: LearnerState, window: Transition) -> Any:
         return self.parts.update(learner, self.batch(learner, window))

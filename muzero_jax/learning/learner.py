@@ -25,6 +25,7 @@ from jaxtyping import Array
 from optax.contrib import MuonDimensionNumbers
 
 from muzero_jax.arithmetic import devices, micro_batches
+from muzero_jax.learning import joined
 from muzero_jax.types import Batch, LearnerState, Metrics, Model, Number, Params
 
 LossOf = Callable[[Params, Batch], tuple[Array, Metrics]]
@@ -83,31 +84,37 @@ def make_optimiser(
       muon: Jordan et al. 2024, for matrices and convolution kernels, in steps as long as AdamW's (Liu et al. 2025,
         section 2.2), so that one learning rate serves both; Adam with Nesterov momentum for the rest.
     """
-
-    def is_matrix(params):
-        return jax.tree.map(lambda x: x.ndim > 1, params)
-
-    decay = {"weight_decay": weight_decay, "mask": is_matrix}
+    decay = {"weight_decay": weight_decay, "mask": joined.decays}
     makers: dict[str, Callable[[], optax.GradientTransformation]] = {
         "adamw": lambda: optax.adamw(1.0, **decay),
         "adafactor": lambda: optax.adafactor(
-            1.0, multiply_by_parameter_scale=False, weight_decay_rate=weight_decay, weight_decay_mask=is_matrix
+            1.0, multiply_by_parameter_scale=False, weight_decay_rate=weight_decay, weight_decay_mask=_is_matrix
         ),
         "muon": lambda: optax.chain(
             optax.contrib.muon(1.0, muon_weight_dimension_numbers=_muon_axes, consistent_rms=ADAMS_STEP),
-            optax.add_decayed_weights(-weight_decay, is_matrix),
+            optax.add_decayed_weights(-weight_decay, joined.decays),
         ),
     }
-    return optax.chain(
+    made = optax.chain(
         optax.clip_by_global_norm(max_gradient_norm),
         makers[name](),
         optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), _scale_by_rate),
     )
+    if name == "adafactor":  # which two sides of an array are its largest decides what is kept of it
+        return made
+    return joined.over(made, joined.by_shape if name == "muon" else joined.by_decay)
+
+
+def _is_matrix(params: Params) -> Any:
+    return jax.tree.map(lambda x: x.ndim > 1, params)
 
 
 def _muon_axes(params: Params) -> Any:
-    """The axes that each weight sums over and makes, None where Muon is not for it: [C, D] or a kernel [H, W, C, D]."""
-    axes = {2: MuonDimensionNumbers(0, 1), 4: MuonDimensionNumbers((0, 1, 2), 3)}
+    """The axes that weights of a shape sum over and make, None where Muon is not for them.
+
+    It is for stacks of matrices [M, C, D], and of kernels [M, H, W, C, D].
+    """
+    axes = {3: MuonDimensionNumbers(1, 2), 5: MuonDimensionNumbers((1, 2, 3), 4)}
     return jax.tree.map(lambda x: axes.get(x.ndim), params)
 
 
@@ -185,7 +192,7 @@ def update(
     params, optimiser_state, metrics = step(
         loss, learner.params, learner.optimiser_state, batch, descend=descend, axis_name=axis_name
     )
-    metrics |= {"train/parameter_norm": optax.tree.norm(params), "train/learning_rate": rate}
+    metrics |= {"train/parameter_norm": joined.norm(params), "train/learning_rate": rate}
     num_updates = learner.num_updates + 1
     target = (
         None if learner.target_params is None or follow is None else follow(learner.target_params, params, num_updates)
@@ -205,9 +212,9 @@ def _step(
 ) -> tuple[Params, Any, Metrics]:
     gradient = partial(jax.grad(loss_of, has_aux=True), params)
     gradients, metrics = _mean(micro_batches.mean(gradient, batch, micro_batch), axis_name)
-    metrics["train/gradient_norm"] = optax.tree.norm(gradients)
+    metrics["train/gradient_norm"] = joined.norm(gradients)
     updates, state = descend(gradients, state, params)
-    return optax.apply_updates(params, updates), state, metrics
+    return joined.apply(params, updates), state, metrics
 
 
 def _scaled_step(
@@ -225,10 +232,10 @@ def _scaled_step(
     loss_scale, is_finite, (_, metrics), gradients = gradient_fn(params, batch)
     metrics = _mean(metrics, axis_name)
     may_fail = scale > MINIMUM_SCALE
-    metrics["train/gradient_norm"] = jnp.where(may_fail & ~is_finite, 0.0, optax.tree.norm(gradients))
+    metrics["train/gradient_norm"] = jnp.where(may_fail & ~is_finite, 0.0, joined.norm(gradients))
     metrics["train/loss_scale"] = scale
     updates, optimiser_state = descend(gradients, state.optimiser_state, params)
-    stepped = optax.apply_updates(params, updates), optimiser_state
+    stepped = joined.apply(params, updates), optimiser_state
     params, optimiser_state = jax.tree.map(partial(jnp.where, is_finite), stepped, (params, state.optimiser_state))
     return params, ScaledState(optimiser_state, loss_scale), metrics
 

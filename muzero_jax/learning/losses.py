@@ -1,13 +1,8 @@
 """The loss of MuZero: unroll the learned model along the actions played, then compare each head with its target.
 
-`unroll` runs the model; a `Loss` reads its outputs and knows no other loss; `total` weighs and adds them. `loss` is
-all of it, for any list of terms; `muzero_terms` are the usual ones.
-
-Two details that are easily got wrong, both from MuZero's appendix G: the root's losses have weight 1 and each unrolled
-step 1/K, and the gradient is halved at the *input of the dynamics* only, so that the heads' gradient into an embedding
-stays whole. With chance a step is two applications of the dynamics, and only the first one's input is halved. The
-unroll is a `scan` written out: a loop would stack what the backward pass needs of every step and take it apart again (a
-fifth of an update's time on a CPU, MLPs and towers, K = 4 and 5), and compile hardly sooner.
+`unroll` runs the model (a module of its own); a `Loss` reads its outputs and knows no other loss; `total` weighs and
+adds them. `loss` is all of it, for any list of terms; `muzero_terms` are the usual ones. The root's losses have weight
+1 and each unrolled step 1/K (MuZero's appendix G).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +15,7 @@ import optax
 from jaxtyping import Array, Bool, Float
 
 from muzero_jax.learning import chance
+from muzero_jax.learning import unroll as unrolling
 from muzero_jax.types import Batch, Metrics, Model, Params, Unrolled
 
 Loss = Callable[[Unrolled, Batch], Array]
@@ -72,22 +68,29 @@ def muzero_terms(scalar_loss: ScalarLoss, weights: Mapping[str, float]) -> tuple
 
 
 def loss(
-    params: Params, batch: Batch, *, model: Model, terms: Sequence[Term], checkpoint: bool = False
+    params: Params,
+    batch: Batch,
+    *,
+    model: Model,
+    terms: Sequence[Term],
+    checkpoint: bool = False,
+    abreast: bool = False,
 ) -> tuple[Array, Metrics]:
     """The weighted sum of the terms for these weights, a mean over the batch, and a metric for each term.
 
     Args:
       params: the weights. batch: N windows. model: unrolled for K steps. terms: the losses and their weights.
-      checkpoint: as `unroll`'s.
+      checkpoint, abreast: as `unroll`'s.
     """
     wanted = reads(terms)
-    outputs = unroll(
+    outputs = unrolling.unroll(
         model,
         params,
         batch,
         reconstruct="observation_logits" in wanted,
         consistency="projection" in wanted,
         checkpoint=checkpoint,
+        abreast=abreast,
     )
     return total(outputs, batch, terms)
 
@@ -97,79 +100,6 @@ def total(outputs: Unrolled, batch: Batch, terms: Sequence[Term]) -> tuple[Array
     means = {term.name: jnp.mean(batch.weight * term.loss(outputs, batch)) for term in terms}
     loss = sum((term.weight * means[term.name] for term in terms if term.weight), jnp.float32(0.0))
     return loss, {f"train/{name}_loss": mean for name, mean in means.items()} | {"train/loss": loss}
-
-
-def unroll(
-    model: Model,
-    params: Params,
-    batch: Batch,
-    *,
-    reconstruct: bool = False,
-    consistency: bool = False,
-    checkpoint: bool = False,
-) -> Unrolled:
-    """The model's outputs for each window's first position, and after each of the K actions; K may be 0.
-
-    Args:
-      batch: N windows; observations [N, F, *obs] and actions [N, K] are read, and with chance the codes after them.
-      reconstruct: read the observations out of the embeddings too.
-      consistency: project the embeddings too, those imagined and those of the observations that came.
-      checkpoint: the gradient keeps of each unrolled step the embedding alone and computes the step anew on its way
-        back (`jax.checkpoint`): the memory of K steps becomes that of one and of K embeddings, for about a third more
-        arithmetic.
-    """
-
-    def of_position(output):
-        return {
-            "value_logits": output.value_logits,
-            "policy_logits": output.policy_logits,
-            "legal_logits": output.legal_logits,
-            "observation_logits": model.reconstruct(params, output.embedding) if reconstruct else None,
-        }
-
-    def of_move(moved, output):
-        return {
-            "reward_logits": moved.reward_logits,
-            "discount_logits": output.discount_logits,
-            "projection": _predict_projection(model, params, output.embedding) if consistency else None,
-            "afterstate_value_logits": None if codes is None else moved.value_logits,
-            "chance_logits": None if codes is None else moved.chance_logits,
-        }
-
-    def imagine(embedding, step):
-        action, code = step
-        moved = model.recurrent_inference(params, scale_gradient(embedding, 0.5), action)
-        output = moved if code is None else chance.follow(model, params, moved, code)
-        return output.embedding, (of_move(moved, output), of_position(output))
-
-    root = model.initial_inference(params, batch.observation[:, 0])
-    first = jax.tree.map(lambda x: x[:, None], of_position(root))
-    if not batch.actions.shape[1]:
-        return Unrolled(None, **first)
-    if checkpoint:
-        imagine = jax.checkpoint(imagine, prevent_cse=False)  # in a loop nothing could be merged
-    codes, code_probabilities = chance.encode(model, params, batch)
-    steps = jax.tree.map(lambda x: jnp.moveaxis(x, 1, 0), (batch.actions, codes))
-    _, steps = jax.lax.scan(imagine, root.embedding, steps, unroll=not checkpoint)
-    moves, rest = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), steps)
-    positions = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), first, rest)
-    observed = _observed(model, params, batch.observation[:, 1:]) if consistency else None
-    return Unrolled(**moves, **positions, observed_projection=observed, code_probabilities=code_probabilities)
-
-
-def _predict_projection(model: Model, params: Params, embedding: Array) -> Float[Array, "N D"]:
-    """The predicted projection of the next observation, from an imagined embedding [N, ...]."""
-    if model.project is None or model.predict_projection is None:
-        raise ValueError("--optimiser.consistency-weight needs a network with `project` and `predict_projection`")
-    return model.predict_projection(params, model.project(params, embedding))
-
-
-def _observed(model: Model, params: Params, observation: Array) -> Float[Array, "N K D"]:
-    """The projections of the embeddings of K observations that came."""
-    assert model.project is not None  # `_predict_projection` has required
-    leading = observation.shape[:2]
-    embedding = model.initial_inference(params, observation.reshape(-1, *observation.shape[2:])).embedding
-    return model.project(params, embedding).reshape(*leading, -1)
 
 
 def value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> Float[Array, "N"]:
@@ -251,11 +181,6 @@ def required(output: Array | None, name: str) -> Array:
 def over_depths(errors: Float[Array, "N K1"]) -> Float[Array, "N"]:
     """The root's error, plus the mean of the unrolled steps', if any (MuZero, appendix G: each weighs 1/K)."""
     return errors[:, 0] + (jnp.mean(errors[:, 1:], axis=1) if errors.shape[1] > 1 else 0.0)
-
-
-def scale_gradient(x: Array, scale: float) -> Array:
-    """x itself, with its gradient multiplied by `scale`."""
-    return x * scale + jax.lax.stop_gradient(x) * (1.0 - scale)
 
 
 def cross_entropy(logits: Float[Array, "*n A"], target: Float[Array, "*n A"]) -> Float[Array, "*n"]:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from muzero_jax.arithmetic.devices import AXIS
+from muzero_jax.arithmetic.devices import AXIS, target_device
 from muzero_jax.learning import bits
 from muzero_jax.types import Batch, Draws, Metrics, ReplayState, Revision, Transition
 
@@ -206,7 +206,9 @@ def draw_starts(key: Array, weights: Int[Array, "C B"], shape: tuple[int, ...]) 
 
 def find_starts(cumulative: Int[Array, "CB"], ticket: Array, num_envs: int) -> tuple[Array, Array]:
     """Slot and game of each ticket, a number below the sum of all weights, in the weights' cumulative sum."""
-    index = jnp.searchsorted(cumulative, ticket.ravel(), side="right").reshape(ticket.shape).astype(jnp.int32)
+    method = "scan" if target_device().platform == "cpu" else "scan_unrolled"
+    index = jnp.searchsorted(cumulative, ticket.ravel(), side="right", method=method)
+    index = index.reshape(ticket.shape).astype(jnp.int32)
     return index // num_envs, index % num_envs
 
 

@@ -12,7 +12,7 @@ from muzero_jax.networks import value_transform
 from muzero_jax.networks.canonical import colour_swap_of
 from muzero_jax.networks.chance import ChanceNetwork
 from muzero_jax.networks.contract import observation_of
-from muzero_jax.networks.imagining import ConvolutionalNetwork, ObservationNetwork
+from muzero_jax.networks.imagining import ConvolutionalNetwork, ImaginingNetwork, ObservationNetwork
 from muzero_jax.networks.layers import ACTIVATIONS, MUZERO, Abilities, Board, Sizes
 from muzero_jax.networks.network import MuZeroNetwork
 from muzero_jax.networks.value_transform import Support
@@ -77,6 +77,7 @@ def make_model(
         num_codes=abilities.num_codes,
         encode_chance=partial(apply, "encode_chance") if abilities.encodes_chance else None,
         follow_code=partial(apply, "follow_code") if abilities.num_codes else None,
+        rounds_embeddings=isinstance(network, ImaginingNetwork),
     )
 
 

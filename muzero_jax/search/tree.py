@@ -120,18 +120,27 @@ def over_actions(*reductions: tuple[Callable, Float[Array, "B A"]]) -> tuple[Flo
     """Sums, minima or maxima over the actions: each pair is one of `jnp.sum`, `jnp.min`, `jnp.max` and its array.
 
     XLA's CPU backend reduces short rows element by element. One pass for all reductions is then up to three times as
-    fast as one pass each. Long rows get vector instructions, but only with one pass each.
+    fast as one pass each. Long rows get vector instructions, but only with one pass each. For accelerators XLA itself
+    joins passes, and what they read, and leaves out what nobody reads.
     """
-    if reductions[0][1].shape[-1] > _SHORT_ROW:
-        return tuple(reduction(array, axis=-1, keepdims=True) for reduction, array in reductions)
     arrays = tuple(array for _, array in reductions)
+
+    def apart(*arrays):
+        pairs = zip(reductions, arrays, strict=True)
+        return tuple(reduction(array, axis=-1, keepdims=True) for (reduction, _), array in pairs)
+
+    if arrays[0].shape[-1] > _SHORT_ROW:
+        return apart(*arrays)
     steps = [_REDUCTIONS[reduction][1] for reduction, _ in reductions]
     starts = tuple(jnp.asarray(_REDUCTIONS[reduction][0], array.dtype) for reduction, array in reductions)
 
     def join(some, more):
         return tuple(step(a, b) for step, a, b in zip(steps, some, more, strict=True))
 
-    return tuple(x[:, None] for x in lax.reduce(arrays, starts, join, dimensions=(1,)))
+    def together(*arrays):
+        return tuple(x[:, None] for x in lax.reduce(arrays, starts, join, dimensions=(1,)))
+
+    return lax.platform_dependent(*arrays, cpu=together, default=apart)
 
 
 _SHORT_ROW = 32

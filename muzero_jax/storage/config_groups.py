@@ -98,9 +98,6 @@ class SearchConfig:
     engine: Literal["own", "loop_free", "mctx"] = "own"
     """loop_free: the same trees, up to 16 moves deep, for accelerators, but never timed on one; slower on a CPU.
     mctx: the reference"""
-    max_children: Annotated[int, Constraint(lambda number: number >= 2, "must be at least 2")] | None = None
-    """the most actions that a tree's node stores, at least 2: the likeliest ones; default: all. It saves memory on
-    large boards, but search never tries the others. Never timed on an accelerator"""
     num_simulations: Simulations = 16
     """simulations for each move of self-play"""
     max_num_considered_actions: PositiveInt = 8

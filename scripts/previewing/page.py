@@ -26,7 +26,6 @@ GAMES = {
 }
 """The presets, the most useful first."""
 ON = {"T4": "t4", "H100": "h100", "v5e": "v5e", "A100": "a100"}
-LOOP_FREE = {"Hex 5x5 loop_free, T4": "--target t4 --env hex --board-size 5 --search.engine loop_free"}
 SEVERAL = {
     "Hex 5x5, 2 x H100": "--target h100 --devices 2 --env hex --board-size 5",
     "Hex 5x5, v5e 2x2": "--target v5e --devices 4 --env hex --board-size 5",
@@ -38,13 +37,13 @@ def cases() -> dict[str, str]:
     every = {
         f"{game}, {on}": f"--target {target} {flags}" for game, flags in GAMES.items() for on, target in ON.items()
     }
-    return dict(list(every.items())[: 2 * len(ON)]) | LOOP_FREE | SEVERAL | every
+    return dict(list(every.items())[: 2 * len(ON)]) | SEVERAL | every
 
 
 def read() -> dict[str, Record]:
     """What was previewed so far, in the order of the presets."""
     found = json.loads(RECORDS.read_text(encoding="utf-8")) if RECORDS.exists() else {}
-    names = list(dict.fromkeys(f"{game}{kind}, {on}" for game in GAMES for kind in ("", " loop_free") for on in ON))
+    names = [f"{game}, {on}" for game in GAMES for on in ON]
     return {name: found[name] for name in [*names, *SEVERAL] if name in found}
 
 
@@ -102,6 +101,8 @@ def _launches() -> Table:
     heads = (
         "preset",
         "accelerator",
+        "games",
+        "search",
         "level down",
         "level up",
         "simulation",
@@ -115,6 +116,8 @@ def _launches() -> Table:
         (
             preset,
             on,
+            f"{record['games']:,}",
+            record["engine"],
             *(f"{record['per'][name]['launches']:,.0f}" if name in record["per"] else "" for name in names),
             f"{record['per']['move']['waits']:,.0f}" if on != "v5e" else "-",
         )
@@ -126,6 +129,7 @@ def _time() -> Table:
     heads = (
         "preset",
         "accelerator",
+        "games",
         "dtype",
         "ms by FLOPs",
         "by bytes",
@@ -138,6 +142,7 @@ def _time() -> Table:
         (
             preset,
             on,
+            f"{record['games']:,}",
             record["dtype"],
             *(f"{1e3 * seconds:,.1f}" if seconds else "-" for seconds in record["iteration"]["seconds"].values()),
             record["sizes"][0]["binds"],

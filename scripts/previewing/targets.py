@@ -41,6 +41,10 @@ class Target(NamedTuple):
         """Bytes that a run may fill: JAX takes three quarters of a GPU's memory."""
         return self.memory * 3 // 4 if self.platform == "gpu" else self.memory
 
+    def memory_stats(self) -> dict[str, int]:
+        """As a `jax.Device` that is there."""
+        return {"bytes_limit": self.available}
+
 
 def _peaks(float32: float, bfloat16: float, float16: float) -> dict[str, float]:
     return {"float32": float32 * 1e12, "bfloat16": bfloat16 * 1e12, "float16": float16 * 1e12}

@@ -10,6 +10,9 @@ import pytest
 from muzero_jax import building, presets
 from muzero_jax.arithmetic import devices
 from muzero_jax.run.program import make_chunk, make_init
+from muzero_jax.storage.config import flat
+from muzero_jax.storage.validation import validate
+from scripts.previewing.targets import TARGETS
 from tests.reference.programs import QUICKLY
 
 DEAR = "othello", "go_9x9"
@@ -38,6 +41,43 @@ def test_a_preset_is_traced_at_its_full_size(env, board_size):
 def test_the_ring_of_every_hex_board_has_room_for_many_starts_of_windows(board_size):
     config = presets.hex_any(board_size)
     assert config.replay.replay_length - config.window_length >= 64
+
+
+ACCELERATORS = {"t4": ("small GPU", 9), "l4": ("small GPU", 9), "h100": ("large GPU", 11), "v5e": ("TPU", 9)}
+"""By the preview's names, with the board of Hex that each learns."""
+
+
+@pytest.mark.parametrize("name", ACCELERATORS)
+def test_hex_on_an_accelerator_says_what_it_chose_and_why(name, capsys):
+    kind, board_size = ACCELERATORS[name]
+    with devices.made_for(TARGETS[name]):
+        assert devices.kind() == kind
+        config = presets.preset("hex", None)
+    size, settings = capsys.readouterr().out.splitlines()
+    assert config.board_size == board_size and f"board size: {board_size}x{board_size}" in size
+    assert settings.startswith(f"settings: for a {kind}: {config.self_play.num_envs:,} games")
+    assert "never timed" in settings and "--autotune" in settings
+
+
+@pytest.mark.parametrize("kind", presets.TIMES)
+@pytest.mark.parametrize(("env", "board_size"), KINDS.values(), ids=KINDS)
+def test_a_device_changes_sizes_and_search_alone_and_never_the_replay_ratio(env, board_size, kind):
+    config = presets.hex_any(board_size) if env == "hex" else presets.GAMES[env]()
+    found, _ = presets.suited(config, kind)
+    times = presets.TIMES[kind].get(config.network.kind, 1)
+    assert (found.self_play.num_envs, found.optimiser.batch_size) == (
+        times * config.self_play.num_envs,
+        times * config.optimiser.batch_size,
+    )
+    assert found.search.engine == ("own" if kind == "TPU" else "loop_free")
+    changed = {name for name, value in flat(found).items() if value != flat(config)[name]}
+    assert changed <= {"self_play.num_envs", "optimiser.batch_size", "search.engine"}
+    assert validate(found) == found
+
+
+def test_on_a_cpu_presets_are_what_they_were(capsys):
+    assert presets.preset("hex", 5) == presets.hex_any(5) and presets.preset("othello", None) == presets.othello()
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.slow

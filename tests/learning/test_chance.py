@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.learning import chance, learner, losses, targets
+from muzero_jax.learning import chance, learner, losses, targets, unroll
 from muzero_jax.networks.layers import Abilities
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
@@ -169,7 +169,7 @@ PARAMS = {"p": 1.0, "w": 2.0, "q": 5.0, "u": 1.0, "v": jnp.array([1.0, 3.0, -1.0
 def test_a_step_is_a_move_to_an_afterstate_and_a_code_to_the_next_position():
     """Codes 1 and 2: 1, then 2 and 2 * 3 = 6, then 12 and -12."""
     batch = batch_of([1, 2])._replace(observation=jnp.ones((1, 1, 1)))
-    outputs = losses.unroll(line_model(), jax.tree.map(jnp.float32, PARAMS), batch)
+    outputs = unroll.unroll(line_model(), jax.tree.map(jnp.float32, PARAMS), batch)
     np.testing.assert_array_equal(outputs.value_logits[0, :, 0], [1, 6, -12])
     np.testing.assert_array_equal(outputs.afterstate_value_logits[0, :, 0], [10, 60])
     np.testing.assert_array_equal(outputs.chance_logits[0, :, 0], [2, 12])
@@ -182,7 +182,7 @@ def test_the_gradient_is_halved_once_a_step_at_the_input_of_the_move():
     batch = batch_of([1, 2])._replace(observation=jnp.ones((1, 1, 1)))
 
     def last_value(params):
-        return losses.unroll(line_model(), params, batch).value_logits[0, -1, 0]
+        return unroll.unroll(line_model(), params, batch).value_logits[0, -1, 0]
 
     gradient = jax.grad(last_value)(jax.tree.map(jnp.float32, PARAMS))
     np.testing.assert_allclose(gradient["p"], -3.0)
@@ -233,7 +233,7 @@ def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_co
         legal_length=1,
         draw_codes=lambda window, alive, key: draw(window, alive, key),
     )
-    outputs = jax.jit(partial(losses.unroll, model))(params, batch)
+    outputs = jax.jit(partial(unroll.unroll, model))(params, batch)
 
     def by_hand(params, batch):
         output, found = model.initial_inference(params, batch.observation[:, 0]), []

@@ -9,7 +9,7 @@ import optax
 import optax.contrib
 import pytest
 
-from muzero_jax.learning import learner, losses
+from muzero_jax.learning import learner, losses, unroll
 from muzero_jax.learning.losses import Term
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
@@ -35,7 +35,7 @@ def make_loss(model, reconstruction=0.0):
     ]
 
     def loss(params, batch):
-        outputs = losses.unroll(model, params, batch, reconstruct=reconstruction > 0)
+        outputs = unroll.unroll(model, params, batch, reconstruct=reconstruction > 0)
         return losses.total(outputs, batch, terms if reconstruction else terms[:3])
 
     return loss

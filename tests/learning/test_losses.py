@@ -8,7 +8,7 @@ import numpy as np
 import optax
 import pytest
 
-from muzero_jax.learning import losses, targets
+from muzero_jax.learning import losses, targets, unroll
 from muzero_jax.learning.losses import Term
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
@@ -22,7 +22,7 @@ MODEL = make_tanh_model()
 WEIGHTS = {"reward": 3.0, "value": 0.5, "policy": 2.0, "root_value": 0.0, "reconstruction": 0.25}
 
 
-def loss_of(params, batch, model=MODEL, weights=WEIGHTS, checkpoint=False):
+def loss_of(params, batch, model=MODEL, weights=WEIGHTS, **how):
     """The losses that `weights` names, of a batch."""
     named = {
         "reward": partial(losses.reward_loss, scalar_loss=model.scalar_loss),
@@ -31,7 +31,7 @@ def loss_of(params, batch, model=MODEL, weights=WEIGHTS, checkpoint=False):
         "root_value": partial(losses.root_value_loss, scalar_loss=model.scalar_loss),
         "reconstruction": losses.reconstruction_loss,
     }
-    outputs = losses.unroll(model, params, batch, reconstruct="reconstruction" in weights, checkpoint=checkpoint)
+    outputs = unroll.unroll(model, params, batch, reconstruct="reconstruction" in weights, **how)
     return losses.total(outputs, batch, [Term(name, named[name], weight) for name, weight in weights.items()])
 
 
@@ -154,7 +154,7 @@ def test_gradient_is_halved_at_the_input_of_the_dynamics_and_nowhere_else():
 
 
 def test_scale_gradient_keeps_the_value():
-    value, gradient = jax.value_and_grad(lambda x: losses.scale_gradient(x, 0.25) ** 2)(jnp.float32(3.0))
+    value, gradient = jax.value_and_grad(lambda x: unroll.scale_gradient(x, 0.25) ** 2)(jnp.float32(3.0))
     np.testing.assert_allclose([value, gradient], [9.0, 1.5])
 
 
@@ -172,6 +172,25 @@ def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
     (_, expected_metrics), expected = loss_and_gradient(*batch)
     for x, y in zip(jax.tree.leaves((metrics, gradient)), jax.tree.leaves((expected_metrics, expected)), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["observation", pytest.param("fully_convolutional", marks=pytest.mark.slow)])
+def test_where_embeddings_are_rounded_moves_imagined_abreast_are_those_imagined_in_turn(kind):
+    model = networks.make_model(
+        BOARD, Support(-1.0, 1.0, 3), kind=kind, width=4, num_blocks=1, activation="relu", compute_dtype="float32"
+    )
+    assert model.rounds_embeddings and not MODEL.rounds_embeddings
+    window = random_window(0, N, K + 3, BOARD.num_actions, BOARD.observation_shape)
+    windows = make_batch(window, jax.random.key(0), unroll_steps=K)
+    generator = np.random.default_rng(0)
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    params = jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape), jnp.float32), shapes)
+
+    def found(abreast):
+        loss = partial(loss_of, model=model, abreast=abreast)
+        return jax.jit(jax.value_and_grad(loss, has_aux=True))(params, windows)
+
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-4), found(True), found(False))
 
 
 @pytest.mark.slow
@@ -346,7 +365,7 @@ def test_without_moves_to_unroll_the_dynamics_are_never_asked(batch):
     params, observation, legal, actions, wanted = batch
     model = MODEL._replace(recurrent_inference=None)  # type: ignore
     root = jax.tree.map(lambda x: x[:, :1], wanted)._replace(reward=wanted.reward[:, :0])
-    outputs = losses.unroll(model, params, Batch(observation, legal, actions[:, :0], root, jnp.ones(N)))
+    outputs = unroll.unroll(model, params, Batch(observation, legal, actions[:, :0], root, jnp.ones(N)))
     value = losses.value_loss(
         outputs, Batch(observation, legal, actions, root, jnp.ones(N)), scalar_loss=MODEL.scalar_loss
     )

@@ -74,10 +74,13 @@ def test_a_trainings_figures_are_those_of_chunks_that_learned(tmp_path):
 
 
 def test_what_the_preview_allows_stands_beside_the_same_sizes():
-    four = next(part for part in day.parts(9) if part.name == "games x 4")
+    """The preset for a T4 has 2,048 games and the search without loops."""
+    by_name = {part.name: part for part in day.parts(9)}
     sizes = day.page.read()["Hex 5x5, T4"]["sizes"]
-    assert day.at_best(four, "Tesla T4") == f"{sizes[1]['frames_per_second']:,.0f}"
-    assert day.at_best(four, "AMD EPYC") == ""
+    assert day.at_best(by_name["loop_free, games x 16"], "Tesla T4") == f"{sizes[1]['frames_per_second']:,.0f}"
+    assert day.at_best(by_name["games x 16"], "Tesla T4") == day.at_best(by_name["loop_free"], "AMD EPYC") == ""
+    training = day.page.read()["Hex 9x9, H100"]["sizes"][0]
+    assert day.at_best(by_name["training"], "NVIDIA H100") == f"{training['frames_per_second']:,.0f}"
 
 
 @pytest.mark.parametrize("flags", [["--only", "everything"], ["--minutes", "0"], []])

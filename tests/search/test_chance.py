@@ -12,7 +12,7 @@ from jax.experimental import checkify
 
 from muzero_jax import building
 from muzero_jax.algorithm import World
-from muzero_jax.search import chance, narrow
+from muzero_jax.search import chance
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.engines import ENGINES
 from muzero_jax.search.simulator import ground_truth_model, learned_chance_model, learned_model
@@ -506,13 +506,11 @@ def test_what_cannot_plan_with_chance_says_so_when_the_search_is_made():
         for world in (learned(table), rules(table)):
             with pytest.raises(ValueError, match="mctx plans without chance nodes"):
                 make(world, "mctx")
-            with pytest.raises(ValueError, match="max_children would leave out outcomes"):
-                narrow.narrow(make, world, 2, noise=False)
         with pytest.raises(ValueError, match="loop_free makes one node a simulation"):
             make(rules(table), "loop_free")
 
 
-@pytest.mark.parametrize("changes", [{"engine": "mctx"}, {"engine": "loop_free"}, {"max_children": 2}])
+@pytest.mark.parametrize("changes", [{"engine": "mctx"}, {"engine": "loop_free"}])
 def test_a_config_that_cannot_plan_with_chance_is_refused_in_a_sentence(changes):
     table = random_table(0, 3, 5)
     config = replace(tiny_run.CONFIG, model="rules", search=replace(tiny_run.CONFIG.search, **changes))

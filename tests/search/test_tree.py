@@ -13,7 +13,7 @@ import pytest
 
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.search import loop_free, narrow, policies
+from muzero_jax.search import loop_free, policies
 from muzero_jax.search.engines import ENGINES
 from muzero_jax.search.simulator import Node, learned_model
 from muzero_jax.search.tree import Row, Rules, first_argmax, grow, over_actions, row_of
@@ -135,75 +135,6 @@ def test_a_simulation_has_loops_or_none(kind, engine, has_loops):
     program = equations(jax.make_jaxpr(MAKE[kind](engine, WORLD))(*inputs_of(False)).jaxpr)
     simulations = next(equation for equation in program if equation.params.get("length") == BUDGET)
     assert bool({"while", "scan"} & primitives(simulations.params["jaxpr"].jaxpr)) == has_loops
-
-
-@cache
-def narrowed(kind, slots, engine="own"):
-    """As `found_in_tables`, some actions illegal, with that many actions a node."""
-    search_fn = narrow.narrow(partial(MAKE[kind], engine), WORLD, slots, noise=False)
-    return jax.device_get(jax.jit(search_fn)(*inputs_of(True)))
-
-
-@pytest.mark.parametrize("kind", ["gumbel", "puct"])
-def test_with_a_slot_for_every_action_nothing_changes(kind):
-    plain, _ = found_in_tables(kind, "own", True)
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-6), narrowed(kind, NUM_ACTIONS), plain)
-
-
-@pytest.mark.parametrize("kind", ["gumbel", "puct"])
-def test_a_narrow_tree_takes_the_likeliest_actions_alone_and_its_books_balance(kind):
-    plain, legal = found_in_tables(kind, "own", True)
-    found = narrowed(kind, slots=2)
-    tree, games = found.tree, np.arange(NUM_ROOTS)
-    assert ((tree.prior > 0).sum(-1) <= 2).all() and (tree.visits[tree.prior == 0] == 0).all()
-    np.testing.assert_allclose(tree.prior.sum(-1), 1, atol=1e-5)
-    two = np.argsort(-np.where(legal, plain.tree.prior[0], -1), axis=-1)[:, :2]
-    assert (found.action[:, None] == two).any(-1).all() and legal[games, found.action].all()
-    for node in range(1, BUDGET + 1):
-        edge = tree.parent[node], games, tree.action[node]
-        assert (tree.children[edge] == node).all()
-        np.testing.assert_array_equal(tree.visits[edge], tree.count[node])
-
-
-@pytest.mark.parametrize("kind", ["gumbel", "puct"])
-def test_what_a_narrow_search_did_not_look_at_keeps_its_prior(kind):
-    plain, legal = found_in_tables(kind, "own", True)
-    found, prior = narrowed(kind, slots=2), plain.tree.prior[0]
-    is_kept = found.tree.prior[0] > 0
-    np.testing.assert_allclose(found.policy[~is_kept], prior[~is_kept], atol=1e-6)
-    np.testing.assert_allclose(found.policy.sum(-1), 1, atol=1e-5)
-    assert (found.policy[~legal] < 1e-6).all()
-
-
-@pytest.mark.parametrize("engine", ["loop_free", "mctx"])
-@pytest.mark.parametrize("kind", ["gumbel", "puct"])
-def test_every_engine_can_be_narrowed(kind, engine):
-    ours, other = narrowed(kind, 2), narrowed(kind, 2, engine)
-    np.testing.assert_array_equal(ours.action, other.action)
-    np.testing.assert_allclose(ours.policy, other.policy, atol=1e-5)
-    np.testing.assert_allclose(ours.value, other.value, atol=1e-5)
-    assert (other.tree is None) == (engine == "mctx")
-
-
-def test_self_play_with_few_slots_tries_every_legal_action_as_often_as_the_prior_has_it():
-    """A network that knows nothing has the same prior for all: 2 slots, shared evenly by the 4 legal actions."""
-    table = random_table(np.random.default_rng(0))._replace(policy_logits=np.zeros((NUM_STATES, NUM_ACTIONS)))
-    _, key, roots = inputs_of(False)
-    legal = jnp.ones((NUM_ROOTS, NUM_ACTIONS), bool).at[:, 1].set(False)
-    search_fn = narrow.narrow(partial(MAKE["gumbel"], "own"), WORLD, 2, noise=True)
-    found = jax.jit(search_fn)(table, key, roots._replace(legal_action_mask=legal))
-    kept = np.asarray(found.tree.prior[0] > 0)
-    assert (kept.sum(-1) == 2).all()
-    np.testing.assert_allclose(kept.mean(0), [0.5, 0, 0.5, 0.5, 0.5], atol=0.06)
-
-
-def test_noise_at_a_narrow_root_has_its_share_of_the_prior():
-    """Half of an even prior over 2 slots is 0.25 each, whatever the noise adds."""
-    table = random_table(np.random.default_rng(0))._replace(policy_logits=np.zeros((NUM_STATES, NUM_ACTIONS)))
-    noisy = partial(puct, "own", dirichlet_fraction=0.5)
-    found = jax.jit(narrow.narrow(noisy, WORLD, 2, noise=True))(table, *inputs_of(False)[1:])
-    prior = np.sort(np.asarray(found.tree.prior[0]), axis=-1)
-    assert (prior[:, -2] >= 0.25 - 1e-6).all() and (prior[:, -1] <= 0.75 + 1e-6).all()
 
 
 def test_trees_over_a_network_are_mctxs_with_rescaled_values_too():

@@ -112,7 +112,6 @@ def test_the_default_config_is_valid_and_returned_as_it_is():
         ("optimiser.updates_per_iteration", -3),
         ("evaluation.num_simulations", 0),
         ("iterations_per_chunk", 0),
-        ("search.max_children", 1),
         ("minutes", 0.0),
         ("max_iterations", 0),
         ("self_play.num_envs", 2**31),

@@ -1,0 +1,31 @@
+"""What a kind of device changes in a preset."""
+
+from dataclasses import replace
+
+from muzero_jax.storage.config import Config
+
+TIMES = {
+    "small GPU": {"observation": 4},
+    "large GPU": {"observation": 16, "fully_convolutional": 4, "tower": 8},
+    "TPU": {"observation": 4},
+}
+"""Times as many games and windows as for a CPU, by kind of network, so that computing takes about as long as launching
+it, or longer. By the preview a T4 is then 100% busy, an H100 87 to 100%: 8,192 games of Hex 5x5 are 1.6 M frames/s at
+best. Never timed on a GPU or a TPU, and nobody trained with so many games."""
+
+
+def suited(config: Config, kind: str, *, has_chance: bool = False) -> tuple[Config, str]:
+    """The settings for a kind of device, at the same replay ratio, and in words what was chosen and why.
+
+    With chance the search stays `own`, which alone plans with the rules of such games.
+    """
+    if kind == "CPU":
+        return config, ""
+    times = TIMES[kind].get(config.network.kind, 1)
+    play = replace(config.self_play, num_envs=times * config.self_play.num_envs)
+    optimiser = replace(config.optimiser, batch_size=times * config.optimiser.batch_size)
+    engine = "own" if kind == "TPU" or has_chance else "loop_free"  # a TPU never waits for the host
+    search = replace(config.search, engine=engine)
+    chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}"
+    why = "by scripts/preview.py, never timed; --autotune goes on from there"
+    return replace(config, self_play=play, optimiser=optimiser, search=search), f"for a {kind}: {chosen} ({why})"
