@@ -131,7 +131,7 @@ def _add(forest: _Forest, leaf: Array, node: Node, new: _Record, path: Array, ru
     path = jnp.where(levels == depth, leaf, path)
 
     known = _records(forest.nodes.at[path, games].get(mode="clip"))
-    known = _Record(*(jnp.where(levels == depth, x[:, None], old) for x, old in zip(new, known, strict=True)))
+    known = jax.tree.map(lambda x, old: jnp.where(levels == depth, x[:, None], old), new, known)
     outcome, is_above = _outcomes(known, depth[:, 0]), levels < depth
     value = jnp.where(is_above, (known.value * known.count + outcome) / (known.count + 1), known.value)
     known = known._replace(value=value, count=known.count + is_above)
@@ -164,7 +164,7 @@ def _outcomes(known: _Record, depth: Array) -> Array:
 def _visit(edges: Array, path: Array, known: _Record, is_above: Array) -> Array:
     """Counts the actions along the path, and writes their Q and the nodes that they lead to."""
     games, above, action = jnp.arange(len(path))[:, None], path[:, :-1], _whole(known.action[:, 1:])
-    below = _Record(*(x[:, 1:] for x in known))
+    below = jax.tree.map(lambda x: x[:, 1:], known)
     visits = edges.at[above, games, action, VISITS].get(mode="clip") + 1
     changed = jnp.stack([visits, below.reward + below.discount * below.value, path[:, 1:]], axis=-1)
     node = jnp.where(is_above[:, :-1], above, len(edges) + jnp.arange(above.shape[1]))
@@ -175,7 +175,7 @@ def _ends(nodes: Array, edges: Array, path: Array, known: _Record, rule: Rule) -
     """Where following the rules from each node of the path ends [B, D + 1], and with which action; not the root's."""
     games, node = jnp.arange(len(path))[:, None], path[:, 1:]
     rows = edges.at[node, games].get(mode="clip").reshape(node.size, *edges.shape[2:])
-    action = rule(_row(_joined(_Record(*(x[:, 1:].ravel() for x in known))), rows)).reshape(node.shape)
+    action = rule(_row(_joined(jax.tree.map(lambda x: x[:, 1:].ravel(), known)), rows)).reshape(node.shape)
     child = _whole(edges.at[node, games, action, CHILDREN].get(mode="clip"))
     # What the last node but one leads to has no children.
     is_end = (child == UNVISITED) | (jnp.arange(node.shape[1]) >= node.shape[1] - 2)
@@ -218,7 +218,7 @@ def _row(nodes: Array, edges: Array) -> Row:
 
 
 def _records(nodes: Array) -> _Record:
-    return _Record(*(nodes[..., i] for i in range(len(_Record._fields))))
+    return _Record(*(nodes[..., i] for i in range(nodes.shape[-1])))
 
 
 def _joined(parts: tuple) -> Array:
