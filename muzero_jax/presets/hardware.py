@@ -1,4 +1,4 @@
-"""What a kind of device changes in a preset."""
+"""The changes that a kind of device makes to a preset."""
 
 from dataclasses import replace
 
