@@ -43,7 +43,7 @@ def test_the_symmetric_games_reach_the_cases_that_matter():
 )
 def test_symmetries_are_distinct_permutations_that_start_with_the_identity(name, number):
     observation_permutation, observation_flip, action_permutation = map(
-        np.asarray, environment_of(name).board.symmetries
+        np.asarray, environment_of(name).board.symmetries[:3]
     )
     assert len(action_permutation) == len(np.unique(observation_permutation, axis=0)) == number
     for permutation in (observation_permutation, action_permutation):
