@@ -57,7 +57,8 @@ def test_an_encoder_brings_all_frames_of_a_window_and_outcomes_bring_the_first()
         config = config_of(model)
         config = replace(config, optimiser=replace(config.optimiser, reconstruction_weight=0.0))
         terms = updates.build_terms(config, world_of(config))
-        assert updates.observation_length(config, terms) == length
+        encodes = world_of(config).model.encode_chance is not None
+        assert updates.observation_length(config, terms, encodes_chance=encodes) == length
         assert {"chance", "afterstate_value"} <= {term.name for term in terms}
         assert ("code_probabilities" in losses.reads(terms)) == (model == "learned")
 

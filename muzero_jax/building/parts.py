@@ -54,7 +54,9 @@ def make_parts(config: Config, world: World | None = None, algorithm: Algorithm 
             replay.gather,
             observation_shape=environment.observation_shape,
             window_length=config.window_length,
-            observation_length=updates.observation_length(config, algorithm.terms),
+            observation_length=updates.observation_length(
+                config, algorithm.terms, encodes_chance=model.encode_chance is not None
+            ),
         ),
         reanalyze=updates.build_reanalyze(config, algorithm.make_search),
         make_batch=updates.build_make_batch(config, model, algorithm),

@@ -72,9 +72,11 @@ def build_draw(config: Config) -> Callable[[Array, ReplayState], Draws]:
     )
 
 
-def observation_length(config: Config, terms: Sequence[Term]) -> int:
-    """How many frames of a window must bring their observation: the first, unless a loss or Reanalyze reads more."""
-    reads_all = not losses.reads(terms).isdisjoint(("observation_logits", "projection", "code_probabilities"))
+def observation_length(config: Config, terms: Sequence[Term], *, encodes_chance: bool = False) -> int:
+    """How many frames of a window must bring their observation: the first, unless a loss, Reanalyze or the encoder of
+    chance reads more.
+    """
+    reads_all = encodes_chance or not losses.reads(terms).isdisjoint(("observation_logits", "projection"))
     unrolled = config.unroll_steps + 1 if reads_all else 1
     return max(unrolled, reanalyzed_frames(config)) if config.reanalyze_fraction else unrolled
 

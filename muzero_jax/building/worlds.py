@@ -2,6 +2,8 @@
 
 import inspect
 
+import jax
+
 from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import precision
 from muzero_jax.games.own_game import load_environment, random_games
@@ -98,7 +100,8 @@ def gamma(environment: Environment) -> float:
     """
     if environment.discount is not None:
         return abs(environment.discount)
-    sizes = discount_sizes(random_games(environment))
+    with jax.ensure_compile_time_eval():  # members of a population are built inside their one program
+        sizes = discount_sizes(random_games(environment))
     if len(sizes) > 1:
         raise ValueError(
             f"moves of {environment.name} have discounts of the sizes {sizes[0]:g} and {sizes[-1]:g}, but a model "

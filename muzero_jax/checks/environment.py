@@ -53,8 +53,13 @@ def check_environment(environment: Any, *, num_games: int = 8, max_moves: int = 
         warnings.warn(f"{environment.name}: {doubt}", stacklevel=2)
 
 
-def examine(environment: Environment, *, num_games: int, max_moves: int, seconds: float = float("inf")) -> Findings:
-    """The findings; after so many `seconds` no further part of the check is begun."""
+def examine(
+    environment: Environment, *, num_games: int, max_moves: int, seconds: float = float("inf"), largest: float = 1.0
+) -> Findings:
+    """The findings; after so many `seconds` no further part of the check is begun.
+
+    `largest` is the largest return that the network can say (`--network.support-range`).
+    """
     if problems := state_shapes.problems(environment):
         return Findings(problems, [], True)
     start = time.monotonic()
@@ -63,7 +68,7 @@ def examine(environment: Environment, *, num_games: int, max_moves: int, seconds
     except Exception as error:  # whatever somebody's rules raise
         return Findings([describe(error, "playing random games")], [], True)
     problems = [sentence for look in LOOKS for sentence in look(environment, moves)]
-    problems += view.problems(environment) + chance.problems(environment)
+    problems += [*_sizes(moves, largest)] + view.problems(environment) + chance.problems(environment)
     doubts = list(_oddities(environment, moves))
     for look in (functions.purity, functions.symmetries):
         if time.monotonic() - start > seconds:
@@ -115,8 +120,6 @@ def _illegal_moves(environment: Environment, moves: Moves) -> Iterator[str]:
 
 def _rewards(environment: Environment, moves: Moves) -> Iterator[str]:
     played = ~moves.over
-    if at := _first(played & ~(np.abs(moves.reward) <= 1 + ROUNDING)):
-        yield f"a move is rewarded with {moves.reward[at]:g}; scale rewards into [-1, 1], as networks predict them"
     if at := _first(played & (np.abs(moves.reward - moves.own_reward) > ROUNDING)):
         yield (
             f"a move's reward is {moves.reward[at]:g}, but the state's rewards say "
@@ -127,10 +130,19 @@ def _rewards(environment: Environment, moves: Moves) -> Iterator[str]:
             f"the rewards of both players sum to {moves.total_reward[at]:g} after a move; what one wins, the other "
             "must lose"
         )
+
+
+def _sizes(moves: Moves, largest: float) -> Iterator[str]:
+    """Rewards and returns that the network cannot say."""
+    played, most = ~moves.over, largest * (1 + ROUNDING)
+    remedy = f"so that it lies in [-{largest:g}, {largest:g}], or train with a larger --network.support-range"
+    if at := _first(played & ~(np.abs(moves.reward) <= most)):
+        yield f"a move is rewarded with {moves.reward[at]:g}; scale it {remedy}"
+        return
     returns = _returns(moves)
-    if np.abs(returns).max() > 1 + ROUNDING and np.abs(moves.reward[played]).max() <= 1 + ROUNDING:
-        largest = returns.flat[np.abs(returns).argmax()]
-        yield f"the rewards of a random game add up to {largest:g}; scale them so that such sums lie in [-1, 1]"
+    if np.abs(returns).max() > most:
+        total = returns.flat[np.abs(returns).argmax()]
+        yield f"the rewards of a random game add up to {total:g}; scale the sum {remedy}"
 
 
 def _returns(moves: Moves) -> np.ndarray:

@@ -263,7 +263,11 @@ def print_what_next(run_dir: Path, num_players: int) -> None:
     """Prints where the curves are, and how to play the agent, or to ask it where the game is for one."""
     if (run_dir / metrics.CURVES).exists():
         print(f"curves: {run_dir / metrics.CURVES}")
-    print(f"play:   {play_command(run_dir)}" if num_players == 2 else f"ask:    {ask_command(run_dir)}")
+    if num_players == 2:
+        print(f"play:   {play_command(run_dir)}")
+        return
+    print(f"returns: {command('evaluate')} returns --run {shlex.quote(str(run_dir))}")
+    print(f"ask:    {ask_command(run_dir)}")
 
 
 def run(arguments: list[str]) -> int:

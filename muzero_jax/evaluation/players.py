@@ -23,6 +23,7 @@ from muzero_jax.evaluation import opponents
 from muzero_jax.evaluation.expectimax import expectimax_player, gain_player, pip_count_player
 from muzero_jax.evaluation.player import Player
 from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
+from muzero_jax.games.catalogue import check_for_two
 from muzero_jax.storage import agent_file, run_directory
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Params
@@ -135,6 +136,7 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
         case "random":
             return Entrant("random", opponents.random_player(environment), None, "random")
         case "mcts":
+            check_for_two(environment, "rollout MCTS needs")
             player = rollout_mcts_player(environment, num_simulations=budget)
             return Entrant(f"mcts:{budget}", player, None, ("mcts", budget))
         case "expectimax":

@@ -47,8 +47,8 @@ def check_for_two(environment: Environment, what: str) -> None:
     """Raises ValueError, which says that `what` needs two players, if this is a game for one."""
     if environment.num_players != 2:
         raise ValueError(
-            f"{environment.name} is a game for one player, and {what} two; the run's curves show its mean return, and "
-            "muzero_jax.load(RUN).analyse(state) asks its agent"
+            f"{environment.name} is a game for one player, and {what} two; evaluate.py returns "
+            "measures its agent, and muzero_jax.load(RUN).analyse(state) asks it"
         )
 
 

@@ -109,8 +109,9 @@ def _final_chance(chance: Chance) -> Chance:
     """Chance that does nothing once the game is over."""
 
     def move(before: EnvState, action: Array) -> Afterstate:
-        after = _settled(before, chance.move(before, action))
-        return after._replace(awaits_chance=after.awaits_chance & ~before.terminated)
+        after = chance.move(before, action)
+        waits = after.awaits_chance & ~before.terminated
+        return _settled(before, after, waits)._replace(awaits_chance=waits)
 
     def probabilities(state: EnvState) -> Array:
         return jnp.where(state.terminated, 1 / chance.num_outcomes, chance.probabilities(state))
@@ -121,12 +122,15 @@ def _final_chance(chance: Chance) -> Chance:
     return chance._replace(move=move, probabilities=probabilities, resolve=resolve)
 
 
-def _settled(before: EnvState, moved: Moved) -> Moved:
-    """The same move with an end that is final: it is nothing where the game was over before it."""
+def _settled(before: EnvState, moved: Moved, waits: Array | bool = False) -> Moved:
+    """The same move with an end that is final: it is nothing where the game was over before it.
+
+    Where chance acts next (`waits`) a time limit ends the game only after it.
+    """
     over = before.terminated
     unchanged = with_fields(before, rewards=jnp.zeros_like(before.rewards))
     state = jax.tree.map(partial(jnp.where, over), unchanged, moved.state)
-    ended = state.terminated | state.truncated
+    ended = (state.terminated | state.truncated) & jnp.logical_not(waits)
     state = with_fields(state, terminated=ended, legal_action_mask=state.legal_action_mask | ended)
     reward, discount = (jnp.where(over, 0.0, number) for number in (moved.reward, moved.discount))
     return moved._replace(state=state, reward=reward, discount=discount, is_last=moved.is_last | over)

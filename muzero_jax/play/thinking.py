@@ -38,12 +38,13 @@ class Analysis(NamedTuple):
 
     action: int  # what it would play
     policy: Float[np.ndarray, " A"]  # of the search
-    value: float  # of the search, in [-1, 1], for the colour to move
+    value: float  # of the search, in [-most_value, most_value], for the colour to move
     prior: Float[np.ndarray, " A"]  # the network's own policy over legal actions
     prior_value: float  # the network's own value, likewise
     num_simulations: int
     seconds: float
     tree: Tree | None = None  # of the search, without embeddings, still on the device; None if the engine is mctx
+    most_value: float = 1.0  # the largest return that the network can say
 
     def best(self, count: int) -> list[int]:
         """The action to play, then those with the largest shares; `count` at most, none below a thousandth."""
@@ -197,7 +198,7 @@ class Thinker:
             del self._compiled[oldest]
         if not is_new:
             self._took[budget] = seconds if budget not in self._took else (self._took[budget] + seconds) / 2
-        return Analysis(int(action), policy, value, prior, prior_value, budget, seconds, tree)
+        return Analysis(int(action), policy, value, prior, prior_value, budget, seconds, tree, self.most_value)
 
     def _compile(self, budget: int) -> Callable:
         search, head = self._make_search(budget), self._head

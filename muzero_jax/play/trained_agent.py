@@ -124,10 +124,11 @@ class TrainedAgent:
         if found.tree is None:
             return ()
         if self.environment.num_players == 1 or self._game.dice is not None:
-            root = tree_view.branches(found.tree, found.action, depth=1, width=NUM_LINES)
+            root = tree_view.branches(found.tree, found.action, depth=1, width=NUM_LINES, most=found.most_value)
             write = partial(self.notation.write, position.state)
             return tuple(Line((write(move.action),), (move.action,), move.visits, move.q) for move in root.children)
-        root = tree_view.branches(found.tree, found.action, depth=LINE_LENGTH, width=NUM_LINES, width_below=1)
+        limits = {"width": NUM_LINES, "width_below": 1, "most": found.most_value}
+        root = tree_view.branches(found.tree, found.action, depth=LINE_LENGTH, **limits)
         lines = []
         for branches in tree_view.lines(tree_view.named(root, position, self.notation)):
             legal = [branch for branch in branches if branch.is_legal]  # below the root the model may imagine others

@@ -86,7 +86,7 @@ def of_analysis(
     """The tree of an analysis of `position`; errors as `picture`."""
     if analysis.tree is None:
         raise ValueError("there is no tree to draw: mctx (search.engine) keeps none that can be drawn")
-    root = tree_view.branches(analysis.tree, analysis.action, depth=depth, width=width)
+    root = tree_view.branches(analysis.tree, analysis.action, depth=depth, width=width, most=analysis.most_value)
     simulations = "1 simulation" if analysis.num_simulations == 1 else f"{analysis.num_simulations} simulations"
     move = notation.write(position.state, analysis.action)
     title = f"{position.name}, move {len(position.plies) + 1}: plays {move} after {simulations}"

@@ -23,7 +23,7 @@ class Branch(NamedTuple):
 
     action: int
     visits: int  # simulations that took the edge; at the root, all of them
-    q: float  # of the edge, in [-1, 1], for the one who moves along it; at the root, the mean of all simulations
+    q: float  # of the edge, for the one who moves along it; at the root, the mean of all simulations
     prior: float  # of the edge; 1 at the root
     is_best: bool  # on the line that the search expects: the root, its choice, then the most visited moves
     hidden: int = 0  # visited moves of this node that are not among `children`
@@ -32,12 +32,17 @@ class Branch(NamedTuple):
     is_legal: bool = True  # False where the rules forbid the move, or one above it
 
 
-def branches(tree: Tree, best: int, *, depth: int, width: int, width_below: int | None = None) -> Branch:
+def branches(
+    tree: Tree, best: int, *, depth: int, width: int, width_below: int | None = None, most: float = 1.0
+) -> Branch:
     """The first game's tree down to `depth` moves, with the `width` most visited moves of every node.
+
+    Branches end where chance acts next.
 
     Args:
       best: the move to play at the root, which is kept and comes first if the search tried it.
       width_below: as `width`, for nodes below the root; 1 gives lines instead of a tree.
+      most: the largest return that the game has.
 
     Raises ValueError if a limit is not positive.
     """
@@ -46,10 +51,12 @@ def branches(tree: Tree, best: int, *, depth: int, width: int, width_below: int 
             raise ValueError(f"the tree's {limit} is {value}, but must be positive")
     fields = jax.device_get((tree.visits, tree.q, tree.prior, tree.children, tree.value))
     visits, q, prior, children, value = (np.asarray(field)[:, 0] for field in fields)
-    q, value = (np.clip(x, -1.0, 1.0) for x in (q, value))  # what people read is a result of the game
+    q, value = (np.clip(x, -most, most) for x in (q, value))  # what people read is a result of the game
+    ends = np.zeros(len(visits), bool) if tree.is_chance is None else np.asarray(tree.is_chance)[:, 0]
 
     def grow(branch: Branch, node: int, left: int) -> Branch:
-        order = [int(a) for a in np.lexsort((-prior[node], -visits[node])) if visits[node, a] > 0]
+        tried = visits[node] > 0 if not ends[node] else np.zeros(visits.shape[1], bool)
+        order = [int(a) for a in np.lexsort((-prior[node], -visits[node])) if tried[a]]
         if node == ROOT and best in order:
             order = [best, *(a for a in order if a != best)]
         limit = width if node == ROOT or width_below is None else width_below

@@ -5,6 +5,7 @@ has changed since (a second tab, a slow answer) is refused instead of played. Th
 agent's: it asks for the agent's moves, so people, agents or both can play.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,8 @@ class WebGame:
         return self._go_to(self.position.undo(colour))
 
     def new(self) -> dict[str, Any]:
-        """Starts again."""
+        """Starts again; in a game with dice the same moves may then lead elsewhere."""
+        self._remembered = None
         return self._go_to(self.position.new())
 
     def analysis(self, num_simulations: int | None = None, ply: int | None = None) -> dict[str, Any]:
@@ -156,8 +158,9 @@ class WebGame:
         """`values` of the moves that search tried, and its `lines`, the best first; without a tree the move alone."""
         if analysis.tree is None:
             return {"values": {}, "lines": [{"moves": [self._write(analysis.action)], "visits": None, "value": None}]}
-        every = tree_view.branches(analysis.tree, analysis.action, depth=1, width=self.position.environment.num_actions)
-        root = tree_view.branches(analysis.tree, analysis.action, depth=LINE_LENGTH, width=NUM_LINES, width_below=1)
+        look = partial(tree_view.branches, analysis.tree, analysis.action, most=analysis.most_value)
+        every = look(depth=1, width=self.position.environment.num_actions)
+        root = look(depth=LINE_LENGTH, width=NUM_LINES, width_below=1)
         lines = [
             {"moves": [branch.text for branch in line if branch.is_legal], "visits": line[0].visits, "value": line[0].q}
             for line in tree_view.lines(tree_view.named(root, self.position, self.notation))

@@ -211,7 +211,10 @@ def _examine(config: Config, say: Say) -> None:
     from muzero_jax.games import own_game
 
     environment, num_games = building.build_environment(config), own_game.NUM_GAMES
-    found = checks.examine(environment, num_games=num_games, max_moves=1000, seconds=MOST_CHECK_SECONDS)
+    largest = config.network.support_range
+    found = checks.examine(
+        environment, num_games=num_games, max_moves=1000, seconds=MOST_CHECK_SECONDS, largest=largest
+    )
     whole_check = f"muzero_jax.check_environment({config.env!r})"
     if found.problems:
         more = f" (and {len(found.problems) - 1} more: {whole_check} names all)" if len(found.problems) > 1 else ""

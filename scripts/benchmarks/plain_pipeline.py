@@ -60,7 +60,7 @@ class PlainGame:
         policy = visit_counts(root) / (root.visits - 1)
         action = int(self.random.choice(len(policy), p=policy))
         self.key, reset_key = jax.random.split(self.key)
-        self.state, reward, discount, _ = self.step(self.state, np.int32(action), reset_key)
+        self.state, reward, discount, *_ = self.step(self.state, np.int32(action), reset_key)
         self.replay.append(
             {
                 "observation": observation,

@@ -48,7 +48,7 @@ def begin(tmp_path, capsys):
         ),
         (
             "from tests.checks.test_environment import RewardsFive as make",
-            "mine.py: a move is rewarded with 5; scale rewards",
+            "mine.py: a move is rewarded with 5; scale it",
         ),
         (
             "from tests.checks.test_environment import RewardsFive, WithoutMovesAtTwo\n"
