@@ -2,7 +2,7 @@
 # Format, lint, types and the tree's own rules; runs them all and fails if any does. CI runs it too.
 # Uses the active virtual environment, else .venv, else what is on PATH.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 if [ -z "${VIRTUAL_ENV:-}" ] && [ -x .venv/bin/ruff ]; then PATH=$PWD/.venv/bin:$PATH; fi
 failed=0
 
