@@ -43,13 +43,14 @@ def pytest_configure(config):
         if jax.__version_info__ < (0, 11):  # later ones know no such flag and would abort
             flags += " --xla_cpu_use_fusion_emitters=false"
         os.environ.setdefault("XLA_FLAGS", flags)  # read when the first program compiles
-    # A program that two tests trace alike is compiled once. Each worker has a folder of its own: JAX's has no lock.
-    folder, data = (tempfile.TemporaryDirectory(prefix=prefix) for prefix in ("programs-", "data-"))
-    config.add_cleanup(folder.cleanup)
+    # A program that two tests trace alike is compiled once, and the next run of the tests finds it too. Each worker has a
+    # folder of its own: JAX's has no lock.
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+    jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir(f"programs-{worker}")))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    data = tempfile.TemporaryDirectory(prefix="data-")
     config.add_cleanup(data.cleanup)
     os.environ["XDG_DATA_HOME"] = data.name  # what training notes of the user's own files (`storage.trust`)
-    jax.config.update("jax_compilation_cache_dir", folder.name)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 IS_SHARED = "CI" in os.environ or "PYTEST_XDIST_WORKER" in os.environ
