@@ -46,7 +46,7 @@ def pytest_configure(config):
     # A program that two tests trace alike is compiled once, and the next run of the tests finds it too. Each worker has a
     # folder of its own: JAX's has no lock.
     worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
-    jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir(f"programs-{worker}")))
+    jax.config.update("jax_compilation_cache_dir", str(config.rootpath / ".pytest_cache" / f"programs-{worker}"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     data = tempfile.TemporaryDirectory(prefix="data-")
     config.add_cleanup(data.cleanup)
