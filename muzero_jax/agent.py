@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 
 from muzero_jax import building
-from muzero_jax.algorithm import Algorithm, Build, World
+from muzero_jax.learning.algorithm import Algorithm, Build, World
 from muzero_jax.storage import agent_file, run_directory, shapes
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import restore_params

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
-from muzero_jax.algorithm import World
 from muzero_jax.building import updates, worlds
 from muzero_jax.learning import losses
+from muzero_jax.learning.algorithm import World
 from muzero_jax.types import Chance, Symmetries
 from tests.reference.models import BOARD
 from tests.reference.tiny_run import CONFIG

@@ -3,10 +3,10 @@
 from functools import partial
 from typing import Any
 
-from muzero_jax.algorithm import Algorithm, World
 from muzero_jax.building import searches, updates
 from muzero_jax.building.worlds import make_world
 from muzero_jax.learning import self_play
+from muzero_jax.learning.algorithm import Algorithm, World
 from muzero_jax.storage import python_file
 from muzero_jax.storage.config import IN_PYTHON, Config
 
@@ -52,6 +52,6 @@ def _configured(config: Config, world: World) -> Algorithm:
 
 def _checked(changed: Any, file: str) -> Algorithm:
     if not isinstance(changed, Algorithm):
-        what = f"change returns a {type(changed).__name__}, but must return a muzero_jax.algorithm.Algorithm"
+        what = f"change returns a {type(changed).__name__}, but must return a muzero_jax.learning.algorithm.Algorithm"
         raise ValueError(f"{file}: {what}; mostly algorithm._replace(...)")
     return changed

@@ -4,10 +4,10 @@ import inspect
 
 import jax
 
-from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import precision
 from muzero_jax.games.own_game import load_environment, random_games
 from muzero_jax.games.random_play import discount_sizes
+from muzero_jax.learning.algorithm import World
 from muzero_jax.networks import contract
 from muzero_jax.networks.layers import Abilities
 from muzero_jax.networks.model import make_model

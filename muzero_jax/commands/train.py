@@ -16,10 +16,9 @@ from typing import Any
 
 import tyro
 
-from muzero_jax import presets
 from muzero_jax.arithmetic import devices, processes
 from muzero_jax.arithmetic.processes import Cluster
-from muzero_jax.commands import grow, guard, several, train_flags, variants
+from muzero_jax.commands import grow, guard, presets, several, train_flags, variants
 from muzero_jax.commands.command_line import (
     EXIT_INTERRUPTED,
     ask_command,

@@ -20,12 +20,12 @@ import numpy as np
 from jax import Array, lax
 
 from muzero_jax.agent import Agent, make_agent
-from muzero_jax.algorithm import World
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.evaluation import players, positions
 from muzero_jax.evaluation.batches import in_keyed_batches
 from muzero_jax.evaluation.tables import align, percent
 from muzero_jax.games.catalogue import check_for_two, check_without_chance
+from muzero_jax.learning.algorithm import World
 from muzero_jax.search.simulator import policy, predicted_legal
 from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params

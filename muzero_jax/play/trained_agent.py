@@ -22,8 +22,8 @@ from jaxtyping import Float
 
 from muzero_jax import agent as agents
 from muzero_jax.agent import Agent
-from muzero_jax.algorithm import Algorithm, World
 from muzero_jax.games.catalogue import make_notation
+from muzero_jax.learning.algorithm import Algorithm, World
 from muzero_jax.play import tree_view
 from muzero_jax.play.position import Position, opening_of
 from muzero_jax.play.thinking import Analysis, make_thinker

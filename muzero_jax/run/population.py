@@ -19,8 +19,8 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
 from muzero_jax import building
-from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import devices
+from muzero_jax.learning.algorithm import World
 from muzero_jax.run import program
 from muzero_jax.run.driver import Found
 from muzero_jax.storage import config as configs

@@ -15,9 +15,9 @@ from jax.sharding import Mesh
 
 from muzero_jax import building
 from muzero_jax.agent import make_agent
-from muzero_jax.algorithm import Own, World
 from muzero_jax.arithmetic import devices, processes
 from muzero_jax.evaluation.arena import Arena
+from muzero_jax.learning.algorithm import Own, World
 from muzero_jax.run import following, heartbeat
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.assembly import assemble

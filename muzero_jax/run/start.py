@@ -23,7 +23,7 @@ from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import check_resumable, validate
 
 if TYPE_CHECKING:
-    from muzero_jax.algorithm import Algorithm, World
+    from muzero_jax.learning.algorithm import Algorithm, World
     from muzero_jax.run.runner import Result
 
 MOST_CHECK_SECONDS = 3.0
@@ -157,8 +157,8 @@ def _check_files(config: Config, given: Collection[str], say: Say, *, is_new: bo
     if not (network or algorithm_file):
         return
     from muzero_jax import building  # here, because pgx starts JAX when it is imported
-    from muzero_jax.checks.algorithm import check_algorithm
-    from muzero_jax.checks.model import check_model
+    from muzero_jax.building.checks.algorithm import check_algorithm
+    from muzero_jax.building.checks.model import check_model
 
     world = building.make_world(config)
     if network and config.model != "rules":  # the check looks at the dynamics most of all, and there are none
@@ -207,7 +207,7 @@ def _introduce(config: Config, num_devices: int, run_dir: Path, say: Say, *, ver
 def _examine(config: Config, say: Say) -> None:
     """Plays random games of somebody's own file; raises ValueError for the first problem, and says what is odd."""
     from muzero_jax import building
-    from muzero_jax.checks import environment as checks
+    from muzero_jax.building.checks import environment as checks
     from muzero_jax.games import own_game
 
     environment, num_games = building.build_environment(config), own_game.NUM_GAMES

@@ -17,9 +17,9 @@ from jax.sharding import Mesh
 
 from muzero_jax import building
 from muzero_jax.agent import make_agent
-from muzero_jax.algorithm import Algorithm, World
 from muzero_jax.arithmetic.computation import Flops
 from muzero_jax.evaluation.arena import Arena
+from muzero_jax.learning.algorithm import Algorithm, World
 from muzero_jax.run import assembly, member, population
 from muzero_jax.run import program as programs
 from muzero_jax.run.accounting import Clock, Totals

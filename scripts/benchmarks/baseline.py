@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from examples import nano_muzero
 from examples.nano_muzero import Frame, Nano, Settings
 from muzero_jax import building
-from muzero_jax.algorithm import World
+from muzero_jax.learning.algorithm import World
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import Model, NetworkOutput, Params, SearchRoots

@@ -10,7 +10,6 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from muzero_jax import building
-from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import devices
 from muzero_jax.arithmetic.bfloat16_products import multiply
 from muzero_jax.arithmetic.computation import Flops, count
@@ -18,6 +17,7 @@ from muzero_jax.arithmetic.convolution import im2col, native
 from muzero_jax.arithmetic.devices import AXIS, shard_map
 from muzero_jax.arithmetic.row_windows import row_windows
 from muzero_jax.arithmetic.winograd import winograd
+from muzero_jax.learning.algorithm import World
 from tests.reference import tiny_run
 
 A, B = jnp.zeros((3, 5)), jnp.zeros((5, 7))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
-from muzero_jax.algorithm import World
 from muzero_jax.arithmetic import micro_batches
 from muzero_jax.building import updates
 from muzero_jax.games.environment import make_environment
+from muzero_jax.learning.algorithm import World
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.storage.config import Config

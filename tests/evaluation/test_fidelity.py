@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.algorithm import World
 from muzero_jax.evaluation import fidelity
+from muzero_jax.learning.algorithm import World
 from muzero_jax.types import Model, NetworkOutput
 from tests.reference.nim import make_nim, make_state
 

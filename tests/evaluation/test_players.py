@@ -11,9 +11,9 @@ import pytest
 
 from muzero_jax import agent as agents
 from muzero_jax import building
-from muzero_jax.algorithm import World
 from muzero_jax.evaluation import players, tournament
 from muzero_jax.evaluation.players import PlayerSpec
+from muzero_jax.learning.algorithm import World
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.fields import LARGEST_BUDGET

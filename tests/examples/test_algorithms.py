@@ -12,7 +12,7 @@ import pytest
 import muzero_jax
 from muzero_jax import building
 from muzero_jax.arithmetic import devices
-from muzero_jax.checks import algorithm as checks
+from muzero_jax.building.checks import algorithm as checks
 from muzero_jax.commands import evaluate
 from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.run.metrics import read_records
@@ -240,7 +240,7 @@ def test_runs_of_other_algorithms_are_other_groups(tmp_path):
         ("x = 1", "has no function change; define it there"),
         (
             "def change(algorithm, world, config): return 3",
-            "change returns a int, but must return a muzero_jax.algorithm",
+            "change returns a int, but must return a muzero_jax.learning.algorithm",
         ),
         ("def change(algorithm): return algorithm", "change in .* does not fit"),
         ("def change(algorithm, world, config): return algorithm._replace(terms=[3])", "terms must hold"),

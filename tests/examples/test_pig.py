@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from examples import pig
-from muzero_jax.checks.environment import check_environment
+from muzero_jax.building.checks.environment import check_environment
 from muzero_jax.games.own_game import environment_from, load_environment
 from tests.reference.pig import hold, roll, win_probability
 

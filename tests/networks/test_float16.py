@@ -11,9 +11,9 @@ import optax
 import pytest
 
 from muzero_jax import building
-from muzero_jax.algorithm import World
 from muzero_jax.building.updates import build_loss, build_terms
 from muzero_jax.learning import learner
+from muzero_jax.learning.algorithm import World
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from muzero_jax import building
-from muzero_jax.algorithm import World
 from muzero_jax.commands import play
 from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
+from muzero_jax.learning.algorithm import World
 from muzero_jax.play import terminal
 from muzero_jax.play.position import BLACK, WHITE
 from tests.reference.play import fake_thinker, notation, opening

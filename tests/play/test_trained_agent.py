@@ -12,9 +12,9 @@ import pytest
 import muzero_jax
 from muzero_jax import agent as agents
 from muzero_jax import building
-from muzero_jax.algorithm import World
 from muzero_jax.evaluation import exhaustive, fidelity, matches, opponents, oracle_evaluation
 from muzero_jax.games.own_game import environment_from
+from muzero_jax.learning.algorithm import World
 from muzero_jax.play import thinking
 from muzero_jax.play.position import new_game
 from muzero_jax.play.trained_agent import TrainedAgent

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
-from muzero_jax.algorithm import World
+from muzero_jax.learning.algorithm import World
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts.benchmarks import plain_pipeline, workloads
 from tests.scripts.conftest import noise_params

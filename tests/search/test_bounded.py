@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
-from muzero_jax.algorithm import World
+from muzero_jax.learning.algorithm import World
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.simulator import Simulator, learned_model
 from muzero_jax.types import SearchRoots

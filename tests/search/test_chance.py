@@ -11,7 +11,7 @@ import pytest
 from jax.experimental import checkify
 
 from muzero_jax import building
-from muzero_jax.algorithm import World
+from muzero_jax.learning.algorithm import World
 from muzero_jax.search import chance
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.engines import ENGINES

@@ -16,13 +16,13 @@ import numpy as np
 from jax.sharding import PartitionSpec
 from jaxtyping import Array
 
-from muzero_jax.algorithm import Algorithm, World
 from muzero_jax.arithmetic import devices
 from muzero_jax.arithmetic.devices import AXIS, shard_map
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
+from muzero_jax.building.checks.model import QUICKLY
 from muzero_jax.building.parts import make_parts
-from muzero_jax.checks.model import QUICKLY
 from muzero_jax.learning import losses, self_play, unroll
+from muzero_jax.learning.algorithm import Algorithm, World
 from muzero_jax.learning.losses import Term
 from muzero_jax.learning.targets import alive_frames
 from muzero_jax.networks.contract import Broken, traced

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from muzero_jax.presets.boards import small_board, tower
+from muzero_jax.commands.presets.boards import small_board, tower
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import (
     EvaluationConfig,

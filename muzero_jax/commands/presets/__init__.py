@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from muzero_jax.arithmetic import devices
-from muzero_jax.presets.boards import connect_four, go_9x9, othello, small_board, tic_tac_toe, tower
-from muzero_jax.presets.chance import backgammon, game_2048
-from muzero_jax.presets.hardware import TIMES, suited
-from muzero_jax.presets.hex import default_hex_size, hex_any
-from muzero_jax.presets.own_game import own_game
+from muzero_jax.commands.presets.boards import connect_four, go_9x9, othello, small_board, tic_tac_toe, tower
+from muzero_jax.commands.presets.chance import backgammon, game_2048
+from muzero_jax.commands.presets.hardware import TIMES, suited
+from muzero_jax.commands.presets.hex import default_hex_size, hex_any
+from muzero_jax.commands.presets.own_game import own_game
 from muzero_jax.storage import python_file
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment

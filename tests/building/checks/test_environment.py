@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import muzero_jax
-from muzero_jax.checks import environment as checks
+from muzero_jax.building.checks import environment as checks
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.own_game import environment_from
 from muzero_jax.types import Environment, Step

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from examples import pig
-from muzero_jax.checks import chance as checks
-from muzero_jax.checks import functions
+from muzero_jax.building.checks import chance as checks
+from muzero_jax.building.checks import functions
 from muzero_jax.games import chance, state_shapes
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.own_game import environment_from

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from muzero_jax.arithmetic import devices
-from muzero_jax.presets.boards import chunk_of_tower, small_board
+from muzero_jax.commands.presets.boards import chunk_of_tower, small_board
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import (
     EvaluationConfig,

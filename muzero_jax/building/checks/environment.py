@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from muzero_jax.checks import chance, functions, view
+from muzero_jax.building.checks import chance, functions, view
 from muzero_jax.games import random_play, state_shapes
 from muzero_jax.games.faults import describe
 from muzero_jax.games.own_game import environment_from, load_environment

@@ -2,8 +2,8 @@
 
 import pytest
 
-from muzero_jax.checks import environment as checks
-from muzero_jax.checks import view as view_checks
+from muzero_jax.building.checks import environment as checks
+from muzero_jax.building.checks import view as view_checks
 from muzero_jax.games.environment import environment_of
 from muzero_jax.games.notation import Notation, words
 from muzero_jax.games.view import View
