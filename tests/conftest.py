@@ -43,8 +43,8 @@ def pytest_configure(config):
         if jax.__version_info__ < (0, 11):  # later ones know no such flag and would abort
             flags += " --xla_cpu_use_fusion_emitters=false"
         os.environ.setdefault("XLA_FLAGS", flags)  # read when the first program compiles
-    # A program that two tests trace alike is compiled once, and the next run of the tests finds it too. Each worker has a
-    # folder of its own: JAX's has no lock.
+    # A program that two tests trace alike is compiled once, and the next run of the tests finds it too. Each worker has
+    # a folder of its own: JAX's has no lock.
     worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
     jax.config.update("jax_compilation_cache_dir", str(config.rootpath / ".pytest_cache" / f"programs-{worker}"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
