@@ -23,7 +23,7 @@ from muzero_jax.types import Environment, EnvState, Params
 class MatchResult(NamedTuple):
     """P openings played twice; row 0 holds the games in which A has the first seat, row 1 those in which B has it."""
 
-    outcome: Array  # [2, P] int32, for A: +1 won, 0 drawn, -1 lost (games that reward the last move only)
+    points: Array  # [2, P] float32, the sum of A's rewards: above 0 won, 0 drawn, below 0 lost
     length: Array  # [2, P] int32, moves after the opening
     illegal_actions: Array  # [2, P] int32, how often a player chose an illegal action: must be 0
 
@@ -66,7 +66,7 @@ def match_in_pieces(
         return Games(
             states=jax.tree.map(lambda x: jnp.stack([x, x]), openings),
             a_id=jnp.stack([starts.current_player, 1 - starts.current_player]),
-            result=MatchResult(zeros, zeros, zeros),
+            result=MatchResult(zeros.astype(jnp.float32), zeros, zeros),
             num_moves=jnp.zeros((2, 1), jnp.int32),
         )
 
@@ -84,22 +84,32 @@ def match_in_pieces(
 
 
 def summarise(result: MatchResult) -> dict[str, float | int | list[float]]:
-    """The match as plain numbers, for A; seats are the opening's, and `ci95` is Wilson's interval of the score."""
-    outcome = np.asarray(result.outcome)
-    scores = (outcome + 1) / 2
+    """The match as plain numbers, for A; seats are the opening's, and `ci95` is Wilson's interval of the score.
+
+    Where a game may count more than 1, as in backgammon, `points_won` and `points_lost` are added up too.
+    """
+    points = np.asarray(result.points)
+    scores = (np.sign(points) + 1) / 2
     score = float(scores.mean())
+    counts_more = (np.abs(points) > 1).any()
+    earned = {"points_won": _above_zero(points), "points_lost": _above_zero(-points)} if counts_more else {}
     return {
-        "wins": int((outcome > 0).sum()),
-        "draws": int((outcome == 0).sum()),
-        "losses": int((outcome < 0).sum()),
-        "games": outcome.size,
+        "wins": int((points > 0).sum()),
+        "draws": int((points == 0).sum()),
+        "losses": int((points < 0).sum()),
+        "games": points.size,
         "score": score,
-        "ci95": list(wilson_interval(score, outcome.size)),
+        "ci95": list(wilson_interval(score, points.size)),
+        **earned,
         "score_as_first": float(scores[0].mean()),
         "score_as_second": float(scores[1].mean()),
         "mean_length": float(np.mean(result.length)),
         "illegal_actions": int(np.sum(result.illegal_actions)),
     }
+
+
+def _above_zero(points: np.ndarray) -> float:
+    return float(np.maximum(points, 0).sum())
 
 
 def wilson_interval(score: float, num_games: int, z: float = 1.959964) -> tuple[float, float]:
@@ -139,7 +149,7 @@ def _make_one_move(
         action, is_legal = _legal(jnp.where(a_is_to_move, action_a, action_b), states.legal_action_mask)
         states, reward, *_ = jax.vmap(environment.move)(states, action, keys_of_chance(key, len(action)))
         result = MatchResult(
-            outcome=result.outcome + active * jnp.sign(jnp.where(a_is_to_move, reward, -reward)).astype(jnp.int32),
+            points=result.points + active * jnp.where(a_is_to_move, reward, -reward),
             length=result.length + active,
             illegal_actions=result.illegal_actions + (active & ~is_legal),
         )

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import pgx
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from pgx import backgammon as pgx_rules
 
 from muzero_jax.games import chance
@@ -35,6 +35,8 @@ PROBABILITY = np.array([(1 if low == high else 2) / 36 for low, high in ROLLS], 
 PENALTY = 3.0
 """The cost of an illegal move, as in pgx: the most that there is to lose."""
 NUM_POINTS, BAR, OFF, DEEPEST = 24, 24, 26, 5
+NUM_CHECKERS, MOST = 15, 6
+"""Checkers of a player; the most on one point that the view tells apart."""
 
 
 class Rules:
@@ -49,7 +51,8 @@ class Rules:
     def init(self, key: Array) -> State:
         """The opening with its first roll. Whoever begins is the first player, so `_turn` is 0."""
         state = self._init(key)
-        return state.replace(_turn=jnp.int32(0), observation=state.observation.astype(jnp.float32))
+        state = state.replace(_turn=jnp.int32(0))
+        return state.replace(observation=observe(state))
 
     def move(self, state: State, action: Array) -> tuple[State, Array]:
         """Plays one die, or passes; the turn ends with the last die and with a pass."""
@@ -82,9 +85,19 @@ class Rules:
         return turned.replace(observation=observe(turned))
 
 
-def observe(state: State) -> Float[Array, " 34"]:
-    """pgx's numbers: checkers on 24 points, on both bars and off, and how often each die may still be played."""
-    return pgx_rules._observe(state, state.current_player).astype(jnp.float32)
+def observe(state: State) -> Bool[Array, " 372"]:
+    """The position as the player to move sees it, in bools: for each place one "at least k of them" for every k.
+
+    First the mover's checkers and then the other player's, on each of the 24 points, on the bar and off, then how often
+    each die may still be played. Beyond `MOST` a stack looks alike. A dense layer reads from bools that a checker is
+    alone, where pgx's numbers, which are counts of either sign, hide it (Tesauro 1995 encodes points so, too).
+    """
+    board, dice = state._board, state._playable_dice
+    points = jnp.concatenate([board[:NUM_POINTS], -board[:NUM_POINTS]])
+    homes = jnp.stack([board[BAR], board[OFF], -board[BAR + 1], -board[OFF + 1]])
+    left = (dice == jnp.arange(6)[:, None]).sum(1)
+    levels = ((points, MOST), (homes, NUM_CHECKERS), (left, 4))
+    return jnp.concatenate([(counts[:, None] > jnp.arange(most)).ravel() for counts, most in levels])
 
 
 def pips(board: Int[Array, " 28"]) -> Int[Array, ""]:

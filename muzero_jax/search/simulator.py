@@ -11,11 +11,13 @@ discount. In a learned model an afterstate is a node like others. The rules pass
 that the network is never asked about it.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from muzero_jax.types import Chance, Environment, EnvState, Model, NetworkOutput, Params, SearchRoots
@@ -172,22 +174,24 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
 def _with_chance_nodes(chance: Chance, num_actions: int, judge: Callable) -> Simulator:
     """The rules of a game that lists its chance. Every simulation ends at a position, which alone is judged.
 
-    A new move that awaits chance goes straight on to its likeliest outcome, past its afterstate (`Node.passed`).
+    A new move that awaits chance goes straight on to its likeliest outcome, past its afterstate (`Node.passed`). Among
+    equals each root has a first outcome of its own (`tie_breaks`).
     """
     width = max(num_actions, chance.num_outcomes)
 
     def root(params, roots):
         prior, value = judge(params, roots.state)
         zeros, never = jnp.zeros_like(value), jnp.zeros(value.shape, bool)
-        return Node(prior, value, (roots.state, never), zeros, zeros, never)
+        order = tie_breaks(roots.observation, chance.num_outcomes)
+        return Node(prior, value, (roots.state, never, order), zeros, zeros, never)
 
     def expand(params, key, index, embedding):
         del key
-        states, was_chance = embedding
+        states, was_chance, order = embedding
         moved = jax.vmap(chance.move)(states, jnp.where(was_chance, 0, index))
         is_passed = moved.awaits_chance & ~was_chance
         before_chance = _where(was_chance, states, moved.state)
-        probabilities = jax.vmap(chance.probabilities)(before_chance)
+        probabilities = order * jax.vmap(chance.probabilities)(before_chance)
         outcome = jnp.where(was_chance, index, jnp.argmax(probabilities, axis=-1).astype(index.dtype))
         resolved = jax.vmap(chance.resolve)(before_chance, outcome)
         results = ((x.state, x.reward, x.discount) for x in (resolved, moved))
@@ -195,12 +199,35 @@ def _with_chance_nodes(chance: Chance, num_actions: int, judge: Callable) -> Sim
         prior, value = judge(params, states)
         value = jnp.where(discount == 0, 0.0, value)
         unjudged, never = jnp.zeros_like(value), jnp.zeros_like(is_passed)
-        edge, embedding = (moved.reward, moved.discount), (moved.state, is_passed)
+        edge, embedding = (moved.reward, moved.discount), (moved.state, is_passed, order)
         afterstate = Node(padded(probabilities, width), unjudged, embedding, *edge, is_passed)
         passed = Passed(afterstate, is_passed, outcome)
-        return Node(padded(prior, width), value, (states, never), reward, discount, never, passed)
+        return Node(padded(prior, width), value, (states, never, order), reward, discount, never, passed)
 
     return Simulator(root, expand, chance.num_outcomes, passes_afterstates=True)
+
+
+def tie_breaks(observation: Array, num_outcomes: int) -> Float[Array, "B C"]:
+    """Factors just below 1, which order a position's equally likely outcomes: another order for each position.
+
+    Always the same first would bias every value: a search of few visits would think that all dice show a 1. The order
+    follows from the position alone, and so do the trees. All actions of a root meet the same outcomes, which makes them
+    comparable.
+    """
+    flat = observation.reshape(observation.shape[0], -1)
+    bits = lax.bitcast_convert_type(flat.astype(jnp.float32), jnp.uint32)
+    place = jnp.arange(1, flat.shape[1] + 1, dtype=jnp.uint32)
+    mixed = (bits ^ (bits >> 15)) * (place * jnp.uint32(_ODD) | 1)
+    hashed = (mixed ^ (mixed >> 13)).sum(-1) * jnp.uint32(_ODD)
+    stride = next(n for n in range(round(num_outcomes * 0.618), 0, -1) if math.gcd(n, num_outcomes) == 1)
+    rank = (jnp.arange(num_outcomes) * stride + (hashed >> 8)[:, None] % num_outcomes) % num_outcomes
+    return 1.0 - _TIE * rank.astype(jnp.float32) / num_outcomes
+
+
+_ODD = 2654435769
+"""2^32 over the golden ratio, as in Fibonacci hashing (Knuth, volume 3, section 6.4)."""
+_TIE = 1e-5
+"""Some float32 steps apart for each of 32 outcomes, and less than any difference that rules make."""
 
 
 def padded(rows: Float[Array, "B n"], width: int) -> Float[Array, "B W"]:

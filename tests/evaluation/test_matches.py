@@ -78,20 +78,20 @@ def test_a_random_player_scores_half_against_itself_and_more_when_it_starts(rand
 
 def test_a_deterministic_player_against_itself_gets_exactly_half_of_every_pair():
     result = jit_match(TIC_TAC_TOE, LAST_LEGAL, LAST_LEGAL, 128, 3)(None, None, jax.random.key(0))
-    np.testing.assert_array_equal(result.outcome[0], -result.outcome[1])
+    np.testing.assert_array_equal(result.points[0], -result.points[1])
     np.testing.assert_array_equal(result.length[0], result.length[1])
     assert matches.summarise(result)["score"] == 0.5
-    assert len(np.unique(result.outcome[0])) > 1  # the openings differ
+    assert len(np.unique(result.points[0])) > 1  # the openings differ
 
 
 def test_the_winner_of_nim_is_who_takes_the_last_stone_from_either_seat(fixed_nim_match):
     # 9 stones, one each: the first seat takes the last. A takes 2 and B 1: 2+1+2+1+2 leaves 1 for B, who wins as
     # second; and 1+2+1+2+1+2 = 9: A takes the last as second.
     one_each = fixed_nim_match(0, 0, jax.random.key(0))
-    np.testing.assert_array_equal(one_each.outcome, [[1, 1], [-1, -1]])
+    np.testing.assert_array_equal(one_each.points, [[1, 1], [-1, -1]])
     np.testing.assert_array_equal(one_each.length, 9)
     two_and_one = fixed_nim_match(1, 0, jax.random.key(0))
-    np.testing.assert_array_equal(two_and_one.outcome, [[-1, -1], [1, 1]])
+    np.testing.assert_array_equal(two_and_one.points, [[-1, -1], [1, 1]])
     np.testing.assert_array_equal(two_and_one.length, 6)
 
 
@@ -99,7 +99,7 @@ def test_an_illegal_action_is_counted_and_replaced_not_punished(fixed_nim_match)
     # B always says 3 stones. A first, one each time: 9-1-3-1-3 leaves 1, which A takes. B first: 9-3-1-3-1 leaves 1,
     # of which 3 cannot be taken: counted, and played as 1, so B still takes the last stone.
     result = fixed_nim_match(0, 2, jax.random.key(0))
-    np.testing.assert_array_equal(result.outcome, [[1, 1], [-1, -1]])
+    np.testing.assert_array_equal(result.points, [[1, 1], [-1, -1]])
     np.testing.assert_array_equal(result.illegal_actions, [[0, 0], [1, 1]])
     assert matches.summarise(result)["illegal_actions"] == 2
 
@@ -113,7 +113,7 @@ def test_an_action_out_of_range_is_illegal(fixed_nim_match):
 def test_the_same_player_may_move_twice():
     nim = make_nim(3, passes_turn=False)
     result = jit_match(nim, FIXED, FIXED, 2, 0)(0, 0, jax.random.key(0))
-    np.testing.assert_array_equal(result.outcome, [[1], [-1]])  # the first seat makes every move
+    np.testing.assert_array_equal(result.points, [[1], [-1]])  # the first seat makes every move
 
 
 def test_an_opening_never_ends_a_game_and_both_seats_play_the_same_one():
@@ -187,3 +187,11 @@ def test_a_match_played_move_by_move_is_the_match_played_at_once(random_against_
         games, num_calls = advance(games), num_calls + 1
     assert num_calls == 4  # seven moves after the opening
     jax.tree.map(np.testing.assert_array_equal, games.result, random_against_random)
+
+
+def test_games_that_count_more_than_one_are_added_up_in_points():
+    nothing = np.zeros((2, 2), int)
+    summary = matches.summarise(MatchResult(np.array([[3.0, -1.0], [2.0, -2.0]]), nothing + 5, nothing))
+    assert (summary["wins"], summary["losses"], summary["score"]) == (2, 2, 0.5)
+    assert (summary["points_won"], summary["points_lost"]) == (5, 3)
+    assert "points_won" not in matches.summarise(MatchResult(np.array([[1.0, 0.0], [-1.0, 1.0]]), nothing, nothing))

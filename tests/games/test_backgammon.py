@@ -36,6 +36,11 @@ def position(dice, checkers=None):
     return state.replace(observation=backgammon.observe(state))
 
 
+def dice_seen(state):
+    """How often each die may still be played, as the view says it."""
+    return state.observation[-24:].reshape(6, 4).sum(1).tolist()
+
+
 def play(environment, state, *moves):
     """The last afterstate of several moves of one turn, each by its name."""
     notation = make_notation(environment)
@@ -61,7 +66,17 @@ def test_two_dice_are_two_moves_of_the_same_player_and_then_the_other_rolls(envi
     then = environment.chance.resolve(second.state, jnp.int32(backgammon.ROLLS.index((1, 3))))
     assert (then.discount, then.reward, then.is_last) == (-1, 0, False)
     assert then.state.current_player == 1 - state.current_player
-    assert then.state._dice.tolist() == [1, 3] and then.state.observation[28:].tolist() == [0, 1, 0, 1, 0, 0]
+    assert then.state._dice.tolist() == [1, 3] and dice_seen(then.state) == [0, 1, 0, 1, 0, 0]
+
+
+def test_the_view_counts_the_movers_checkers_then_the_others_then_both_homes_and_the_dice():
+    state = position((4, 4), {0: 8, 3: -1, BAR: 2, THEIR_BAR: -1, OFF: 5, THEIR_OFF: -13})
+    points, homes, dice = np.split(np.asarray(state.observation).astype(int), [48 * 6, 48 * 6 + 4 * 15])
+    mine, theirs = np.split(points.reshape(48, 6).sum(1), 2)
+    assert (mine[0], theirs[3]) == (6, 1) and (mine.sum(), theirs.sum()) == (6, 1), "a stack of 8 looks like one of 6"
+    assert homes.reshape(4, 15).sum(1).tolist() == [2, 5, 1, 13]
+    assert dice.reshape(6, 4).tolist() == [[0] * 4] * 3 + [[1] * 4] + [[0] * 4] * 2, "doubles are four dice"
+    assert points.reshape(48, 6)[27].tolist() == [1, 0, 0, 0, 0, 0], "at least one, and no more"
 
 
 def test_doubles_are_four_moves(environment):

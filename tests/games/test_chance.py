@@ -11,6 +11,7 @@ from scipy.stats import chisquare
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.games import chance, state_shapes, states
+from muzero_jax.games.backgammon import observe
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.own_game import load_environment
 
@@ -35,9 +36,8 @@ ROLLS = [(low, high) for low in range(6) for high in range(low, 6)]
 def comparable(name, state):
     """The leaves of a state; in backgammon the two dice have no order."""
     if name == "backgammon":
-        observation = state.observation.astype(jnp.float32)
         dice, playable = jnp.sort(state._dice), jnp.sort(state._playable_dice)
-        state = state.replace(observation=observation, _dice=dice, _playable_dice=playable)
+        state = state.replace(_dice=dice, _playable_dice=playable)
     return jax.tree.leaves(state)
 
 
@@ -58,7 +58,7 @@ def walk(name, num_games, num_moves):
         action = uniform_legal_action(play_key, state.legal_action_mask[None])[0]
         following = rules.step(state, action, play_key)
         if name == "backgammon":
-            following = following.replace(observation=following.observation.astype(jnp.float32))
+            following = following.replace(observation=observe(following))  # our own view
         after = environment.chance.move(state, action)
         step = chance.joined(environment.chance, after, outcome_between(name, after.state, following))
         pairs = zip(comparable(name, step.state), comparable(name, following), strict=True)

@@ -9,13 +9,14 @@ import mctx
 import numpy as np
 import pytest
 from jax.experimental import checkify
+from scipy.stats import chisquare
 
 from muzero_jax import building
 from muzero_jax.learning.algorithm import World
 from muzero_jax.search import chance
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.engines import ENGINES
-from muzero_jax.search.simulator import ground_truth_model, learned_chance_model, learned_model
+from muzero_jax.search.simulator import ground_truth_model, learned_chance_model, learned_model, tie_breaks
 from muzero_jax.search.tree import Row, Tree
 from muzero_jax.types import QTransform, SearchRoots
 from tests.reference import chance_tables, tiny_run
@@ -267,6 +268,40 @@ def test_no_outcome_falls_behind_its_share_by_more_than_1_nor_runs_ahead_by_more
     assert taken[80] == 80 and taken[385] == 355  # for shares of 72 and of 346.5
 
 
+def test_equally_likely_outcomes_come_first_equally_often_over_positions_and_in_one_order_at_each():
+    observations = np.random.default_rng(0).random((2100, 5, 3)) < 0.5
+    order = np.asarray(tie_breaks(jnp.asarray(observations), 21))
+    first = order.argmax(-1)
+    assert chisquare(np.bincount(first, minlength=21)).pvalue > 0.01
+    np.testing.assert_array_equal(order, tie_breaks(jnp.asarray(observations), 21))
+    np.testing.assert_array_equal(order[7:9], tie_breaks(jnp.asarray(observations[7:9], jnp.float32), 21))
+    assert (np.diff(np.sort(order, axis=-1), axis=-1) > 0).all(), "no ties are left"
+    assert (order > 1 - 1e-5).all() and (order <= 1).all(), "and unequal outcomes keep their order"
+
+
+def test_a_search_of_few_visits_is_not_biased_by_the_order_of_the_outcomes():
+    """A die whose face is paid: over many positions one visit of each is worth the mean of the faces."""
+    faces, count = np.float32([6, 5, 4, 3, 2, 1, 0]), 512
+    positions = np.arange(count)
+    table = chance_tables.Table(
+        reward=np.zeros((count, 1), np.float32),
+        awaits=np.ones((count, 1), bool),
+        after=np.zeros((count, 1), np.int32),
+        straight=np.zeros((count, 1), np.int32),
+        straight_discount=np.zeros((count, 1), np.float32),
+        successor=np.zeros((1, 7), np.int32),
+        outcome_reward=faces[None],
+        outcome_discount=np.zeros((1, 7), np.float32),
+        value=np.zeros(count, np.float32),
+        after_value=np.zeros(1, np.float32),
+        policy_logits=np.zeros((count, 1), np.float32),
+        chance_logits=np.zeros((1, 7), np.float32),
+    )
+    found = look(gumbel(rules(table), num_simulations=1), table, positions)
+    assert set(found.tree.q[0, :, 0].tolist()) == set(faces.tolist())
+    assert found.tree.q[0, :, 0].mean() == pytest.approx(faces.mean(), abs=0.3)
+
+
 @both
 @each_world
 def test_the_choice_does_not_depend_on_the_key(kind, make):
@@ -460,7 +495,10 @@ def test_gumbel_finds_the_best_action_of_a_game_of_chance_and_its_value(kind):
     found = look(gumbel(world, num_simulations=300), table, [4 * left + face for face, left in positions])
     best = [KEEP if worth(face, left) == FACES[face] else AGAIN for face, left in positions]
     np.testing.assert_array_equal(found.action, best)
-    np.testing.assert_allclose(found.value, [worth(*position) for position in positions], atol=0.04)
+    wanted = [worth(*position) for position in positions]
+    # One face's other roll is 0 at first, and after that it is kept: 0.1 of 0.65 are lost.
+    np.testing.assert_allclose(found.value, wanted, atol=0.11)
+    np.testing.assert_allclose(np.mean(found.value), np.mean(wanted), atol=0.03)
 
 
 # --- bounds, engines, other games -------------------------------------------------------------------------------------

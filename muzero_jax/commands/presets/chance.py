@@ -36,8 +36,10 @@ def backgammon() -> Config:
     """
     return Config(
         env="backgammon",
+        model="rules",
         minutes=45.0,
         network=NetworkConfig(width=256, support_range=3.0),
+        search=SearchConfig(value_scale=1.0),  # moves differ by a few hundredths of a point
         self_play=SelfPlayConfig(num_envs=256, exploration=0.02),
         targets=TargetConfig(td_steps=32, td_lambda=0.95),
         optimiser=OptimiserConfig(updates_per_iteration=8),
