@@ -13,6 +13,7 @@ from muzero_jax.games.game import Game
 from muzero_jax.games.game_2048 import GAME_2048
 from muzero_jax.games.go import GO_9X9, GO_19X19
 from muzero_jax.games.hex import HEX
+from muzero_jax.games.minatar import MINATAR, MINATAR_HIDDEN
 from muzero_jax.games.notation import ACTION, STANDARD, Notation, numbers, of_page
 from muzero_jax.games.oracle import Oracle
 from muzero_jax.games.othello import OTHELLO
@@ -22,14 +23,16 @@ from muzero_jax.storage.fields import shown
 from muzero_jax.types import Environment
 
 _OF_PIECES = (CHESS, GARDNER_CHESS, ANIMAL_SHOGI, SHOGI)
-_ALL = (TIC_TAC_TOE, CONNECT_FOUR, OTHELLO, HEX, GO_9X9, GO_19X19, *_OF_PIECES, BACKGAMMON, GAME_2048)
+_ALL = (TIC_TAC_TOE, CONNECT_FOUR, OTHELLO, HEX, GO_9X9, GO_19X19, *_OF_PIECES, BACKGAMMON, GAME_2048, *MINATAR)
 GAMES: dict[str, Game] = {game.name: game for game in _ALL}
+_VIEWS = {game.name: game for game in MINATAR_HIDDEN}
+"""Other views of games, which no list of games names."""
 
 
 def find(name: str) -> Game:
     """The game called `name`; ValueError in one sentence if there is none."""
-    if name in GAMES:
-        return GAMES[name]
+    if game := GAMES.get(name) or _VIEWS.get(name):
+        return game
     choices = f"choose one of {', '.join(GAMES)}."
     if name in pgx.available_envs():
         reason = "is a game of pgx that is not supported yet, because it has hidden cards or chance that nobody listed"
@@ -40,7 +43,8 @@ def find(name: str) -> Game:
 
 def game_of(environment: Environment) -> Game:
     """How people see an environment: by its own record, the catalogue's of its name, or one with every default."""
-    return environment.game or GAMES.get(environment.name) or Game(environment.name, environment.name)
+    name = environment.name
+    return environment.game or GAMES.get(name) or _VIEWS.get(name) or Game(name, name)
 
 
 def check_for_two(environment: Environment, what: str) -> None:

@@ -28,7 +28,8 @@ def make_environment(name: str, *, board_size: int | None = None, gamma: float =
         ValueError: an unknown or unsupported game, a size for a game that has one size only, or a gamma outside (0, 1].
     """
     environment = environment_of(find(name), board_size=board_size, gamma=gamma)
-    return environment if environment.chance is None else states.final(environment)
+    is_final = environment.chance is None and environment.num_players == 2  # pgx's own rules see to that
+    return environment if is_final else states.final(environment)
 
 
 def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:

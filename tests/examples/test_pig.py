@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from examples import pig
+from muzero_jax import agent as agents
 from muzero_jax.building.checks.environment import check_environment
+from muzero_jax.commands import train
+from muzero_jax.commands.command_line import report_errors
 from muzero_jax.games.own_game import environment_from, load_environment
 from tests.reference.pig import hold, roll, win_probability
 
@@ -65,3 +68,51 @@ def test_the_rules_lead_where_the_reference_says(exact):
         np.testing.assert_allclose(found[:, pig.ROLL], 2 * roll(exact)[own, other, gain] - 1, atol=1e-5)
         held = gain > 0
         np.testing.assert_allclose(found[held, pig.HOLD], 2 * hold(exact)[own, other, gain][held] - 1, atol=1e-5)
+
+
+def positions_met(exact, num_games=2000, mistakes=0.3):
+    """How often each position [own, other, gain] comes in games of players who play a random move that often."""
+    best, met, generator = roll(exact) > hold(exact), np.zeros(exact.shape), np.random.default_rng(0)
+    for _ in range(num_games):
+        own = other = gain = 0
+        while own + gain < pig.TARGET:
+            met[own, other, gain] += 1
+            errs = generator.random() < mistakes and gain > 0
+            if generator.integers(2) if errs else best[own, other, gain]:
+                face = generator.integers(pig.FACES) + 1
+                own, other, gain = (other, own, 0) if face == 1 else (own, other, gain + face)
+            else:
+                own, other, gain = other, own + gain, 0
+    return met
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["rules", "learned_outcomes", "learned"])
+def test_it_is_learned_with_every_model_of_chance(model, exact, tmp_path):
+    """Against value iteration: what a search of 64 simulations says of the opening, and what its moves lose."""
+    budget = "--updates 6000 --evaluation.interval-minutes 0 --evaluation.final-games 4 --no-tensorboard".split()
+    flags = ["--model", model, "--self-play.exploration", "0.5", "--run-dir", str(tmp_path / "run")]
+    assert report_errors(train.main, ["--env", "examples/pig.py", *budget, *flags]) == 0
+    agent = agents.load_agent(tmp_path / "run")
+    met = positions_met(exact)
+    own, other, gain = np.nonzero(met)
+    points, gains = jnp.asarray(np.stack([own, other], axis=-1), jnp.int32), jnp.asarray(gain, jnp.int32)
+    states = jax.vmap(pig.position, (0, 0, None))(points, gains, jnp.int32(0))
+    own_type = type(jax.eval_shape(agent.world.environment.init, jax.random.key(0)))  # the file was loaded anew
+    found = jax.jit(agent.search(64))(agent.params, jax.random.key(0), agent.world.environment.roots(own_type(*states)))
+    chosen = np.where(found.action == pig.ROLL, roll(exact)[own, other, gain], hold(exact)[own, other, gain])
+    loss, weight = exact[own, other, gain] - chosen, met[own, other, gain]
+    errors = np.abs(np.asarray(found.value) - (2 * exact[own, other, gain] - 1))
+    print(
+        model,
+        "opening",
+        errors[0],
+        "values",
+        np.average(errors, weights=weight),
+        "loss",
+        np.average(loss, weights=weight),
+    )
+    print("optimal", np.average(loss < 1e-9, weights=weight))
+    assert errors[0] < 0.03  # of the opening, which is the first
+    assert np.average(errors, weights=weight) < 0.15
+    assert np.average(loss, weights=weight) < 0.01  # of a game, by a move

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from muzero_jax.arithmetic import devices
 from muzero_jax.commands.presets.boards import connect_four, go_9x9, othello, small_board, tic_tac_toe, tower
-from muzero_jax.commands.presets.chance import backgammon, game_2048
+from muzero_jax.commands.presets.chance import backgammon, game_2048, minatar
 from muzero_jax.commands.presets.hardware import TIMES, suited
 from muzero_jax.commands.presets.hex import default_hex_size, hex_any
 from muzero_jax.commands.presets.own_game import own_game
@@ -53,6 +53,8 @@ def preset(env: str, board_size: int | None) -> Config:
 def _on_cpu(env: str, board_size: int | None, environment: Environment) -> Config:
     if env == "hex":
         return hex_any(board_size)  # type: ignore[arg-type]
+    if env.startswith("minatar-"):
+        return minatar(env)
     if python_file.is_path(env):
         return replace(own_game(env, environment), board_size=board_size)
     return GAMES[env]() if env in GAMES else tower(env, num_bins=3)

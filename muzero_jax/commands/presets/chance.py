@@ -20,12 +20,13 @@ def game_2048() -> Config:
     """
     return Config(
         env="2048",
+        model="rules",
         minutes=30.0,
         network=NetworkConfig(width=256, num_bins=255, support_range=100_000.0, squash=True),
         search=SearchConfig(num_simulations=8, max_num_considered_actions=4, rescale_values=True),  # Q of thousands
         self_play=SelfPlayConfig(num_envs=256, exploration=0.0),
         targets=TargetConfig(td_steps=10, discount=0.999),
-        optimiser=OptimiserConfig(updates_per_iteration=8),
+        optimiser=OptimiserConfig(updates_per_iteration=8, reconstruction_weight=10.0),  # for learned models alone
     )
 
 
@@ -42,6 +43,23 @@ def backgammon() -> Config:
         search=SearchConfig(value_scale=1.0),  # moves differ by a few hundredths of a point
         self_play=SelfPlayConfig(num_envs=256, exploration=0.02),
         targets=TargetConfig(td_steps=32, td_lambda=0.95),
-        optimiser=OptimiserConfig(updates_per_iteration=8),
+        optimiser=OptimiserConfig(updates_per_iteration=8, reconstruction_weight=10.0),  # likewise
         evaluation=EvaluationConfig(mcts_simulations=(), opening_plies=4),
+    )
+
+
+def minatar(env: str) -> Config:
+    """python experiments/train.py --env minatar-breakout
+
+    Plain MuZero, for nobody can list the chance of these games. Values are discounted, for games need not end.
+    """
+    print(f"rules: {env} is MinAtar's, inside pgx, and under the GPL-3.0")
+    return Config(
+        env=env,
+        minutes=20.0,
+        network=NetworkConfig(width=256, num_bins=101, support_range=300.0, squash=True),
+        search=SearchConfig(num_simulations=8, max_num_considered_actions=4, rescale_values=True),
+        self_play=SelfPlayConfig(num_envs=128, exploration=0.0),
+        targets=TargetConfig(td_steps=10, discount=0.99),
+        optimiser=OptimiserConfig(updates_per_iteration=8, reconstruction_weight=10.0),
     )

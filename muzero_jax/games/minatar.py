@@ -1,0 +1,109 @@
+"""The five MinAtar games of pgx (Young and Tian 2019): one player, chance that nobody can list, games that need not end.
+
+Their code inside pgx is under the GPL-3.0, unlike all else here. It is imported when one of these games is asked for, and
+never before.
+
+- One time in ten the last action is done again in place of the one that was chosen. pgx does not show the last action,
+  so a player cannot know what comes. Here it is shown, one plane for each action; `minatar-breakout:hidden` is pgx's view.
+- Death ends a game. Freeway ends by a hidden timer, and all others may go on for ever. An end by time says nothing of
+  what is to come, so it is a truncation: values bootstrap across it.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pgx
+from jax import Array
+from jaxtyping import Bool
+
+from muzero_jax.games.game import Game
+from muzero_jax.games.layout import Layout
+from muzero_jax.games.notation import Notation, words
+from muzero_jax.games.view import EMPTY, Squares, View
+
+State = Any
+"""pgx's own state of a game, with its private fields."""
+PREFIX, HIDDEN = "minatar-", ":hidden"
+MOST_MOVES = 5_000
+"""Moves after which a game is cut off, twice as many as Freeway's own timer allows."""
+WORDS = ("wait", "left", "up", "right", "down", "fire")
+"""MinAtar's six actions; a game has those that do something in it."""
+KEYS = {"w": "up", "a": "left", "s": "down", "d": "right", "f": "fire", ".": "wait"}
+FOUR_WAYS = (0, 1, 2, 3, 4)
+GAMES_OF_MINATAR = {
+    "asterix": ("Asterix", FOUR_WAYS, "@<-$", "Collect the gold, and stay out of the enemies' way."),
+    "breakout": ("Breakout", (0, 1, 3), "=o'#", "Keep the ball in play, and break all bricks."),
+    "freeway": ("Freeway", (0, 2, 4), "@#12345", "Cross the road as often as you can."),
+    "seaquest": ("Seaquest", (*FOUR_WAYS, 5), ">-|'*fs~dD", "Save divers, shoot what swims, and come up for air."),
+    "space_invaders": ("Space Invaders", (0, 1, 3, 5), "AMMM|*", "Shoot the aliens before they reach you."),
+}
+"""Title, actions, what each of pgx's planes is drawn as, and the goal."""
+
+
+class Rules:
+    """pgx's rules with the last action in sight, and with ends by time told from ends by the rules."""
+
+    num_players = 1
+
+    def __init__(self, name: str, *, shows_last_action: bool):
+        self._env = pgx.make(PREFIX + name)  # type: ignore
+        self._actions = jnp.array(GAMES_OF_MINATAR[name][1])
+        self._shows_last_action, self._ends_by_time = shows_last_action, name == "freeway"
+
+    def init(self, key: Array) -> State:
+        """A new game."""
+        return self._seen(self._env.init(key))
+
+    def step(self, state: State, action: Array, key: Array) -> State:
+        """One move; the key decides whether the last action is repeated, and what appears."""
+        planes = self._env.observation_shape[-1]
+        moved = self._env.step(state.replace(observation=state.observation[..., :planes]), action, key)
+        ended = moved.terminated & (not self._ends_by_time)
+        is_late = moved.terminated | (moved._step_count >= MOST_MOVES)
+        return self._seen(moved.replace(terminated=ended, truncated=is_late & ~ended))
+
+    def _seen(self, state: State) -> State:
+        """The state with a plane for each action, all set for the last one: [10, 10, C + A]."""
+        if not self._shows_last_action:
+            return state
+        is_last = jnp.broadcast_to(
+            self._actions == state._last_action, (*state.observation.shape[:2], len(self._actions))
+        )
+        return state.replace(observation=jnp.concatenate([state.observation, is_last], axis=-1))
+
+
+def squares(state: State, *, signs: str) -> Squares:
+    """What stands on each cell: the first of pgx's planes that is set there."""
+    planes: Bool[np.ndarray, "10 10 C"] = np.asarray(state.observation)[..., : len(signs)]
+    return [[signs[cell.argmax()] if cell.any() else EMPTY for cell in row] for row in planes]
+
+
+def make_notation(shape: tuple[int, int], num_actions: int, *, actions: tuple[int, ...]) -> Notation:
+    """wait, left, up, right, down, fire; the keys a, w, d, s and f are read as well."""
+    del shape, num_actions
+    write, read = words([WORDS[action] for action in actions])
+
+    def read_key(state: State, text: str) -> int:
+        return read(state, KEYS.get(text.lower(), text))
+
+    return Notation(write, read_key, [], [])
+
+
+def make_game(name: str, suffix: str = "") -> Game:
+    """A game as `catalogue` lists it; with the suffix `HIDDEN` it shows what pgx shows."""
+    title, actions, signs, goal = GAMES_OF_MINATAR[name]
+    return Game(
+        PREFIX + name + suffix,
+        title,
+        goal=goal,
+        rules=lambda board_size: Rules(name, shows_last_action=suffix != HIDDEN),
+        layout=Layout(action_location=lambda shape, num_actions: np.full(num_actions, -1)),
+        notation=partial(make_notation, actions=actions),
+        view=View(partial(squares, signs=signs)),
+    )
+
+
+MINATAR = tuple(make_game(name) for name in GAMES_OF_MINATAR)
+MINATAR_HIDDEN = tuple(make_game(name, HIDDEN) for name in GAMES_OF_MINATAR)
