@@ -1,10 +1,11 @@
-"""The five MinAtar games of pgx (Young and Tian 2019): one player, chance that nobody can list, games that need not end.
+"""The five MinAtar games of pgx (Young and Tian 2019): one player, chance that nobody can list, no need to end.
 
-Their code inside pgx is under the GPL-3.0, unlike all else here. It is imported when one of these games is asked for, and
-never before.
+Their code inside pgx is under the GPL-3.0, unlike all else here. It is imported when one of these games is asked for,
+and never before.
 
 - One time in ten the last action is done again in place of the one that was chosen. pgx does not show the last action,
-  so a player cannot know what comes. Here it is shown, one plane for each action; `minatar-breakout:hidden` is pgx's view.
+  so a player cannot know what comes. Here it is shown, one plane for each action. `minatar-breakout:hidden` is pgx's
+  view.
 - Death ends a game. Freeway ends by a hidden timer, and all others may go on for ever. An end by time says nothing of
   what is to come, so it is a truncation: values bootstrap across it.
 """

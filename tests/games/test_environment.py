@@ -259,7 +259,6 @@ def test_hex_has_11_cells_a_side_unless_told():
         ({"name": "Tic-Tac-Toe"}, "did you mean 'tic_tac_toe'?"),
         ({"name": "go"}, "'go_9x9'"),
         ({"name": "kuhn_poker"}, "not supported yet"),
-        ({"name": "minatar-breakout"}, "not supported yet"),
         ({"name": "chess", "board_size": 8}, "Only hex has a choice of board size"),
         ({"name": "hex", "board_size": 20}, "size 2 to 19"),
         ({"name": "hex", "gamma": 0.0}, "gamma"),
