@@ -23,4 +23,5 @@ OTHELLO = Game(
     view=View(signed_stones(lambda state: int(state._x.turn)), marks_last=True, page="othello"),
     sides=by_passing("passed"),
     points=Points(margin),
+    sgf_number=2,
 )

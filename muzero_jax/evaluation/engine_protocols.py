@@ -1,0 +1,174 @@
+"""What is said to another program in a match, by GTP 2 and by UCI or USI: a new game, the moves, and whose turn it is.
+
+An engine is told all moves of a game from its opening, so a match needs nothing that only some programs can, such as
+positions set up from stones or FEN. Which of them are new to it a GTP engine's client remembers; UCI sends all of them.
+"""
+
+import re
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from muzero_jax.evaluation.engine_process import EngineProcess
+
+RESIGN = "resign"
+START_SECONDS = 60.0
+"""The least time that an engine has to say that it is there, and ready: it may load a network, or compile."""
+GO = "go movetime 1000"
+"""What a UCI engine is told where its settings say nothing else."""
+MISTAKES = {"(none)", "none", "0000", "win", "pass"}
+"""Answers to `go` that no move is, in any of the games: the engine takes the game for over."""
+
+
+class Ply(NamedTuple):
+    """A move of a game."""
+
+    colour: int  # 0 for the first player
+    action: int
+    text: str  # in the game's notation, as engines are told it
+
+
+class Setup(NamedTuple):
+    """What an engine is told of a game before it begins."""
+
+    columns: int  # of a board whose cells have names, else 0
+    rows: int
+    komi: float | None = None
+    variant: str | None = None  # `Game.variant`
+
+
+class Engine(ABC):
+    """Another program that plays; every method raises EngineError if the program fails."""
+
+    title = ""
+    """What it calls itself."""
+
+    def __init__(self, process: EngineProcess, setup: Setup, seconds: float):
+        self.process, self.setup, self.seconds = process, setup, seconds
+
+    @abstractmethod
+    def greet(self, settings: Sequence[str]) -> None:
+        """Waits until it is there, and tells it the user's settings."""
+
+    @abstractmethod
+    def new_game(self) -> None:
+        """Begins a game at its opening."""
+
+    @abstractmethod
+    def choose(self, plies: Sequence[Ply], colour: int) -> str:
+        """Its move after these moves of the game, or `resign`; it is the turn of `colour`."""
+
+    def _deadline(self, *, is_start: bool = False) -> float:
+        return time.monotonic() + (max(self.seconds, START_SECONDS) if is_start else self.seconds)
+
+
+class GtpEngine(Engine):
+    """A program that speaks the Go Text Protocol 2; settings are commands, sent as they are."""
+
+    _has_answered = False
+    _num_told = 0
+
+    def greet(self, settings: Sequence[str]) -> None:
+        """Asks for its name, and sends each setting."""
+        self.title = self.ask("name", is_start=True)
+        version = self._try("version")
+        self.title += f" {version}" if version else ""
+        for line in settings:
+            self.ask(line, is_start=True)
+
+    def new_game(self) -> None:
+        """Commands for what is not variable in the engine's game, such as the size of Othello's board, may be unknown."""
+        columns, rows, komi, _ = self.setup
+        if columns:
+            self._try(f"boardsize {columns}" if columns == rows else f"boardsize {columns} {rows}")
+        self.ask("clear_board", is_start=True)
+        if komi is not None:
+            self._try(f"komi {komi:g}")
+        self._num_told = 0
+
+    def choose(self, plies: Sequence[Ply], colour: int) -> str:
+        """Tells it what it does not know yet, and lets it move."""
+        for ply in plies[self._num_told :]:
+            self.ask(f"play {'bw'[ply.colour]} {ply.text}")
+        self._num_told = len(plies) + 1  # with the move that it makes now
+        return self.ask(f"genmove {'bw'[colour]}")
+
+    def ask(self, line: str, *, is_start: bool = False) -> str:
+        """The answer to a command, which it must not refuse."""
+        ok, text = self._exchange(line, is_start=is_start)
+        if not ok:
+            raise self.process.failure(f"refuses {line!r}; it said {text!r}")
+        return text
+
+    def _try(self, line: str) -> str | None:
+        """`ask`, but None if it knows no such command."""
+        ok, text = self._exchange(line, is_start=True)
+        if not ok and "unknown command" not in text.lower():
+            raise self.process.failure(f"refuses {line!r}; it said {text!r}")
+        return text if ok else None
+
+    def _exchange(self, line: str, *, is_start: bool) -> tuple[bool, str]:
+        """Whether it did what it was told, and the text of its answer."""
+        self.process.send(line)
+        deadline = self._deadline(is_start=is_start)
+        while not re.match("[=?]", answer := self.process.read(deadline)):
+            if answer and self._has_answered:  # before that it may greet us
+                raise self.process.failure(f"answered {line!r} with {answer[:60]!r}, which is no GTP")
+        self._has_answered = True
+        rest = iter(lambda: self.process.read(deadline), "")
+        text = " ".join([re.sub("^[=?][0-9]*", "", answer), *rest])
+        return answer.startswith("="), text.strip()
+
+
+class UciEngine(Engine):
+    """A program that speaks UCI or USI. Settings are options, `NAME=VALUE`, and the words of its `go`."""
+
+    def __init__(self, process: EngineProcess, setup: Setup, seconds: float, protocol: str):
+        super().__init__(process, setup, seconds)
+        self._protocol, self._go = protocol, GO
+
+    def greet(self, settings: Sequence[str]) -> None:
+        """Sets options, of which each must be one that it named."""
+        said = self._ask(self._protocol, f"{self._protocol}ok", is_start=True)
+        options = {match[1].lower(): line for line in said if (match := re.match(r"option name (.+?) type ", line))}
+        self.title = next((line.removeprefix("id name ") for line in said if line.startswith("id name ")), "")
+        variants = options.get("uci_variant")
+        if variants is not None and self.setup.variant is not None:
+            if self.setup.variant not in variants.split():
+                raise self.process.failure(f"does not play {self.setup.variant}: it is none of its UCI_Variant")
+            self._set_option("UCI_Variant", self.setup.variant)
+        for setting in settings:
+            if setting.split()[0] == "go":
+                self._go = setting
+                continue
+            name, _, value = (part.strip() for part in setting.partition("="))
+            if name.lower() not in options:
+                raise self.process.failure(f"has no option {name!r}; it has {', '.join(options) or 'none'}")
+            self._set_option(name, value)
+
+    def new_game(self) -> None:
+        """Waits until it is ready."""
+        self.process.send(f"{self._protocol}newgame")
+        self._ask("isready", "readyok", is_start=True)
+
+    def choose(self, plies: Sequence[Ply], colour: int) -> str:
+        """Sends the whole game, and the words of `go`."""
+        moves = " ".join(["moves", *(ply.text for ply in plies)]) if plies else ""
+        self.process.send(f"position startpos {moves}".strip())
+        words = self._ask(self._go, "bestmove")[-1].split()
+        move = words[1] if len(words) > 1 else "none"
+        if move.lower() in MISTAKES:
+            raise self.process.failure(f"answered {self._go!r} with {' '.join(words)!r}, but the game goes on")
+        return move
+
+    def _set_option(self, name: str, value: str) -> None:
+        self.process.send(f"setoption name {name} value {value}" if value else f"setoption name {name}")
+
+    def _ask(self, line: str, last_word: str, *, is_start: bool = False) -> list[str]:
+        """What it says up to a line that begins with `last_word`; whatever else it says is allowed."""
+        self.process.send(line)
+        deadline, said = self._deadline(is_start=is_start), []
+        while not said or said[-1].split()[:1] != [last_word]:
+            said.append(self.process.read(deadline))
+        return said
