@@ -113,6 +113,8 @@ def play_match(a: flags.Match, mesh, load_agent) -> Answer:
     )
     if rival.engine is None:
         compile_match(match, agent.params, rival.params)
+    else:
+        say("starting the engine, compiling our search, then playing ...")
     report = make_progress_report("games finished")
     result = match(agent.params, rival.params, jax.random.key(a.seed), report)
     rest = {name: value for name, value in result.items() if name not in ("wins", "draws", "losses", "score", "ci95")}

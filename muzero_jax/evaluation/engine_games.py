@@ -17,7 +17,7 @@ from muzero_jax.evaluation.player import Player
 from muzero_jax.games import sgf
 from muzero_jax.games.catalogue import game_of, make_notation
 from muzero_jax.games.game import Game, score
-from muzero_jax.games.notation import Notation
+from muzero_jax.games.notation import PASS, Notation
 from muzero_jax.types import Environment, EnvState, Params
 
 RESIGNS = -1
@@ -107,17 +107,24 @@ class Arbiter:
             seat.new_game()
         while not state.terminated:
             colour = int(int(state.current_player) != first)
-            move_key = jax.random.fold_in(key, len(plies))
+            move_key, forced = jax.random.fold_in(key, len(plies)), self._forced_pass(state)
             if len(plies) < len(line):
                 action, is_legal = line[len(plies)], True
+            elif forced is not None:  # programs differ in whether they say it
+                action, is_legal = forced, True
             else:
                 action, is_legal = seats[colour].choose(state, plies, colour, move_key)
             illegal_actions += not is_legal
             if action == RESIGNS:
                 break
-            plies.append(Ply(colour, action, self.notation.write(state, action)))
+            plies.append(Ply(colour, action, self.notation.write(state, action), forced is not None))
             state = self._move(state, jnp.int32(action), move_key).state
         return PlayedGame(tuple(plies), len(line), *self._result(state, first), illegal_actions)
+
+    def _forced_pass(self, state: EnvState) -> int | None:
+        """The action of a pass, where that alone is legal."""
+        legal = np.flatnonzero(state.legal_action_mask)
+        return int(legal[0]) if len(legal) == 1 and self.notation.write(state, int(legal[0])) == PASS else None
 
     def _result(self, state: EnvState, first: int) -> tuple[float, str]:
         """The first player's lead and the score. A game that the rules did not end was given up by who is to move."""

@@ -92,7 +92,7 @@ class EngineMatch:
                     self._start_engines(running)
                 self._play(self._tables((params_a, params_b), running), key, report)
         except EngineError as error:
-            raise EngineError(f"{error}; {self._standing()}") from None
+            raise EngineError(f"{error}; {self._standing()}" if self._is_finished.any() else str(error)) from None
         except KeyboardInterrupt:
             self._conditions.say(self._standing())
             raise
@@ -163,7 +163,7 @@ class EngineMatch:
             write_whole(folder / f"game-{pairing.index + 1:04d}.sgf", record(self._arbiter, played, (first, second)))
 
     def _standing(self) -> str:
-        """How the match stands that is broken off, in a sentence."""
+        """How the match stood that is broken off, in a sentence."""
         outcome = np.asarray(self._result.outcome)[self._is_finished]
         won, drawn, lost = ((outcome == sign).sum() for sign in (1, 0, -1))
         kept = "" if self._conditions.folder is None or not len(outcome) else f", kept in {self._conditions.folder}"

@@ -4,6 +4,7 @@ An engine is told all moves of a game from its opening, so a match needs nothing
 positions set up from stones or FEN. Which of them are new to it a GTP engine's client remembers; UCI sends all of them.
 """
 
+import difflib
 import re
 import time
 from abc import ABC, abstractmethod
@@ -17,6 +18,8 @@ START_SECONDS = 60.0
 """The least time that an engine has to say that it is there, and ready: it may load a network, or compile."""
 GO = "go movetime 1000"
 """What a UCI engine is told where its settings say nothing else."""
+VARIANT = "UCI_Variant"
+"""The option of programs that play several games."""
 MISTAKES = {"(none)", "none", "0000", "win", "pass"}
 """Answers to `go` that no move is, in any of the games: the engine takes the game for over."""
 
@@ -27,6 +30,7 @@ class Ply(NamedTuple):
     colour: int  # 0 for the first player
     action: int
     text: str  # in the game's notation, as engines are told it
+    is_forced_pass: bool = False  # nothing else was legal
 
 
 class Setup(NamedTuple):
@@ -88,9 +92,13 @@ class GtpEngine(Engine):
         self._num_told = 0
 
     def choose(self, plies: Sequence[Ply], colour: int) -> str:
-        """Tells it what it does not know yet, and lets it move."""
+        """Tells it what it does not know yet, and lets it move. Some programs pass by themselves, and refuse a pass."""
         for ply in plies[self._num_told :]:
-            self.ask(f"play {'bw'[ply.colour]} {ply.text}")
+            line = f"play {'bw'[ply.colour]} {ply.text}"
+            if ply.is_forced_pass:
+                self._exchange(line)
+            else:
+                self.ask(line)
         self._num_told = len(plies) + 1  # with the move that it makes now
         return self.ask(f"genmove {'bw'[colour]}")
 
@@ -108,7 +116,7 @@ class GtpEngine(Engine):
             raise self.process.failure(f"refuses {line!r}; it said {text!r}")
         return text if ok else None
 
-    def _exchange(self, line: str, *, is_start: bool) -> tuple[bool, str]:
+    def _exchange(self, line: str, *, is_start: bool = False) -> tuple[bool, str]:
         """Whether it did what it was told, and the text of its answer."""
         self.process.send(line)
         deadline = self._deadline(is_start=is_start)
@@ -131,21 +139,14 @@ class UciEngine(Engine):
     def greet(self, settings: Sequence[str]) -> None:
         """Sets options, of which each must be one that it named."""
         said = self._ask(self._protocol, f"{self._protocol}ok", is_start=True)
-        options = {match[1].lower(): line for line in said if (match := re.match(r"option name (.+?) type ", line))}
+        options = {match[1]: line for line in said if (match := re.match(r"option name (.+?) type ", line))}
         self.title = next((line.removeprefix("id name ") for line in said if line.startswith("id name ")), "")
-        variants = options.get("uci_variant")
-        if variants is not None and self.setup.variant is not None:
-            if self.setup.variant not in variants.split():
-                raise self.process.failure(f"does not play {self.setup.variant}: it is none of its UCI_Variant")
-            self._set_option("UCI_Variant", self.setup.variant)
+        self._choose_variant(options.get(VARIANT))
         for setting in settings:
             if setting.split()[0] == "go":
                 self._go = setting
-                continue
-            name, _, value = (part.strip() for part in setting.partition("="))
-            if name.lower() not in options:
-                raise self.process.failure(f"has no option {name!r}; it has {', '.join(options) or 'none'}")
-            self._set_option(name, value)
+            else:
+                self._set_option(*(part.strip() for part in setting.partition("=")[::2]), list(options))
 
     def new_game(self) -> None:
         """Waits until it is ready."""
@@ -162,7 +163,19 @@ class UciEngine(Engine):
             raise self.process.failure(f"answered {self._go!r} with {' '.join(words)!r}, but the game goes on")
         return move
 
-    def _set_option(self, name: str, value: str) -> None:
+    def _choose_variant(self, offered: str | None) -> None:
+        """Makes a program of several games play this one; others play one game, and say nothing of it."""
+        variant = self.setup.variant
+        if offered is None or variant is None:
+            return
+        if variant not in offered.split():
+            raise self.process.failure(f"does not play {variant}: {VARIANT} has no such value")
+        self._set_option(VARIANT, variant, [VARIANT])
+
+    def _set_option(self, name: str, value: str, known: Sequence[str]) -> None:
+        if name.lower() not in (other.lower() for other in known):
+            closest = ", ".join(difflib.get_close_matches(name, known, n=3, cutoff=0.0)) or "none"
+            raise self.process.failure(f"has no option {name!r}; the closest are {closest}")
         self.process.send(f"setoption name {name} value {value}" if value else f"setoption name {name}")
 
     def _ask(self, line: str, last_word: str, *, is_start: bool = False) -> list[str]:
