@@ -1,11 +1,11 @@
 """One game between two players of which some are other programs: move by move on the host, by our rules alone.
 
-Our rules say what is legal, when the game is over and who won; an engine is never asked. An illegal move must not decide
-a game, so an engine that makes one ends the match, with a sentence.
+Our rules say what is legal, when the game is over and who won; an engine is never asked. An illegal move must not
+decide a game, so an engine that makes one ends the match, with a sentence.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from muzero_jax.evaluation.engine_protocols import RESIGN, Engine, Ply
 from muzero_jax.evaluation.player import Player
 from muzero_jax.games import sgf
 from muzero_jax.games.catalogue import game_of, make_notation
-from muzero_jax.games.game import Game, score
+from muzero_jax.games.game import score
 from muzero_jax.games.notation import PASS, Notation
 from muzero_jax.types import Environment, EnvState, Params
 
@@ -26,6 +26,7 @@ MOST_QUOTED = 12
 """Moves before an illegal one that a sentence tells."""
 
 
+@runtime_checkable
 class Seat(Protocol):
     """A player on the host, of one game at a time."""
 
@@ -87,7 +88,7 @@ class PlayedGame(NamedTuple):
 
     plies: tuple[Ply, ...]
     num_opening: int  # of these, drawn at random
-    lead: float  # of the first player: above 0 it won, 0 is a draw
+    lead: float  # of the first player in rewards: above 0 it won, 0 is a draw
     score: str  # as `games.game.score`, or B+R where the second player resigned
     illegal_actions: int  # that players chose; legal ones were played
 
@@ -100,8 +101,8 @@ class Arbiter:
         self._move = jax.jit(environment.move)
 
     def play(self, start: EnvState, opening: Sequence[int], seats: Sequence[Seat], key: Array) -> PlayedGame:
-        """A game from `start`: the actions of an opening, where those below 0 were no moves, then both seats in turns."""
-        state, plies, illegal_actions = start, [], 0
+        """A game from `start`: an opening's actions, of which those below 0 were no moves, then both seats in turns."""
+        state, plies, lead, illegal_actions = start, [], 0.0, 0
         first, line = int(start.current_player), [action for action in opening if action >= 0]
         for seat in seats:
             seat.new_game()
@@ -118,20 +119,22 @@ class Arbiter:
             if action == RESIGNS:
                 break
             plies.append(Ply(colour, action, self.notation.write(state, action), forced is not None))
-            state = self._move(state, jnp.int32(action), move_key).state
-        return PlayedGame(tuple(plies), len(line), *self._result(state, first), illegal_actions)
+            state, reward, *_ = self._move(state, jnp.int32(action), move_key)
+            lead += float(-reward if colour else reward)
+        lead, result = self._result(state, first, lead)
+        return PlayedGame(tuple(plies), len(line), lead, result, illegal_actions)
 
     def _forced_pass(self, state: EnvState) -> int | None:
         """The action of a pass, where that alone is legal."""
         legal = np.flatnonzero(state.legal_action_mask)
         return int(legal[0]) if len(legal) == 1 and self.notation.write(state, int(legal[0])) == PASS else None
 
-    def _result(self, state: EnvState, first: int) -> tuple[float, str]:
+    def _result(self, state: EnvState, first: int, lead: float) -> tuple[float, str]:
         """The first player's lead and the score. A game that the rules did not end was given up by who is to move."""
         if not state.terminated:
             resigns_first = int(state.current_player) == first
             return (-1.0, "W+R") if resigns_first else (1.0, "B+R")
-        return float(state.rewards[first] - state.rewards[1 - first]), score(self.game, state, first)
+        return lead, score(self.game, state, lead)
 
 
 def record(arbiter: Arbiter, played: PlayedGame, names: tuple[str, str]) -> str:

@@ -47,6 +47,9 @@ class Conditions(NamedTuple):
         return self if self.folder is None else self._replace(folder=self.folder / f"match-{index + 1:02d}")
 
 
+DEFAULTS = Conditions()
+
+
 class Pairing(NamedTuple):
     """A game that is to be played."""
 
@@ -168,8 +171,7 @@ class EngineMatch:
         won, drawn, lost = ((outcome == sign).sum() for sign in (1, 0, -1))
         kept = "" if self._conditions.folder is None or not len(outcome) else f", kept in {self._conditions.folder}"
         return (
-            f"{len(outcome)} of {self._is_finished.size} games had ended: "
-            f"{won} won, {drawn} drawn, {lost} lost{kept}"
+            f"{len(outcome)} of {self._is_finished.size} games had ended: {won} won, {drawn} drawn, {lost} lost{kept}"
         )
 
 

@@ -65,7 +65,11 @@ class EngineProcess:
             raise self._death() from None
 
     def read(self, deadline: float) -> str:
-        """The next line that it says, without its end; EngineError if it ends, or says none by `time.monotonic`'s time."""
+        """The next line that it says, without its end; EngineError if it ends, or says none until `deadline`.
+
+        Args:
+          deadline: as `time.monotonic` counts.
+        """
         left = deadline - time.monotonic()
         try:
             line = self._lines.get(timeout=left) if left > 0 else self._lines.get_nowait()
@@ -84,7 +88,7 @@ class EngineProcess:
         return EngineError(f"the engine {self.name} {what}")
 
     def close(self, *, politely: bool = True) -> None:
-        """Ends the process: by `quit` and the end of its input, and by force if that takes long. May be called twice."""
+        """Ends the process: by `quit` and the end of its input, or else by force. May be called twice."""
         self._is_closing.set()
         if politely and self._process.returncode is None:
             with suppress(OSError, ValueError):

@@ -82,7 +82,7 @@ class GtpEngine(Engine):
             self.ask(line, is_start=True)
 
     def new_game(self) -> None:
-        """Commands for what is not variable in the engine's game, such as the size of Othello's board, may be unknown."""
+        """A command for what never varies in the engine's game, such as the size of Othello's board, may be unknown."""
         columns, rows, komi, _ = self.setup
         if columns:
             self._try(f"boardsize {columns}" if columns == rows else f"boardsize {columns} {rows}")

@@ -1,8 +1,8 @@
-"""Other programs by name, as opponents: `gtp:COMMAND`, `uci:COMMAND`, `usi:COMMAND`, each with settings after semicolons.
+"""Other programs by name: `gtp:COMMAND`, `uci:COMMAND`, `usi:COMMAND`, each with settings after semicolons.
 
     gtp:gnugo --mode gtp --level 1
-    gtp:mohex; param_mohex max_games 1000         settings of a GTP engine are its own commands
-    uci:fairy-stockfish; Skill Level=0; go nodes 100   of a UCI engine its options, and the words of its `go`
+    gtp:mohex; param_mohex max_games 1000              a GTP engine's settings are its own commands
+    uci:fairy-stockfish; Skill Level=0; go nodes 100   a UCI engine's are options, and the words of its `go`
 
 No shell reads the command. Which games an engine plays nobody knows before it is asked.
 """
@@ -47,7 +47,8 @@ def parse(text: str) -> EngineSpec | None:
         raise ValueError(f"{text!r} names no program; write its command after the colon, as in {protocol}:PROGRAM")
     if shutil.which(command[0]) is None:
         raise ValueError(
-            f"there is no program {command[0]!r} to play as {text!r}; give its full path (Debian's games lie in /usr/games)"
+            f"there is no program {command[0]!r} to play as {text!r}; give its full path "
+            "(Debian's games lie in /usr/games)"
         )
     return EngineSpec(text, protocol, tuple(command), tuple(filter(None, settings)))
 

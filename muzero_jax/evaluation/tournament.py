@@ -62,7 +62,7 @@ def play(
     opening_plies: int,
     seed: int,
     anchor: str | None = None,
-    conditions: Conditions = Conditions(),
+    conditions: Conditions = engine_matches.DEFAULTS,
     report: Callable[[int, int], None] = lambda played, total: None,
 ) -> Result:
     """Every pair plays `num_games` games (rounded up as in `arena.sharded_match`), each opening with both colours.

@@ -71,11 +71,11 @@ def make_rules(game: Game, board_size: int | None) -> Any:
     return pgx.make(game.name) if game.rules is None else game.rules(board_size)  # type: ignore
 
 
-def score(game: Game, state: EnvState, first: int, *, komi: float | None = None) -> str:
+def score(game: Game, state: EnvState, lead: float, *, komi: float | None = None) -> str:
     """The result as GTP writes it: `B+3.5`, `W+` (no margin in this game), `0` (a draw).
 
     Args:
-      first: pgx's number of the first player.
+      lead: of the first player in rewards, which decides where the game has no points.
       komi: by default the game's.
 
     Raises ValueError where there is none yet; Go has a score at any time.
@@ -84,5 +84,5 @@ def score(game: Game, state: EnvState, first: int, *, komi: float | None = None)
     margin = points and points.margin(state, game.view.squares(state), points.komi if komi is None else komi)
     if margin is None and not state.terminated:
         raise ValueError("cannot score")
-    lead = float(state.rewards[first] - state.rewards[1 - first]) if margin is None else margin
+    lead = lead if margin is None else margin
     return f"{'BW'[lead < 0]}+{'' if margin is None else f'{abs(margin):g}'}" if lead else "0"

@@ -62,7 +62,7 @@ def split(text: str) -> list[str]:
 
 
 def write(properties: Mapping[str, str | int | None], moves: Iterable[tuple[int, str]]) -> str:
-    """A game as SGF: properties of its root (None leaves one out), then (colour, text) of each move from the opening."""
+    """A game as SGF: properties of its root (None leaves one out), then (colour, text) of each move."""
     root = {"FF": 4, "CA": "UTF-8"} | dict(properties)
     head = "".join(f"{name}[{_escaped(str(value))}]" for name, value in root.items() if value is not None)
     body = "".join(f"\n;{'BW'[colour]}[{_escaped(text)}]" for colour, text in moves)

@@ -15,7 +15,7 @@ from muzero_jax.games.notation import Read, Write
 from muzero_jax.types import EnvState
 
 BACK = ((0, 1), (-1, 1), (1, 1), (-1, 0), (1, 0), (0, -1), (-1, -1), (1, -1), (-1, 2), (1, 2))
-"""(files, ranks) from where a piece of shogi arrives to where it came from, by direction; the last two are a knight's."""
+"""(files, ranks) from where a piece of shogi arrives to where it came from, by direction; the last are a knight's."""
 KNIGHTS = 8, 9
 STEPS = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
 """(files, ranks) that a piece of animal shogi moves by, by direction."""

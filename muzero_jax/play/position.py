@@ -209,7 +209,8 @@ class Position(NamedTuple):
         """
         if self._is_resigned:
             return f"{'BW'[1 - self.plies[-1].colour]}+R"
-        return game_score(self.game, self.state, self.players[BLACK], komi=komi)
+        rewards = np.asarray(self.state.rewards)[list(self.players)]
+        return game_score(self.game, self.state, float(rewards[BLACK] - rewards[WHITE]), komi=komi)
 
 
 def new_game(environment: Environment, seed: int = 0) -> Position:
