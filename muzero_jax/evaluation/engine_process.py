@@ -153,9 +153,10 @@ class EngineProcess:
 def start(command: Sequence[str], name: str | None = None) -> EngineProcess:
     """Starts a program; raises EngineError if that cannot be."""
     name = name or shlex.join(command)
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    pipe = subprocess.PIPE
     try:
-        return EngineProcess(subprocess.Popen(command, start_new_session=True, **pipes), name)
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+        return EngineProcess(process, name)
     except OSError as error:
         raise EngineError(f"the engine {name} cannot be started: {error.strerror}") from None
 

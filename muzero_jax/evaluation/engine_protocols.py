@@ -146,7 +146,8 @@ class UciEngine(Engine):
             if setting.split()[0] == "go":
                 self._go = setting
             else:
-                self._set_option(*(part.strip() for part in setting.partition("=")[::2]), list(options))
+                name, _, value = setting.partition("=")
+                self._set_option(name.strip(), value.strip(), list(options))
 
     def new_game(self) -> None:
         """Waits until it is ready."""

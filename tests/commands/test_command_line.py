@@ -605,8 +605,10 @@ def test_a_folder_for_records_is_for_games_with_other_programs(run, saved_run, t
 
 
 def test_another_program_plays_matches_and_tournaments_alone(run, saved_run):
-    outcome = run(evaluate, "oracle", "--run", saved_run, "--player", engines.name("gtp"), "--positions", 4)
-    assert_one_sentence(outcome, "is another program, which plays matches and tournaments alone")
+    arguments = ["--run", saved_run, "--player", engines.name("gtp"), "--positions", 4]
+    status, _, error = run(evaluate, "oracle", *arguments)
+    assert status == EXIT_ERROR
+    assert_one_sentence((status, "", error.splitlines()[-1] + "\n"), "plays matches and tournaments alone")
 
 
 def test_evaluate_needs_a_run(run):
