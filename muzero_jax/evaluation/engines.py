@@ -16,6 +16,7 @@ from jax import Array
 
 from muzero_jax.evaluation import engine_process
 from muzero_jax.evaluation.engine_protocols import Engine, GtpEngine, Setup, UciEngine
+from muzero_jax.evaluation.hex_engine import HexEngine
 from muzero_jax.evaluation.player import Player
 from muzero_jax.games.catalogue import GAMES, check_for_two, check_without_chance, game_of, make_notation
 from muzero_jax.types import Environment, EnvState, Params
@@ -84,11 +85,10 @@ def start(spec: EngineSpec, environment: Environment, *, seconds: float) -> Engi
     notation, game = make_notation(environment), game_of(environment)
     komi = game.points.komi if game.points else 0.0
     setup = Setup(len(notation.columns), len(notation.rows), komi or None, game.variant)
-    engine = (
-        GtpEngine(process, setup, seconds)
-        if spec.protocol == GTP
-        else UciEngine(process, setup, seconds, spec.protocol)
-    )
+    if spec.protocol == GTP:
+        engine = (GtpEngine if notation.swap is None else HexEngine)(process, setup, seconds)
+    else:
+        engine = UciEngine(process, setup, seconds, spec.protocol)
     try:
         engine.greet(spec.settings)
     except BaseException:

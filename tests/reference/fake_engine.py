@@ -17,6 +17,7 @@ parser.add_argument("--then", default="")
 parser.add_argument("--banner", default="")
 parser.add_argument("--refuses", default="", help="a command that it refuses")
 parser.add_argument("--noise", type=int, default=0, help="bytes that it writes to stderr with every answer")
+parser.add_argument("--swaps", help="what it exchanges in Hex: pieces, or sides; it refuses to swap without it")
 parser.add_argument("--stays", action="store_true", help="it does not obey `quit`, nor the end of its input")
 parser.add_argument("--log", help="a file for all that it is told")
 flags = parser.parse_args()
@@ -50,10 +51,26 @@ def misbehave():
     return True
 
 
+def swap(free):
+    """Hex's swap in the way that it is told to have, with what that makes free."""
+    if not flags.swaps:
+        return "? illegal move\n"
+    (taken,) = set(flags.cells.split()) - set(free)
+    mirrored = "abc"[int(taken[1]) - 1] + str("abc".index(taken[0]) + 1)
+    if flags.swaps == "pieces" and mirrored != taken:
+        free.remove(mirrored)
+        free.append(taken)
+    return "=\n"
+
+
 def answer_gtp(words, free):
     if flags.refuses and " ".join(words).startswith(flags.refuses):
         return "? I would rather not\n"
     match words:
+        case ["play", _, "swap-pieces"]:
+            return swap(free)
+        case ["all_legal_moves"]:
+            return f"= {' '.join(free)}\n"
         case ["name"]:
             return "= Fake\n"
         case ["version"]:
@@ -61,7 +78,9 @@ def answer_gtp(words, free):
         case ["clear_board"]:
             free[:] = flags.cells.split()
         case ["play", _, move]:
-            free[:] = [cell for cell in free if cell != move]
+            if move not in free:
+                return "? occupied\n"
+            free.remove(move)
         case ["genmove", _]:
             return None if misbehave() else f"= {free.pop(0)}\n"
         case ["boardsize" | "komi" | "level", *_]:
