@@ -145,7 +145,7 @@ def measure_returns(a: flags.Match, mesh, agent, rival) -> Answer:
 
 
 def engine_conditions(a: flags.Games, entrants):
-    """What other programs play under."""
+    """The terms of other programs."""
     from muzero_jax.evaluation.engine_matches import Conditions
 
     if a.sgf is not None and not any(entrant.engine for entrant in entrants):

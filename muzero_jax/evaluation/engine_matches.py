@@ -35,7 +35,7 @@ def _silent(*_: Any) -> None:
 
 
 class Conditions(NamedTuple):
-    """What engines play under; a match on devices needs none of it."""
+    """The terms of engines; a match on devices needs none of them."""
 
     seconds: float = 60.0  # for each move of an engine, at most
     num_tables: int = 1  # games at once, with a process of each engine for each

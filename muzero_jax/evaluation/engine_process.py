@@ -145,7 +145,7 @@ class EngineProcess:
         return self.failure(f"{how} when asked {self._asked}{self._quote()}")
 
     def _quote(self) -> str:
-        """What it said last, to end a sentence."""
+        """The end of a sentence: its last words."""
         said = self._last or self._complaints
         return f"; it said {_cut(' '.join(said))!r}" if said else ""
 

@@ -1,4 +1,4 @@
-"""What is said to another program in a match, by GTP 2 and by UCI or USI: a new game, the moves, and whose turn it is.
+"""The talk with another program in a match, by GTP 2 and by UCI or USI: a new game, the moves, and whose turn it is.
 
 An engine is told all moves of a game from its opening, so a match needs nothing that only some programs can, such as
 positions set up from stones or FEN. Which of them are new to it a GTP engine's client remembers; UCI sends all of them.
@@ -17,7 +17,7 @@ RESIGN = "resign"
 START_SECONDS = 60.0
 """The least time that an engine has to say that it is there, and ready: it may load a network, or compile."""
 GO = "go movetime 1000"
-"""What a UCI engine is told where its settings say nothing else."""
+"""The command by which a UCI engine moves, where its settings have no other."""
 VARIANT = "UCI_Variant"
 """The option of programs that play several games."""
 MISTAKES = {"(none)", "none", "0000", "win", "pass"}
@@ -34,7 +34,7 @@ class Ply(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """What an engine is told of a game before it begins."""
+    """A game as an engine is told of it before it begins."""
 
     columns: int  # of a board whose cells have names, else 0
     rows: int
@@ -46,7 +46,7 @@ class Engine(ABC):
     """Another program that plays; every method raises EngineError if the program fails."""
 
     title = ""
-    """What it calls itself."""
+    """The name that it gives itself."""
 
     def __init__(self, process: EngineProcess, setup: Setup, seconds: float):
         self.process, self.setup, self.seconds = process, setup, seconds
@@ -180,7 +180,7 @@ class UciEngine(Engine):
         self.process.send(f"setoption name {name} value {value}" if value else f"setoption name {name}")
 
     def _ask(self, line: str, last_word: str, *, is_start: bool = False) -> list[str]:
-        """What it says up to a line that begins with `last_word`; whatever else it says is allowed."""
+        """All lines that it says up to one that begins with `last_word`."""
         self.process.send(line)
         deadline, said = self._deadline(is_start=is_start), []
         while not said or said[-1].split()[:1] != [last_word]:

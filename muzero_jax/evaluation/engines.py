@@ -68,7 +68,7 @@ def check(spec: EngineSpec, environment: Environment) -> None:
 
 
 def absent_player(spec: EngineSpec) -> Player:
-    """What stands for an engine among players; ValueError where a search by batches asks it for moves."""
+    """A player in an engine's place, which raises ValueError where it is asked for moves of a batch."""
 
     def act(params: Params, key: Array, states: EnvState) -> Array:
         raise ValueError(f"{spec.name} is another program, which plays matches and tournaments alone")

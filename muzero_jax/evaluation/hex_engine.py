@@ -13,7 +13,7 @@ from muzero_jax.evaluation.engine_protocols import GtpEngine, Ply
 from muzero_jax.games.notation import LETTERS, SWAP
 
 PIECES, SIDES, NONE = "pieces", "sides", "none"
-"""What a program exchanges in a swap; none: it refuses to."""
+"""Things that a program exchanges in a swap; none: it refuses to."""
 
 
 class HexEngine(GtpEngine):
