@@ -149,7 +149,7 @@ def record(arbiter: Arbiter, played: PlayedGame, names: tuple[str, str]) -> str:
         "PB": names[0],
         "PW": names[1],
         "RE": played.score,
-        "C": f"{arbiter.game.title}; the first {played.num_opening} moves were drawn at random",
+        "C": f"{arbiter.game.title}; moves of the opening, which was drawn at random: {played.num_opening}",
     }
     write = arbiter.notation.write_sgf
     return sgf.write(properties, [(ply.colour, write(ply.action) if write else ply.text) for ply in played.plies])

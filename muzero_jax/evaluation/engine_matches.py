@@ -61,9 +61,9 @@ class Pairing(NamedTuple):
 
 
 class EngineMatch:
-    """A match of two players of which one or both are engines; called, it returns `matches.summarise`'s dict, for A.
+    """A match of two players of which one or both are engines; its number of games is rounded up to an even one.
 
-    The number of games is rounded up to an even one.
+    It is called once, and returns `matches.summarise`'s dict, for A, and what the engines call themselves.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class EngineMatch:
             write_whole(folder / f"game-{pairing.index + 1:04d}.sgf", record(self._arbiter, played, (first, second)))
 
     def _standing(self) -> str:
-        """How the match stood that is broken off, in a sentence."""
+        """The standing of a match that was broken off, in a sentence."""
         outcome = np.asarray(self._result.outcome)[self._is_finished]
         won, drawn, lost = ((outcome == sign).sum() for sign in (1, 0, -1))
         kept = "" if self._conditions.folder is None or not len(outcome) else f", kept in {self._conditions.folder}"
