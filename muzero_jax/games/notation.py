@@ -39,8 +39,8 @@ class Notation(NamedTuple):
     columns: list[str]  # labels of the board's columns, from the left
     rows: list[str]  # labels of its rows, from the top
     read_sgf: Callable[[str], int] | None = None  # text -> action, where SGF files write moves in another way
-    write_sgf: Callable[[int], str] | None = None  # its inverse
     swap: int | None = None  # the action that exchanges the sides, in a game that has one
+    write_sgf: Callable[[int], str] | None = None  # the inverse of `read_sgf`
 
 
 MakeNotation = Callable[[tuple[int, int], int], Notation]
