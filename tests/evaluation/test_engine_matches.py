@@ -144,7 +144,7 @@ def test_a_match_that_is_interrupted_says_how_it_stood_and_leaves_no_process(sta
     said = []
     previous = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
     match = make(fake("--then", "hang", "--at", 6), LAST, num_tables=2, say=said.append)
-    timer = threading.Timer(1.5, lambda: os.kill(os.getpid(), number))
+    timer = threading.Timer(0.8, lambda: os.kill(os.getpid(), number))
     timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -198,16 +198,18 @@ def test_our_own_engine_over_a_pipe_plays_as_inside_the_process(started):
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.slow
+GNUGO = "gtp:{} --mode gtp --level 1 --chinese-rules --capture-all-dead"
+
+
 @pytest.mark.parametrize(
     "game, program, line",
     [
         ("othello", "gtp-rhino", "gtp:{} --level 1"),
-        ("go_9x9", "gnugo", "gtp:{} --mode gtp --level 1 --chinese-rules --capture-all-dead"),
-        ("gardner_chess", "fairy-stockfish", "uci:{}; Skill Level=0; go nodes 50"),
-        ("animal_shogi", "fairy-stockfish", "usi:{}; go nodes 50"),
-        ("chess", "fairy-stockfish", "uci:{}; go nodes 50"),
-        ("shogi", "fairy-stockfish", "usi:{}; go nodes 50"),
+        pytest.param("go_9x9", "gnugo", GNUGO, marks=pytest.mark.slow),
+        pytest.param("gardner_chess", "fairy-stockfish", "uci:{}; Skill Level=0; go nodes 50", marks=pytest.mark.slow),
+        pytest.param("animal_shogi", "fairy-stockfish", "usi:{}; go nodes 50", marks=pytest.mark.slow),
+        pytest.param("chess", "fairy-stockfish", "uci:{}; go nodes 50", marks=pytest.mark.slow),
+        pytest.param("shogi", "fairy-stockfish", "usi:{}; go nodes 50", marks=pytest.mark.slow),
     ],
 )
 def test_a_real_program_beats_random_play(started, tmp_path, game, program, line):
