@@ -14,6 +14,7 @@ from muzero_jax.arithmetic import compilation_cache, devices
 from muzero_jax.commands import evaluate_flags as flags
 from muzero_jax.commands.command_line import report_errors
 from muzero_jax.storage.fields import check_fields
+from muzero_jax.storage.files import make_new_folder
 from muzero_jax.storage.trust import Trust
 
 Answer = tuple[dict[str, Any], str | None]
@@ -62,6 +63,8 @@ def check(command: flags.Command) -> None:
         from muzero_jax.evaluation import charts
 
         charts.check_path(command.plot)
+    if isinstance(command, flags.Games) and command.sgf is not None:
+        make_new_folder(command.sgf, "--sgf")
 
 
 def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
@@ -91,21 +94,31 @@ def play_match(a: flags.Match, mesh, load_agent) -> Answer:
     """Plays a match; the result is the agent's. In a game for one it measures returns."""
     import jax
 
-    from muzero_jax.evaluation import arena, players, tables
+    from muzero_jax.evaluation import engine_matches, players, tables
+    from muzero_jax.evaluation.players import PlayerSpec
 
     agent = load_agent(a.run)
     rival = players.load(players.parse(a.opponent), agent, load_agent)
     if isinstance(a, flags.Returns) or agent.world.environment.num_players == 1:
         return measure_returns(a, mesh, agent, rival)
-    player, plies = players.searching(agent), choose_plies(a, agent)
-    match = arena.sharded_match(
-        agent.world.environment, player, rival.player, mesh, num_games=a.games, opening_plies=plies
+    host = players.enter(PlayerSpec("agent"), agent)
+    match = engine_matches.make_match(
+        agent.world.environment,
+        host,
+        rival,
+        mesh,
+        num_games=a.games,
+        opening_plies=choose_plies(a, agent),
+        conditions=engine_conditions(a, [rival]),
     )
-    compile_match(match, agent.params, rival.params)
+    if rival.engine is None:
+        compile_match(match, agent.params, rival.params)
+    else:
+        say("starting the engine, compiling our search, then playing ...")
     report = make_progress_report("games finished")
     result = match(agent.params, rival.params, jax.random.key(a.seed), report)
     rest = {name: value for name, value in result.items() if name not in ("wins", "draws", "losses", "score", "ci95")}
-    rest |= about(a, agent) | {"player": player.name}
+    rest |= about(a, agent) | {"player": host.player.name}
     text = f"{tables.strength({a.opponent: result})}\n\n{tables.fields(rest)}"
     return result | rest | {"opponent": a.opponent}, text
 
@@ -129,6 +142,15 @@ def measure_returns(a: flags.Match, mesh, agent, rival) -> Answer:
     rest = about(a, agent) | {"player": player.name, "opponent": a.opponent}
     text = returns.format_table({player.name: result, a.opponent: other})
     return result | rest | {"opponent_result": other}, text
+
+
+def engine_conditions(a: flags.Games, entrants):
+    """The terms of other programs."""
+    from muzero_jax.evaluation.engine_matches import Conditions
+
+    if a.sgf is not None and not any(entrant.engine for entrant in entrants):
+        raise ValueError("--sgf records games against another program (gtp:COMMAND, uci:COMMAND), and none plays")
+    return Conditions(a.engine_seconds, a.engine_processes, a.sgf, say)
 
 
 def compile_match(match, *params) -> None:
@@ -162,6 +184,7 @@ def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
         opening_plies=choose_plies(a, field.host),
         seed=a.seed,
         anchor=a.anchor,
+        conditions=engine_conditions(a, field.entrants),
         report=make_progress_report("matches played", "compiling and playing the first match ..."),
     )
     if a.plot is not None:

@@ -8,7 +8,7 @@ import tyro
 
 from muzero_jax.run.tools.comparison import AXES, Axis
 from muzero_jax.storage.config import Seed
-from muzero_jax.storage.fields import NOT_NEGATIVE, POSITIVE, Constraint, Simulations
+from muzero_jax.storage.fields import NOT_NEGATIVE, POSITIVE, Constraint, PositiveFloat, Simulations
 
 Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 AT_MOST_A_MILLION = Constraint(lambda number: number <= 1_000_000, "must be at most 1000000")
@@ -53,6 +53,12 @@ class Games(Command):
     """random moves before each game; default: the (first) run's evaluation.opening_plies"""
     seed: Seed = 0
     """seed of openings, and of moves drawn at random: 0 to 2^32 - 1"""
+    engine_seconds: PositiveFloat = 60.0
+    """the most that another program (gtp:COMMAND, uci:COMMAND) may take for a move; taking longer ends the match"""
+    engine_processes: Count = 1
+    """games at once against another program, each with a process of its own"""
+    sgf: Path | None = None
+    """new folder for the records of all games against another program"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +68,8 @@ class Match(Games, OfRun):
     opponent: str = "random"
     """random, greedy (the run's policy head), rules:N (its network searching with the ground-truth model), mcts:N
     (rollout MCTS with N simulations), expectimax:N and highest-gain (2048 and others with listed chance), pip-count
-    (backgammon), or another agent of the same game: RUN, RUN@N, RUN:rules@N, RUN:greedy, agent:NAME"""
+    (backgammon), or another agent of the same game: RUN, RUN@N, RUN:rules@N, RUN:greedy, agent:NAME; or another
+    program: "gtp:COMMAND", "uci:COMMAND" or "usi:COMMAND" (docs/other-programs.md)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +87,8 @@ class Tournament(Games):
     players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER ...")]
     """RUN, RUN@N (N simulations), RUN:rules@N (ground-truth model), RUN:greedy (policy head), rules:N, greedy (both of
     the first run), mcts:N, random. RUN is a directory, RUN/versions/N that run after iteration N, RUN/versions
-    all of its versions, or agent:NAME a trained agent"""
+    all of its versions, or agent:NAME a trained agent. Other programs are "gtp:COMMAND", "uci:COMMAND", "usi:COMMAND"
+    """
     anchor: str | None = None
     """the player whose Elo is 0, named as the table does; default: random if it plays, else the first"""
     plot: Path | None = None

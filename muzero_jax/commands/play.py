@@ -41,7 +41,7 @@ class Arguments:
     engine: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """speak GTP (or UCI) on stdin and stdout, for other programs"""
     notation: Literal["standard", "action"] = "standard"
-    """moves as the game's players write them, or as plain action numbers; shogi has the latter only"""
+    """moves as the game's players write them, or as plain action numbers"""
     num_simulations: int | None = None
     """simulations a move; default: the agent's own, evaluation.num_simulations. With --time-per-move, the most"""
     time_per_move: float | None = None

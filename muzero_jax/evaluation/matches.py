@@ -56,12 +56,10 @@ def match_in_pieces(
     Raises:
         ValueError: an odd number of games or none, a negative opening, or a game that is not for two players.
     """
-    _check_match(environment, num_games, opening_plies)
+    check_match(environment, num_games, opening_plies)
 
     def begin(key: Array) -> Games:
-        start_key, move_key = jax.random.split(jax.random.split(key)[0])
-        starts = jax.vmap(environment.init)(jax.random.split(start_key, num_games // 2))
-        openings = _play_opening(environment, starts, move_key, opening_plies)
+        starts, openings, _ = draw_openings(environment, key, num_games // 2, opening_plies)
         zeros = jnp.zeros((2, num_games // 2), jnp.int32)
         return Games(
             states=jax.tree.map(lambda x: jnp.stack([x, x]), openings),
@@ -120,15 +118,31 @@ def wilson_interval(score: float, num_games: int, z: float = 1.959964) -> tuple[
     return max(0.0, centre - half_width), min(1.0, centre + half_width)
 
 
-def _play_opening(environment: Environment, states: EnvState, key: Array, plies: int) -> EnvState:
+class Openings(NamedTuple):
+    """P random openings."""
+
+    starts: EnvState  # leaves [P, ...], before the first move
+    states: EnvState  # leaves [P, ...], after the last
+    actions: Array  # [plies, P] int32, -1 in the place of a move that was taken back
+
+
+def draw_openings(environment: Environment, key: Array, num_openings: int, plies: int) -> Openings:
+    """Openings of `plies` uniformly random moves; the match that has the same key begins with them."""
+    start_key, move_key = jax.random.split(jax.random.split(key)[0])
+    starts = jax.vmap(environment.init)(jax.random.split(start_key, num_openings))
+    return Openings(starts, *_play_opening(environment, starts, move_key, plies))
+
+
+def _play_opening(environment: Environment, states: EnvState, key: Array, plies: int) -> tuple[EnvState, Array]:
     """`plies` uniformly random moves; one that would end its game is taken back, so that opening is a ply shorter."""
 
     def play_ply(states, ply_key):
         actions = uniform_legal_action(ply_key, states.legal_action_mask)
         moved = jax.vmap(environment.move)(states, actions, keys_of_chance(ply_key, len(actions))).state
-        return jax.tree.map(lambda old, new: jax.vmap(jnp.where)(moved.terminated, old, new), states, moved), None
+        states = jax.tree.map(lambda old, new: jax.vmap(jnp.where)(moved.terminated, old, new), states, moved)
+        return states, jnp.where(moved.terminated, -1, actions)
 
-    return lax.scan(play_ply, states, jax.random.split(key, plies))[0]
+    return lax.scan(play_ply, states, jax.random.split(key, plies))
 
 
 def _make_one_move(
@@ -179,7 +193,8 @@ def _legal(action: Array, legal_action_mask: Array) -> tuple[Array, Array]:
     return jnp.where(is_legal, action, jnp.argmax(legal_action_mask, axis=-1)), is_legal
 
 
-def _check_match(environment: Environment, num_games: int, opening_plies: int) -> None:
+def check_match(environment: Environment, num_games: int, opening_plies: int) -> None:
+    """Raises ValueError in one sentence for a match that cannot be fair, or not be played."""
     if num_games < 2 or num_games % 2:
         raise ValueError(f"A match plays every opening from both seats, so its games must be even, not {num_games}.")
     if opening_plies < 0:

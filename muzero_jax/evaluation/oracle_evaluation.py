@@ -103,7 +103,7 @@ def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
 
 def named_candidate(spec: PlayerSpec, agent: Agent, load_agent: LoadAgent = agents.load_agent) -> Candidate:
     """A player by name, as in `players.load`, without an opinion of a position's value."""
-    name, player, params, _ = players.load(spec, agent, load_agent)
+    name, player, params, *_ = players.load(spec, agent, load_agent)
 
     def search(params, key, position):
         return SearchOutput(player.act(params, key, position.state), None, None)  # type: ignore

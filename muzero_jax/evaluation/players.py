@@ -5,6 +5,8 @@
     RUN:greedy       its policy head
     rules:N, greedy  the same of the host: the run that the others meet
     mcts:N, random   rollout MCTS; uniformly random legal moves
+    gtp:COMMAND, uci:COMMAND, usi:COMMAND
+                     another program, with settings after semicolons (`evaluation.engines`)
     expectimax:N, highest-gain, pip-count
                      by the rules: N moves ahead with all chance; what earns most at once; expectimax:1 of backgammon
 
@@ -19,7 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from muzero_jax.agent import Agent, check_budget, load_agent
-from muzero_jax.evaluation import opponents
+from muzero_jax.evaluation import engines, opponents
+from muzero_jax.evaluation.engines import EngineSpec
 from muzero_jax.evaluation.expectimax import expectimax_player, gain_player, pip_count_player
 from muzero_jax.evaluation.player import Player
 from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
@@ -32,7 +35,8 @@ SPECS = (
     "random, greedy (the policy head), mcts:N (rollout MCTS, N simulations), rules:N (ground-truth model), "
     "expectimax:N and highest-gain (games with listed chance), pip-count (backgammon), "
     "RUN, RUN@N, RUN:rules@N or RUN:greedy, where RUN is a run directory, a version of one (RUN/versions/1200), all "
-    "of them (RUN/versions), or a trained agent (agent:NAME)"
+    "of them (RUN/versions), or a trained agent (agent:NAME); or another program, gtp:COMMAND, uci:COMMAND or "
+    "usi:COMMAND"
 )
 MOST_DIGITS = 4000
 """Python reads no longer numbers."""
@@ -48,9 +52,10 @@ BY_RULES: dict[str, Callable[[Environment], Player]] = {
 class PlayerSpec(NamedTuple):
     """A player's name, read."""
 
-    kind: str  # agent, rules, greedy, mcts, random or one of `BY_RULES`
+    kind: str  # agent, rules, greedy, mcts, random, engine or one of `BY_RULES`
     run: str | None = None  # whose network plays; None: the host's, or there is none
     num_simulations: int | None = None  # None where the name gives no budget; the moves that expectimax looks ahead
+    engine: EngineSpec | None = None  # the program, where it is one
 
 
 class Entrant(NamedTuple):
@@ -60,6 +65,7 @@ class Entrant(NamedTuple):
     player: Player
     params: Params
     program: Hashable  # equal for players that differ in their params alone
+    engine: EngineSpec | None = None  # the program that plays in the place of `player`
 
 
 LoadAgent = Callable[[Path], Agent]
@@ -93,6 +99,8 @@ def parse(text: str, *, others: str = "") -> PlayerSpec:
 def _parse(text: str, others: str) -> PlayerSpec:
     if is_run(text):
         return PlayerSpec("agent", str(Path(text)))
+    if (engine := engines.parse(text)) is not None:
+        return PlayerSpec("engine", engine=engine)
     rest, budget = _split_budget(text, "@")
     if is_run(rest):
         return PlayerSpec("agent", str(Path(rest)), budget)
@@ -132,6 +140,9 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
     """The player of the agent's game that `spec` means; one without a network carries no params."""
     environment, config = agent.world.environment, agent.config
     budget = spec.num_simulations or agent.num_simulations
+    if spec.engine is not None:
+        engines.check(spec.engine, environment)
+        return Entrant(spec.engine.name, engines.absent_player(spec.engine), None, spec.engine, spec.engine)
     match spec.kind:
         case "random":
             return Entrant("random", opponents.random_player(environment), None, "random")

@@ -12,8 +12,9 @@ import jax
 from jax.sharding import Mesh
 
 from muzero_jax import agent as agents
-from muzero_jax.evaluation import arena, elo, players
+from muzero_jax.evaluation import elo, engine_matches, players
 from muzero_jax.evaluation.arena import ShardedMatch
+from muzero_jax.evaluation.engine_matches import Conditions, EngineMatch
 from muzero_jax.evaluation.matches import wilson_interval
 from muzero_jax.evaluation.players import Agent, Entrant, LoadAgent
 from muzero_jax.evaluation.tables import align, percent, percent_interval
@@ -61,12 +62,14 @@ def play(
     opening_plies: int,
     seed: int,
     anchor: str | None = None,
+    conditions: Conditions = engine_matches.DEFAULTS,
     report: Callable[[int, int], None] = lambda played, total: None,
 ) -> Result:
     """Every pair plays `num_games` games (rounded up as in `arena.sharded_match`), each opening with both colours.
 
     Args:
       anchor: the player whose Elo is 0; by default `random` if it plays, else the first.
+      conditions: those of engines; the records of each match with one get a folder of their own.
       report: called with (matches played, matches in all).
 
     Raises ValueError if the anchor does not play.
@@ -75,15 +78,21 @@ def play(
     names = [entrant.name for entrant in entrants]
     anchor_index = _find_anchor(names, anchor)
     pairs = list(combinations(range(len(entrants)), 2))
-    programs: dict[Hashable, ShardedMatch] = {}
+    programs: dict[Hashable, ShardedMatch | EngineMatch] = {}
     matches = []
     for played, (i, j) in enumerate(pairs):
         report(played, len(pairs))
         a, b = entrants[i], entrants[j]
         program = a.program, b.program
-        if program not in programs:
-            programs[program] = arena.sharded_match(
-                field.host.world.environment, a.player, b.player, mesh, num_games=num_games, opening_plies=opening_plies
+        if program not in programs or a.engine or b.engine:
+            programs[program] = engine_matches.make_match(
+                field.host.world.environment,
+                a,
+                b,
+                mesh,
+                num_games=num_games,
+                opening_plies=opening_plies,
+                conditions=conditions.of_match(played),
             )
         key = jax.random.fold_in(jax.random.key(seed), played)
         matches.append({"a": a.name, "b": b.name} | programs[program](a.params, b.params, key))

@@ -58,14 +58,16 @@ def _game(
         notation=partial(notation, seen_by_player),
         view=View(partial(squares, seen_by_player), colours=colours, inks=colours, page="chess"),
         read_fen=read_fen,
+        protocol="uci",
+        sgf_number=3,
     )
 
 
-CHESS = _game("chess", "Chess", "Checkmate the other king.", _chess, chess_fen.read_chess)
+CHESS = _game("chess", "Chess", "Checkmate the other king.", _chess, chess_fen.read_chess)._replace(variant="chess")
 GARDNER_CHESS = _game(
     "gardner_chess",
     "Gardner chess",
     "Checkmate the other king. Nobody castles, and pawns always move one step.",
     _gardner_chess,
     chess_fen.read_gardner_chess,
-)
+)._replace(variant="gardner")

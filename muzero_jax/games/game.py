@@ -58,6 +58,9 @@ class Game(NamedTuple):
     """the chain or rows that won a game, none where it is won in another way"""
     repeats: Callable[[EnvState], bool] | None = None  # whether the last move lost the game by repeating a position
     read_fen: Callable[[str], tuple[EnvState, int]] | None = None  # FEN -> (state, who moves: 0 is the first player)
+    protocol: str | None = None  # that its programs speak besides GTP: uci or usi
+    variant: str | None = None  # its name in programs that play several games by that protocol
+    sgf_number: int | None = None  # its `GM` in SGF files
     exact: Exact | None = None
     worth: Worth | None = None  # what expectimax asks where it looks no further
     milestone: Callable[[EnvState], Array] | None = None  # how far a game for one came, as [] int32 that never falls
@@ -66,3 +69,20 @@ class Game(NamedTuple):
 def make_rules(game: Game, board_size: int | None) -> Any:
     """The game's rules: `init`, `step` and `num_players`, or what `chance.ListedRules` has in place of `step`."""
     return pgx.make(game.name) if game.rules is None else game.rules(board_size)  # type: ignore
+
+
+def score(game: Game, state: EnvState, lead: float, *, komi: float | None = None) -> str:
+    """The result as GTP writes it: `B+3.5`, `W+` (no margin in this game), `0` (a draw).
+
+    Args:
+      lead: of the first player in rewards, which decides where the game has no points.
+      komi: by default the game's.
+
+    Raises ValueError where there is none yet; Go has a score at any time.
+    """
+    points = game.points
+    margin = points and points.margin(state, game.view.squares(state), points.komi if komi is None else komi)
+    if margin is None and not state.terminated:
+        raise ValueError("cannot score")
+    lead = lead if margin is None else margin
+    return f"{'BW'[lead < 0]}+{'' if margin is None else f'{abs(margin):g}'}" if lead else "0"

@@ -42,7 +42,7 @@ def margin(state: EnvState, squares: Squares, komi: float) -> float | None:
 def notation(shape: tuple[int, int], num_actions: int) -> Notation:
     """`D4` or `pass`: columns without the letter I, row 1 at the bottom."""
     make = coordinates(PASS, letters=LETTERS.replace("i", "").upper(), upward=True)
-    return make(shape, num_actions)._replace(read_sgf=partial(read_point, shape))
+    return make(shape, num_actions)._replace(read_sgf=partial(read_point, shape), write_sgf=partial(write_point, shape))
 
 
 def read_point(shape: tuple[int, int], text: str) -> int:
@@ -57,6 +57,12 @@ def read_point(shape: tuple[int, int], text: str) -> int:
     return row * width + column
 
 
+def write_point(shape: tuple[int, int], action: int) -> str:
+    """The inverse of `read_point`; a pass is empty."""
+    row, column = divmod(action, shape[1])
+    return "" if row == shape[0] else LETTERS[column] + LETTERS[row]
+
+
 GO_9X9 = Game(
     "go_9x9",
     "Go",
@@ -67,5 +73,6 @@ GO_9X9 = Game(
     sides=by_passing("consecutive_pass_count"),
     points=Points(margin, KOMI),
     repeats=repeats,
+    sgf_number=1,
 )
 GO_19X19 = GO_9X9._replace(name="go_19x19")

@@ -72,5 +72,6 @@ HEX = Game(
         switched=switched, without_answers=without_swap
     ),
     winning_cells=winning_chain,
+    sgf_number=11,
     exact=Exact(hex_solver.make_oracle, hex_solver.MAX_SIZE),
 )

@@ -7,6 +7,7 @@
 | Othello, tic-tac-toe | `d4`, as in Hex | `pass` in Othello |
 | Connect Four | `d`, the column | |
 | chess, Gardner chess | `e2e4`, `e7e8q`: long algebraic, as UCI has it | |
+| shogi, animal shogi | `7g7f`, `8h2b+`, `P*5e`: as USI has it | |
 
 All others have action numbers only. Reading is case-blind; what is written reads back as the same action.
 """
@@ -39,6 +40,7 @@ class Notation(NamedTuple):
     rows: list[str]  # labels of its rows, from the top
     read_sgf: Callable[[str], int] | None = None  # text -> action, where SGF files write moves in another way
     swap: int | None = None  # the action that exchanges the sides, in a game that has one
+    write_sgf: Callable[[int], str] | None = None  # the inverse of `read_sgf`
 
 
 MakeNotation = Callable[[tuple[int, int], int], Notation]

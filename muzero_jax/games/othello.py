@@ -11,7 +11,7 @@ from muzero_jax.types import EnvState
 def margin(state: EnvState, squares: Squares, komi: float) -> float | None:
     """Stones count at the end of the game."""
     del komi
-    return stone_difference(squares) if state.terminated else None
+    return float(stone_difference(squares)) if state.terminated else None
 
 
 OTHELLO = Game(
@@ -23,4 +23,5 @@ OTHELLO = Game(
     view=View(signed_stones(lambda state: int(state._x.turn)), marks_last=True, page="othello"),
     sides=by_passing("passed"),
     points=Points(margin),
+    sgf_number=2,
 )

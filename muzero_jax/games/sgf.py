@@ -1,10 +1,11 @@
-"""The text of SGF files (FF[4]) as moves and stones.
+"""The text of SGF files (FF[4]) as moves and stones, and a game's moves as such a text.
 
 The main line of a game is everything up to the first closing bracket, because a tree lists its main variation first. Go
 writes points as two letters; other games write them in their own notation, as HexGui does.
 """
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 FIRST, SECOND = 0, 1
@@ -58,3 +59,15 @@ def split(text: str) -> list[str]:
         games.append(text[start:end])
         start = text.find("(;", end)
     return games
+
+
+def write(properties: Mapping[str, str | int | None], moves: Iterable[tuple[int, str]]) -> str:
+    """A game as SGF: properties of its root (None leaves one out), then (colour, text) of each move."""
+    root = {"FF": 4, "CA": "UTF-8"} | dict(properties)
+    head = "".join(f"{name}[{_escaped(str(value))}]" for name, value in root.items() if value is not None)
+    body = "".join(f"\n;{'BW'[colour]}[{_escaped(text)}]" for colour, text in moves)
+    return f"(;{head}{body})\n"
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\\]])", r"\\\1", text)

@@ -16,6 +16,7 @@ from jaxtyping import Bool
 
 from muzero_jax.games.catalogue import check_for_two, game_of, make_notation, needs_key
 from muzero_jax.games.game import Game
+from muzero_jax.games.game import score as game_score
 from muzero_jax.games.sides import Move, closed
 from muzero_jax.games.states import with_fields
 from muzero_jax.games.view import Cell, Squares
@@ -208,13 +209,8 @@ class Position(NamedTuple):
         """
         if self._is_resigned:
             return f"{'BW'[1 - self.plies[-1].colour]}+R"
-        points = self.game.points
-        margin = points and points.margin(self.state, self.squares, points.komi if komi is None else komi)
-        if margin is not None:
-            return f"{'BW'[margin < 0]}+{abs(margin):g}" if margin else "0"
-        if not self.is_over:
-            raise ValueError("cannot score")
-        return "0" if self.winner is None else f"{'BW'[self.winner]}+"
+        rewards = np.asarray(self.state.rewards)[list(self.players)]
+        return game_score(self.game, self.state, float(rewards[BLACK] - rewards[WHITE]), komi=komi)
 
 
 def new_game(environment: Environment, seed: int = 0) -> Position:

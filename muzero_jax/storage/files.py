@@ -44,6 +44,17 @@ def check_writable(file: Path, flag: str) -> None:
         raise ValueError(f"{flag} {file} cannot be written ({reason}); name a file in a folder that can be") from error
 
 
+def make_new_folder(folder: Path, flag: str) -> None:
+    """Makes `folder`, which `flag` named; ValueError if it has something in it already, or cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_empty = next(folder.iterdir(), None) is None
+    except OSError as error:
+        raise ValueError(f"{flag} {folder} cannot be made ({error.strerror}); name another folder") from error
+    if not is_empty:
+        raise ValueError(f"{flag} {folder} is not empty; name a new folder")
+
+
 def from_home(path: str | Path) -> Path:
     """The path with the user's home in the place of ~; ValueError if it begins with ~ and no user's name."""
     try:

@@ -35,7 +35,7 @@ from muzero_jax.run.tools import autotune
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.validation import validate
-from tests.reference import gamble, tiny_run
+from tests.reference import engines, gamble, tiny_run
 
 ROOT = Path(__file__).parent.parent.parent
 TINY = (
@@ -582,6 +582,33 @@ def test_a_config_that_was_tampered_with_is_a_sentence(run, saved_run, tmp_path)
 def test_matches_that_cannot_be_played_are_refused(run, saved_run, arguments, parts):
     arguments = [str(argument).replace("RUN", str(saved_run)) for argument in arguments]
     assert_one_sentence(run(evaluate, "match", "--run", saved_run, *arguments), *parts)
+
+
+def test_a_match_with_another_program_is_a_match_whose_games_are_kept(run, saved_run, tmp_path):
+    """The scripted engine, beside our own agent; Ctrl-C and failures are tested where the match is."""
+    engine, folder = engines.name("gtp"), tmp_path / "games"
+    arguments = ["--run", saved_run, "--opponent", engine, "--sgf", folder]
+    status, output, progress = run(evaluate, "match", *arguments, "--games", 4, "--num-simulations", 2, "--json")
+    result = json.loads(output)
+    assert status == 0 and progress.startswith("starting the engine")
+    assert (result["games"], result["opponent"], result["engine"]) == (4, engine, "Fake 1.0")
+    assert len(list(folder.glob("*.sgf"))) == 4
+    assert_one_sentence(run(evaluate, "match", *arguments), f"--sgf {folder} is not empty; name a new folder")
+
+
+def test_a_folder_for_records_is_for_games_with_other_programs(run, saved_run, tmp_path):
+    outcome = run(evaluate, "match", "--run", saved_run, "--sgf", tmp_path / "new")
+    assert_one_sentence(outcome, "--sgf records games against another program")
+    (tmp_path / "file").touch()
+    outcome = run(evaluate, "match", "--run", saved_run, "--sgf", tmp_path / "file" / "games")
+    assert_one_sentence(outcome, "--sgf", "cannot be made (Not a directory); name another folder")
+
+
+def test_another_program_plays_matches_and_tournaments_alone(run, saved_run):
+    arguments = ["--run", saved_run, "--player", engines.name("gtp"), "--positions", 4]
+    status, _, error = run(evaluate, "oracle", *arguments)
+    assert status == EXIT_ERROR
+    assert_one_sentence((status, "", error.splitlines()[-1] + "\n"), "plays matches and tournaments alone")
 
 
 def test_evaluate_needs_a_run(run):

@@ -119,7 +119,7 @@ def test_the_same_player_may_move_twice():
 def test_an_opening_never_ends_a_game_and_both_seats_play_the_same_one():
     nim = make_nim(5)  # three plies of up to 3 stones would often end it
     starts = jax.vmap(nim.init)(jax.random.split(jax.random.key(0), 64))
-    openings = matches._play_opening(nim, starts, jax.random.key(1), 3)
+    openings, actions = matches._play_opening(nim, starts, jax.random.key(1), 3)
     assert not openings.terminated.any()
     assert (openings.stones >= 1).all()
     assert set(np.unique(openings.stones)) >= {1, 2}

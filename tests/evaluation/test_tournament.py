@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from muzero_jax import agent as agents
-from muzero_jax.evaluation import arena, charts, matches, players, tournament
+from muzero_jax.evaluation import charts, engine_matches, matches, players, tournament
 from muzero_jax.evaluation.matches import MatchResult
 from muzero_jax.evaluation.players import PlayerSpec
 from tests.reference import tiny_run
@@ -76,13 +76,13 @@ def made(monkeypatch):
     """What was compiled, of matches that `random` loses 1 : 3 and that all others draw."""
     made = []
 
-    def fake_match(parts, player_a, player_b, mesh, *, num_games, opening_plies):
-        made.append((player_a.name, player_b.name, num_games, opening_plies))
-        outcome = np.array([[1, 1], [1, -1]]) if player_b.name == "random" else np.zeros((2, 2), int)
+    def fake_match(environment, a, b, mesh, *, num_games, opening_plies, conditions):
+        made.append((a.player.name, b.player.name, num_games, opening_plies))
+        outcome = np.array([[1, 1], [1, -1]]) if b.player.name == "random" else np.zeros((2, 2), int)
         zeros = np.zeros((2, 2), int)
         return lambda params_a, params_b, key: matches.summarise(MatchResult(outcome, zeros + 5, zeros))
 
-    monkeypatch.setattr(arena, "sharded_match", fake_match)
+    monkeypatch.setattr(engine_matches, "make_match", fake_match)
     return made
 
 

@@ -90,7 +90,7 @@ def positions_met(exact, num_games=2000, mistakes=0.3):
 @pytest.mark.parametrize("model", ["rules", "learned_outcomes", "learned"])
 def test_it_is_learned_with_every_model_of_chance(model, exact, tmp_path):
     """Against value iteration: what a search of 64 simulations says of the opening, and what its moves lose."""
-    budget = "--updates 6000 --evaluation.interval-minutes 0 --evaluation.final-games 4 --no-tensorboard".split()
+    budget = "--updates 2500 --evaluation.interval-minutes 0 --evaluation.final-games 4 --no-tensorboard".split()
     flags = ["--model", model, "--self-play.exploration", "0.5", "--run-dir", str(tmp_path / "run")]
     assert report_errors(train.main, ["--env", "examples/pig.py", *budget, *flags]) == 0
     agent = agents.load_agent(tmp_path / "run")

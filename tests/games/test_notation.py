@@ -13,7 +13,18 @@ from muzero_jax.play.position import BLACK, WHITE, new_game
 from tests.reference.play import notation, opening
 
 CHESS = pytest.param("chess", marks=pytest.mark.slow)  # pgx's takes many seconds to compile
-STANDARD_GAMES = ["tic_tac_toe", "connect_four", "othello", "hex", "go_9x9", "gardner_chess", CHESS]
+SHOGI = pytest.param("shogi", marks=pytest.mark.slow)  # likewise
+STANDARD_GAMES = [
+    "tic_tac_toe",
+    "connect_four",
+    "othello",
+    "hex",
+    "go_9x9",
+    "gardner_chess",
+    "animal_shogi",
+    CHESS,
+    SHOGI,
+]
 
 
 @pytest.fixture(scope="module", params=STANDARD_GAMES)
@@ -47,6 +58,38 @@ def test_coordinates_by_hand():
     assert written("othello", 0, 19, 26, 63, 64) == ["a1", "d3", "c4", "h8", "pass"]
     assert written("tic_tac_toe", 0, 2, 3, 4, 8) == ["a1", "c1", "a2", "b2", "c3"]
     assert written("connect_four", 0, 3, 6) == ["a", "d", "g"]
+
+
+def test_moves_of_animal_shogi_by_hand():
+    """The chick takes the chick, is taken by the lion, and is dropped. Direction 3 is forward, kind 8 drops a chick."""
+    position, moves = opening("animal_shogi"), notation("animal_shogi")
+    for text, action in [("2c2b", 3 * 12 + 6), ("2a2b", 3 * 12 + 7), ("1d1c", 3 * 12 + 3), ("C*3c", 8 * 12 + 1)]:
+        assert moves.read(position.state, text.lower()) == action and moves.write(position.state, action) == text
+        position = position.play(action)
+    assert ["".join(row) for row in position.squares] == ["g.e", ".l.", "c.G", "EL."]
+
+
+def test_a_chick_that_reaches_the_last_rank_becomes_a_hen_also_where_nobody_says_so():
+    position, moves = opening("animal_shogi"), notation("animal_shogi")
+    for text in ("2c2b", "1a2b", "c*1b", "3a3b"):
+        position = position.play(moves.read(position.state, text))
+    hen = moves.read(position.state, "1b1a+")
+    assert moves.read(position.state, "1b1a") == hen and moves.write(position.state, hen) == "1b1a+"
+    assert position.play(hen).squares[0][2] == "H"
+    for text in ("1d1c+", "c*1b+", "k*2c", "1d1b", "1d0d", "4d4c"):
+        with pytest.raises(ValueError):
+            moves.read(position.state, text)
+
+
+@pytest.mark.slow
+def test_moves_of_shogi_by_hand():
+    position, moves = opening("shogi"), notation("shogi")
+    for text in ("7g7f", "3c3d", "8h2b+", "3a2b", "B*5e", "2b3a"):
+        position = position.play(moves.read(position.state, text))
+    assert position.squares[4][4] == "B" and position.game.view.hands(position.state) == ("", "B")
+    for text in ("P*5d", "K*5f", "9i9f", "7g7f+", "5e5f+", "x"):
+        with pytest.raises(ValueError):
+            position.play(moves.read(position.state, text))
 
 
 @pytest.mark.slow

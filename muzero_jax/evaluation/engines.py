@@ -1,0 +1,97 @@
+"""Other programs by name: `gtp:COMMAND`, `uci:COMMAND`, `usi:COMMAND`, each with settings after semicolons.
+
+    gtp:gnugo --mode gtp --level 1
+    gtp:mohex; param_mohex max_games 1000              a GTP engine's settings are its own commands
+    uci:fairy-stockfish; Skill Level=0; go nodes 100   a UCI engine's are options, and the words of its `go`
+
+No shell reads the command. Which games an engine plays nobody knows before it is asked.
+"""
+
+import os
+import shlex
+import shutil
+from typing import NamedTuple
+
+from jax import Array
+
+from muzero_jax.evaluation import engine_process
+from muzero_jax.evaluation.engine_protocols import Engine, GtpEngine, Setup, UciEngine
+from muzero_jax.evaluation.hex_engine import HexEngine
+from muzero_jax.evaluation.player import Player
+from muzero_jax.games.catalogue import GAMES, check_for_two, check_without_chance, game_of, make_notation
+from muzero_jax.types import Environment, EnvState, Params
+
+GTP = "gtp"
+PROTOCOLS = GTP, "uci", "usi"
+
+
+class EngineSpec(NamedTuple):
+    """An engine's name, read."""
+
+    name: str  # as the user wrote it
+    protocol: str
+    command: tuple[str, ...]
+    settings: tuple[str, ...]
+
+
+def parse(text: str) -> EngineSpec | None:
+    """The engine that `text` names, None if it names none; ValueError if it names one that cannot be started."""
+    protocol, colon, rest = text.partition(":")
+    if not colon or protocol not in PROTOCOLS:
+        return None
+    line, *settings = (part.strip() for part in rest.split(";"))
+    try:
+        command = [os.path.expanduser(word) for word in shlex.split(line)]
+    except ValueError as error:
+        raise ValueError(f"the command of {text!r} cannot be read: {str(error).lower()}") from None
+    if not command:
+        raise ValueError(f"{text!r} names no program; write its command after the colon, as in {protocol}:PROGRAM")
+    if shutil.which(command[0]) is None:
+        raise ValueError(
+            f"there is no program {command[0]!r} to play as {text!r}; give its full path "
+            "(Debian's games lie in /usr/games)"
+        )
+    return EngineSpec(text, protocol, tuple(command), tuple(filter(None, settings)))
+
+
+def check(spec: EngineSpec, environment: Environment) -> None:
+    """Raises ValueError, in one sentence, if no engine of this protocol can play the game."""
+    check_for_two(environment, "a match with an engine needs")
+    check_without_chance(environment, "a match with an engine")
+    game = game_of(environment)
+    if spec.protocol not in (GTP, game.protocol):
+        known = ", ".join(name for name, other in GAMES.items() if other.protocol == spec.protocol)
+        raise ValueError(
+            f"{game.name} is not played by {spec.protocol.upper()} (but {known} are); name the engine as "
+            f"{game.protocol or GTP}:COMMAND"
+        )
+
+
+def absent_player(spec: EngineSpec) -> Player:
+    """A player in an engine's place, which raises ValueError where it is asked for moves of a batch."""
+
+    def act(params: Params, key: Array, states: EnvState) -> Array:
+        raise ValueError(f"{spec.name} is another program, which plays matches and tournaments alone")
+
+    return Player(spec.name, act)
+
+
+def start(spec: EngineSpec, environment: Environment, *, seconds: float) -> Engine:
+    """Starts the engine for games of `environment`, and waits until it has taken its settings.
+
+    Raises EngineError, whose process is ended then, if it fails.
+    """
+    process = engine_process.start(spec.command, spec.name)
+    notation, game = make_notation(environment), game_of(environment)
+    komi = game.points.komi if game.points else 0.0
+    setup = Setup(len(notation.columns), len(notation.rows), komi or None, game.variant)
+    if spec.protocol == GTP:
+        engine = (GtpEngine if notation.swap is None else HexEngine)(process, setup, seconds)
+    else:
+        engine = UciEngine(process, setup, seconds, spec.protocol)
+    try:
+        engine.greet(spec.settings)
+    except BaseException:
+        process.close(politely=False)
+        raise
+    return engine
