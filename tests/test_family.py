@@ -57,13 +57,12 @@ class Trained(NamedTuple):
     init: Any
 
 
-# A quarter of a minute each; what is alike in two members is tried with one of them in the short tests.
-FAST = {"Reanalyze, a target network"}
-MARKS = {name: () if name in FAST else (pytest.mark.slow,) for name in MEMBERS}
-PARAMS = [pytest.param(config, id=name, marks=MARKS[name]) for name, config in MEMBERS.items()]
+# A quarter of a minute each. The short tests have one program with priorities, Reanalyze and a target network at once
+# (`test_replay_updates`), and what each of the others adds by itself.
+pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=PARAMS)
+@pytest.fixture(scope="module", params=MEMBERS.values(), ids=MEMBERS)
 def trained(request):
     parts, mesh = building.make_parts(request.param), devices.make_mesh(1)
     init = make_init(parts, 0, mesh)

@@ -1,6 +1,7 @@
 """What learning writes into the replay buffer, in the run's own program: priorities, fresh targets and their age.
 
-One run of three chunks on two devices, with priorities and with Reanalyze; then learning from games that are over.
+One run of three chunks on two devices, with priorities, Reanalyze and a target network; then learning from games that
+are over.
 """
 
 from dataclasses import replace
@@ -19,17 +20,19 @@ from muzero_jax.learning.algorithm import World
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.run import memory, program
+from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig
 from muzero_jax.storage.validation import check_resumable
 from muzero_jax.types import Environment
 from tests.reference import tiny_run
-from tests.reference.tiny_run import on_host
+from tests.reference.tiny_run import assert_same, on_host
 from tests.reference.windows import make_window
 
 CONFIG = replace(
     tiny_run.CONFIG,
     replay=replace(tiny_run.CONFIG.replay, priority_exponent=1.0, importance_exponent=0.5, reanalyze_fraction=0.5),
+    optimiser=replace(tiny_run.CONFIG.optimiser, target_period=3),
 )
 REST = 2
 """Iterations until learning begins."""
@@ -47,7 +50,8 @@ def run():
         states.append(on_host(state))
         metrics.append(on_host(chunk_metrics))
     metrics = jax.tree.map(lambda *chunks: np.concatenate(chunks), *metrics)
-    return SimpleNamespace(rings=[state.replay for state in states], metrics=metrics, last=state.replay)
+    rings = [state.replay for state in states]
+    return SimpleNamespace(rings=rings, learners=[state.learner for state in states], metrics=metrics, last=state)
 
 
 # --- what the ring keeps ----------------------------------------------------------------------------------------------
@@ -56,7 +60,7 @@ def run():
 def test_priorities_and_ages_lie_over_the_devices_as_the_frames_do(run):
     """Half of the games each, in the first state and after every chunk."""
     wanted = program.make_init(building.make_parts(CONFIG), 0, tiny_run.mesh()).eval_shape().replay
-    for ring in (wanted, run.last):
+    for ring in (wanted, run.last.replay):
         for leaf in (ring.priority, ring.transitions.search_age, ring.transitions.action):
             assert leaf.sharding.shard_shape((32, 8)) == (32, 4)
 
@@ -126,13 +130,39 @@ def test_half_of_each_batch_is_searched_again_and_written_back(run):
 def test_the_metrics_say_how_stale_targets_are_and_what_weighs_how_much(run):
     learned = {name: values[REST:] for name, values in run.metrics.items()}
     assert (learned["train/stale_iterations"] > 0).all() and (learned["train/stale_iterations"] < 6).all()
-    assert (learned["train/stale_value"] > 0).all() and (learned["train/stale_policy"] <= 1).all()
+    stale = learned["train/stale_value"]  # at first the target network is the one that played
+    assert stale[0] == 0 and (stale[1:] > 0).all() and (learned["train/stale_policy"] <= 1).all()
     assert (learned["train/priority"] > 0).all()
     weight = learned["train/importance_weight"]
     assert weight[0] == 1 and (weight[1:] < 1).all() and (weight > 0).all()  # at first all priorities are 1
 
 
+def test_the_target_network_is_the_learners_of_the_last_third_update(run):
+    """Two updates an iteration, learning from the third on: 3 and 6 were copied, and 7 and 8 not yet."""
+    before, after = run.learners[2], run.learners[3]
+    assert (before.num_updates, after.num_updates) == (4, 8)
+    differs = [
+        jax.tree.map(lambda x, y: (x != y).any(), learner.params, learner.target_params) for learner in run.learners
+    ]
+    assert (
+        not any(jax.tree.leaves(differs[0])) and any(jax.tree.leaves(differs[2])) and any(jax.tree.leaves(differs[3]))
+    )
+    moved = jax.tree.map(lambda x, y: (x != y).any(), before.target_params, after.target_params)
+    assert any(jax.tree.leaves(moved))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(after.params))
+
+
 # --- resuming ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_keeps_priorities_ages_and_the_target_network(run, tmp_path):
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save(6, run.last)
+    with Checkpointer(tmp_path) as elsewhere:
+        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), run.last)
+        _, restored = elsewhere.restore_latest(shapes)
+    assert jax.tree.structure(restored) == jax.tree.structure(run.last)
+    assert_same(restored, run.last)
 
 
 @pytest.mark.parametrize("field, values", [("priority_exponent", (0.5, 1.0)), ("reanalyze_fraction", (0.25, 1.0))])

@@ -1,4 +1,4 @@
-"""The base of the drivers of several runs: `train.py --seeds N --vary ...` and `train.py --grow 5,7,9`.
+"""Several runs, as `train.py --seeds N --vary ...` asks for (`variants`).
 
 The runs are trained one after another. Each is a process of its own: it gives its memory back, and what it prints and
 saves is what it would alone.
@@ -50,8 +50,6 @@ class Run(NamedTuple):
     run_dir: Path
     config: Config
     flags: list[str]  # its own, beyond those that all share
-    begins_with: Sequence[str] = ()  # flags for its beginning alone
-    inherits: bool = False  # it begins with the weights of the run before it, wherever that lies
 
 
 def read(
@@ -82,19 +80,19 @@ def spare_accelerator() -> None:
     os.environ.setdefault(PREALLOCATE, "false")
 
 
-def check_flags(config: Config, session: Session, build: Any, *, flag: str, each: str) -> None:
-    """Raises ValueError in one sentence for what none of several runs can be; each of them is called `each`."""
+def check_flags(config: Config, session: Session, build: Any) -> None:
+    """Raises ValueError in one sentence for what none of several runs can be."""
     validate(config)
     sessions.validate(session)
     if session.autotune:
         raise ValueError(
-            f"--autotune may find other sizes for each {each}; run it with one, and give the flags that it prints"
+            "--autotune may find other sizes for each seed; run it with one, and give the flags that it prints"
         )
     if build:
-        raise ValueError(f"{flag} starts processes that know no parts of your own; train one {each} after another")
+        raise ValueError("--seeds starts processes that know no parts of your own; train one seed after another")
 
 
-def train(runs: Sequence[Run], folders: Folders, shared: list[str], has_ended: Callable[[Run], bool]) -> int:
+def train(runs: Sequence[Run], folders: Folders, shared: list[str]) -> int:
     """Trains them all; returns the exit status of the first that did not end well, or 0.
 
     With `resume` those that have ended are left as they are, and those that never began begin. Raises ValueError in one
@@ -107,10 +105,10 @@ def train(runs: Sequence[Run], folders: Folders, shared: list[str], has_ended: C
     for number, run in enumerate(runs, 1):
         print(f"{run.name}, {number} of {len(runs)}", flush=True)
         has_begun = run_directory.holds_run(run.run_dir)
-        if has_begun and has_ended(run):
+        if has_begun and has_spent(run):
             print(f"has ended   {run.run_dir}", flush=True)
             continue
-        further = ["--resume"] if has_begun else run.begins_with
+        further = ["--resume"] if has_begun else []
         try:
             status = wait([*shared, "--run-dir", str(run.run_dir), *run.flags, *further])
         except Stopped:
@@ -137,8 +135,7 @@ def check_folders(runs: Sequence[Run], folders: Folders) -> None:
         raise ValueError(f"there is no run to resume in {runs[0].run_dir} and the others; leave out --resume")
     for run in runs:
         goes_on = folders.resume and run_directory.holds_run(run.run_dir)
-        sources = runs[0].config.sources  # later runs may begin with the weights of earlier ones
-        run_directory.check(run.run_dir, resume=goes_on, overwrite=folders.overwrite, sources=sources)
+        run_directory.check(run.run_dir, resume=goes_on, overwrite=folders.overwrite, sources=run.config.sources)
         if goes_on and (flags := _other_flags(run)):
             raise ValueError(f"{run.run_dir} was trained with other flags; with --resume give {' '.join(flags)} too")
 
@@ -158,15 +155,9 @@ def _check_weights(config: Config, *, trust_code: bool) -> None:
         warm_start.open_source(config, None, model, lambda line: None, trust_code=trust_code)
 
 
-def _made_with(run: Run) -> Config:
-    """The config of a run that has begun, whose folder may have been moved since."""
-    made_with = configs.inspect(run.run_dir)
-    return replace(made_with, init_from=run.config.init_from) if run.inherits else made_with
-
-
 def _other_flags(run: Run) -> list[str]:
     """The flags that a run was made with and does not have now, but for its budget."""
-    made_with = _made_with(run)
+    made_with = configs.inspect(run.run_dir)
     if made_with.seed == run.config.seed and comparison.are_alike(made_with, run.config, budgets=False):
         return []
     changed = {field: getattr(run.config, field) for field in budget.FIELDS}
@@ -176,7 +167,7 @@ def _other_flags(run: Run) -> list[str]:
 
 def has_spent(run: Run) -> bool:
     """Whether a run has spent the budget that is asked for, and played its final matches."""
-    return run_directory.has_ended(run.run_dir) and comparison.are_alike(_made_with(run), run.config)
+    return run_directory.has_ended(run.run_dir) and comparison.are_alike(configs.inspect(run.run_dir), run.config)
 
 
 def wait(arguments: list[str]) -> int:

@@ -18,7 +18,7 @@ import tyro
 
 from muzero_jax.arithmetic import devices, processes
 from muzero_jax.arithmetic.processes import Cluster
-from muzero_jax.commands import grow, guard, presets, several, train_flags, variants
+from muzero_jax.commands import guard, presets, several, train_flags, variants
 from muzero_jax.commands.command_line import (
     EXIT_INTERRUPTED,
     ask_command,
@@ -173,18 +173,17 @@ def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> 
     `build` makes a game, a network or an algorithm of one's own, as `building.build` makes the configured ones.
     """
     distributed = is_distributed(arguments)
-    for driver in () if distributed else (grow, variants):
-        if request := driver.read(arguments):
-            several.spare_accelerator()
-            with suppress(Stopped):  # the run that was under way is saved
-                return driver.train(request, parse, build)
-            return 0
+    if not distributed and (request := variants.read(arguments)):
+        several.spare_accelerator()
+        with suppress(Stopped):  # the run that was under way is saved
+            return variants.train(request, parse, build)
+        return 0
     parsed = parse(arguments)
     if parsed is None:
         return 0
     config, session, default, num_devices = parsed
-    if distributed and (session.grow or session.seeds > 1 or session.vary):
-        raise ValueError("--grow, --seeds and --vary train several runs; with --distributed train one")
+    if distributed and (session.seeds > 1 or session.vary):
+        raise ValueError("--seeds and --vary train several runs; with --distributed train one")
     if not processes.is_first():
         with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
             return train(config, session, default, num_devices, build)

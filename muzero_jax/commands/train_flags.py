@@ -16,7 +16,7 @@ from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
 
 MOST_NEEDED = (
-    "--env --board-size --grow --model --minutes --frames --updates --seed --run-dir --resume --overwrite --init-from "
+    "--env --board-size --model --minutes --frames --updates --seed --run-dir --resume --overwrite --init-from "
     "--offline --device --devices --autotune --search.num-simulations --network.file --algorithm.file --network.width "
     "--optimiser.learning-rate"
 ).split()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from muzero_jax.run.tuning.trial import Train
 
 PRESET, SETTINGS, SEEDS, CURVES = "preset.json", "settings.json", "seeds", "seeds.png"
-NOT_FOR_TRIALS = "run_dir grow vary together resume resume_if_any overwrite distributed autotune profile wandb".split()
+NOT_FOR_TRIALS = "run_dir vary together resume resume_if_any overwrite distributed autotune profile wandb".split()
 """Flags of train.py that a trial cannot have: the study decides, or one of them changes what is compared."""
 
 

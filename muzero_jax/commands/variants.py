@@ -99,11 +99,11 @@ def train(request: Request, parse: Parse, build: Any) -> int:
     config, session, _, num_devices = parsed
     runs = plan(request, parse, config, num_devices)
     asked = replace(session, seeds=len(runs), together=request.together)
-    several.check_flags(config, asked, build, flag="--seeds", each="seed")
+    several.check_flags(config, asked, build)
     if request.together:
         status = train_together(runs, request, parse)
     else:
-        status = several.train(runs, request.folders, request.shared, several.has_spent)
+        status = several.train(runs, request.folders, request.shared)
     if not status:
         _conclude([run.run_dir for run in runs], Path(f"{request.folders.run_dir or runs[0].run_dir}-compare.png"))
     return status

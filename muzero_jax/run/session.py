@@ -26,9 +26,6 @@ class Session:
     twice, for each pair of values; with --seeds several of each"""
     together: bool = False
     """train the runs of --seeds and --vary as one program, as far as one program can (docs/evaluate.md)"""
-    grow: str | None = None
-    """train Hex at rising sizes, say 5,7,9, within the budget: each size from the weights of the one before, and for
-    twice as long (docs/larger-boards.md); the runs lie in run_dir/5x5, run_dir/7x7 and so on"""
     resume_if_any: bool = False
     """go on with the run in run_dir, or begin it where there is none yet: one command for a scheduler that restarts"""
     resume: bool = False

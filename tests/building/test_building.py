@@ -125,7 +125,7 @@ def test_windows_with_an_end_are_drawn_as_often_as_the_config_says(end_weight, s
     ring = ring._replace(
         transitions=ring.transitions._replace(discount=jnp.asarray(discount)), num_stored=jnp.int32(32)
     )
-    draw = jax.vmap(lambda key: parts.draw(key, ring), axis_name=devices.AXIS)
+    draw = jax.jit(jax.vmap(lambda key: parts.draw(key, ring), axis_name=devices.AXIS))
     draws = draw(jax.random.split(jax.random.key(0), 1))
     assert draws.slot.shape == (1, CONFIG.optimiser.updates_per_iteration, 512)
     assert np.isin(np.asarray(draws.slot) % 8, [6, 7]).mean() == pytest.approx(share, abs=0.05)
@@ -268,13 +268,13 @@ def test_a_predicted_discount_has_the_size_of_the_environments_own():
     """The config's is 1, the game's 0.97: of two stones one leaves 1 and the turn stays, of three it passes."""
     model, config = double_nim.exact_model(predicts_legality=False), changed("targets", discount=1.0)
     simulator = searches.unbounded_simulator(config, World(nim_of(0.97), model))
-    node = simulator.expand(None, jax.random.key(0), jnp.zeros(2, jnp.int32), jnp.array([2, 3]))
+    node = jax.jit(simulator.expand)(None, jax.random.key(0), jnp.zeros(2, jnp.int32), jnp.array([2, 3]))
     np.testing.assert_allclose(node.discount, [0.97, -0.97], rtol=1e-6)
     constant = nim_of(0.97)._replace(discount=-0.97)
     told = replace(config, network=replace(config.network, predict_discount=True))
     simulator = searches.unbounded_simulator(told, World(constant, model))
     np.testing.assert_allclose(
-        simulator.expand(None, None, jnp.zeros(1, int), jnp.array([2])).discount, [0.97], rtol=1e-6
+        jax.jit(simulator.expand)(None, None, jnp.zeros(1, int), jnp.array([2])).discount, [0.97], rtol=1e-6
     )
     with pytest.raises(ValueError, match=r"double_nim have discounts of the sizes 0\.9 and 0\.97, but a model .* sign"):
         searches.unbounded_simulator(config, World(nim_of(0.9), model))

@@ -1,13 +1,16 @@
-"""`--config` and `--resume-if-any`: where the settings of a run come from."""
+"""`--config`, `--resume-if-any` and `--init-from`: where the settings and the weights of a run come from."""
 
 import json
 from dataclasses import asdict
 
 import pytest
 
+from muzero_jax.arithmetic import compilation_cache
 from muzero_jax.commands import train
-from muzero_jax.commands.command_line import EXIT_ERROR
+from muzero_jax.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
+from muzero_jax.run import runner
 from muzero_jax.storage import config as configs
+from tests.reference import told_runs
 from tests.reference.tiny_run import CONFIG
 from tests.reference.training import command
 
@@ -68,3 +71,17 @@ def test_one_command_begins_a_run_and_later_goes_on_with_it(tmp_path):
 def test_resuming_if_there_is_a_run_needs_a_folder(capsys):
     assert command("--env", "tic_tac_toe", "--resume-if-any") == EXIT_ERROR
     assert "add --run-dir" in capsys.readouterr().err
+
+
+def test_a_run_begins_with_what_init_from_names_and_overwrite_spares_it(monkeypatch, tmp_path, capsys):
+    seen = []
+    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
+    monkeypatch.setattr(runner, "train", lambda *all: seen.append(all[0]) or runner.Result({}, interrupted=True))
+    monkeypatch.chdir(tmp_path)
+    told_runs.tell(tmp_path / "run", [0.5])
+    words = ["--env", "hex", "--board-size", "3", "--devices", "1", "--init-from", "run"]
+    assert report_errors(train.main, words) == EXIT_INTERRUPTED
+    assert [config.init_from for config in seen] == [str(tmp_path / "run")]
+    capsys.readouterr()
+    assert report_errors(train.main, [*words, "--run-dir", "run", "--overwrite"]) == EXIT_ERROR
+    assert "--overwrite would delete" in capsys.readouterr().err and (tmp_path / "run").exists()

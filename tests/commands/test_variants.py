@@ -250,6 +250,16 @@ def test_resume_with_other_flags_is_refused(started, tmp_path, capsys):
     assert "was trained with other flags" in capsys.readouterr().err and not started
 
 
+def test_overwrite_deletes_nothing_before_the_first_weights_were_looked_at(started, tmp_path, capsys):
+    told_runs.tell(tmp_path / "seed0", [0.3])
+    words = [*TINY, "--seeds", "2", "--run-dir", str(tmp_path), "--overwrite", "--init-from"]
+    assert report_errors(train.main, [*words, "agent:none_such"]) == 2
+    assert "there is no agent 'none_such'" in capsys.readouterr().err
+    assert report_errors(train.main, [*words, str(tmp_path / "seed0")]) == 2
+    assert "--overwrite would delete" in capsys.readouterr().err
+    assert run_directory.holds_run(tmp_path / "seed0") and not started
+
+
 def test_a_folder_that_holds_a_run_is_refused_before_the_first_is_trained(started, tmp_path, capsys):
     told_runs.tell(tmp_path / "seed1", [0.3], seed=1)
     assert report_errors(train.main, [*TINY, "--seeds", "2", "--run-dir", str(tmp_path)]) == 2

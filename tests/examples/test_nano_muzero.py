@@ -71,6 +71,7 @@ def test_its_loss_has_our_gradient(window):
     assert max(np.abs(leaf).max() for leaf in jax.tree.leaves(wanted)) > 1e-3
 
 
+@pytest.mark.slow  # an iteration of the baseline, which is this file, is tried in tests/scripts/test_benchmark.py
 def test_an_iteration_plays_remembers_and_learns():
     """Two moves of four games are played into eight frames each; learning waits until these are all played."""
     settings = nano_muzero.Settings(

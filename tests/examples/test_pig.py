@@ -7,7 +7,6 @@ import pytest
 
 from examples import pig
 from muzero_jax import agent as agents
-from muzero_jax.building.checks.environment import check_environment
 from muzero_jax.commands import train
 from muzero_jax.commands.command_line import report_errors
 from muzero_jax.games.own_game import environment_from, load_environment
@@ -17,11 +16,6 @@ from tests.reference.pig import hold, roll, win_probability
 @pytest.fixture(scope="module")
 def exact():
     return win_probability(pig.TARGET, pig.FACES)
-
-
-def test_the_check_finds_nothing(recwarn):
-    check_environment("examples/pig.py")
-    assert not list(recwarn)
 
 
 def test_its_turns_do_not_alternate_and_its_chance_has_three_faces():

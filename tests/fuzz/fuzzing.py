@@ -1,6 +1,6 @@
 """One way to fuzz every surface: a clock, a folder that nothing may leave, and memory that must not grow.
 
-The short tests try 25 examples, the same in every run; the slow ones 100,000, others in every run. Those print their
+The short tests try 10 examples, the same in every run; the slow ones 100,000, others in every run. Those print their
 seed and their figures (`pytest tests/fuzz -m slow -s`). `MUZERO_FUZZ_SEED` repeats one of them, and
 `MUZERO_FUZZ_EXAMPLES` is another number of them.
 """
@@ -22,7 +22,7 @@ import jax
 import jaxtyping
 import pytest
 
-FAST, SLOW = 25, int(os.environ.get("MUZERO_FUZZ_EXAMPLES", 100_000))
+FAST, SLOW = 10, int(os.environ.get("MUZERO_FUZZ_EXAMPLES", 100_000))
 MOST_SECONDS = 20
 """Longest that one example may take; those that are no hang take milliseconds."""
 KEPT = 40

@@ -162,12 +162,12 @@ class ByWeb(Machine):
 
 
 @pytest.mark.parametrize(
-    "examples, steps", [(50, 12), pytest.param(fuzzing.SLOW // 10, 30, marks=pytest.mark.slow, id="slow")]
+    "examples, steps", [(20, 12), pytest.param(fuzzing.SLOW // 10, 30, marks=pytest.mark.slow, id="slow")]
 )
 @pytest.mark.parametrize("orders", [ByGtp, ByWeb])
 @pytest.mark.parametrize("name", GAMES)
 def test_orders_have_the_effect_that_a_plain_game_says(name, orders, examples, steps, tmp_path):
     machine = type(orders.__name__, (orders,), {"name": name})
-    settings = fuzzing.settings(examples, is_repeated=examples == 50, stateful_step_count=steps)
+    settings = fuzzing.settings(examples, is_repeated=examples == 20, stateful_step_count=steps)
     with fuzzing.unchecked_shapes(), fuzzing.guarded(tmp_path, seconds=10 * examples):
         run_state_machine_as_test(machine, settings=settings)

@@ -80,7 +80,12 @@ def test_every_position_of_hex_3x3_is_consistent_with_the_environment_from_the_o
 
 @pytest.mark.parametrize(
     ("name", "size", "min_plies"),
-    [("hex", 5, 9), pytest.param("hex", 5, 6, marks=pytest.mark.slow), ("connect_four", None, 20)],
+    [
+        ("hex", 5, 11),
+        ("connect_four", None, 24),
+        pytest.param("hex", 5, 6, marks=pytest.mark.slow),
+        pytest.param("connect_four", None, 20, marks=pytest.mark.slow),
+    ],
 )
 def test_sampled_positions_are_consistent_with_the_environment(name, size, min_plies):
     environment = make_environment(name, board_size=size)

@@ -212,8 +212,7 @@ def make_terms(model):
     return losses.muzero_terms(model.scalar_loss, weights)
 
 
-@pytest.mark.parametrize(("num_actions", "num_codes"), [(2, 10), (156, 21)])
-@pytest.mark.parametrize("encodes", [False, True])
+@pytest.mark.parametrize(("num_actions", "num_codes", "encodes"), [(2, 10, False), (156, 21, True)])
 def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_codes, encodes):
     environment = coin.COIN._replace(num_actions=num_actions, observation_shape=(2,))
     model = make_coin_model(num_codes, encodes=encodes, environment=environment)
@@ -292,6 +291,7 @@ OPENING = jnp.zeros((2, 3))
 GUESSES = jnp.array([coin.HEADS, coin.TAILS])
 
 
+@pytest.mark.slow
 def test_a_model_that_is_told_outcomes_learns_their_probabilities_and_the_values_on_both_sides_of_them():
     model = make_coin_model(coin.NUM_OUTCOMES + 1, encodes=False)
     params = jax.tree.map(lambda x: x[0], learned_coin(model, num_updates=300))

@@ -27,7 +27,7 @@ def shapes(model):
 
 def test_the_parameters_are_those_of_every_board_size():
     wanted = shapes(make_model("hex", 3)[1])
-    for size in (2, 5, 11, 19):
+    for size in (2, 19):
         assert shapes(make_model("hex", size)[1]) == wanted
 
 
@@ -66,11 +66,11 @@ def test_an_actions_logit_is_read_at_its_cell():
     board = layers.Board((2, 2), (3, 0, -1, 2, 1))
     heads = convolutional.CellHeads(SIZES, convolutional.kinds_of(board), 1, (3,))
     x = jax.random.normal(key(1), (N, 2, 2, 4))
-    params = randomised(heads.init(key(0), x))
-    logits, vector = heads.apply(params, x)
+    params, answer = randomised(jax.jit(heads.init)(key(0), x)), jax.jit(heads.apply)
+    logits, vector = answer(params, x)
     assert logits.shape == (N, 5) and vector.shape == (N, 3)
     swapped = x[:, ::-1]  # rows exchanged: cells 0 and 2, 1 and 3
-    other, same = heads.apply(params, swapped)
+    other, same = answer(params, swapped)
     np.testing.assert_allclose(other, logits[:, [4, 3, 2, 1, 0]], rtol=1e-5)
     np.testing.assert_allclose(same, vector, rtol=1e-5)
 
@@ -87,8 +87,8 @@ def test_a_stone_in_one_corner_is_felt_in_the_other():
     """Three convolutions see three cells far; on 9x9 only the pooling tells the opposite corner."""
     trunk = imagining.pooled_trunk(SIZES)
     empty = jnp.zeros((1, 9, 9, 2))
-    params = randomised(trunk.init(key(0), empty))
-    changed = trunk.apply(params, empty.at[0, 0, 0].set(5.0)) - trunk.apply(params, empty)
+    params, answer = randomised(jax.jit(trunk.init)(key(0), empty)), jax.jit(trunk.apply)
+    changed = answer(params, empty.at[0, 0, 0].set(5.0)) - answer(params, empty)
     assert np.abs(changed[0, 8, 8]).max() > 1e-3
 
 

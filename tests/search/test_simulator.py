@@ -95,9 +95,10 @@ def test_no_node_of_the_tree_is_an_illegal_move_or_lies_beyond_the_end(look):
 def test_a_node_carries_the_rules_reward_and_signed_discount():
     states = after(0, 3, 1, 4)
     biased = with_opinions(PARAMS)
-    assert WORLD.root(biased, ENVIRONMENT.roots(states)).value[0] != 0
-    won = WORLD.expand(biased, jax.random.key(0), jnp.array([2]), states)
-    goes_on = WORLD.expand(biased, jax.random.key(0), jnp.array([8]), states)
+    assert jax.jit(WORLD.root)(biased, ENVIRONMENT.roots(states)).value[0] != 0
+    expand = jax.jit(WORLD.expand)
+    won = expand(biased, jax.random.key(0), jnp.array([2]), states)
+    goes_on = expand(biased, jax.random.key(0), jnp.array([8]), states)
     assert (won.reward[0], won.discount[0]) == (1, 0)
     assert won.value[0] == 0  # whatever the network says of a game that is over
     assert (goes_on.reward[0], goes_on.discount[0]) == (0, -1)
