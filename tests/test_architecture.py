@@ -61,6 +61,7 @@ LIBRARIES = {
         "games.game",
         "games.game_2048",
         "games.hex_rules",
+        "games.minatar",
     },
     "flax.linen": {
         "networks.attention",

@@ -170,9 +170,7 @@ class EngineMatch:
         points = np.asarray(self._result.points)[self._is_finished]
         won, drawn, lost = ((points == sign).sum() for sign in (1, 0, -1))
         kept = "" if self._conditions.folder is None or not len(points) else f", kept in {self._conditions.folder}"
-        return (
-            f"{len(points)} of {self._is_finished.size} games had ended: {won} won, {drawn} drawn, {lost} lost{kept}"
-        )
+        return f"{len(points)} of {self._is_finished.size} games had ended: {won} won, {drawn} drawn, {lost} lost{kept}"
 
 
 def make_match(

@@ -76,7 +76,7 @@ class Rules:
 
 
 def squares(state: State, *, signs: str) -> Squares:
-    """What stands on each cell: the first of pgx's planes that is set there."""
+    """The sign of each cell's first plane, of those that pgx shows."""
     planes: Bool[np.ndarray, "10 10 C"] = np.asarray(state.observation)[..., : len(signs)]
     return [[signs[cell.argmax()] if cell.any() else EMPTY for cell in row] for row in planes]
 
