@@ -5,7 +5,8 @@ touches, how the board may be turned, how moves are written and positions drawn,
 where it is known. Every field but the names has a default, so that rules alone make a game that works everywhere.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pgx
@@ -59,6 +60,7 @@ class Game(NamedTuple):
     repeats: Callable[[EnvState], bool] | None = None  # whether the last move lost the game by repeating a position
     read_fen: Callable[[str], tuple[EnvState, int]] | None = None  # FEN -> (state, who moves: 0 is the first player)
     exact: Exact | None = None
+    same_as: Mapping[int, int] = MappingProxyType({})  # actions that always do what another does: {action: that one}
     worth: Worth | None = None  # what expectimax asks where it looks no further
     milestone: Callable[[EnvState], Array] | None = None  # how far a game for one came, as [] int32 that never falls
 
