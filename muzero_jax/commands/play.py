@@ -24,7 +24,7 @@ from muzero_jax.storage.files import check_writable
 from muzero_jax.storage.trust import Trust
 
 LARGEST_SEED = 2**32 - 1
-NOT_FOR_ONE = ("web", "engine", "tree", "film", "colour")
+NOT_FOR_ONE = ("engine", "colour")
 """Flags that need two players."""
 
 
@@ -60,6 +60,8 @@ class Arguments:
     """SVG file to draw a search tree into"""
     film: Path | None = None
     """SVG file to draw a game into that the agent plays against itself"""
+    film_pictures: int = 300
+    """most pictures that --film draws; a longer game is shown at so many of its moves"""
     moves: str = ""
     """moves from the opening to where --tree or --film begins: "a1 b2", in the game's notation"""
     depth: int = 4
@@ -135,9 +137,9 @@ def check(a: Arguments) -> None:
             raise ValueError(f"{flag} takes --num-simulations, not --time-per-move")
         if path:
             check_writable(path, flag)
-    for limit in ("depth", "width"):
+    for limit in ("depth", "width", "film_pictures"):
         if getattr(a, limit) < 1:
-            raise ValueError(f"--{limit} is {getattr(a, limit)}, but must be positive")
+            raise ValueError(f"--{limit.replace('_', '-')} is {getattr(a, limit)}, but must be positive")
     if a.moves and not (a.tree or a.film):
         raise ValueError("--moves is for --tree and --film")
 
@@ -145,7 +147,7 @@ def check(a: Arguments) -> None:
 def check_game(a: Arguments, position) -> None:
     """Raises ValueError for a way to play that the game does not have."""
     if position.environment.num_players == 1 and (other := next((f for f in NOT_FOR_ONE if getattr(a, f)), None)):
-        raise ValueError(f"{position.name} is a game for one, and is played in the terminal; leave --{other} out")
+        raise ValueError(f"{position.name} is a game for one, and has no --{other}; leave it out")
     if position.dice is not None and a.engine:
         raise ValueError(f"{position.name} has chance, which GTP cannot tell; play it in the terminal")
 
@@ -237,7 +239,7 @@ def draw(a: Arguments, position, thinker, moves) -> None:
     if a.tree:
         tree_picture.picture(thinker, position, moves, depth=a.depth, width=a.width).save(a.tree)
     if a.film:
-        a.film.write_text(film.film(thinker.analyse, position, moves).svg, encoding="utf-8")
+        a.film.write_text(film.film(thinker.analyse, position, moves, a.film_pictures).svg, encoding="utf-8")
     print(f"drew {a.tree or a.film}")
 
 

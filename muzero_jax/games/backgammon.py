@@ -22,9 +22,10 @@ from jaxtyping import Bool, Float, Int
 from pgx import backgammon as pgx_rules
 
 from muzero_jax.games import chance
+from muzero_jax.games.clicks import POINTS
 from muzero_jax.games.game import Game
 from muzero_jax.games.notation import PASS, Notation, words
-from muzero_jax.games.view import EMPTY, FIRST, SECOND, Squares, View
+from muzero_jax.games.view import EMPTY, FIRST, SECOND, Checkers, Squares, View
 
 State = Any
 """pgx's own state of this game, with its private fields."""
@@ -117,9 +118,7 @@ def squares(state: State) -> Squares:
 
     Points 13 to 24 stand above, 12 to 1 below. At most five checkers of a stack are drawn, then their number.
     """
-    board = np.asarray(state._board)
-    if int(state._turn):
-        board = np.asarray(pgx_rules._flip_board(state._board))
+    board = _first_players(state)
     points = board[:NUM_POINTS][::-1]  # point 1 first
     upper = [*points[12:18], board[25], *points[18:24], board[27]]
     lower = [*points[11:5:-1], board[24], *points[5::-1], board[26]]
@@ -132,6 +131,24 @@ def squares(state: State) -> Squares:
         *([stack[depth] for stack in bottom] for depth in reversed(range(DEEPEST))),
         [*names[11:5:-1], "bar", *names[5::-1], "off"],
     ]
+
+
+def _first_players(state: State) -> Int[np.ndarray, " 28"]:
+    """The board on which the first player's checkers count above 0, whoever is to move."""
+    return np.asarray(pgx_rules._flip_board(state._board) if int(state._turn) else state._board)
+
+
+def checkers(state: State) -> Checkers:
+    """The board by the first player's points, and the dice; of doubles four."""
+    board = _first_players(state)
+    points, rest = board[:NUM_POINTS][::-1].tolist(), board[NUM_POINTS:].tolist()
+    dice, left = ((np.asarray(field) + 1).tolist() for field in (state._dice, state._playable_dice))
+    thrown = []
+    for die in sorted(dice if dice[0] != dice[1] else 2 * dice, reverse=True):
+        thrown.append((die, die in left))
+        if die in left:
+            left.remove(die)
+    return Checkers(tuple(points), (rest[0], -rest[1]), (rest[2], -rest[3]), tuple(thrown))
 
 
 def _stack(count: int) -> list[str]:
@@ -175,7 +192,16 @@ BACKGAMMON = Game(
     goal="Bring your checkers home, from point 24 down to 1, and off the board before the other player does.",
     rules=lambda board_size: Rules(),
     notation=make_notation,
-    view=View(squares, hands=hands, hands_title="dice", colours=("X", "O"), inks=("red", "blue")),
+    view=View(
+        squares,
+        hands=hands,
+        hands_title="dice",
+        colours=("X", "O"),
+        inks=("red", "blue"),
+        page=POINTS,
+        checkers=checkers,
+    ),
     turns_alternate=False,
+    same_as=dict.fromkeys(range(1, 6), 0),
     worth=pip_lead,
 )

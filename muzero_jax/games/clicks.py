@@ -9,9 +9,12 @@ from jaxtyping import Int
 
 from muzero_jax.games.layout import cells_first
 
-COLUMNS, CHESS = "connect_four", "chess"
-"""The board whose clicks name a column, and the one on which two clicks name a move."""
-PAGES = ("go", "othello", "tic_tac_toe", "hex", COLUMNS, CHESS)
+COLUMNS, CHESS, TILES, POINTS = "connect_four", "chess", "tiles", "points"
+"""The board whose clicks name a column; two on which two clicks name a move, from where and to where; and a grid of
+tiles with numbers on them. On a board of points a move is written FROM/TO, by the mover's own points, `bar` and `off`.
+"""
+TWO_CLICKS = (CHESS, POINTS)
+PAGES = ("go", "othello", "tic_tac_toe", "hex", COLUMNS, CHESS, TILES, POINTS)
 """The values that `View.page` may have."""
 NO_ACTION = -1
 
@@ -38,7 +41,7 @@ def clicked_actions(
     num_cells = shape[0] * shape[1]
     num_places = shape[1] if page == COLUMNS else num_cells
     single = np.full(num_places, NO_ACTION)
-    if page not in (None, CHESS):
+    if page not in (None, *TWO_CLICKS):
         known = known_location(page, shape, location)
         (on_board,) = np.nonzero(known >= 0)
         places = known[on_board] % num_places

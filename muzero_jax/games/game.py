@@ -5,7 +5,8 @@ touches, how the board may be turned, how moves are written and positions drawn,
 where it is known. Every field but the names has a default, so that rules alone make a game that works everywhere.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pgx
@@ -62,6 +63,7 @@ class Game(NamedTuple):
     variant: str | None = None  # its name in programs that play several games by that protocol
     sgf_number: int | None = None  # its `GM` in SGF files
     exact: Exact | None = None
+    same_as: Mapping[int, int] = MappingProxyType({})  # actions that always do what another does: {action: that one}
     worth: Worth | None = None  # what expectimax asks where it looks no further
     milestone: Callable[[EnvState], Array] | None = None  # how far a game for one came, as [] int32 that never falls
 

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int
 from pgx import play2048
 
 from muzero_jax.games import chance
+from muzero_jax.games.clicks import TILES
 from muzero_jax.games.game import Game
 from muzero_jax.games.layout import Layout
 from muzero_jax.games.notation import Notation, words
@@ -126,7 +127,7 @@ GAME_2048 = Game(
     rules=lambda board_size: Rules(),
     layout=Layout(action_location=lambda shape, num_actions: np.full(num_actions, -1)),
     notation=make_notation,
-    view=View(squares),
+    view=View(squares, page=TILES),
     worth=worth,
     milestone=highest_tile,
 )

@@ -27,6 +27,15 @@ Cell = tuple[int, int]
 """(row, column) of `Squares`."""
 
 
+class Checkers(NamedTuple):
+    """A board of 24 points, numbered as the first player counts them, with its dice."""
+
+    points: tuple[int, ...]  # [24], checkers on points 1 to 24: the first player's above 0, the other's below
+    bar: tuple[int, int]  # of the first player and of the other
+    off: tuple[int, int]
+    dice: tuple[tuple[int, bool], ...]  # of the player to move: each die, 1 to 6, and whether it is still to be played
+
+
 ROW_LENGTH = 16
 """Numbers in a row, where an observation is a list of them."""
 
@@ -64,7 +73,8 @@ class View(NamedTuple):
     marks_last: bool = False  # whether an action is a cell, so that the last one played can be marked
     leans: bool = False  # whether each row lies half a cell to the right of the one above
     has_edges: bool = False  # whether the first player owns the top and bottom edge, and the other left and right
-    page: str | None = None  # one of `clicks.PAGES`, a board of `play/web/board.js`; None: text, and a button a move
+    page: str | None = None  # one of `clicks.PAGES`, a board that the browser draws; None: text, and a button a move
+    checkers: Callable[[EnvState], Checkers] | None = None  # for the page `points`, which draws these and no squares
 
 
 def stones(signs: Int[np.ndarray, "H W"]) -> Squares:

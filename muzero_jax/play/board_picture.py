@@ -2,7 +2,7 @@
 
 What the terminal prints as text (`drawing`) is here a board of squares, or of hexagons where rows lean. A policy shades
 each cell by its share, values shade it from red (lost, for the player to move) to blue (won). Actions that belong to no
-cell, such as Hex's swap, are a line of text below the board.
+cell, such as Hex's swap, are a line of text below the board. Games that have no such board are drawn by `scenes`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,25 +14,18 @@ import numpy as np
 from muzero_jax.games import view
 from muzero_jax.games.clicks import known_location
 from muzero_jax.games.notation import Notation
+from muzero_jax.play import scenes
+from muzero_jax.play.drawing import signed
+from muzero_jax.play.framing import INKS, BoardPicture, framed
+from muzero_jax.play.framing import centred as _text
 from muzero_jax.play.position import Position
 
 CELL, MARGIN, HEADER, FOOTER, GAP, LETTER = 46, 30, 28, 24, 24, 7.2
-INKS = {"black": "#27313b", "white": "#ffffff", "red": "#d1495b", "yellow": "#edae49", "blue": "#2e6fab"}
-"""The colours of `View.inks`."""
+MOST_BESIDE = 5
+"""Moves that are named below a board."""
 SHADE, WON, LOST, EMPTY, LINE = (240, 140, 40), (46, 111, 171), (200, 60, 60), "#f6f1e7", "#b9ad98"
 NOT_SHOWN = 0.005
 """Smaller shares get no number."""
-
-
-class BoardPicture(NamedTuple):
-    """A drawing; a notebook shows it."""
-
-    svg: str
-    width: float
-    height: float
-
-    def _repr_svg_(self) -> str:
-        return self.svg
 
 
 class Note(NamedTuple):
@@ -40,6 +33,7 @@ class Note(NamedTuple):
 
     text: str
     fill: str | None = None  # the colour behind it; None: the board's own
+    number: float = 0.0
 
 
 def draw(
@@ -50,18 +44,16 @@ def draw(
     values: Sequence[float] | np.ndarray | None = None,
     title: str = "",
 ) -> BoardPicture:
-    """The board, with a `policy` [A] or `values` [A] over its cells; a value that is not finite is left out.
-
-    Raises ValueError for a game without a board of cells.
-    """
-    board = position.environment.board
-    if board is None:
-        raise ValueError(f"{position.name} has no board to draw; print its text instead (play.drawing)")
+    """The board, with a `policy` [A] or `values` [A] over its cells; a value that is not finite is left out."""
     notes = _shares(policy) if policy is not None else _values(values) if values is not None else {}
+    board, page = position.environment.board, position.game.view.page
+    if board is None or page in scenes.OF_PAGE:
+        scene = scenes.OF_PAGE.get(page, scenes.text)(position, notation)
+        return _framed_scene(scene, title, _beside(position, notation, notes, list(notes)))
     page, drawn = position.game.view.page, np.asarray(board.action_location)
     location = known_location(page, board.shape, drawn)
     on_board = {int(location[action]): note for action, note in notes.items() if location[action] >= 0}
-    beside = [f"{notation.write(position.state, a)} {n.text}" for a, n in notes.items() if location[a] < 0 and n.text]
+    beside = _beside(position, notation, notes, [action for action in notes if location[action] < 0])
     leans = position.game.view.leans
     rows, columns = len(position.squares), len(position.squares[0])
     width = 2 * MARGIN + max(CELL * (columns + (rows - 1) / 2 * leans), LETTER * len(title) - MARGIN)
@@ -73,9 +65,29 @@ def draw(
         *_labels(notation, leans),
         *_cells(position, on_board),
         "</g>",
-        f'<text x="{MARGIN / 2:g}" y="{height - 10:g}" fill="#27313b">{escape(", ".join(beside))}</text>',
+        f'<text x="{MARGIN / 2:g}" y="{height - 10:g}" fill="#27313b">{escape(beside)}</text>',
     ]
     return framed("\n".join(parts), width, height)
+
+
+def _beside(position: Position, notation: Notation, notes: dict[int, Note], actions: list[int]) -> str:
+    """The moves that have a number and no cell, those with the largest numbers; of moves that are alike the first."""
+    same = position.game.same_as
+    shown = [action for action in actions if notes[action].text and action not in same]
+    best = sorted(sorted(shown, key=lambda action: -notes[action].number)[:MOST_BESIDE])
+    return ", ".join(f"{notation.write(position.state, action)} {notes[action].text}" for action in best)
+
+
+def _framed_scene(scene: scenes.Scene, title: str, beside: str) -> BoardPicture:
+    """A scene under its title and over the numbers of moves; there is always room for both, as a film needs."""
+    width = max(scene.width, LETTER * max(len(title), len(beside))) + MARGIN
+    height = HEADER + scene.height + FOOTER + MARGIN / 2
+    moved = f'<g transform="translate({MARGIN / 2:g} {HEADER})">'
+    above = (
+        f'<text x="{MARGIN / 2:g}" y="18" font-weight="700" fill="#27313b">{escape(title)}</text>'
+        f'{moved}{scene.above}</g><text x="{MARGIN / 2:g}" y="{height - 14:g}" fill="#27313b">{escape(beside)}</text>'
+    )
+    return framed(above, width, height, f"{moved}{scene.ground}</g>")
 
 
 def side_by_side(*pictures: BoardPicture) -> BoardPicture:
@@ -87,26 +99,19 @@ def side_by_side(*pictures: BoardPicture) -> BoardPicture:
     return framed("\n".join(parts), left - GAP, max(picture.height for picture in pictures))
 
 
-def framed(body: str, width: float, height: float) -> BoardPicture:
-    """A picture of this size, on white, of what `body` draws in SVG."""
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
-        f'viewBox="0 0 {width:g} {height:g}" font-family="system-ui, sans-serif" font-size="13">'
-    )
-    return BoardPicture(f'{head}\n<rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n', width, height)
-
-
 def _shares(policy: Sequence[float] | np.ndarray) -> dict[int, Note]:
     most = max(float(np.max(policy)), 1e-9)
     return {
-        action: Note(f"{100 * share:.0f}%" if share >= NOT_SHOWN else "", _mixed(SHADE, 0.9 * float(share) / most))
+        action: Note(
+            f"{100 * share:.0f}%" if share >= NOT_SHOWN else "", _mixed(SHADE, 0.9 * float(share) / most), float(share)
+        )
         for action, share in enumerate(policy)
     }
 
 
 def _values(values: Sequence[float] | np.ndarray) -> dict[int, Note]:
     return {
-        action: Note(f"{value:+.2f}", _mixed(WON if value > 0 else LOST, min(1.0, abs(float(value)))))
+        action: Note(signed(value), _mixed(WON if value > 0 else LOST, min(1.0, abs(float(value)))), float(value))
         for action, value in enumerate(values)
         if np.isfinite(value)
     }
@@ -157,10 +162,6 @@ def _content(cell: str, x: float, y: float, inks: tuple[str, str], is_marked: bo
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{0.36 * CELL:.1f}" fill="{ink}" {ring}/>'
     elif cell != view.EMPTY:
         yield _text(cell, x, y, "#27313b")
-
-
-def _text(text: str, x: float, y: float, colour: str) -> str:
-    return f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" fill="{colour}">{escape(text)}</text>'
 
 
 def _labels(notation: Notation, leans: bool) -> Iterator[str]:

@@ -16,6 +16,9 @@ LABEL, EMPTY, FIRST, SECOND = "label", "empty", "first", "second"
 LAST, EDGE, WON = "last", "edge", "won"
 """Marks: the stone just played, an edge of the board, the star of a cell that won."""
 
+LARGE = 100
+"""Values from here on have no decimals."""
+
 
 class Piece(NamedTuple):
     """A piece of a line."""
@@ -40,6 +43,11 @@ def draw(position: Position, notation: Notation) -> list[Line]:
         held = ", ".join(f"{name} {hand or '-'}" for name, hand in zip(position.game.view.colours, hands, strict=True))
         lines.append([Piece(f"{position.game.view.hands_title}: {held}")])
     return lines
+
+
+def signed(value: float) -> str:
+    """A value with its sign; a large one has no decimals."""
+    return f"{value:+.2f}" if abs(value) < LARGE else f"{value:+,.0f}"
 
 
 def plain(lines: list[Line]) -> str:

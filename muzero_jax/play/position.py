@@ -98,7 +98,7 @@ class Position(NamedTuple):
     @property
     def total(self) -> float:
         """The sum of the rewards so far, of whoever moved."""
-        return float(sum(ply.state.rewards[self.players[ply.colour]] for ply in self.plies))
+        return float(sum(np.asarray(ply.state.rewards)[self.players[ply.colour]] for ply in self.plies))
 
     @property
     def squares(self) -> Squares:
@@ -125,6 +125,8 @@ class Position(NamedTuple):
         """How the game ended, in words: `white wins by 7.5`; None while it goes on."""
         if not self.is_over:
             return None
+        if self.environment.num_players == 1:
+            return f"game over: {self.total:,.10g} points"
         if self.winner is None:
             return "a draw"
         margin = self.score()[2:]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from muzero_jax.games.notation import Notation
 from muzero_jax.play import tree_view
+from muzero_jax.play.drawing import signed
 from muzero_jax.play.position import Position
 from muzero_jax.play.thinking import Analysis, Thinker
 from muzero_jax.play.tree_view import Branch
@@ -38,7 +39,7 @@ svg.search-tree { --ground: #ffffff; --box: #f3f4f6; --ink: #1f2933; --faint: #6
 .search-tree .bad { fill: var(--bad); }
 """
 LEGEND = (
-    "A box is a move: N visits, Q its value in [-1, 1] for the one who moves, P its prior, +n more moves not drawn.",
+    "A box is a move: N visits, Q its value for the one who moves, P its prior, +n more moves not drawn.",
     "Orange: the move that it plays, on top, then the line that it expects. Dashed: imagined, not legal in the game.",
 )
 
@@ -91,7 +92,7 @@ def of_analysis(
     move = notation.write(position.state, analysis.action)
     title = f"{position.name}, move {len(position.plies) + 1}: plays {move} after {simulations}"
     named = tree_view.named(root, position, notation)
-    return draw(named, f"{title}, value {analysis.value:+.2f} for the player to move")
+    return draw(named, f"{title}, value {signed(analysis.value)} for the player to move")
 
 
 def draw(root: Branch, title: str) -> TreePicture:
@@ -158,9 +159,8 @@ def _box(box: _Box) -> Iterator[str]:
     yield f'<text class="move" x="{x + 10:g}" y="{y - 3:g}">{escape(name)}</text>'
     yield f'<text class="faint" text-anchor="end" x="{x + BOX_WIDTH - 10:g}" y="{y - 3:g}">N {branch.visits}</text>'
     if not is_root:  # whose value the title says
-        numbers = (
-            f'<tspan class="{sign}">Q {branch.q:+.2f}</tspan><tspan class="faint" dx="8">P {branch.prior:.0%}</tspan>'
-        )
+        prior = f'<tspan class="faint" dx="8">P {branch.prior:.0%}</tspan>'
+        numbers = f'<tspan class="{sign}">Q {signed(branch.q)}</tspan>{prior}'
         yield f'<text x="{x + 10:g}" y="{y + 14:g}">{numbers}</text>'
     if branch.hidden:
         yield f'<text class="faint" text-anchor="end" x="{x + BOX_WIDTH - 10:g}" y="{y + 14:g}">+{branch.hidden}</text>'

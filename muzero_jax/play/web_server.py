@@ -30,7 +30,20 @@ OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
 """The names that this machine may have in a Host header; a page of another site would name its own."""
 PAGE = Path(__file__).parent / "web"
 FILES = {"index.html": "text/html", "style.css": "text/css"} | dict.fromkeys(
-    ("app.js", "ask.js", "board.js", "chess.js", "hex.js", "memory.js", "svg.js", "thoughts.js", "tip.js"),
+    (
+        "app.js",
+        "ask.js",
+        "board.js",
+        "chess.js",
+        "hex.js",
+        "memory.js",
+        "pad.js",
+        "points.js",
+        "svg.js",
+        "thoughts.js",
+        "tiles.js",
+        "tip.js",
+    ),
     "text/javascript",
 )
 MOST_BYTES = 10_000

@@ -22,6 +22,8 @@ MOST_SIMULATIONS = 4096
 """A budget is a program to compile and a tree to hold, so a page may not ask for any."""
 
 NUM_LINES, LINE_LENGTH = 4, 6
+DIRECTIONS = ("left", "up", "right", "down")
+"""Moves that the arrow keys play, where a game has moves of these names."""
 PLAIN = "plain"
 """The page of a game that has no board of its own there: its position as text, and a button for each legal move."""
 
@@ -43,9 +45,15 @@ def board_state(position: Position, notation: Notation) -> dict[str, Any]:
         "names": view.colours,
         "inks": view.inks,
         "to_move": position.colour_to_move,
-        "legal": [notation.write(position.state, action) for action in position.legal_actions()],
+        "legal": [notation.write(position.state, action) for action in _distinct(position)],
+        "directions": [word for word in DIRECTIONS if _is_read(notation, position, word)],
         "moves": played,
+        "movers": [ply.colour for ply in position.plies],
         "ply": len(played),
+        "in_turns": position.environment.discount is not None,
+        "num_players": position.environment.num_players,
+        "total": position.total,
+        "checkers": view.checkers and view.checkers(position.state)._asdict(),
         "swapped": position.swapped,
         "result": position.result,
         "winning_cells": position.winning_cells,
@@ -56,6 +64,19 @@ def _texts(position: Position, notation: Notation) -> list[str]:
     """The moves so far; a move's text belongs to the position before it."""
     before = (position.start, *(ply.state for ply in position.plies))
     return [notation.write(state, ply.action) for state, ply in zip(before, position.plies, strict=False)]
+
+
+def _distinct(position: Position) -> list[int]:
+    """The legal actions, of which those that are alike are one."""
+    return list(dict.fromkeys(position.game.same_as.get(action, action) for action in position.legal_actions()))
+
+
+def _is_read(notation: Notation, position: Position, word: str) -> bool:
+    try:
+        notation.read(position.state, word)
+    except ValueError:
+        return False
+    return True
 
 
 def _clicks(position: Position, notation: Notation, shape: tuple[int, int]) -> list[list[str | None]]:
@@ -77,10 +98,11 @@ class WebGame:
 
     def state(self) -> dict[str, Any]:
         """The answer of `board_state`, and the budgets that the page offers."""
-        usual = self.thinker.num_simulations
+        usual, most = self.thinker.num_simulations, self.thinker.most_value
         return board_state(self.position, self.notation) | {
             "num_simulations": usual,
             "budgets": sorted({*BUDGETS, usual}),
+            "most_value": most if np.isfinite(most) else None,
         }
 
     def play(self, move: str, ply: int | None = None) -> dict[str, Any]:
@@ -144,10 +166,13 @@ class WebGame:
         return action
 
     def _write(self, action: int) -> str:
-        return self.notation.write(self.position.state, action)
+        return self.notation.write(self.position.state, self.position.game.same_as.get(action, action))
 
     def _shares(self, policy) -> dict[str, float]:
-        return {self._write(action): float(policy[action]) for action in self.position.legal_actions()}
+        shares = dict.fromkeys(map(self._write, self.position.legal_actions()), 0.0)
+        for action in self.position.legal_actions():
+            shares[self._write(action)] += float(policy[action])
+        return shares
 
     def _why(self) -> str:
         """Why the move that the agent would play need not have the largest share."""
@@ -160,7 +185,9 @@ class WebGame:
             return {"values": {}, "lines": [{"moves": [self._write(analysis.action)], "visits": None, "value": None}]}
         look = partial(tree_view.branches, analysis.tree, analysis.action, most=analysis.most_value)
         every = look(depth=1, width=self.position.environment.num_actions)
-        root = look(depth=LINE_LENGTH, width=NUM_LINES, width_below=1)
+        # Where the tree does not say when chance acts, no real move follows the first.
+        is_certain = analysis.tree.is_chance is not None or self.position.dice is None
+        root = look(depth=LINE_LENGTH if is_certain else 1, width=NUM_LINES, width_below=1)
         lines = [
             {"moves": [branch.text for branch in line if branch.is_legal], "visits": line[0].visits, "value": line[0].q}
             for line in tree_view.lines(tree_view.named(root, self.position, self.notation))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pgx
 import pytest
-from scipy.stats import chisquare
+from scipy.stats import chi2, chisquare
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.games import chance, state_shapes, states
@@ -50,7 +50,11 @@ def opening_with_an_illegal_move(name):
 
 @functools.cache
 def walk(name, num_games, num_moves):
-    """Random games by pgx's step and by ours: (moves played, moves that differ, moves that chance answered, ends)."""
+    """Random games by pgx's step and by ours: (moves played, moves that differ, moves that chance answered, ends).
+
+    Last the chi-squared of how often pgx's chance did what, and its degrees of freedom: outcomes less what our
+    probabilities expect, weighed by the covariance that these give, whatever the positions were.
+    """
     environment, rules = environment_of(name), pgx.make(name)
 
     def move(state, key):
@@ -68,7 +72,10 @@ def walk(name, num_games, num_moves):
         same &= (step.reward == following.rewards[state.current_player]) & (step.is_last == following.terminated)
         fresh = environment.init(reset_key)
         state = jax.tree.map(lambda old, new: jnp.where(following.terminated, old, new), fresh, following)
-        return state, jnp.stack([~same, after.awaits_chance, following.terminated]).astype(jnp.int32)
+        counts = jnp.stack([~same, after.awaits_chance, following.terminated]).astype(jnp.int32)
+        expected = environment.chance.probabilities(after.state) * after.awaits_chance
+        came = jax.nn.one_hot(step.outcome, environment.chance.num_outcomes) * after.awaits_chance
+        return state, (counts, came, expected)
 
     @jax.jit
     def run(key):
@@ -76,26 +83,30 @@ def walk(name, num_games, num_moves):
         start = jax.vmap(environment.init)(jax.random.split(start_key, num_games))
 
         def one(states, key):
-            states, counts = jax.vmap(move)(states, jax.random.split(key, num_games))
-            return states, counts.sum(0)
+            states, (counts, came, expected) = jax.vmap(move)(states, jax.random.split(key, num_games))
+            covariance = jnp.diag(expected.sum(0)) - expected.T @ expected
+            return states, (counts.sum(0), (came - expected).sum(0), covariance)
 
-        return jax.lax.scan(one, start, jax.random.split(move_key, num_moves))[1].sum(0)
+        return jax.lax.scan(one, start, jax.random.split(move_key, num_moves))[1]
 
-    return num_games * num_moves, *np.asarray(run(jax.random.key(0))).tolist()
+    counts, excess, covariance = (np.asarray(x, np.float64).sum(0) for x in run(jax.random.key(0)))
+    statistic = float(excess @ np.linalg.pinv(covariance, rcond=1e-6) @ excess)
+    return num_games * num_moves, *counts.astype(int).tolist(), (statistic, len(excess) - 1)
 
 
 @pytest.mark.parametrize("name, num_moves", [("2048", 160), ("backgammon", 40)])
 def test_our_step_is_pgxs_given_the_outcome(name, num_moves):
-    moves, different, answered, ended = walk(name, 128, num_moves)
+    moves, different, answered, ended, _ = walk(name, 128, num_moves)
     assert (moves, different) == (128 * num_moves, 0)
     assert answered > moves / 5 and (ended > 50 or name == "backgammon")
 
 
 @pytest.mark.slow
 @each_game  # games of backgammon end here too
-def test_our_step_is_pgxs_given_the_outcome_on_a_million_moves(name):
-    moves, different, _, ended = walk(name, 2048, 512)
+def test_our_step_is_pgxs_on_a_million_moves_given_the_outcome_and_in_distribution(name):
+    moves, different, _, ended, (statistic, freedom) = walk(name, 2048, 512)
     assert moves > 1_000_000 and different == 0 and ended > 1000
+    assert chi2.sf(statistic, freedom) > 1e-3
 
 
 @each_game

@@ -2,19 +2,24 @@
 // Whose turn is the agent's is decided here: `you` is "0" or "1" (a colour), "both" or "none" (watching).
 
 import { ask, capital } from "./ask.js";
-import { Board, placeName } from "./board.js";
+import { Board } from "./board.js";
 import { recalled, remember } from "./memory.js";
-import { $, drawThoughts, make, overlayOf, shareText } from "./thoughts.js";
+import { drawPad, keyDirection, listenToSwipes } from "./pad.js";
+import { Points } from "./points.js";
+import { $, drawThoughts, make, overlayOf, points, shareText } from "./thoughts.js";
+import { Tiles } from "./tiles.js";
 
+const BOARDS = { tiles: Tiles, points: Points }; // all others are grids of cells
 const SPECIAL = { pass: "Pass", "swap-pieces": "Swap" };
 const PROMOTED = { q: "Queen", r: "Rook", b: "Bishop", n: "Knight" };
-const PAUSE_BETWEEN_MOVES = 500; // milliseconds, so that a person can watch two agents
-const board = new Board($("board"), onCell);
+const [PAUSE, PAUSE_IN_A_TURN, PAUSE_OF_ONE] = [500, 900, 150]; // milliseconds, so that a person can watch
+let board = null;
 
 let state = null;
 let analysis = null;
-let chosen = null; // chess: the cell a move starts from
-let promotions = []; // chess: moves of which one is to be picked
+let chosen = null; // the cell that a move of two clicks starts from
+let choices = []; // moves between the same two cells, of which one is to be picked
+let hinted = -1; // the ply for which a hint was asked
 let isBusy = false;
 let isPlaying = false;
 let isPaused = false;
@@ -25,7 +30,15 @@ const budget = () => Number($("budget").value);
 const isAgents = (colour) =>
   $("you").value === "none" || ($("you").value !== "both" && Number($("you").value) !== colour);
 const isPlain = () => state.board === "plain"; // text and a button for each legal move, in place of a board
-const isFlipped = () => state.board === "chess" && $("you").value === "1";
+const isFlipped = () => board.turns && $("you").value === "1";
+const isForOne = () => state.num_players === 1;
+const overlay = () => $("overlay").value || (hinted === state?.ply ? "policy" : "");
+
+// How long a move of the agent's stands before the next; a turn of several moves must be seen, and its dice.
+function pause() {
+  if (isForOne()) return PAUSE_OF_ONE;
+  return state.in_turns ? ($("you").value === "none" ? PAUSE : 0) : PAUSE_IN_A_TURN;
+}
 
 // A mistake in a sentence; "" takes it back.
 function say(text) {
@@ -57,7 +70,7 @@ function receive(newState) {
   state = newState;
   analysis = null;
   chosen = null;
-  promotions = [];
+  choices = [];
   draw();
 }
 
@@ -80,16 +93,16 @@ async function playMove(move) {
 async function goOn() {
   const mine = ++generation;
   while (!state.result && isAgents(state.to_move) && !isPaused) {
-    if ($("overlay").value && $("you").value === "none") await analyse();
+    if (overlay() && $("you").value === "none") await analyse();
     draw("The agent is thinking…");
     const start = performance.now();
     const next = await ask("api/agent-move", { num_simulations: budget(), ply: state.ply });
-    const rest = PAUSE_BETWEEN_MOVES - (performance.now() - start);
-    if ($("you").value === "none" && rest > 0) await new Promise((done) => setTimeout(done, rest));
+    const rest = pause() - (performance.now() - start);
+    if (rest > 0) await new Promise((done) => setTimeout(done, rest));
     receive(next);
     if (mine !== generation) return;
   }
-  if ($("overlay").value && !state.result) await analyse();
+  if (overlay() && !state.result) await analyse();
 }
 
 async function analyse() {
@@ -112,28 +125,29 @@ function onCell(row, column) {
     if (!isBusy && !isPaused) interrupt(goOn); // its order failed, or another page has played meanwhile
     return;
   }
-  if (state.board === "chess" && state.columns.length) return onSquare(row, column);
+  if (board.isOfTwoClicks) return onSquare(row, column);
   const move = state.clicks[row][column];
   if (move !== null) return playMove(move);
   say(state.result ? "The game is over." : "No move belongs to this cell: use the buttons.");
 }
 
-// Chess: the first click picks a piece up, the second puts it down; a click on the same square lets go.
+// The first click picks a piece up, the second puts it down; a click on the same cell lets go.
 function onSquare(row, column) {
-  const square = placeName(state, row, column);
-  const from = chosen && placeName(state, ...chosen);
-  promotions = [];
+  const [cell, from] = [[row, column].join(), chosen?.join()];
+  choices = movesFrom(from).filter((move) => board.ends(move)[1].join() === cell);
   say("");
-  if (from === square) chosen = null;
-  else if (state.legal.some((move) => move.startsWith(square))) chosen = [row, column];
-  else if (!from) return playMove(square);
-  else {
-    const moves = state.legal.filter((move) => move.startsWith(from + square));
-    if (moves.length < 2) return playMove(moves[0] ?? from + square);
-    promotions = moves;
+  if (from === cell) chosen = null;
+  else if (choices.length === 1) return playMove(choices[0]);
+  else if (movesFrom(cell).length && !choices.length) chosen = [row, column];
+  else if (!choices.length) {
+    const move = board.written(chosen, [row, column]);
+    if (move) return playMove(move);
+    say(state.result ? "The game is over." : "Nothing can move from here.");
   }
   draw();
 }
+
+const movesFrom = (cell) => state.legal.filter((move) => board.ends(move)?.[0].join() === cell);
 
 // --- drawing ---------------------------------------------------------------------------------------------------------
 
@@ -141,70 +155,95 @@ function draw(status) {
   if (!$("you").options.length) return; // no answer yet, so no controls
   document.body.dataset.board = state.board;
   document.body.dataset.busy = isBusy;
-  const targets = !chosen
-    ? []
-    : state.legal.filter((m) => m.startsWith(placeName(state, ...chosen))).map((m) => board.ends(m)?.[1].join());
-  Object.assign(document.body.dataset, { first: state.inks[0], second: state.inks[1] });
+  Object.assign(document.body.dataset, { first: state.inks[0], second: state.inks[1], players: state.num_players });
   $("text").textContent = state.text;
   if (!isPlain())
     board.draw(state, {
-      overlay: overlayOf(state, analysis, $("overlay").value, board),
+      overlay: overlayOf(state, analysis, overlay(), board),
       flipped: isFlipped(),
+      numbered: ["0", "1"].includes($("you").value) ? Number($("you").value) : state.to_move,
       chosen,
-      targets,
+      targets: () => (chosen ? movesFrom(chosen.join()).map((move) => board.ends(move)[1].join()) : []),
     });
   drawStatus(status);
   drawMessage();
   $("undo").disabled = !state.ply;
   $("pause").hidden = $("you").value !== "none";
   $("pause").textContent = isPaused ? "Continue" : "Pause";
+  $("hint").disabled = Boolean(state.result) || $("you").value === "none";
+  drawMoves();
+  drawChoices();
+  drawThoughts(state, analysis, overlay());
+}
+
+// A number for each move, or for each turn where a turn has several.
+function drawMoves() {
+  const turns = [];
+  state.moves.forEach((move, index) => {
+    const isSameTurn = !state.in_turns && index > 0 && state.movers[index] === state.movers[index - 1];
+    if (isSameTurn) turns.at(-1).push(move);
+    else turns.push([move]);
+  });
   $("moves").replaceChildren(
-    ...state.moves.map((move, index) => {
-      const item = make("li", move);
+    ...turns.map((moves, index) => {
+      const item = make("li", moves.join(" "));
       item.dataset.number = index + 1;
       return item;
     }),
   );
-  drawChoices();
-  drawThoughts(state, analysis, $("overlay").value);
 }
 
-// The result, large, or whose turn it is, with that side's colour.
+// The result, large, or whose turn it is, with that side's colour; in a game for one the points so far.
 function drawStatus(status) {
-  const isTurn = !status && !state.result;
-  $("status").textContent = status ?? capital(state.result ?? `${state.names[state.to_move]} to move`);
-  $("status").className = isTurn ? `turn ${state.to_move ? "second" : "first"}` : status ? "" : "result";
+  const isTurn = !status && !state.result && !isForOne();
+  const turn = isForOne() ? `${points(state.total)}, ${state.ply} moves` : `${state.names[state.to_move]} to move`;
+  $("status").textContent = (isForOne() ? null : status) ?? capital(state.result ?? turn);
+  $("status").className = isTurn ? `turn ${state.to_move ? "second" : "first"}` : state.result && !status ? "result" : "";
 }
 
-// A mistake; or else that a swap has changed what stands on the board.
+// A mistake; or else that a swap has changed what stands on the board, or that somebody passed or has to.
 function drawMessage() {
-  const [first, second] = state?.names ?? [];
-  const notice = state?.swapped ? `${capital(second)} swapped: ${first}'s stone became ${second}'s, mirrored.` : "";
+  const notice = state ? noticeOf(state) : "";
   $("message").textContent = mistake || notice;
   $("message").className = mistake ? "mistake" : notice && "notice";
+}
+
+function noticeOf({ names, legal, moves, movers, result, swapped }) {
+  const [first, second] = names;
+  if (swapped) return `${capital(second)} swapped: ${first}'s stone became ${second}'s, mirrored.`;
+  if (result) return "";
+  const passed = moves.at(-1) === "pass" ? `${capital(names[movers.at(-1)])} passed. ` : "";
+  const mustPass = legal.length === 1 && legal[0] === "pass" && !isAgents(state.to_move);
+  return passed + (mustPass ? "No move is possible: press Pass." : "");
 }
 
 // Buttons for moves that no click names. Beside the board: a pass, a swap, the pieces that a pawn may become. Below it:
 // all others; without a board these are all legal moves.
 function drawChoices() {
   const special = isPlain() ? [] : state.legal.filter((move) => move in SPECIAL);
-  const others = state.legal.filter((move) => isPlain() || !(move in SPECIAL || board.canPlay(move)));
-  drawButtons("choices", promotions.length ? promotions : special);
+  const loose = state.legal.filter((move) => !state.directions.includes(move));
+  const others = loose.filter((move) => isPlain() || !(move in SPECIAL || board.canPlay(move)));
+  drawButtons("choices", choices.length ? choices : special);
   drawButtons("actions", others);
+  const isMine = !state.result && !isAgents(state.to_move);
+  drawPad(state, isMine, playMove, (button, move) => mark(button, move, button.textContent));
+}
+
+// A button with what the overlay says of its move.
+function mark(button, move, name) {
+  const share = shareText(analysis, overlay(), move);
+  button.textContent = name + (share && !choices.length ? ` (${share})` : "");
+  button.classList.toggle("choice", Boolean(overlay()) && analysis?.move === move);
 }
 
 function drawButtons(place, moves) {
   const isMine = !state.result && !isAgents(state.to_move);
-  const nameOf = (move) => (promotions.includes(move) ? PROMOTED[move.at(-1)] : SPECIAL[move]) ?? move;
+  const nameOf = (move) => (choices.includes(move) ? PROMOTED[move.at(-1)] : SPECIAL[move]) ?? move;
   $(place).replaceChildren(
     ...(isMine ? moves : []).map((move) => {
-      const share = shareText(analysis, $("overlay").value, move);
-      const button = make(
-        "button",
-        nameOf(move) + (share && !promotions.length ? ` (${share})` : ""),
-      );
+      const button = make("button", "");
+      mark(button, move, nameOf(move));
       button.type = "button";
-      if ($("overlay").value && analysis?.move === move) button.className = "choice";
       button.dataset.move = move;
       button.addEventListener("click", () => playMove(move));
       return button;
@@ -218,15 +257,21 @@ function fillControls() {
   const size = `${state.squares.length}×${state.squares[0].length}`;
   $("title").textContent = state.title + (["hex", "go"].includes(state.board) ? ` ${size}` : "");
   $("goal").textContent = state.goal;
-  $("keys").hidden = state.board !== "chess" && !state.clicks.flat().some(Boolean);
+  $("keys").hidden = !board.isOfTwoClicks && !state.clicks.flat().some(Boolean) && !state.directions.length;
+  if (state.directions.length) $("keys").textContent = "Play with the arrow keys, with the buttons, or by swiping.";
   $("tree").hidden = Boolean(globalThis.answer); // the server alone draws it
   document.title = `${$("title").textContent} – muzero_jax`;
-  const sides = [
+  const ofTwo = [
     ["0", `${state.names[0]} (first)`],
     ["1", state.names[1]],
     ["both", "both sides"],
     ["none", "neither: watch"],
   ];
+  const ofOne = [
+    ["0", "yourself"],
+    ["none", "not: watch the agent"],
+  ];
+  const sides = isForOne() ? ofOne : ofTwo;
   $("you").replaceChildren(...sides.map(([value, text]) => Object.assign(make("option", text), { value })));
   $("budget").replaceChildren(
     ...state.budgets.map((n) => Object.assign(make("option", n), { value: n, selected: n === state.num_simulations })),
@@ -267,6 +312,25 @@ $("undo").addEventListener("click", () =>
     await goOn();
   }),
 );
+$("hint").addEventListener("click", () => {
+  hinted = state.ply;
+  interrupt(goOn);
+});
+// The arrow keys play, unless a list or a cell of the board has use for them.
+document.addEventListener("keydown", (event) => {
+  const direction = keyDirection(event);
+  if (!state?.directions.includes(direction)) return;
+  event.preventDefault();
+  steer(direction);
+});
+listenToSwipes($("board"), (direction) => state?.directions.includes(direction) && steer(direction));
+
+function steer(direction) {
+  if (state.result) say("The game is over.");
+  else if (isAgents(state.to_move)) say("It is the agent's turn.");
+  else if (state.legal.includes(direction)) playMove(direction);
+}
+
 $("pause").addEventListener("click", () => {
   setPaused(!isPaused);
   interrupt(goOn);
@@ -284,6 +348,8 @@ for (const id of ["budget", "overlay"])
 
 attempt(async () => {
   state = await ask("api/state");
+  board = new (BOARDS[state.board] ?? Board)($("board"), onCell);
+  board.state = state;
   fillControls();
   recall();
   draw();

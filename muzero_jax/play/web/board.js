@@ -1,4 +1,5 @@
-// Draws a position as SVG, one focusable cell a field of the board. A unit is the width of a cell.
+// Draws a position as SVG, one focusable cell a field of the board. A unit is the width of a cell. Boards of another
+// kind (tiles.js, points.js) draw other parts and keep the rest.
 // Cells are told apart by row and column, row 0 being the top row of `squares`; `flipped` turns chess around.
 
 import { element } from "./svg.js";
@@ -28,11 +29,12 @@ export class Board {
   }
 
   // `overlay`: null, or what `overlayOf` in thoughts.js makes of an analysis.
-  draw(state, { overlay = null, flipped = false, chosen = null, targets = [] } = {}) {
+  // `numbered` is the side by whose count places have their names.
+  draw(state, { overlay = null, flipped = false, numbered = 0, chosen = null, targets = () => [] } = {}) {
     const hadFocus = this.svg.contains(document.activeElement);
-    Object.assign(this, { state, overlay, flipped, chosen, targets });
-    this.height = state.squares.length;
-    this.width = state.squares[0].length;
+    Object.assign(this, { state, overlay, flipped, numbered, chosen });
+    [this.height, this.width] = this.size();
+    this.targets = targets(); // which the board as it lies now decides
     this.focused = [Math.min(this.focused[0], this.height - 1), Math.min(this.focused[1], this.width - 1)];
     this.svg.setAttribute("class", state.board);
     this.svg.setAttribute("aria-label", `Board, ${this.height} rows of ${this.width}`);
@@ -41,6 +43,25 @@ export class Board {
     this.svg.setAttribute("viewBox", `${left} ${top} ${right - left} ${bottom - top}`);
     if (hadFocus) this.focus(...this.focused);
     this.tip.redraw();
+  }
+
+  size() {
+    return [this.state.squares.length, this.state.squares[0].length];
+  }
+
+  // Whether two clicks name a move: where a piece stands, and where it goes.
+  get isOfTwoClicks() {
+    return this.state.board === "chess" && this.state.columns.length > 0;
+  }
+
+  // Whether the board turns with the player, so that their own side is below.
+  get turns() {
+    return this.state.board === "chess";
+  }
+
+  // A move by the two cells that were clicked, legal or not; one alone where nothing was picked up.
+  written(from, to) {
+    return (from ? placeName(this.state, ...from) : "") + placeName(this.state, ...to);
   }
 
   // What the overlay says of a cell, "" for nothing.
@@ -239,7 +260,7 @@ export class Board {
   }
 
   press(event) {
-    const cell = event.target.closest(".cell");
+    const cell = event.target.closest('.cell[role="button"]');
     if (!cell) return;
     const place = [Number(cell.dataset.row), Number(cell.dataset.column)];
     this.focus(...place);

@@ -1,0 +1,47 @@
+// Moves that are directions: four buttons around a middle, the arrow keys, and a swipe over the board.
+
+const SIGNS = { left: "◀", up: "▲", right: "▶", down: "▼" };
+const KEYS = { ArrowLeft: "left", ArrowUp: "up", ArrowRight: "right", ArrowDown: "down" };
+const SHORTEST_SWIPE = 24; // pixels of a swipe
+
+// The buttons keep their places where a direction is not legal; `dress` says what else stands on one.
+export function drawPad(state, isMine, play, dress) {
+  const pad = document.getElementById("pad");
+  pad.hidden = !state.directions.length;
+  if (pad.children.length !== state.directions.length)
+    pad.replaceChildren(
+      ...state.directions.map((direction) => {
+        const button = document.createElement("button");
+        Object.assign(button, { type: "button", className: direction });
+        button.setAttribute("aria-label", direction);
+        button.dataset.move = direction;
+        button.addEventListener("click", () => play(direction));
+        return button;
+      }),
+    );
+  for (const button of pad.children) {
+    const { move } = button.dataset;
+    button.textContent = SIGNS[move];
+    button.disabled = !isMine || !state.legal.includes(move);
+    dress(button, move);
+  }
+}
+
+// The direction of an arrow key; undefined for other keys, and where a list or a cell has use for it.
+export function keyDirection(event) {
+  if (event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return undefined;
+  if (event.target.closest?.('select, input, .cell[role="button"]')) return undefined;
+  return KEYS[event.key];
+}
+
+export function listenToSwipes(place, swiped) {
+  let start = null;
+  place.addEventListener("pointerdown", ({ clientX, clientY }) => (start = [clientX, clientY]));
+  place.addEventListener("pointerup", ({ clientX, clientY }) => {
+    if (!start) return;
+    const [right, down] = [clientX - start[0], clientY - start[1]];
+    start = null;
+    if (Math.max(Math.abs(right), Math.abs(down)) < SHORTEST_SWIPE) return;
+    swiped(Math.abs(right) > Math.abs(down) ? (right < 0 ? "left" : "right") : down < 0 ? "up" : "down");
+  });
+}
