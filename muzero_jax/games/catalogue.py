@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import pgx
 
+from muzero_jax.games import outside
 from muzero_jax.games.backgammon import BACKGAMMON
 from muzero_jax.games.chess import CHESS, GARDNER_CHESS
 from muzero_jax.games.connect_four import CONNECT_FOUR
@@ -33,6 +34,8 @@ def find(name: str) -> Game:
     """The game called `name`; ValueError in one sentence if there is none."""
     if game := GAMES.get(name) or _VIEWS.get(name):
         return game
+    if outside.is_outside(name):
+        return outside.find(name)
     choices = f"choose one of {', '.join(GAMES)}."
     if name in pgx.available_envs():
         reason = "is a game of pgx that is not supported yet, because it has hidden cards or chance that nobody listed"
@@ -43,8 +46,7 @@ def find(name: str) -> Game:
 
 def game_of(environment: Environment) -> Game:
     """How people see an environment: by its own record, the catalogue's of its name, or one with every default."""
-    name = environment.name
-    return environment.game or GAMES.get(name) or _VIEWS.get(name) or Game(name, name)
+    return environment.game or GAMES.get(environment.name) or Game(environment.name, environment.name)
 
 
 def check_for_two(environment: Environment, what: str) -> None:

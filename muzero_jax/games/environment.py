@@ -27,7 +27,10 @@ def make_environment(name: str, *, board_size: int | None = None, gamma: float =
     Raises:
         ValueError: an unknown or unsupported game, a size for a game that has one size only, or a gamma outside (0, 1].
     """
-    environment = environment_of(find(name), board_size=board_size, gamma=gamma)
+    game = find(name)
+    environment = environment_of(game, board_size=board_size, gamma=gamma)
+    if name not in GAMES:
+        environment = environment._replace(game=game)  # of which no table knows
     is_final = environment.chance is None and environment.num_players == 2  # pgx's own rules see to that
     return environment if is_final else states.final(environment)
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from muzero_jax.arithmetic import devices
 from muzero_jax.commands.presets.boards import connect_four, go_9x9, othello, small_board, tic_tac_toe, tower
-from muzero_jax.commands.presets.chance import backgammon, game_2048, minatar
+from muzero_jax.commands.presets.chance import backgammon, game_2048
 from muzero_jax.commands.presets.hardware import TIMES, suited
 from muzero_jax.commands.presets.hex import default_hex_size, hex_any
+from muzero_jax.commands.presets.one_player import minatar, outside
 from muzero_jax.commands.presets.own_game import own_game
 from muzero_jax.storage import python_file
 from muzero_jax.storage.config import Config
@@ -51,10 +52,14 @@ def preset(env: str, board_size: int | None) -> Config:
 
 
 def _on_cpu(env: str, board_size: int | None, environment: Environment) -> Config:
+    from muzero_jax.games.outside import is_outside  # here, because pgx starts JAX when it is imported
+
     if env == "hex":
         return hex_any(board_size)  # type: ignore[arg-type]
     if env.startswith("minatar-"):
         return minatar(env)
+    if is_outside(env):
+        return outside(env)
     if python_file.is_path(env):
         return replace(own_game(env, environment), board_size=board_size)
     return GAMES[env]() if env in GAMES else tower(env, num_bins=3)

@@ -46,20 +46,3 @@ def backgammon() -> Config:
         optimiser=OptimiserConfig(updates_per_iteration=8, reconstruction_weight=10.0),  # likewise
         evaluation=EvaluationConfig(mcts_simulations=(), opening_plies=4),
     )
-
-
-def minatar(env: str) -> Config:
-    """python experiments/train.py --env minatar-breakout
-
-    Plain MuZero, for nobody can list the chance of these games. Values are discounted, for games need not end.
-    """
-    print(f"rules: {env} is MinAtar's, inside pgx, and under the GPL-3.0")
-    return Config(
-        env=env,
-        minutes=20.0,
-        network=NetworkConfig(width=256, num_bins=101, support_range=300.0, squash=True),
-        search=SearchConfig(num_simulations=8, max_num_considered_actions=4, rescale_values=True),
-        self_play=SelfPlayConfig(num_envs=128, exploration=0.0),
-        targets=TargetConfig(td_steps=10, discount=0.99),
-        optimiser=OptimiserConfig(updates_per_iteration=8, reconstruction_weight=10.0),
-    )

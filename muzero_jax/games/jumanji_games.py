@@ -1,0 +1,96 @@
+"""Environments of jumanji (Bonnet et al. 2024) as rules in pgx's form; imported when one is asked for.
+
+- jumanji keeps the key of chance in its state. Each move gets a key of its own instead, so that a search by the rules
+  does not know what chance will do.
+- Most of its environments say of a time limit that the episode ended by the rules. An end at the limit without a reward
+  counts as a truncation here.
+- Counters of steps are not shown.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jumanji
+import numpy as np
+from jax import Array
+from jumanji import specs
+
+from muzero_jax.games import outside
+from muzero_jax.games.outside import State
+
+NAME = "jumanji"
+HIDDEN = ("action_mask", "step_count")
+"""Parts of an observation that are no view."""
+
+
+class Rules:
+    """An environment as it is registered."""
+
+    num_players = 1
+
+    def __init__(self, name: str):
+        try:
+            self._env: Any = jumanji.make(name)
+        except Exception as error:  # some load their levels from the network
+            raise outside.refused(NAME, name, f"it cannot be made here ({type(error).__name__})") from error
+        spec = self._env.action_spec
+        count = spec.num_values if isinstance(spec, specs.DiscreteArray) else f"of kind {type(spec).__name__}"
+        self._num_actions = outside.check_discrete(NAME, name, count, self._trace)
+        self._has_key = "key" in {field.name for field in dataclasses.fields(self._start)}
+        self._limit = getattr(self._env, "time_limit", None)
+        self._num_values = {path: _num_values(spec) for path, spec in _leaves(self._env.observation_spec)}
+
+    def init(self, key: Array) -> State:
+        """A new episode."""
+        inner, timestep = self._env.reset(key)
+        return self._made(inner, timestep, jnp.bool_(False), jnp.bool_(False))
+
+    def step(self, state: State, action: Array, key: Array) -> State:
+        """One step; `key` is all that chance knows."""
+        inner = dataclasses.replace(state.inner, key=jax.random.fold_in(key, 0)) if self._has_key else state.inner
+        inner, timestep = self._env.step(inner, action)
+        is_last = timestep.last()
+        is_late = timestep.discount > 0
+        if self._limit is not None:
+            is_late |= (inner.step_count >= self._limit) & (timestep.reward <= 0)
+        return self._made(inner, timestep, is_last & ~is_late, is_last & is_late)
+
+    def _made(self, inner, timestep, terminated, truncated) -> State:
+        observation = timestep.observation
+        legal = getattr(observation, "action_mask", None)
+        legal = jnp.ones(self._num_actions, bool) if legal is None else legal
+        leaves = [(leaf, self._num_values.get(path)) for path, leaf in _leaves(observation)]
+        return outside.made(inner, outside.seen(leaves), legal | ~legal.any(), timestep.reward, terminated, truncated)
+
+    def _trace(self) -> None:
+        self._start, _ = jax.eval_shape(self._env.reset, jax.random.key(0))
+
+
+def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
+    """The parts of an observation, or of the specification of one, by name; without what is `HIDDEN`."""
+    if isinstance(value, specs.Spec) and (parts := getattr(value, "_specs", None)):
+        fields = dict(parts)
+    elif hasattr(value, "_asdict"):
+        fields = value._asdict()
+    elif dataclasses.is_dataclass(value):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    else:
+        return [(path, value)]
+    return [leaf for name, part in fields.items() if name not in HIDDEN for leaf in _leaves(part, f"{path}/{name}")]
+
+
+def _num_values(spec: Any) -> int | None:
+    """The number of values of whole numbers that begin at 0; None for others, or where nobody says."""
+    if not isinstance(spec, specs.BoundedArray) or not np.issubdtype(spec.dtype, np.integer):
+        return None
+    return int(np.max(spec.maximum)) + 1 if np.asarray(spec.minimum).min() >= 0 else None
+
+
+def make_rules(name: str) -> Rules:
+    """The rules of an environment; ValueError in one sentence if there is none of that name, or it does not fit."""
+    names = jumanji.registered_environments()
+    if name not in names:
+        raise outside.unknown(NAME, name, names)
+    return Rules(name)

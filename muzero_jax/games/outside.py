@@ -1,0 +1,107 @@
+"""Environments of other libraries as games for one: `--env gymnax:CartPole-v1`, `--env jumanji:Maze-v0`.
+
+A library's module turns one of its environments into rules in pgx's form, whose states are `State`s. Only what such
+rules can hold fits: one player, one discrete action a move. What a player sees becomes one array. A time limit is a
+truncation: values bootstrap across it.
+"""
+
+import difflib
+import importlib
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from muzero_jax.games.game import Game
+from muzero_jax.games.layout import Layout
+
+SEPARATOR = ":"
+LIBRARIES = ("gymnax", "jumanji")
+MOST_VALUES = 32
+"""Whole numbers of so many values or fewer are shown one-hot, as bools: they name things more often than they count."""
+
+
+class State(NamedTuple):
+    """A state in pgx's form around a library's own."""
+
+    inner: Any
+    observation: Array  # [*obs] float32, or bool where all that is seen is yes or no
+    legal_action_mask: Array  # [A] bool
+    rewards: Array  # [1] float32, of the last move
+    terminated: Array  # [] bool
+    truncated: Array  # [] bool
+    current_player: Array  # [] int32, always 0
+
+
+def is_outside(name: str) -> bool:
+    """Whether a name is of an environment of another library."""
+    return name.partition(SEPARATOR)[0] in LIBRARIES and SEPARATOR in name
+
+
+def find(name: str) -> Game:
+    """The game `LIBRARY:NAME`; ValueError in one sentence if the library, or that environment of it, is not there."""
+    library, _, inner = name.partition(SEPARATOR)
+    try:
+        make_rules = importlib.import_module(f"muzero_jax.games.{library}_games").make_rules
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{name} needs the package {error.name}, which is not installed; pip install -e '.[{library}]' -c "
+            f"constraints.txt brings it, or for a wheel pip install 'muzero-jax[{library}]'"
+        ) from error
+    rules = make_rules(inner)
+    no_cells = Layout(action_location=lambda shape, num_actions: np.full(num_actions, -1))
+    return Game(name, inner, rules=lambda board_size: rules, layout=no_cells)
+
+
+def unknown(library: str, name: str, names: Iterable[str]) -> ValueError:
+    """The sentence for an environment that a library does not have, with the closest that it has."""
+    closest = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.0)
+    return ValueError(f"{library} has no environment {name!r} (did you mean {' or '.join(closest)}?)")
+
+
+def refused(library: str, name: str, why: str) -> ValueError:
+    """The sentence for an environment that is no game for one with discrete actions."""
+    return ValueError(f"{library}:{name} cannot be trained: {why}; one player with one discrete action a move can")
+
+
+def made(inner: Any, observation: Array, legal: Array, reward: Array, terminated: Array, truncated: Array) -> State:
+    """A state; an end by the rules is no end by time."""
+    terminated = jnp.asarray(terminated, bool)
+    rewards = jnp.asarray(reward, jnp.float32).reshape(1)
+    is_late = jnp.asarray(truncated, bool) & ~terminated
+    return State(inner, observation, legal, rewards, terminated, is_late, jnp.int32(0))
+
+
+def seen(leaves: list[tuple[Array, int | None]]) -> Array:
+    """What a player sees as one array: a single one keeps its shape, several are put one after the other.
+
+    Args:
+      leaves: each with the number of its values, if it is of whole numbers from 0 up to fewer than that.
+    """
+    shown = [_shown(leaf, count) for leaf, count in leaves]
+    if len(shown) == 1:
+        return shown[0]
+    dtype = jnp.result_type(*shown)
+    return jnp.concatenate([leaf.ravel().astype(dtype) for leaf in shown])
+
+
+def _shown(leaf: Array, count: int | None) -> Array:
+    if leaf.dtype == bool:
+        return leaf
+    if count is not None and count <= MOST_VALUES:
+        return jax.nn.one_hot(leaf, count, dtype=bool)
+    return leaf.astype(jnp.float32)
+
+
+def check_discrete(library: str, name: str, num_actions: Any, make: Callable[[], Any]) -> int:
+    """The number of actions; ValueError in one sentence if there is none, or if the environment cannot be traced."""
+    if not isinstance(num_actions, int | np.integer):
+        raise refused(library, name, f"its actions are {num_actions}")
+    try:
+        make()
+    except Exception as error:  # whatever a library's environment raises
+        raise refused(library, name, f"{type(error).__name__}: {str(error).splitlines()[0][:120]}") from error
+    return int(num_actions)
