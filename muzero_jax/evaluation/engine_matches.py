@@ -22,7 +22,6 @@ from jax.sharding import Mesh
 from muzero_jax.evaluation import arena, engines, matches
 from muzero_jax.evaluation.arena import Report, ShardedMatch, Summary
 from muzero_jax.evaluation.engine_games import Arbiter, EngineSeat, PlayedGame, PlayerSeat, Seat, record
-from muzero_jax.evaluation.engine_process import EngineError
 from muzero_jax.evaluation.engine_protocols import Engine
 from muzero_jax.evaluation.matches import MatchResult
 from muzero_jax.evaluation.players import Entrant
@@ -86,7 +85,7 @@ class EngineMatch:
     def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = _silent) -> Summary:
         """Plays the match. Whatever happens, all processes have ended when it returns or raises.
 
-        Raises EngineError if an engine fails, with what was played until then.
+        Raises ValueError if an engine fails or a record cannot be written, with the standing of the match.
         """
         running: list[Engine] = []
         try:
@@ -94,8 +93,8 @@ class EngineMatch:
                 for _ in range(min(self._conditions.num_tables, 2 * self._num_openings)):
                     self._start_engines(running)
                 self._play(self._tables((params_a, params_b), running), key, report)
-        except EngineError as error:
-            raise EngineError(f"{error}; {self._standing()}" if self._is_finished.any() else str(error)) from None
+        except ValueError as error:
+            raise ValueError(f"{error}; {self._standing()}" if self._is_finished.any() else str(error)) from error
         except KeyboardInterrupt:
             self._conditions.say(self._standing())
             raise

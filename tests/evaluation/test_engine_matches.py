@@ -20,7 +20,6 @@ from muzero_jax.agent import load_agent
 from muzero_jax.evaluation import engine_matches, engines, matches, opponents, players, tournament
 from muzero_jax.evaluation.arena import ShardedMatch
 from muzero_jax.evaluation.engine_matches import Conditions, EngineMatch
-from muzero_jax.evaluation.engine_process import EngineError
 from muzero_jax.evaluation.player import Player
 from muzero_jax.evaluation.players import Entrant
 from muzero_jax.games.game_files import read_games
@@ -121,7 +120,7 @@ def test_all_games_are_kept_as_sgf_with_the_players_in_their_seats(started, tmp_
     ],
 )
 def test_an_engine_that_fails_ends_the_match_in_one_sentence(started, arguments, sentence):
-    with pytest.raises(EngineError, match=f"^the engine gtp:.* {sentence}") as error:
+    with pytest.raises(ValueError, match=f"^the engine gtp:.* {sentence}") as error:
         make(fake(*arguments), LAST, seconds=0.5)(None, None, KEY)
     assert "had ended" not in str(error.value) and "\n" not in str(error.value)
 
@@ -129,9 +128,15 @@ def test_an_engine_that_fails_ends_the_match_in_one_sentence(started, arguments,
 def test_an_engine_that_fails_later_leaves_the_games_before_it(started, tmp_path):
     """Two games of three moves each at most: it dies in the second or third."""
     folder = tmp_path / "games"
-    with pytest.raises(EngineError, match=rf"; [1-5] of 6 games had ended: .* lost, kept in {folder}$") as error:
+    with pytest.raises(ValueError, match=rf"; [1-5] of 6 games had ended: .* lost, kept in {folder}$") as error:
         make(fake("--then", "die", "--at", 6), LAST, folder=folder)(None, None, KEY)
     assert len(read_games(folder)) == int(str(error.value).split("; ")[-1][0])
+
+
+def test_a_record_that_cannot_be_written_ends_the_match_with_its_standing(started, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="cannot write games to .*Not a directory; .*; 1 of 6 games had ended"):
+        make(fake(), LAST, folder=tmp_path / "file" / "games")(None, None, KEY)
 
 
 def test_an_engine_that_resigns_has_lost(started):
