@@ -67,7 +67,10 @@ def refused(library: str, name: str, why: str) -> ValueError:
     return ValueError(f"{library}:{name} cannot be trained: {why}; one player with one discrete action a move can")
 
 
-def made(inner: Any, observation: Array, legal: Array, reward: Array, terminated: Array, truncated: Array) -> State:
+Flag = Array | bool | np.bool
+
+
+def made(inner: Any, observation: Array, legal: Array, reward: Any, terminated: Flag, truncated: Flag) -> State:
     """A state; an end by the rules is no end by time."""
     terminated = jnp.asarray(terminated, bool)
     rewards = jnp.asarray(reward, jnp.float32).reshape(1)

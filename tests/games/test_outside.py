@@ -1,0 +1,104 @@
+"""Environments of gymnax and jumanji, against the libraries' own steps; skipped where they are not installed."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.games import outside
+from muzero_jax.games.catalogue import needs_key
+from muzero_jax.games.environment import make_environment
+
+gymnax, jumanji = pytest.importorskip("gymnax"), pytest.importorskip("jumanji")
+
+
+def test_cartpole_moves_as_gymnax_moves_it():
+    environment = make_environment("gymnax:CartPole-v1", gamma=0.9)
+    theirs, params = gymnax.make("CartPole-v1")
+    move, action = jax.jit(environment.move), jnp.int32(0)
+    assert (environment.num_actions, environment.observation_shape, environment.num_players) == (2, (4,), 1)
+    state = environment.init(jax.random.key(0))
+    for index in range(30):
+        key = jax.random.key(index)
+        observation, _, reward, terminated, _ = theirs.step_env(key, state.inner, action, params)
+        step = move(state, action, key)
+        np.testing.assert_allclose(step.state.observation, observation, rtol=1e-5)
+        assert (step.reward, step.is_last) == (reward, terminated)
+        assert step.discount == (0.0 if terminated else np.float32(0.9))
+        state = step.state
+        if terminated:
+            break
+    assert 5 < index < 15 and state.terminated, "a cart that is pushed to one side loses its pole"
+
+
+def test_a_time_limit_of_gymnax_is_no_end_by_the_rules():
+    environment = make_environment("gymnax:CartPole-v1", gamma=0.9)
+    state = environment.init(jax.random.key(0))
+    late = state._replace(inner=state.inner.replace(time=499))
+    step = environment.move(late, jnp.int32(0), jax.random.key(1))
+    assert step.is_last and step.discount == np.float32(0.9) and step.reward == 1
+
+
+def test_a_maze_of_jumanji_ends_at_its_target_or_is_cut_off():
+    environment, theirs = make_environment("jumanji:Maze-v0", gamma=0.9), jumanji.make("Maze-v0")
+    move = jax.jit(environment.move)
+    state = environment.init(jax.random.key(0))
+    me, target, walls = state.observation[:20], state.observation[20:40], state.observation[40:]
+    assert state.observation.dtype == bool and (me.sum(), target.sum()) == (2, 2), "a row and a column, one-hot"
+    np.testing.assert_array_equal(walls.reshape(10, 10), state.inner.walls)
+    np.testing.assert_array_equal(state.legal_action_mask, state.inner.action_mask)
+    action = jnp.int32(np.flatnonzero(state.legal_action_mask)[0])
+    there, _ = theirs.step(state.inner, action)
+    at_target = state._replace(inner=state.inner.replace(target_position=there.agent_position))
+    won = move(at_target, action, jax.random.key(1))
+    assert (won.reward, won.discount, won.is_last) == (1, 0, True)
+    late = state._replace(inner=state.inner.replace(step_count=jnp.int32(99)))
+    cut = move(late, action, jax.random.key(1))
+    assert (cut.reward, cut.discount, cut.is_last) == (0, np.float32(0.9), True)
+
+
+def test_chance_of_jumanji_follows_the_moves_key_alone():
+    environment = make_environment("jumanji:Game2048-v1")
+    assert needs_key(environment)
+    state = environment.init(jax.random.key(0))
+    action = jnp.int32(np.flatnonzero(state.legal_action_mask)[0])
+    move = jax.jit(environment.move)
+    boards = {np.asarray(move(state, action, jax.random.key(seed)).state.observation).tobytes() for seed in range(12)}
+    assert len(boards) > 3
+    forged = state._replace(inner=state.inner.replace(key=jax.random.key(7)))
+    one, other = (move(x, action, jax.random.key(1)).state.observation for x in (state, forged))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_several_parts_of_a_view_become_one_array():
+    grid, count = jnp.array([[0, 2], [1, 0]]), jnp.array(3)
+    shown = outside.seen([(grid, 3), (count, 4)])
+    assert shown.dtype == bool and shown.shape == (2 * 2 * 3 + 4,)
+    assert np.flatnonzero(shown).tolist() == [0, 5, 7, 9, 15]
+    mixed = outside.seen([(jnp.array([True, False]), None), (jnp.array([0.5]), None), (jnp.array(100), 101)])
+    assert mixed.dtype == jnp.float32 and mixed.tolist() == [1, 0, 0.5, 100], "a hundred values are a number"
+    assert outside.seen([(jnp.zeros((4, 5, 2)), None)]).shape == (4, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("gymnax:CartPol", "gymnax has no environment 'CartPol' (did you mean CartPole-v1"),
+        ("gymnax:Pendulum-v1", "cannot be trained: its actions are Box"),
+        ("jumanji:Mazz", "jumanji has no environment 'Mazz' (did you mean Maze-v0"),
+        ("jumanji:RubiksCube-v0", "cannot be trained: its actions are of kind MultiDiscreteArray"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_a_sentence(name, sentence):
+    with pytest.raises(ValueError) as error:
+        make_environment(name)
+    assert sentence in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_library_that_is_not_installed_is_named_with_the_way_to_install_it(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "gymnax", None)
+    monkeypatch.delitem(__import__("sys").modules, "muzero_jax.games.gymnax_games", raising=False)
+    with pytest.raises(
+        ValueError, match=r"needs the package gymnax, which is not installed; pip install -e '.\[gymnax\]'"
+    ):
+        make_environment("gymnax:CartPole-v1")
