@@ -66,6 +66,9 @@ def rules(table):
 
 WORLDS = {"learned": learned, "rules": rules}
 each_world = pytest.mark.parametrize("kind", WORLDS)
+both_with_a_world_each = pytest.mark.parametrize(  # for what a search does, whatever its world
+    ("kind", "make"), [("rules", gumbel), ("learned", puct)], ids=["gumbel-rules", "puct-learned"]
+)
 
 
 def roots_of(table, states, legal=None):
@@ -302,8 +305,7 @@ def test_a_search_of_few_visits_is_not_biased_by_the_order_of_the_outcomes():
     assert found.tree.q[0, :, 0].mean() == pytest.approx(faces.mean(), abs=0.3)
 
 
-@both
-@each_world
+@both_with_a_world_each
 def test_the_choice_does_not_depend_on_the_key(kind, make):
     table = random_table(0, 3, 5)
     search = make(WORLDS[kind](table))
@@ -330,8 +332,7 @@ def test_no_index_at_any_node_gives_nan(kind):
                 assert np.isfinite(np.asarray(leaf, np.float64)).all()
 
 
-@both
-@each_world
+@both_with_a_world_each
 def test_no_search_computes_a_nan_though_half_of_what_it_computes_is_thrown_away(kind, make):
     """The first outcomes cannot come here: where a decision has its actions, an afterstate then has no prior at all."""
     table = random_table(0, 2, 6)
@@ -343,8 +344,7 @@ def test_no_search_computes_a_nan_though_half_of_what_it_computes_is_thrown_away
     assert (found.tree.visits[found.tree.is_chance][:, :3] == 0).all()
 
 
-@both
-@each_world
+@both_with_a_world_each
 def test_a_row_of_a_batch_is_searched_as_if_it_were_alone(kind, make):
     table = random_table(0, 3, 5)
     search = make(WORLDS[kind](table))
