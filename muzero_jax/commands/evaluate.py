@@ -90,7 +90,7 @@ def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
     return comparison.result(points), comparison.format_table(points)
 
 
-def play_match(a: flags.Match, mesh, load_agent) -> Answer:
+def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
     """Plays a match; the result is the agent's. In a game for one it measures returns."""
     import jax
 
@@ -123,12 +123,12 @@ def play_match(a: flags.Match, mesh, load_agent) -> Answer:
     return result | rest | {"opponent": a.opponent}, text
 
 
-def measure_returns(a: flags.Match, mesh, agent, rival) -> Answer:
+def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answer:
     """The agent's returns in a game for one, and those of another player of the same game."""
     from muzero_jax.evaluation import players, returns
 
     environment = agent.world.environment
-    if a.opening_plies:
+    if isinstance(a, flags.Match) and a.opening_plies:
         raise ValueError("--opening-plies is for matches; an episode of a game for one begins at its opening")
 
     def measure(player, params):

@@ -73,11 +73,17 @@ class Match(Games, OfRun):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Returns(Match):
+class Returns(OfRun):
     """The mean return of a run's agent in a game for one, with its interval, beside that of another player."""
 
     games: Count = 200
     """episodes of each player; rounded up to a multiple of the devices"""
+    opponent: str = "random"
+    """the other player: random, greedy (the run's policy head), expectimax:N and highest-gain (2048 and others with
+    listed chance), or another agent of the same game: RUN, RUN@N (N simulations), RUN:greedy, agent:NAME. For equal
+    simulations give --num-simulations, which every run that is named without a number takes"""
+    seed: Seed = 0
+    """seed of openings, of chance, and of moves drawn at random: 0 to 2^32 - 1"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from muzero_jax.games import chance as chances
 from muzero_jax.games import states
 from muzero_jax.games.catalogue import GAMES, find
 from muzero_jax.games.game import Game, make_rules
-from muzero_jax.games.layout import Layout
+from muzero_jax.games.layout import Layout, carried
 from muzero_jax.types import Afterstate, Board, Chance, Environment, EnvState, Step, Symmetries
 
 
@@ -53,7 +53,7 @@ def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 
         observation_shape=shape,
         num_players=num_players,
         discount=gamma if num_players == 1 else -gamma if game.turns_alternate else None,
-        board=_make_board(game.layout, shape, num_actions) if len(shape) == 3 else None,
+        board=_make_board(game.layout, shape, num_actions, chance) if len(shape) == 3 else None,
         chance=chance,
     )
 
@@ -98,10 +98,15 @@ def _check_arguments(game: Game, board_size: int | None, gamma: float) -> None:
         raise ValueError(f"gamma discounts later rewards and must be above 0 and at most 1, not {gamma}.")
 
 
-def _make_board(layout: Layout, observation_shape: tuple[int, ...], num_actions: int) -> Board:
+def _make_board(layout: Layout, observation_shape: tuple[int, ...], num_actions: int, chance: Chance | None) -> Board:
     height, width, _ = observation_shape
     location = layout.action_location((height, width), num_actions)
     symmetries = _make_symmetries(layout, observation_shape, location)
+    if chance is not None and layout.outcome_location is not None:
+        cells = np.arange(height * width).reshape(height, width)
+        outcomes = layout.outcome_location((height, width), chance.num_outcomes)
+        turned = [carried(outcomes, np.argsort(grid.ravel())) for grid in layout.symmetries(cells)]
+        symmetries = symmetries._replace(outcome_permutation=jnp.asarray(np.stack(turned), jnp.int32))
     return Board((height, width), jnp.asarray(location, jnp.int32), symmetries)
 
 

@@ -10,6 +10,22 @@ Grid = np.ndarray
 """Cells [H, W], each as its number row * W + column."""
 
 
+def carried(location: Int[np.ndarray, " N"], destination: Int[np.ndarray, " M"]) -> Int[np.ndarray, " N"]:
+    """What becomes of each of N things that lie in cells (-1: in none) where cell c becomes `destination[c]`.
+
+    Of several things in a cell each becomes the one of the same rank in the other cell. Raises ValueError if there is
+    none.
+    """
+    found = np.arange(len(location))
+    members = {cell: np.flatnonzero(location == cell) for cell in np.unique(location[location >= 0]).tolist()}
+    for cell, things in members.items():
+        images = members.get(int(destination[cell]), things[:0])
+        if len(images) != len(things):
+            raise ValueError(f"a symmetry takes the outcomes of cell {cell} where there are not as many")
+        found[things] = images
+    return found
+
+
 def cells_first(shape: tuple[int, int], num_actions: int) -> Int[np.ndarray, " A"]:
     """Actions are the cells in order, or their first ones; a pass or a swap comes after all of them."""
     actions = np.arange(num_actions)
@@ -30,3 +46,6 @@ class Layout(NamedTuple):
     """cells [H, W] -> for each symmetry of the rules the cell that each cell is filled from; the identity first"""
     negated: tuple[tuple[int, int], ...] = ()
     """pairs (symmetry, plane) of the bool planes that a symmetry negates, such as the plane of the colour to move"""
+    outcome_location: Callable[[tuple[int, int], int], Int[np.ndarray, " C"]] | None = None
+    """(board shape, number of outcomes) -> the cell that each outcome of chance touches, -1 for none. Outcomes of one
+    cell are in the same order in every cell. None: what a symmetry does to outcomes is not known"""

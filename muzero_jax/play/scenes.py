@@ -20,8 +20,9 @@ TILE_COLOURS = (
 ).split()
 """The tiles 2, 4, 8 and so on; larger ones share the last colour, as in the browser."""
 STEP, POINT, BOARD_HEIGHT, RADIUS = 30, 122, 320, 12.5
-HALVES = (0, 7 * STEP)
-BAR, HOME = 6.5 * STEP, 13.6 * STEP
+EDGE = 8
+HALVES = (EDGE, EDGE + 7 * STEP)
+BAR, HOME, BOARD_WIDTH = EDGE + 6.5 * STEP, EDGE + 13.6 * STEP, EDGE + 14.4 * STEP
 WOOD, FIELD, POINTS = "#a07c52", "#ecdcba", ("#b08a62", "#c9b187")
 MOST_DRAWN = 5
 SPOTS = ((4,), (0, 8), (0, 4, 8), (0, 2, 6, 8), (0, 2, 4, 6, 8), (0, 2, 3, 5, 6, 8))
@@ -35,22 +36,24 @@ def tiles(position: Position, notation: Notation) -> Scene:
     width, height = GAP + size * len(rows[0]), GAP + size * len(rows)
     ground = f'<rect width="{width}" height="{height}" rx="8" fill="#cdc1b0"/>'
     cells = [(text, GAP + c * size, GAP + r * size) for r, row in enumerate(rows) for c, text in enumerate(row)]
-    parts = "".join(_tile(text, x, y) for text, x, y in cells)
-    return Scene(ground, f'<g stroke-width="{TILE}" font-weight="700">{parts}</g>', width, height)
+    blank = "".join(f"M{x} {y + TILE // 2}h{TILE}" for _, x, y in cells)
+    ground += f'<path d="{blank}" stroke="#dcd3c5" stroke-width="{TILE}"/>'
+    full = [cell for cell in cells if cell[0] != EMPTY]
+    strokes = "".join(f'<path d="M{x} {y + TILE // 2}h{TILE}" stroke="{_colour(text)}"/>' for text, x, y in full)
+    numbers = "".join(_number(*cell) for cell in full)
+    texts = f'<g font-weight="700" text-anchor="middle" fill="{DARK}">{numbers}</g>'
+    return Scene(ground, f'<g stroke-width="{TILE}">{strokes}</g>{texts}', width, height)
 
 
-def _tile(text: str, x: int, y: int) -> str:
-    middle = y + TILE // 2
-    colour, size = "#dcd3c5", 0
-    if text != EMPTY:
-        power = int(text).bit_length() - 1 if text.isdecimal() else 1
-        colour, size = TILE_COLOURS[min(max(power, 1), len(TILE_COLOURS)) - 1], min(24, 66 // len(text))
-    ground = f'<path d="M{x} {middle}h{TILE}" stroke="{colour}"/>'
-    if text == EMPTY:
-        return ground
-    ink = "#fff" if colour in TILE_COLOURS[3:6] + TILE_COLOURS[10:] else DARK
-    at = f'x="{x + TILE // 2}" y="{middle + size // 3}" font-size="{size}"'
-    return f'{ground}<text {at} text-anchor="middle" stroke="none" fill="{ink}">{escape(text)}</text>'
+def _colour(text: str) -> str:
+    power = int(text).bit_length() - 1 if text.isdecimal() else 1
+    return TILE_COLOURS[min(max(power, 1), len(TILE_COLOURS)) - 1]
+
+
+def _number(text: str, x: int, y: int) -> str:
+    size = min(24, 80 // len(text))
+    ink = ' fill="#fff"' if _colour(text) in TILE_COLOURS[3:6] + TILE_COLOURS[10:] else ""
+    return f'<text x="{x + TILE // 2}" y="{y + TILE // 2 + size // 3}" font-size="{size}"{ink}>{escape(text)}</text>'
 
 
 def points(position: Position, notation: Notation) -> Scene:
@@ -62,12 +65,12 @@ def points(position: Position, notation: Notation) -> Scene:
     first, second = (INKS[ink] for ink in look.inks)
     stones = [*_stones(board, first, 1), *_stones(board, second, -1)]
     dice = [] if position.is_over else _dice(board, (first, second)[position.colour_to_move], position.colour_to_move)
-    return Scene(_board(), "".join([*stones, *dice]), 14.4 * STEP, BOARD_HEIGHT + 40)
+    return Scene(_board(), "".join([*stones, *dice]), BOARD_WIDTH, BOARD_HEIGHT + 40)
 
 
 def _board() -> str:
     """The wood, the points and their numbers."""
-    whole = f'<rect width="{14.4 * STEP:g}" height="{BOARD_HEIGHT + 40}" rx="8" fill="{WOOD}"/>'
+    whole = f'<rect width="{BOARD_WIDTH:g}" height="{BOARD_HEIGHT + 40}" rx="8" fill="{WOOD}"/>'
     fields = "".join(
         f'<rect x="{left}" y="20" width="{6 * STEP}" height="{BOARD_HEIGHT}" fill="{FIELD}"/>' for left in HALVES
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.games import backgammon
-from muzero_jax.games.catalogue import make_notation
+from muzero_jax.games.catalogue import game_of, make_notation
 from muzero_jax.games.environment import make_environment
 
 
@@ -166,3 +166,23 @@ def test_every_action_has_a_name_of_its_own(environment):
     assert len(set(names)) == 156
     assert [notation.read(opening(), name) for name in names] == list(range(156))
     assert {"pass", "bar/24", "24/18", "6/off", "4/off(6)"} <= set(names)
+
+
+def test_checkers_are_counted_from_the_first_players_side_and_dice_say_what_is_left(environment):
+    board = backgammon.checkers(opening())
+    assert board.points[23] == 2 and board.points[12] == 5 and board.points[7] == 3 and board.points[5] == 5
+    assert board.points[0] == -2 and board.points[11] == -5 and board.bar == (0, 0) and board.off == (0, 0)
+    assert backgammon.checkers(position((3, 1))).dice == ((3, True), (1, True))
+    assert backgammon.checkers(play(environment, position((3, 1)), "8/5").state).dice == ((3, False), (1, True))
+    doubles = play(environment, position((3, 3)), "13/10", "13/10", "8/5").state
+    assert sorted(backgammon.checkers(doubles).dice) == [(3, False), (3, False), (3, False), (3, True)]
+    after = play(environment, position((1, 2), {0: 15, 1: -1, 5: -14}), "24/23")
+    other = environment.chance.resolve(after.state, jnp.int32(0)).state
+    assert backgammon.checkers(other).bar == (0, 1) and backgammon.checkers(other).points[22] == 1
+
+
+def test_all_passes_are_one_move_to_people(environment):
+    shut_out = position((2, 2), {BAR: 1, 0: 14, 1: -2, 5: -13})
+    same = game_of(environment).same_as
+    boards = [environment.chance.move(shut_out, jnp.int32(action)).state._board.tolist() for action in range(6)]
+    assert {same.get(action, action) for action in range(6)} == {0} and all(board == boards[0] for board in boards)

@@ -5,7 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.games.environment import environment_of as game_environment
 from muzero_jax.games.environment import make_environment
+from muzero_jax.games.game_2048 import GAME_2048
+from muzero_jax.games.layout import Layout, carried, turns_and_mirrors
 from muzero_jax.learning.symmetries import transform_observation, transform_policy
 from tests.reference.games import MOVES, environment_of, random_games
 
@@ -70,3 +73,30 @@ def test_hex_turns_by_180_degrees_and_transposes_with_the_colors_swapped():
         [0, 2, 1, 3, 4],
         [3, 1, 2, 0, 4],
     ]
+
+
+def test_outcomes_go_where_their_cells_go_and_keep_their_rank():
+    """A row of three cells, mirrored: outcome 2 c + f lies in cell c, and one more outcome in none."""
+    location, mirrored = np.array([0, 0, 1, 1, 2, 2, -1]), np.array([2, 1, 0])
+    assert carried(location, mirrored).tolist() == [4, 5, 2, 3, 0, 1, 6]
+    with pytest.raises(ValueError, match="not as many"):
+        carried(np.array([0, 1, 1]), np.array([1, 0]))
+
+
+def test_a_games_layout_says_what_its_symmetries_do_to_outcomes():
+    """On 2048's cells a quarter turn takes a new tile where it takes its cell."""
+    layout = Layout(
+        action_location=lambda shape, num_actions: np.full(num_actions, -1),
+        symmetries=turns_and_mirrors,
+        outcome_location=lambda shape, num_outcomes: np.arange(num_outcomes) // 2,
+    )
+    symmetries = game_environment(GAME_2048._replace(layout=layout)).board.symmetries
+    turned = np.asarray(symmetries.outcome_permutation)
+    assert turned.shape == (8, 32) and turned[0].tolist() == list(range(32))
+    for index in range(8):
+        for outcome in (0, 1, 6, 29):
+            board = jnp.zeros((4, 4, 1), bool).at[outcome // 8, outcome // 2 % 4].set(True)
+            planes = jnp.concatenate([board] + [jnp.zeros((4, 4, 30), bool)], axis=-1)
+            moved = np.asarray(transform_observation(symmetries, jnp.int32(index), planes))[..., 0].ravel()
+            assert np.flatnonzero(moved).tolist() == [turned[index, outcome] // 2]
+            assert turned[index, outcome] % 2 == outcome % 2

@@ -24,7 +24,7 @@ from muzero_jax.games.environment import environment_of
 from muzero_jax.games.own_game import load_environment
 from muzero_jax.games.view import View
 from muzero_jax.play import web_server
-from muzero_jax.play.position import new_game
+from muzero_jax.play.position import new_game, opening_of
 from muzero_jax.play.web_session import WebGame
 from tests.games.test_game import ROW
 from tests.reference.drop import DROP
@@ -475,3 +475,66 @@ def test_shares_too_small_to_read_are_shown_where_the_focus_is(page, hex_site):
     assert page.driver.execute_script(height) >= 12
     page.driver.execute_script("document.activeElement.blur()")
     assert page.has(".tip text") == 0
+
+
+def chance_site(name, **options):
+    position = opening_of(load_environment(name), seed=5)
+    return serving(WebGame(position, fake_thinker(**options), make_notation(position.environment)))
+
+
+def test_2048_by_arrow_keys_and_buttons_with_a_hint_and_watched(page):
+    with chance_site("2048", favourite=1) as site:
+        site.game.thinker.most_value = float("inf")
+        page.open(site)
+        assert page.text("status") == "0 points, 0 moves" and page.has(".tile") == 2
+        body = page.driver.find_element(By.TAG_NAME, "body")
+        for key in (Keys.ARROW_LEFT, Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ARROW_UP) * 3:
+            body.send_keys(key)
+            page.settle()
+        assert len(page.moves()) >= 6 and set(page.moves()) <= {"left", "up", "right", "down"}
+        points = site.game.position.total
+        assert page.text("status").startswith(f"{points:,.0f} points") and not page.text("message")
+        page.at("hint").click()
+        page.settle()
+        assert "Expected from here: +0.04 after 4 simulations" in page.text("value") and page.has("#pad .choice") == 1
+        bar = page.driver.execute_script("return document.getElementById('bar-first').style.width")
+        assert float(bar[:-1]) == pytest.approx(100 * points / (points + 0.04), abs=0.1)
+        before = len(page.moves())
+        page.driver.find_element(By.CSS_SELECTOR, "#pad button:enabled").click()
+        page.settle()
+        assert len(page.moves()) == before + 1 and not page.at("thoughts").is_displayed()
+        page.hurry()
+        page.choose("you", "not: watch the agent")
+        page.wait(lambda: page.text("status").startswith("Game over: "))
+        assert page.errors() == []
+
+
+def test_backgammon_by_clicks_a_checker_then_a_target_and_the_agent_plays_its_whole_turn(page):
+    with chance_site("backgammon", favourite=4) as site:
+        site.game.thinker.most_value = 3.0
+        page.open(site)
+        page.hurry()
+        assert page.has(".stone") == 30 and page.has(".die") == 2 and page.text("status") == "X to move"
+        assert page.label("13") == "point 13, 5 of X" and page.label("1") == "point 1, 2 of O"
+        page.click("5")
+        page.settle()
+        assert page.text("message") == "Nothing can move from here."
+        while site.game.position.colour_to_move == 0:
+            start, target = page.driver.execute_script(
+                "return fetch('api/state').then((a) => a.json()).then((s) => s.legal.at(-1).split('/'))"
+            )
+            page.click(start)
+            assert page.has(".target") >= 1
+            page.click(target)
+            page.settle()
+            if len(site.game.position.plies) > 1:
+                break
+        page.wait(lambda: site.game.position.colour_to_move == 0)
+        page.settle()
+        movers = [ply.colour for ply in site.game.position.plies]
+        assert movers[:2] == [0, 0] and set(movers[2:]) == {1} and len(page.moves()) == 2
+        assert page.has(".last-move.arrow") == len(movers) - 2
+        page.at("hint").click()
+        page.settle()
+        assert "Value for X (−3 to +3): +0.04" in page.text("value") and page.has(".arrow.of-choice") == 1
+        assert page.errors() == []

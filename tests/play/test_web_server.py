@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
 from muzero_jax.play import web_server, web_session
-from muzero_jax.play.position import new_game
+from muzero_jax.play.position import new_game, opening_of
 from tests.play.test_tree_picture import hand_made_tree
 from tests.reference.play import fake_thinker, notation, opening
 
@@ -49,6 +49,52 @@ def error(answer, status=400):
     assert answer.status_code == status, answer.text
     assert set(answer.json()) == {"error"} and "Traceback" not in answer.text
     return answer.json()["error"]
+
+
+def of_chance(name, most_value=1.0):
+    """A page's connection to a fresh game of 2048 or backgammon."""
+    position = opening_of(make_environment(name), seed=5)
+    thinker = fake_thinker(favourite=1)
+    thinker.most_value = most_value
+    game = web_session.WebGame(position, thinker, make_notation(position.environment))
+    return game, TestClient(web_server.make_app(game), base_url="http://127.0.0.1")
+
+
+def test_2048_has_directions_points_and_values_without_bound():
+    game, client = of_chance("2048", float("inf"))
+    state = client.get("/api/state").json()
+    assert (state["board"], state["num_players"], state["total"], state["most_value"]) == ("tiles", 1, 0, None)
+    assert state["directions"] == ["left", "up", "right", "down"] and state["clicks"] == [[None] * 4] * 4
+    moves = 0
+    while not state["total"]:
+        state = post(client, "agent-move", ply=moves).json()
+        moves += 1
+    assert state["total"] == game.position.total and state["movers"] == [0] * moves and state["in_turns"]
+    assert post(client, "undo", colour=0).json()["ply"] == moves - 1
+    assert len(post(client, "analysis").json()["policy"]) == len(state["legal"])
+
+
+def test_backgammon_says_where_checkers_lie_and_who_made_each_move():
+    game, client = of_chance("backgammon", 3.0)
+    state = client.get("/api/state").json()
+    assert state["board"] == "points" and not state["in_turns"] and state["directions"] == []
+    assert sum(abs(count) for count in state["checkers"]["points"]) == 30 and state["most_value"] == 3
+    assert [left for _, left in state["checkers"]["dice"]] == [True, True]
+    for _ in range(3):
+        state = post(client, "agent-move").json()
+    assert state["movers"] == [0, 0, 1] and state["to_move"] == 1
+
+
+def test_six_passes_that_are_alike_are_one_move_with_their_shares_together():
+    game, client = of_chance("backgammon", 3.0)
+    state = game.position.state
+    mask = np.zeros(156, bool)
+    mask[:6] = True
+    game.position = game.position.new(state.replace(legal_action_mask=mask))
+    assert client.get("/api/state").json()["legal"] == ["pass"]
+    analysis = post(client, "analysis").json()
+    assert analysis["move"] == "pass" and analysis["policy"] == {"pass": pytest.approx(1)}
+    assert post(client, "play", move="pass").json()["moves"] == ["pass"]
 
 
 # --- the game ---------------------------------------------------------------------------------------------------------
