@@ -7,7 +7,7 @@ import optax
 from jaxtyping import Array
 
 from muzero_jax.arithmetic import micro_batches
-from muzero_jax.arithmetic.devices import AXIS, target_device
+from muzero_jax.arithmetic.devices import AXIS, kind
 from muzero_jax.building.worlds import predicts_discount
 from muzero_jax.learning import chance, learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.algorithm import Algorithm, Update, World
@@ -203,9 +203,13 @@ def build_update(config: Config, model: Model) -> Update:
 
 
 def build_loss(config: Config, model: Model, terms: Sequence[Term]) -> learner.LossOf:
-    """The weighted sum of these losses; on an accelerator moves are imagined abreast, where that is possible."""
+    """The weighted sum of these losses; on an accelerator moves are imagined abreast, where that is possible.
+
+    But a CPU, a TPU and a small GPU are busy with larger Hex anyway, and imagining abreast costs a tenth more there.
+    """
     checkpoint = config.optimiser.checkpoint_unroll
-    abreast = model.rounds_embeddings and not checkpoint and target_device().platform != "cpu"
+    pays = kind() == "large GPU" or (kind() != "CPU" and config.network.kind != "fully_convolutional")
+    abreast = model.rounds_embeddings and not checkpoint and pays
     return partial(losses.loss, model=model, terms=terms, checkpoint=checkpoint, abreast=abreast)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from muzero_jax.arithmetic.devices import format_bytes
 from muzero_jax.storage.files import write_whole
 from scripts.documentation.tables import table
+from scripts.measuring import machine
 from scripts.previewing.targets import TARGETS
 
 Record = dict[str, Any]
@@ -23,6 +24,8 @@ GAMES = {
     "Othello": "--env othello",
     "tic-tac-toe": "--env tic_tac_toe",
     "Go 9x9": "--env go_9x9",
+    "2048 with the rules": "--env 2048 --model rules",
+    "backgammon": "--env backgammon",
 }
 """The presets, the most useful first."""
 ON = {"T4": "t4", "H100": "h100", "v5e": "v5e", "A100": "a100"}
@@ -48,17 +51,33 @@ def read() -> dict[str, Record]:
 
 
 def make(script: str) -> int:
-    """Previews what is missing, each in a process of its own, and keeps it after each."""
-    for name, flags in cases().items():
-        if name in (records := read()):
-            continue
+    """Previews what has no record of this commit, each in a process of its own, and keeps it after each.
+
+    Raises ValueError at the end, with their names, if some failed.
+    """
+    failed = []
+    for name, flags in stale(read(), machine.commit()).items():
         print(name, flush=True)
         command = [sys.executable, script, "--json", *shlex.split(flags)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
         if done.returncode:
-            raise ValueError(f"the preview of {name} failed with status {done.returncode}; see above")
-        write_whole(RECORDS, json.dumps(records | {name: json.loads(done.stdout)}, indent=1) + "\n")
+            failed.append(name)
+        else:
+            write_whole(RECORDS, json.dumps(read() | {name: json.loads(done.stdout)}, indent=1) + "\n")
+    if failed:
+        raise ValueError(f"these previews failed, see above: {'; '.join(failed)}")
     return 0
+
+
+def stale(records: dict[str, Record], commit: str | None) -> dict[str, str]:
+    """The flags of what lacks a record of a commit; what was previewed before must not make that commit another."""
+    here = _clean(commit)
+    kept = {name for name, record in records.items() if _clean(record.get("commit")) == here}
+    return {name: flags for name, flags in cases().items() if name not in kept}
+
+
+def _clean(commit: str | None) -> str:
+    return (commit or "").removesuffix("-dirty")
 
 
 def tables(which: str) -> str:
@@ -103,15 +122,13 @@ def _launches() -> Table:
         "accelerator",
         "games",
         "search",
-        "level down",
-        "level up",
         "simulation",
         "move",
         "update",
         "iteration",
         "waits a move",
     )
-    names = ("level down", "level up", "simulation", "move", "update", "iteration")
+    names = ("simulation", "move", "update", "iteration")
     return heads, [
         (
             preset,
@@ -130,7 +147,6 @@ def _time() -> Table:
         "preset",
         "accelerator",
         "games",
-        "dtype",
         "ms by FLOPs",
         "by bytes",
         "by launches",
@@ -143,7 +159,6 @@ def _time() -> Table:
             preset,
             on,
             f"{record['games']:,}",
-            record["dtype"],
             *(f"{1e3 * seconds:,.1f}" if seconds else "-" for seconds in record["iteration"]["seconds"].values()),
             record["sizes"][0]["binds"],
             f"{record['sizes'][0]['frames_per_second']:,.0f}",

@@ -164,6 +164,14 @@ def test_every_figure_says_whether_it_was_counted_or_estimated():
     assert how[1] == {"level down": "counted", "update": "counted", "move": "estimated"}
 
 
+def test_the_page_previews_again_what_another_commit_made():
+    """A record of this commit stays, also where records that were written since changed the clone."""
+    first, second, *others = page.cases()
+    records = {first: {"commit": "abc-dirty"}, second: {"commit": "other"}}
+    assert list(page.stale(records, "abc")) == [second, *others]
+    assert list(page.stale({}, None)) == [first, second, *others]
+
+
 def test_the_library_makes_programs_for_the_device_that_it_is_told():
     with devices.made_for(TARGETS["t4"]):
         assert precision.resolve("auto").compute_dtype == "float32"

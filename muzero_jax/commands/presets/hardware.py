@@ -12,6 +12,8 @@ TIMES = {
 """Times as many games and windows as for a CPU, by kind of network, so that computing takes about as long as launching
 it, or longer. By the preview a T4 is then 100% busy, an H100 87 to 100%: 8,192 games of Hex 5x5 are 1.6 M frames/s at
 best. Never timed on a GPU or a TPU, and nobody trained with so many games."""
+OWN = {("small GPU", "fully_convolutional")}
+"""Where a GPU searches with `own` too: bytes bind there, and `loop_free` moves more of them."""
 
 
 def suited(config: Config, kind: str, *, has_chance: bool = False) -> tuple[Config, str]:
@@ -24,7 +26,8 @@ def suited(config: Config, kind: str, *, has_chance: bool = False) -> tuple[Conf
     times = TIMES[kind].get(config.network.kind, 1)
     play = replace(config.self_play, num_envs=times * config.self_play.num_envs)
     optimiser = replace(config.optimiser, batch_size=times * config.optimiser.batch_size)
-    engine = "own" if kind == "TPU" or has_chance else "loop_free"  # a TPU never waits for the host
+    has_own = kind == "TPU" or has_chance or (kind, config.network.kind) in OWN  # a TPU never waits for the host
+    engine = "own" if has_own else "loop_free"
     search = replace(config.search, engine=engine)
     chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}"
     why = "by scripts/preview.py, never timed; --autotune goes on from there"
