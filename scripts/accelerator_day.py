@@ -132,7 +132,8 @@ def found(part: Part, path: Path) -> str:
         results = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["results"]
         ratios = [ratio["median"] for result in results for ratio in result["ratios"]]
         return f"{len(ratios)} ratios, from {min(ratios):.2f} to {max(ratios):.2f}" if ratios else ""
-    lines = (path / "metrics.jsonl").read_text(encoding="utf-8").splitlines() if path.is_dir() else []
+    metrics = path / "metrics.jsonl"  # a training that was ended while it compiled has a folder, and none
+    lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
     records = [record for record in map(json.loads, lines) if record.get("train/updates_per_second")]
     speeds = [record["selfplay/frames_per_second"] for record in records if "selfplay/frames_per_second" in record]
     if not speeds:
