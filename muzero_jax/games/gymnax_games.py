@@ -18,7 +18,10 @@ class Rules:
     num_players = 1
 
     def __init__(self, name: str):
-        self._env, self._params = gymnax.make(name)
+        try:
+            self._env, self._params = gymnax.make(name)
+        except Exception as error:  # one loads its pictures from the network
+            raise outside.refused(NAME, name, f"it cannot be made here ({type(error).__name__})") from error
         space = self._env.action_space(self._params)
         count = space.n if isinstance(space, Discrete) else space
         self._num_actions = outside.check_discrete(NAME, name, count, self._trace)

@@ -2,8 +2,8 @@
 
 - jumanji keeps the key of chance in its state. Each move gets a key of its own instead, so that a search by the rules
   does not know what chance will do.
-- Most of its environments say of a time limit that the episode ended by the rules. An end at the limit without a reward
-  counts as a truncation here.
+- Most of its environments say of a time limit that the episode ended by the rules. Their limit is put off here, so that
+  an end is one by the rules, and the limit itself is a truncation.
 - Counters of steps are not shown.
 """
 
@@ -21,6 +21,8 @@ from muzero_jax.games import outside
 from muzero_jax.games.outside import State
 
 NAME = "jumanji"
+NEVER = 2**30
+"""A time limit that no episode comes to."""
 HIDDEN = ("action_mask", "step_count")
 """Parts of an observation that are no view."""
 
@@ -40,6 +42,8 @@ class Rules:
         self._num_actions = outside.check_discrete(NAME, name, count, self._trace)
         self._has_key = "key" in {field.name for field in dataclasses.fields(self._start)}
         self._limit = getattr(self._env, "time_limit", None)
+        if self._limit is not None:
+            self._env.time_limit = NEVER
         self._num_values = {path: _num_values(spec) for path, spec in _leaves(self._env.observation_spec)}
 
     def init(self, key: Array) -> State:
@@ -51,17 +55,17 @@ class Rules:
         """One step; `key` is all that chance knows."""
         inner = dataclasses.replace(state.inner, key=jax.random.fold_in(key, 0)) if self._has_key else state.inner
         inner, timestep = self._env.step(inner, action)
-        is_last = timestep.last()
-        is_late = timestep.discount > 0
+        is_last, is_late = timestep.last(), timestep.discount > 0
+        late = is_last & is_late
         if self._limit is not None:
-            is_late |= (inner.step_count >= self._limit) & (timestep.reward <= 0)
-        return self._made(inner, timestep, is_last & ~is_late, is_last & is_late)
+            late |= inner.step_count >= self._limit
+        return self._made(inner, timestep, is_last & ~is_late, late)
 
     def _made(self, inner, timestep, terminated, truncated) -> State:
         observation = timestep.observation
         legal = getattr(observation, "action_mask", None)
         legal = jnp.ones(self._num_actions, bool) if legal is None else legal
-        leaves = [(leaf, self._num_values.get(path)) for path, leaf in _leaves(observation)]
+        leaves = [(jnp.asarray(leaf), self._num_values.get(path)) for path, leaf in _leaves(observation)]
         return outside.made(inner, outside.seen(leaves), legal | ~legal.any(), timestep.reward, terminated, truncated)
 
     def _trace(self) -> None:

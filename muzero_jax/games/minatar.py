@@ -55,7 +55,10 @@ class Rules:
 
     def init(self, key: Array) -> State:
         """A new game."""
-        return self._seen(self._env.init(key))
+        state = self._env.init(key)
+        if hasattr(state, "_shot_timer"):  # Asterix has one of no numbers, which nobody reads and Orbax cannot save
+            state = state.replace(_shot_timer=jnp.int32(0))
+        return self._seen(state)
 
     def step(self, state: State, action: Array, key: Array) -> State:
         """One move; the key decides whether the last action is repeated, and what appears."""

@@ -96,7 +96,7 @@ def _shown(leaf: Array, count: int | None) -> Array:
         return leaf
     if count is not None and count <= MOST_VALUES:
         return jax.nn.one_hot(leaf, count, dtype=bool)
-    return leaf.astype(jnp.float32)
+    return jnp.atleast_1d(leaf).astype(jnp.float32)
 
 
 def check_discrete(library: str, name: str, num_actions: Any, make: Callable[[], Any]) -> int:

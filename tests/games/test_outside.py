@@ -55,6 +55,8 @@ def test_a_maze_of_jumanji_ends_at_its_target_or_is_cut_off():
     late = state._replace(inner=state.inner.replace(step_count=jnp.int32(99)))
     cut = move(late, action, jax.random.key(1))
     assert (cut.reward, cut.discount, cut.is_last) == (0, np.float32(0.9), True)
+    at_last = late._replace(inner=at_target.inner.replace(step_count=jnp.int32(99)))
+    assert move(at_last, action, jax.random.key(1)).discount == 0, "it came there in time"
 
 
 def test_chance_of_jumanji_follows_the_moves_key_alone():
