@@ -72,6 +72,8 @@ LIBRARIES = {
         "networks.network",
     },
     "flax.training": {"learning.learner"},
+    "gymnax": {"games.gymnax_games"},
+    "jumanji": {"games.jumanji_games"},
     "mctx": {"search.mctx_reference"},
     "optax": {
         "learning.algorithm",
@@ -100,6 +102,8 @@ LIBRARIES = {
 OPTIONAL = {
     "wandb",
     "optuna",
+    "gymnax",
+    "jumanji",
     "IPython",
     "ipywidgets",
 }  # in extras, or in a notebook; all else comes with the normal install

@@ -48,8 +48,7 @@ def find(name: str) -> Game:
         make_rules = importlib.import_module(f"muzero_jax.games.{library}_games").make_rules
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"{name} needs the package {error.name}, which is not installed; pip install -e '.[{library}]' -c "
-            f"constraints.txt brings it, or for a wheel pip install 'muzero-jax[{library}]'"
+            f"{name} needs the package {error.name}, which is not installed; pip install {library} six brings it"
         ) from error
     rules = make_rules(inner)
     no_cells = Layout(action_location=lambda shape, num_actions: np.full(num_actions, -1))
@@ -79,7 +78,7 @@ def made(inner: Any, observation: Array, legal: Array, reward: Any, terminated: 
 
 
 def seen(leaves: list[tuple[Array, int | None]]) -> Array:
-    """What a player sees as one array: a single one keeps its shape, several are put one after the other.
+    """A player's view as one array: a single part keeps its shape, several are put one after the other.
 
     Args:
       leaves: each with the number of its values, if it is of whole numbers from 0 up to fewer than that.

@@ -1,4 +1,4 @@
-"""What all pictures of boards share: their frame, their colours, a text in the middle of something."""
+"""The common parts of all pictures of boards: their frame, their colours, a text in the middle of something."""
 
 from html import escape
 from typing import NamedTuple

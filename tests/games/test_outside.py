@@ -100,7 +100,5 @@ def test_what_does_not_fit_is_refused_in_a_sentence(name, sentence):
 def test_a_library_that_is_not_installed_is_named_with_the_way_to_install_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gymnax", None)
     monkeypatch.delitem(__import__("sys").modules, "muzero_jax.games.gymnax_games", raising=False)
-    with pytest.raises(
-        ValueError, match=r"needs the package gymnax, which is not installed; pip install -e '.\[gymnax\]'"
-    ):
+    with pytest.raises(ValueError, match="needs the package gymnax, which is not installed; pip install gymnax six"):
         make_environment("gymnax:CartPole-v1")
