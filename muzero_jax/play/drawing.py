@@ -47,7 +47,7 @@ def draw(position: Position, notation: Notation) -> list[Line]:
 
 def signed(value: float) -> str:
     """A value with its sign; a large one has no decimals."""
-    return f"{value:+.2f}" if abs(value) < LARGE else f"{value:+,.0f}"
+    return f"{round(value, 2) + 0.0:+.2f}" if abs(value) < LARGE else f"{value:+,.0f}"
 
 
 def plain(lines: list[Line]) -> str:

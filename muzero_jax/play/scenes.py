@@ -19,8 +19,8 @@ TILE_COLOURS = (
     "#4a4fb0 #33334d"
 ).split()
 """The tiles 2, 4, 8 and so on; larger ones share the last colour, as in the browser."""
-STEP, POINT, BOARD_HEIGHT, RADIUS = 30, 122, 320, 12.5
-EDGE = 8
+STEP, POINT, BOARD_HEIGHT, RADIUS = 30.0, 122.0, 320.0, 12.5
+EDGE = 8.0
 HALVES = (EDGE, EDGE + 7 * STEP)
 BAR, HOME, BOARD_WIDTH = EDGE + 6.5 * STEP, EDGE + 13.6 * STEP, EDGE + 14.4 * STEP
 WOOD, FIELD, POINTS = "#a07c52", "#ecdcba", ("#b08a62", "#c9b187")
@@ -42,7 +42,7 @@ def tiles(position: Position, notation: Notation) -> Scene:
     strokes = "".join(f'<path d="M{x} {y + TILE // 2}h{TILE}" stroke="{_colour(text)}"/>' for text, x, y in full)
     numbers = "".join(_number(*cell) for cell in full)
     texts = f'<g font-weight="700" text-anchor="middle" fill="{DARK}">{numbers}</g>'
-    return Scene(ground, f'<g stroke-width="{TILE}">{strokes}</g>{texts}', width, height)
+    return Scene(ground, f'<g stroke-width="{TILE}">{strokes}</g>{texts}', float(width), float(height))
 
 
 def _colour(text: str) -> str:
@@ -70,17 +70,18 @@ def points(position: Position, notation: Notation) -> Scene:
 
 def _board() -> str:
     """The wood, the points and their numbers."""
-    whole = f'<rect width="{BOARD_WIDTH:g}" height="{BOARD_HEIGHT + 40}" rx="8" fill="{WOOD}"/>'
+    whole = f'<rect width="{BOARD_WIDTH:g}" height="{BOARD_HEIGHT + 40:g}" rx="8" fill="{WOOD}"/>'
     fields = "".join(
-        f'<rect x="{left}" y="20" width="{6 * STEP}" height="{BOARD_HEIGHT}" fill="{FIELD}"/>' for left in HALVES
+        f'<rect x="{left:g}" y="20" width="{6 * STEP:g}" height="{BOARD_HEIGHT:g}" fill="{FIELD}"/>' for left in HALVES
     )
     shapes = ["", ""]
     for point in range(1, 25):
-        x, edge, up = _column(point), *((20 + BOARD_HEIGHT, -1) if point <= 12 else (20, 1))
-        shapes[point % 2] += f"M{x - STEP / 2:g} {edge}l{STEP / 2:g} {up * POINT} {STEP / 2:g} {-up * POINT}z"
+        x, edge, up = _column(point), *((20 + BOARD_HEIGHT, -1) if point <= 12 else (20.0, 1))
+        shapes[point % 2] += f"M{x - STEP / 2:g} {edge:g}l{STEP / 2:g} {up * POINT:g} {STEP / 2:g} {-up * POINT:g}z"
     triangles = "".join(f'<path d="{d}" fill="{ink}"/>' for d, ink in zip(shapes, POINTS, strict=True))
     labels = "".join(
-        centred(str(point), _column(point), BOARD_HEIGHT + 30 if point <= 12 else 10, "#fff") for point in range(1, 25)
+        centred(str(point), _column(point), BOARD_HEIGHT + 30 if point <= 12 else 10.0, "#fff")
+        for point in range(1, 25)
     )
     return whole + fields + triangles + labels
 
@@ -128,7 +129,7 @@ def text(position: Position, notation: Notation) -> Scene:
         for row, line in enumerate(lines)
     )
     above = f'<g font-family="ui-monospace, monospace" font-size="14" fill="{DARK}">{parts}</g>'
-    return Scene("", above, LETTER * max(map(len, lines), default=1), LINE_HEIGHT * len(lines))
+    return Scene("", above, LETTER * max(map(len, lines), default=1), float(LINE_HEIGHT * len(lines)))
 
 
 OF_PAGE: dict[str | None, Callable[[Position, Notation], Scene]] = {clicks.TILES: tiles, clicks.POINTS: points}

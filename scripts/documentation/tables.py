@@ -161,12 +161,13 @@ def of_game(game: Game) -> tuple[str, ...]:
     """What is accepted for a game: networks that imagine boards, canonical observations, exact play."""
     config = preset(game)
     environment = build_environment(config)
+    imagined = "accepted" if environment.chance is None else "without codes"  # of chance, which they have no use for
     size, largest = f" {SHOWN_SIZE}x{SHOWN_SIZE}" if game.sizes else "", game.exact and game.exact.largest_size
     return (
         f"{game.title}{size} (`{game.name}`)",
         f"{environment.num_actions:,}",
         f"`{config.network.kind}`",
-        "accepted" if shows_planes_of_bits(environment) else "refused",
+        imagined if shows_planes_of_bits(environment) else "refused",
         "accepted" if has_canonical(environment) else "refused",
         f"up to {largest}x{largest}" if largest else "known" if game.exact else "not known",
     )

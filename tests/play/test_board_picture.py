@@ -4,15 +4,13 @@ import re
 from xml.etree import ElementTree
 
 import numpy as np
-import pytest
 
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import environment_of
 from muzero_jax.play import board_picture
 from muzero_jax.play.position import new_game
 from tests.games.test_game import ROW
-from tests.reference.nim import make_nim
-from tests.reference.play import notation, opening, played
+from tests.reference.play import notation, played
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -68,12 +66,6 @@ def test_pictures_stand_side_by_side():
     both = board_picture.side_by_side(one, draw("hex", title="other"))
     assert both.width > 2 * one.width and texts(both).count("one") == 1
     assert len(elements(both, "polygon")) == 9 + 16
-
-
-def test_a_game_without_a_board_says_what_to_do_instead():
-    position = opening("tic_tac_toe")._replace(environment=make_nim(3))
-    with pytest.raises(ValueError, match="has no board to draw; print its text"):
-        board_picture.draw(position, notation("tic_tac_toe"))
 
 
 def test_actions_of_which_nobody_said_where_they_lie_are_written_below_the_board():

@@ -4,6 +4,7 @@ import functools
 import re
 
 import jax.numpy as jnp
+import numpy as np
 
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
@@ -69,6 +70,7 @@ def test_no_board_is_needed_for_a_film_of_a_game_of_ones_own():
 
 def test_moves_that_are_alike_are_named_once():
     game = make_environment("backgammon")
-    policy = jnp.zeros(game.num_actions).at[:6].set(1 / 6)
+    policy = np.zeros(game.num_actions)
+    policy[:6] = 1 / 6
     drawn = board_picture.draw(opening("backgammon"), notation("backgammon"), policy=policy).svg
     assert "pass 17%" in drawn and "pass(2)" not in drawn
