@@ -84,7 +84,7 @@ class Done(NamedTuple):
 def parts(board_size: int, base: int = GAMES) -> list[Part]:
     """Everything, the most telling first; `base` games are `games x 1`. `run` adds a training's minutes."""
     short = "--env hex --board-size 5 --evaluation.interval-minutes 0 --evaluation.final-games 2 --no-tensorboard"
-    short += " --evaluation.mcts-simulations 1"
+    short += " --evaluation.mcts-simulations 1 --replay.min-frames 1"  # it learns as soon as there is a window
 
     def games(times: int, engine: str = "own") -> str:
         sizes = f"--self-play.num-envs {base * times} --optimiser.batch-size {base * times}"

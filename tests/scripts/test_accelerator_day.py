@@ -70,7 +70,8 @@ def test_a_trainings_figures_are_those_of_chunks_that_learned(tmp_path):
     (run_dir / "summary.json").write_text(json.dumps({"strength": {"random": {"score": 0.75}}}))
     part = next(part for part in day.parts(5) if part.name == "training")
     assert day.found(part, run_dir) == "200 frames/s, 75% against random"
-    assert day.found(part, tmp_path / "never") == ""
+    (tmp_path / "ended early").mkdir()
+    assert day.found(part, tmp_path / "never") == day.found(part, tmp_path / "ended early") == ""
 
 
 def test_a_part_that_was_ended_before_it_measured_has_a_sentence_and_costs_no_other(tmp_path):

@@ -155,7 +155,7 @@ def test_every_figure_says_whether_it_was_counted_or_estimated():
     first, *lines = preview.describe(record, TARGETS["t4"]).splitlines()
     assert first.startswith("1 x Tesla T4, hex 5, float32")
     assert {line.split()[-1] for line in lines} == {"counted", "estimated"} and len(lines) == 4 + 2 + 3 + 1 + 2 * 4
-    own = preview.describe(page.read()["Hex 5x5, A100"], TARGETS["a100"]).splitlines()
+    own = preview.describe(page.read()["2048 with the rules, A100"], TARGETS["a100"]).splitlines()
     names = "level down", "update", "move"
     how = [
         {name: line.split()[-1] for line in some for name in names if line.startswith(name)} for some in (lines, own)
