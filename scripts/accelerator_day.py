@@ -3,7 +3,8 @@
 It runs what is there: short trainings by number of games, engine and precision, the benchmark's suites, a trace, a
 training with its strength, and the hardware report. Each part is a process of its own, with a share of --minutes; what
 takes longer is ended. The folder's README.md is written after every part, so that a lost machine loses one part. Frames
-a second stand beside the most that the preview allows (docs/accelerators.md). Fewer minutes rehearse it on a CPU.
+a second stand beside the most that the preview allows (docs/accelerators.md). On a CPU it is a rehearsal, with a 16th
+of the games and fewer minutes.
 """
 
 import itertools
@@ -15,6 +16,8 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -29,6 +32,7 @@ from muzero_jax.commands.command_line import report_errors
 from muzero_jax.storage.fields import PositiveFloat, check_fields
 from muzero_jax.storage.files import check_writable, write_whole
 from scripts.documentation.tables import table
+from scripts.measuring import machine
 from scripts.previewing import page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,6 +40,12 @@ COMPILING = 45.0
 """Seconds that a training takes to begin; of what is left to it, a quarter is for its final matches."""
 ENDING = 20.0
 """Seconds that a process gets to end in order."""
+GAMES, REHEARSED = 512, 32
+"""Games of `games x 1`, and those on a CPU."""
+NOTHING = "nothing measured; see {}.txt"
+"""What stands in the table for a part that was ended too soon, or failed."""
+READING = """A part that takes longer than its share of the time is stopped; what it measured until then stands here.
+With too little time left it is left out. Each part has files of its name. Ratios are ours over the baseline's."""
 NAMES = {"T4": "T4", "H100": "H100", "A100": "A100", "v5 lite": "v5e"}
 """The preview's accelerators, by what JAX calls them."""
 
@@ -71,13 +81,13 @@ class Done(NamedTuple):
     found: str
 
 
-def parts(board_size: int) -> list[Part]:
-    """Everything, the most telling first. A training's minutes are added when its time is known."""
+def parts(board_size: int, base: int = GAMES) -> list[Part]:
+    """Everything, the most telling first; `base` games are `games x 1`. `run` adds a training's minutes."""
     short = "--env hex --board-size 5 --evaluation.interval-minutes 0 --evaluation.final-games 2 --no-tensorboard"
-    short += " --evaluation.mcts-simulations 1"
+    short += " --evaluation.mcts-simulations 1 --replay.min-frames 1"  # it learns as soon as there is a window
 
     def games(times: int, engine: str = "own") -> str:
-        sizes = f"--self-play.num-envs {512 * times} --optimiser.batch-size {512 * times}"
+        sizes = f"--self-play.num-envs {base * times} --optimiser.batch-size {base * times}"
         return f"{short} {sizes} --search.engine {engine}"
 
     train, bench = "experiments/train.py", "scripts/benchmark.py"
@@ -98,7 +108,7 @@ def parts(board_size: int) -> list[Part]:
 
 def run(part: Part, folder: Path, seconds: float) -> Done:
     """Runs a part for at most so many seconds; the folder has what it wrote, and its output."""
-    name = part.name.replace(" ", "-").replace(",", "")
+    name = file_name(part)
     outs = {
         "experiments/train.py": f"--run-dir {folder / name} --minutes {max(0.1, (seconds - COMPILING) / 80):.2f}",
         "scripts/benchmark.py": f"--out {folder / name}.json",
@@ -107,7 +117,12 @@ def run(part: Part, folder: Path, seconds: float) -> Done:
     command = [sys.executable, part.script, *shlex.split(part.flags), *shlex.split(outs[part.script])]
     start = time.monotonic()
     outcome = attempt(command, folder / f"{name}.txt", seconds)
-    return Done(part.name, outcome, time.monotonic() - start, found(part, folder / name))
+    return Done(part.name, outcome, time.monotonic() - start, tell(part, folder / name))
+
+
+def file_name(part: Part) -> str:
+    """What a part's files are called, without an ending."""
+    return part.name.replace(" ", "-").replace(",", "")
 
 
 def attempt(command: list[str], log: Path, seconds: float) -> str:
@@ -126,13 +141,23 @@ def attempt(command: list[str], log: Path, seconds: float) -> str:
     return "stopped"
 
 
+def tell(part: Part, path: Path) -> str:
+    """What stands in the table for a part. No file that a part left half written may end the day."""
+    try:
+        return found(part, path) or NOTHING.format(path.name)
+    except (OSError, ValueError, KeyError) as error:
+        return f"what it wrote cannot be read ({type(error).__name__}); see {path.name}.txt"
+
+
 def found(part: Part, path: Path) -> str:
     """The part's main figure."""
+    if part.script.endswith("hardware_report.py"):
+        return f"see {path.name}" if path.exists() else ""
     if part.script.endswith("benchmark.py") and path.with_suffix(".json").exists():
         results = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["results"]
         ratios = [ratio["median"] for result in results for ratio in result["ratios"]]
         return f"{len(ratios)} ratios, from {min(ratios):.2f} to {max(ratios):.2f}" if ratios else ""
-    metrics = path / "metrics.jsonl"  # a training that was ended while it compiled has a folder, and none
+    metrics = path / "metrics.jsonl"  # a training that was ended while it compiled has none
     lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
     records = [record for record in map(json.loads, lines) if record.get("train/updates_per_second")]
     speeds = [record["selfplay/frames_per_second"] for record in records if "selfplay/frames_per_second" in record]
@@ -164,8 +189,9 @@ def write(folder: Path, device: str, done: list[Done]) -> None:
     by_name = {part.name: part for part in parts(0)}
     rows = [(d.name, d.outcome, f"{d.seconds:.0f}", d.found, at_best(by_name[d.name], device)) for d in done]
     heads = ("part", "outcome", "seconds", "found", "frames/s at best (estimated)")
-    command = f"python scripts/{Path(__file__).name} --out {folder.name}"
-    write_whole(folder / "README.md", f"# {device}\n\nMade by `{command}`.\n\n{table(heads, rows)}\n")
+    command, commit = f"python scripts/{Path(__file__).name} --out {folder.name}", machine.commit() or "of no clone"
+    made = f"Made by `{command}` on {date.today()}, commit {commit}, jax {version('jax')}."
+    write_whole(folder / "README.md", f"# {device}\n\n{made}\n\n{READING}\n\n{table(heads, rows)}\n")
 
 
 def describe_device() -> tuple[str, bool]:
@@ -176,9 +202,9 @@ def describe_device() -> tuple[str, bool]:
     return kind, platform == "cpu"
 
 
-def choose(only: tuple[str, ...], board_size: int) -> list[Part]:
-    """The parts that are asked for; ValueError for one that there is not."""
-    known = {part.name: part for part in parts(board_size)}
+def choose(only: tuple[str, ...], *, rehearse: bool) -> list[Part]:
+    """The parts that are asked for, smaller ones where they are rehearsed; ValueError for one that there is not."""
+    known = {part.name: part for part in (parts(5, REHEARSED) if rehearse else parts(9))}
     if unknown := [name for name in only if name not in known]:
         raise ValueError(f"there is no part {unknown[0]!r}; choose of {', '.join(known)}")
     return [known[name] for name in only or known]
@@ -189,7 +215,7 @@ def main(arguments: list[str]) -> int:
     a = tyro.cli(Arguments, args=arguments, description=__doc__)
     check_fields(a)
     device, is_cpu = describe_device()
-    chosen = choose(a.only, 5 if is_cpu else 9)
+    chosen = choose(a.only, rehearse=is_cpu)
     out = a.out.resolve()
     if out.exists():
         raise ValueError(f"{a.out} exists already; name a new folder")

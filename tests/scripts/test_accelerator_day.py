@@ -74,6 +74,21 @@ def test_a_trainings_figures_are_those_of_chunks_that_learned(tmp_path):
     assert day.found(part, tmp_path / "never") == day.found(part, tmp_path / "ended early") == ""
 
 
+def test_a_part_that_was_ended_before_it_measured_has_a_sentence_and_costs_no_other(tmp_path):
+    """A training that was ended while it compiled leaves a folder without metrics, or a line that is half written."""
+    part = next(part for part in day.parts(5) if part.name == "games x 4")
+    run_dir = tmp_path / day.file_name(part)
+    run_dir.mkdir()
+    assert day.tell(part, run_dir) == "nothing measured; see games-x-4.txt"
+    (run_dir / "metrics.jsonl").write_text('{"train/updates_per_sec')
+    assert day.tell(part, run_dir) == "what it wrote cannot be read (JSONDecodeError); see games-x-4.txt"
+
+
+def test_a_rehearsal_plays_fewer_games():
+    real, rehearsed = (day.choose(("games x 4",), rehearse=rehearse)[0].flags for rehearse in (False, True))
+    assert f"num-envs {4 * day.GAMES} " in real and f"num-envs {4 * day.REHEARSED} " in rehearsed
+
+
 def test_what_the_preview_allows_stands_beside_the_same_sizes():
     """The preset for a T4 has 2,048 games and the search without loops."""
     by_name = {part.name: part for part in day.parts(9)}
