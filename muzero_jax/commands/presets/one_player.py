@@ -7,7 +7,9 @@ from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, Sea
 def minatar(env: str) -> Config:
     """python experiments/train.py --env minatar-breakout
 
-    Plain MuZero, for nobody can list the chance of these games. Values are discounted, for games need not end.
+    Plain MuZero, for nobody can list the chance of these games. Values are discounted, for games need not end. On one
+    shared core Breakout has 10.5 after 10 minutes, Space Invaders 30.1 after 7, Freeway 22.1 and Seaquest 0.5 after 3,
+    Asterix 2.0 after 6 (docs/results/2026-11-25-chance.md).
     """
     print(f"rules: {env} is MinAtar's, inside pgx, and under the GPL-3.0")
     # Returns are far from [-1, 1], so Q is stretched. Learning takes nine tenths of the time, so windows are short.
@@ -26,7 +28,7 @@ def outside(env: str) -> Config:
     """python experiments/train.py --env gymnax:CartPole-v1
 
     An MLP of whatever is seen, for an environment of another library. Nothing is known of its returns but that they fit
-    into a thousand either way.
+    into a thousand either way. CartPole has 500 in every episode after four minutes on one core.
     """
     return Config(
         env=env,
