@@ -1,4 +1,4 @@
-"""What all pictures of boards share: their frame, their colours, a text in the middle of something."""
+"""The frame, the colours and the centred text that all pictures of boards share."""
 
 from html import escape
 from typing import NamedTuple
