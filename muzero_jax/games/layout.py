@@ -11,7 +11,7 @@ Grid = np.ndarray
 
 
 def carried(location: Int[np.ndarray, " N"], destination: Int[np.ndarray, " M"]) -> Int[np.ndarray, " N"]:
-    """The destinations of N things that lie in cells (-1: in none) where cell c becomes `destination[c]`.
+    """The image of each of N things that lie in cells (-1: in none) where cell c becomes `destination[c]`.
 
     Of several things in a cell each becomes the one of the same rank in the other cell. Raises ValueError if there is
     none.

@@ -1,4 +1,4 @@
-"""The common parts of all pictures of boards: their frame, their colours, a text in the middle of something."""
+"""The frame, the colours and the centred text that all pictures of boards share."""
 
 from html import escape
 from typing import NamedTuple
