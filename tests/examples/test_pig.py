@@ -97,16 +97,6 @@ def test_it_is_learned_with_every_model_of_chance(model, exact, tmp_path):
     chosen = np.where(found.action == pig.ROLL, roll(exact)[own, other, gain], hold(exact)[own, other, gain])
     loss, weight = exact[own, other, gain] - chosen, met[own, other, gain]
     errors = np.abs(np.asarray(found.value) - (2 * exact[own, other, gain] - 1))
-    print(
-        model,
-        "opening",
-        errors[0],
-        "values",
-        np.average(errors, weights=weight),
-        "loss",
-        np.average(loss, weights=weight),
-    )
-    print("optimal", np.average(loss < 1e-9, weights=weight))
     assert errors[0] < 0.03  # of the opening, which is the first
     assert np.average(errors, weights=weight) < 0.15
     assert np.average(loss, weights=weight) < 0.01  # of a game, by a move
