@@ -7,7 +7,7 @@ export const make = (name, text) => Object.assign(document.createElement(name), 
 
 const LARGE = 100; // from here on a value has no decimals
 const written = (number) => (number < LARGE ? number.toFixed(2) : Math.round(number).toLocaleString("en"));
-const signed = (value) => (value < 0 ? "−" : "+") + written(Math.abs(value));
+const signed = (value) => (value <= -0.005 ? "−" : "+") + written(Math.abs(value));
 export const points = (total) => `${Number(total.toFixed(2)).toLocaleString("en")} ${total === 1 ? "point" : "points"}`;
 const percent = (share) => `${Math.round(100 * share)}%`;
 const shown = (kind, number) => (kind === "values" ? signed(number) : percent(number));
