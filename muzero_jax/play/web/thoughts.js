@@ -7,7 +7,7 @@ export const make = (name, text) => Object.assign(document.createElement(name), 
 
 const LARGE = 100; // from here on a value has no decimals
 const written = (number) => (number < LARGE ? number.toFixed(2) : Math.round(number).toLocaleString("en"));
-const signed = (value) => (value < 0 ? "−" : "+") + written(Math.abs(value));
+const signed = (value) => (value <= -0.005 ? "−" : "+") + written(Math.abs(value));
 export const points = (total) => `${Number(total.toFixed(2)).toLocaleString("en")} ${total === 1 ? "point" : "points"}`;
 const percent = (share) => `${Math.round(100 * share)}%`;
 const shown = (kind, number) => (kind === "values" ? signed(number) : percent(number));
@@ -25,7 +25,7 @@ export function overlayOf(state, analysis, kind, board) {
   if (!kind || analysis?.ply !== state.ply) return null;
   const numbers = Object.entries(analysis[kind]).sort((a, b) => b[1] - a[1]);
   const most = Math.max(...numbers.map(([, number]) => Math.abs(number)));
-  const largest = kind === "values" ? (state.most_value ?? (most || 1)) : most;
+  const largest = kind === "values" ? (isOpenEnded(state) ? most || 1 : (state.most_value ?? (most || 1))) : most;
   const notes = numbers
     .filter(([, number]) => kind === "values" || number >= 0.005)
     .map(([move, number]) => [
@@ -61,12 +61,13 @@ function chessOverlay(notes, { move: choice, values }, kind, board, largest) {
   return { cells, arrows, choice: board.ends(choice)?.[1] };
 }
 
-const isOpenEnded = (state) => state.num_players === 1 && state.most_value === null;
+// A game for one with points, whose largest value is only what the network can say, or is not known.
+const isOpenEnded = (state) => state.num_players === 1 && !(state.most_value <= 1);
 
 // Whose value it is, or of what, and its range where that is not from -1 to 1.
 function valueOf({ num_players, names, most_value: most }, { colour }) {
   const range = most > 1 ? ` (−${most} to +${most})` : "";
-  return num_players === 1 ? `Expected from here${range}` : `Value for ${names[colour]}${range}`;
+  return num_players === 1 ? "Expected from here" : `Value for ${names[colour]}${range}`;
 }
 
 // The first player's part of the bar. Without a largest value it is the points so far among those that are expected in
