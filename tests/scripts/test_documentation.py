@@ -195,7 +195,7 @@ def test_every_flag_that_a_page_names_exists(site):
     known |= {f"--no-{name[2:]}" for name in known} | {re.sub(r"\.(?=[\w-]+$)", ".no-", name) for name in known}
     pages = [page for page in PAGES if page.parent == ROOT / "docs" and page.stem not in ("lab-notebook", "commands")]
     texts = {
-        p.name: re.sub(r"\b(?:gtp|uci|usi|gnugo)[: ][^\"`\n]*", "", read(p)) for p in pages
+        p.name: re.sub(r"\b(?:gtp|uci|usi):[^\"`\n]*", "", read(p)) for p in pages
     }  # other programs' flags are theirs
     found = {(page, flag) for page, text in texts.items() for flag in re.findall(r"(?<![\w-])--[a-z][\w.-]*\w", text)}
     assert {(name, flag) for name, flag in found if flag not in known} == set()
