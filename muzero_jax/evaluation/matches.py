@@ -86,7 +86,7 @@ def summarise(result: MatchResult) -> dict[str, float | int | list[float]]:
 
     Where a game may count more than 1, as in backgammon, `points_won` and `points_lost` are added up too.
     """
-    points = np.asarray(result.points)
+    points = np.asarray(result.points, np.float64)
     scores = (np.sign(points) + 1) / 2
     score = float(scores.mean())
     counts_more = (np.abs(points) > 1).any()

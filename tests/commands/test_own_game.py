@@ -39,19 +39,19 @@ def begin(tmp_path, capsys):
         ("x = 1", "mine.py defines no function make(); add one that returns"),
         ("import no_such_package", "mine.py:1); correct it there"),
         (
-            "from tests.checks.test_environment import AsksInPython as make",
+            "from tests.building.checks.test_environment import AsksInPython as make",
             "write jnp.where or jax.lax in place of Python",
         ),
         (
-            "from tests.checks.test_environment import FloatStones as make",
+            "from tests.building.checks.test_environment import FloatStones as make",
             "mine.py: the state's stones is int32[] after init",
         ),
         (
-            "from tests.checks.test_environment import RewardsFive as make",
+            "from tests.building.checks.test_environment import RewardsFive as make",
             "mine.py: a move is rewarded with 5; scale it",
         ),
         (
-            "from tests.checks.test_environment import RewardsFive, WithoutMovesAtTwo\n"
+            "from tests.building.checks.test_environment import RewardsFive, WithoutMovesAtTwo\n"
             "class make(RewardsFive, WithoutMovesAtTwo): pass",
             "(and 1 more: muzero_jax.check_environment(",
         ),
@@ -69,22 +69,22 @@ def test_a_missing_file_is_one_sentence(tmp_path, capsys):
 
 
 def test_what_is_odd_is_said_and_the_run_begins(begin):
-    _, output, error = begin("from tests.checks.test_environment import RewardsTheOther as make")
+    _, output, error = begin("from tests.building.checks.test_environment import RewardsTheOther as make")
     assert "doubt       whoever made the last move lost in all 16 random games" in output and not error
     assert output.splitlines()[1] == "game        Mine"
-    _, output, _ = begin("from tests.checks.test_environment import Heap as make", "--overwrite")
+    _, output, _ = begin("from tests.building.checks.test_environment import Heap as make", "--overwrite")
     assert "doubt" not in output and "check " not in output
 
 
 def test_a_check_that_would_take_long_is_made_in_part_and_says_how_to_make_all_of_it(begin, monkeypatch):
     monkeypatch.setattr(start, "MOST_CHECK_SECONDS", -1.0)
-    _, output, _ = begin("from tests.checks.test_environment import Heap as make")
+    _, output, _ = begin("from tests.building.checks.test_environment import Heap as make")
     assert "check       in part, because the rules are slow; muzero_jax.check_environment('/" in output
 
 
 def test_turns_that_alternated_in_random_games_are_said_to_be_taken_so_unless_they_are_learned(begin):
     says = "turns       alternated in all 16 random games; add --network.predict-discount if a player may ever move"
-    heap = "from tests.checks.test_environment import Heap as make"
+    heap = "from tests.building.checks.test_environment import Heap as make"
     twice = "from tests.reference.double_nim import GAME\ndef make(): return GAME"
     for text, flags, is_said in ((heap, [], 1), (heap, ["--network.predict-discount"], 0), (twice, [], 0)):
         _, output, error = begin(text, *flags, "--overwrite")
@@ -95,7 +95,7 @@ def test_turns_that_alternated_in_random_games_are_said_to_be_taken_so_unless_th
 
 BOARD = """
 import jax.numpy as jnp
-from tests.checks.test_environment import Heap
+from tests.building.checks.test_environment import Heap
 
 class make(Heap):
     def state(self, stones, player, rewards):
@@ -107,7 +107,7 @@ class make(Heap):
 @pytest.mark.parametrize(
     "text, kind, reconstruction_weight",
     [
-        ("from tests.checks.test_environment import Heap as make", "mlp", 1.0),
+        ("from tests.building.checks.test_environment import Heap as make", "mlp", 1.0),
         (BOARD.format(shape=(4, 4, 8)), "observation", 10.0),
         (BOARD.format(shape=(4, 4, 9)), "tower", 10.0),
         (BOARD.format(shape=(200,)), "mlp", 1.0),
@@ -125,6 +125,6 @@ def test_a_game_without_a_preset_has_settings_by_what_it_shows(tmp_path, text, k
 
 def test_long_games_learn_from_bootstrapped_values_and_meet_no_rollouts(tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text("from tests.checks.test_environment import Endless as make")
+    file.write_text("from tests.building.checks.test_environment import Endless as make")
     config = validate(presets.preset(str(file), None))
     assert (config.targets.td_steps, config.targets.td_lambda, config.evaluation.mcts_simulations) == (32, 0.95, ())

@@ -88,7 +88,7 @@ def test_a_match_with_an_engine_is_the_match_that_a_player_like_it_would_play(st
 def test_the_engine_may_be_either_player_or_both(started):
     as_b = make(LAST, fake(), num_games=20)
     as_b(None, None, KEY)
-    np.testing.assert_array_equal(as_b._result.outcome, -reference(20).outcome[::-1])
+    np.testing.assert_array_equal(as_b._result.points, -reference(20).points[::-1])
     both = make(fake(), fake("--noise", 10))(None, None, KEY)
     assert both["score"] == 0.5 and both["games"] == 6 and len(started) == 3
 

@@ -238,7 +238,8 @@ def test_the_record_of_every_game_fits_its_states(name):
     height, width = environment.board.shape
     assert state.observation.shape == environment.observation_shape == (height, width, environment.observation_shape[2])
     assert state.legal_action_mask.shape == (environment.num_actions,) == environment.board.action_location.shape
-    assert (environment.num_players, environment.discount) == (2, -1.0)
+    assert (environment.num_players, environment.discount) in ((2, -1.0), (1, 1.0))
+    assert (environment.num_players == 1) == name.startswith("minatar-")
     assert environment.board.symmetries.observation_permutation.shape[1] == np.prod(environment.observation_shape)
     assert -1 <= environment.board.action_location.min() <= environment.board.action_location.max() < height * width
 

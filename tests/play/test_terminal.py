@@ -161,7 +161,7 @@ def test_each_side_is_drawn_in_the_ink_of_its_game():
         ("--run {run} --engine --colour b", "--colour is for the terminal"),
         ("--run {run} --num-simulations 0", "--num-simulations is 0, but must be from 1 to 16384"),
         ("--run {run}/nothing", "config.json"),
-        ("", "name one to play against: --agent NAME (connect_four,"),
+        ("", "name one to play against: --agent NAME (2048, backgammon,"),
         ("--engine", "or --run DIRECTORY"),
         ("--run {run} --agent hex_5x5", "--run and --agent both name who plays"),
         ("--agent {run}", "is a folder, and --agent takes a name or a file; give a run as --run"),

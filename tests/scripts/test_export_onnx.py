@@ -153,7 +153,7 @@ def test_what_the_page_has_beside_that_of_the_server_is_at_most_345_lines():
 def test_the_servers_modules_become_one_script_each_after_those_that_it_imports():
     text = pages.bundle()
     assert "import " not in text and "export " not in text
-    ends = ("function element(", "class Tip", "class Board", "board = new Board(")
+    ends = ("function element(", "class Tip", "class Board", "board = new (BOARDS")
     places = [text.index(part) for part in ends]
     assert places == sorted(places) and all(text.count(part) == 1 for part in ends)
 
