@@ -12,10 +12,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import jumanji
 import numpy as np
 from jax import Array
-from jumanji import specs
+from jumanji import registration, specs
 
 from muzero_jax.games import outside
 from muzero_jax.games.outside import State
@@ -34,7 +33,7 @@ class Rules:
 
     def __init__(self, name: str):
         try:
-            self._env: Any = jumanji.make(name)
+            self._env: Any = registration.make(name)
         except Exception as error:  # some load their levels from the network
             raise outside.refused(NAME, name, f"it cannot be made here ({type(error).__name__})") from error
         spec = self._env.action_spec
@@ -77,7 +76,7 @@ def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
     if isinstance(value, specs.Spec) and (parts := getattr(value, "_specs", None)):
         fields = dict(parts)
     elif hasattr(value, "_asdict"):
-        fields = value._asdict()
+        fields = value._asdict()  # type: ignore
     elif dataclasses.is_dataclass(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     else:
@@ -94,7 +93,7 @@ def _num_values(spec: Any) -> int | None:
 
 def make_rules(name: str) -> Rules:
     """The rules of an environment; ValueError in one sentence if there is none of that name, or it does not fit."""
-    names = jumanji.registered_environments()
+    names = registration.registered_environments()
     if name not in names:
         raise outside.unknown(NAME, name, names)
     return Rules(name)

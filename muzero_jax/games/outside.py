@@ -7,7 +7,7 @@ truncation: values bootstrap across it.
 
 import difflib
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -77,7 +77,7 @@ def made(inner: Any, observation: Array, legal: Array, reward: Any, terminated: 
     return State(inner, observation, legal, rewards, terminated, is_late, jnp.int32(0))
 
 
-def seen(leaves: list[tuple[Array, int | None]]) -> Array:
+def seen(leaves: Sequence[tuple[Array, int | None]]) -> Array:
     """A player's view as one array: a single part keeps its shape, several are put one after the other.
 
     Args:
