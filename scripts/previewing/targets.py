@@ -76,7 +76,7 @@ def prepare() -> None:
     """Tells JAX and XLA, before their first use, that no accelerator is here, and where CUDA's assembler is."""
     nvcc = Path(sysconfig.get_path("purelib")) / "nvidia" / "cuda_nvcc"
     os.environ |= {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1", "TPU_SKIP_MDS_QUERY": "1"}
-    os.environ |= {"TPU_WORKER_HOSTNAMES": "localhost"}
+    os.environ |= {"TPU_WORKER_HOSTNAMES": "localhost", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}  # no TPU is locked by it
     os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "2", "PATH": f"{nvcc / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     flags = f"--xla_gpu_cuda_data_dir={nvcc} --xla_gpu_autotune_level=0 --xla_gpu_enable_triton_gemm=false"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
