@@ -124,7 +124,7 @@ def refusal(capsys, *arguments):
 
 
 def test_an_agent_without_dynamics_is_refused(capsys, tmp_path):
-    error = refusal(capsys, "agent:tic_tac_toe", "--out", str(tmp_path / "page"))
+    error = refusal(capsys, "agent:hex_5x5_rules", "--out", str(tmp_path / "page"))
     assert "it has no dynamics to export" in error and not (tmp_path / "page").exists()
 
 
