@@ -72,6 +72,15 @@ def test_chance_of_jumanji_follows_the_moves_key_alone():
     np.testing.assert_array_equal(one, other)
 
 
+def test_tiles_of_jumanjis_2048_are_planes_of_bools():
+    environment = make_environment("jumanji:Game2048-v1")
+    state = environment.init(jax.random.key(0))
+    board = jnp.array([[0, 1, 2, 17], [0, 0, 0, 0], [3, 0, 0, 0], [0, 0, 0, 11]])
+    assert (environment.observation_shape, state.observation.dtype) == ((4, 4, 18), bool)
+    np.testing.assert_array_equal(state.observation.argmax(-1), state.inner.board)
+    assert outside.seen([(board, 18)])[0, 3, 17] and outside.seen([(board, 18)]).sum() == 16, "the highest tile has one"
+
+
 def test_several_parts_of_a_view_become_one_array():
     grid, count = jnp.array([[0, 2], [1, 0]]), jnp.array(3)
     shown = outside.seen([(grid, 3), (count, 4)])
