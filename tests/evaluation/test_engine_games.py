@@ -117,7 +117,7 @@ class Says(Engine):
     def new_game(self):
         pass
 
-    def choose(self, plies, colour):
+    def choose(self, plies, colour, state=None):
         return self.text
 
     def failure(self, what):
