@@ -146,7 +146,7 @@ def ends_of(state, is_over=False):
     return ends
 
 
-@pytest.mark.parametrize("dice, checkers", [((2, 1), None), ((6, 4), {BAR: 1, 5: 2, 20: 3, 21: 2, 3: -2, 9: -1})])
+@pytest.mark.parametrize("dice, checkers", [((2, 1), None), ((4, 3), {BAR: 1, 5: 2, 9: 2, 12: 3, 3: -1, 16: -1})])
 def test_dice_are_found_for_every_board_on_which_a_turn_may_end(start, dice, checkers):
     state, engine = position(dice, checkers), start()
     ends = ends_of(state)
