@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from muzero_jax.evaluation import engines, gnubg
+from muzero_jax.evaluation.engine_games import Arbiter
 from muzero_jax.evaluation.engine_matches import Conditions, EngineMatch
 from muzero_jax.evaluation.engine_process import EngineError
+from muzero_jax.evaluation.matches import draw_openings
 from muzero_jax.evaluation.opponents import random_player
 from muzero_jax.evaluation.players import Entrant
 from muzero_jax.games.backgammon import mover_points, roll
@@ -182,6 +184,23 @@ def test_backgammon_is_played_by_gnubg_alone():
         ValueError, match="chess is not played by GNUBG, which is for backgammon; name the engine as uci:COMMAND"
     ):
         engines.check(spec, environment_of("gardner_chess"))
+
+
+def test_a_pass_of_which_there_are_six_is_asked_of_nobody():
+    stuck = position((1, 1), {BAR: 1, 10: 14, **dict.fromkeys(range(6), -2), 6: -3})
+    assert stuck.legal_action_mask.sum() == 6 and Arbiter(environment())._forced_pass(stuck) == 0
+
+
+def test_a_match_begins_with_the_dice_that_its_openings_ended_with():
+    """The same actions would meet other dice. Both seats get each opening, and the other player is to move."""
+    match = EngineMatch(environment(), *entrants(), num_games=4, opening_plies=2, conditions=Conditions())
+    games = list(match._pairings(KEY))
+    drawn = draw_openings(environment(), jax.random.fold_in(KEY, 0), 2, 2)
+    for game in games:
+        np.testing.assert_array_equal(game.start._board, drawn.states._board[game.index // 2])
+        assert game.opening == [] and game.first == drawn.starts.current_player[game.index // 2]
+        assert int(game.start.current_player) == 1 - game.first and roll(game.start) is not None
+    assert [game.seating for game in games] == [0, 1, 0, 1]
 
 
 def entrants():
