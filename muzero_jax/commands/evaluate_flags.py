@@ -69,7 +69,7 @@ class Match(Games, OfRun):
     """random, greedy (the run's policy head), rules:N (its network searching with the ground-truth model), mcts:N
     (rollout MCTS with N simulations), expectimax:N and highest-gain (2048 and others with listed chance), pip-count
     (backgammon), or another agent of the same game: RUN, RUN@N, RUN:rules@N, RUN:greedy, agent:NAME; or another
-    program: "gtp:COMMAND", "uci:COMMAND" or "usi:COMMAND" (docs/other-programs.md)"""
+    program: "gtp:COMMAND", "uci:COMMAND", "usi:COMMAND" or "gnubg:COMMAND" (docs/other-programs.md)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,8 @@ class Tournament(Games):
     players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER ...")]
     """RUN, RUN@N (N simulations), RUN:rules@N (ground-truth model), RUN:greedy (policy head), rules:N, greedy (both of
     the first run), mcts:N, random. RUN is a directory, RUN/versions/N that run after iteration N, RUN/versions
-    all of its versions, or agent:NAME a trained agent. Other programs are "gtp:COMMAND", "uci:COMMAND", "usi:COMMAND"
+    all of its versions, or agent:NAME a trained agent. Other programs are "gtp:COMMAND", "uci:COMMAND", "usi:COMMAND",
+    "gnubg:COMMAND"
     """
     anchor: str | None = None
     """the player whose Elo is 0, named as the table does; default: random if it plays, else the first"""

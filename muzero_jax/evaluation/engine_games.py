@@ -13,9 +13,9 @@ import numpy as np
 from jax import Array
 
 from muzero_jax.evaluation.engine_protocols import RESIGN, Engine, Ply
-from muzero_jax.evaluation.player import Player
+from muzero_jax.evaluation.player import Player, keys_of_chance
 from muzero_jax.games import sgf
-from muzero_jax.games.catalogue import game_of, make_notation
+from muzero_jax.games.catalogue import game_of, make_notation, needs_key
 from muzero_jax.games.game import score
 from muzero_jax.games.notation import PASS, Notation
 from muzero_jax.types import Environment, EnvState, Params
@@ -69,7 +69,7 @@ class EngineSeat:
 
     def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> tuple[int, bool]:
         """Raises EngineError for an illegal move, and if the program fails in any other way."""
-        text = self._engine.choose(plies, colour)
+        text = self._engine.choose(plies, colour, state)
         if text.lower() == RESIGN:
             return RESIGNS, True
         try:
@@ -98,12 +98,18 @@ class Arbiter:
 
     def __init__(self, environment: Environment):
         self.game, self.notation = game_of(environment), make_notation(environment)
+        self.has_chance = needs_key(environment)
         self._move = jax.jit(environment.move)
 
-    def play(self, start: EnvState, opening: Sequence[int], seats: Sequence[Seat], key: Array) -> PlayedGame:
-        """A game from `start`: an opening's actions, of which those below 0 were no moves, then both seats in turns."""
+    def play(
+        self, start: EnvState, opening: Sequence[int], seats: Sequence[Seat], key: Array, first: int | None = None
+    ) -> PlayedGame:
+        """A game from `start`: an opening's actions, of which those below 0 were no moves, then both seats in turns.
+
+        The player with the id `first` has the first seat; None: who moves at `start`.
+        """
         state, plies, lead, illegal_actions = start, [], 0.0, 0
-        first, line = int(start.current_player), [action for action in opening if action >= 0]
+        first, line = int(start.current_player) if first is None else first, [move for move in opening if move >= 0]
         for seat in seats:
             seat.new_game()
         while not state.terminated:
@@ -119,14 +125,14 @@ class Arbiter:
             if action == RESIGNS:
                 break
             plies.append(Ply(colour, action, self.notation.write(state, action), forced is not None))
-            state, reward, *_ = self._move(state, jnp.int32(action), move_key)
+            state, reward, *_ = self._move(state, jnp.int32(action), keys_of_chance(move_key, 1)[0])
             lead += float(-reward if colour else reward)
         lead, result = self._result(state, first, lead)
         return PlayedGame(tuple(plies), len(line), lead, result, illegal_actions)
 
     def _forced_pass(self, state: EnvState) -> int | None:
         """The action of a pass, where that alone is legal."""
-        legal = np.flatnonzero(state.legal_action_mask)
+        legal = [action for action in np.flatnonzero(state.legal_action_mask) if action not in self.game.same_as]
         return int(legal[0]) if len(legal) == 1 and self.notation.write(state, int(legal[0])) == PASS else None
 
     def _result(self, state: EnvState, first: int, lead: float) -> tuple[float, str]:

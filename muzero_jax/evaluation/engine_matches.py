@@ -54,7 +54,8 @@ class Pairing(NamedTuple):
 
     index: int  # of the game
     start: EnvState
-    opening: list[int]  # actions, -1 for a move that was taken back
+    first: int  # the id of the player in the first seat
+    opening: list[int]  # actions from `start` on, -1 for a move that was taken back
     seating: int  # 0: A has the first seat
     key: Array
 
@@ -79,7 +80,9 @@ class EngineMatch:
         self._num_openings, self._opening_plies = -(-num_games // 2), opening_plies
         matches.check_match(environment, 2 * self._num_openings, opening_plies)
         self._arbiter = Arbiter(environment)
-        self._result = MatchResult(*(np.zeros((2, self._num_openings), np.int32) for _ in range(3)))  # type: ignore
+        if conditions.folder is not None and self._arbiter.has_chance:
+            raise ValueError(f"--sgf keeps moves and no dice, so it is not for {environment.name}; leave it out")
+        self._result = MatchResult(*(np.zeros((2, self._num_openings), kind) for kind in (float, int, int)))  # type: ignore
         self._is_finished = np.zeros((2, self._num_openings), bool)
 
     def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = _silent) -> Summary:
@@ -132,28 +135,34 @@ class EngineMatch:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _pairings(self, key: Array) -> Iterator[Pairing]:
-        """All games: the first opening from both sides, then the second, and so on."""
+        """All games: the first opening from both sides, then the second, and so on.
+
+        With chance a game starts where its opening ends, for the same actions would meet other dice.
+        """
         key = jax.random.fold_in(key, 0)  # the first device's share of a match
         counts = self._num_openings, self._opening_plies
         drawn = jax.jit(lambda key: matches.draw_openings(self._environment, key, *counts))(key)
-        actions = np.asarray(drawn.actions)
+        starts, actions = drawn.starts, np.asarray(drawn.actions)
+        if self._arbiter.has_chance:
+            starts, actions = drawn.states, actions[:0]
         for index in range(2 * self._num_openings):
             opening, seating = divmod(index, 2)
-            start = jax.tree.map(lambda x, i=opening: x[i], drawn.starts)
-            yield Pairing(index, start, actions[:, opening].tolist(), seating, jax.random.fold_in(key, index))
+            start, first = jax.tree.map(lambda x, i=opening: x[i], (starts, drawn.starts.current_player))
+            line = actions[:, opening].tolist()
+            yield Pairing(index, start, int(first), line, seating, jax.random.fold_in(key, index))
 
     def _play_game(self, tables: "queue.SimpleQueue[list[Seat]]", pairing: Pairing) -> PlayedGame:
         seats = tables.get()
         try:
             seated = seats[::-1] if pairing.seating else seats
-            return self._arbiter.play(pairing.start, pairing.opening, seated, pairing.key)
+            return self._arbiter.play(pairing.start, pairing.opening, seated, pairing.key, pairing.first)
         finally:
             tables.put(seats)
 
     def _note(self, pairing: Pairing, played: PlayedGame) -> None:
         """Keeps the result of a game, and its record."""
         place = pairing.seating, pairing.index // 2
-        self._result.points[place] = np.sign(-played.lead if pairing.seating else played.lead)  # type: ignore
+        self._result.points[place] = -played.lead if pairing.seating else played.lead  # type: ignore
         self._result.length[place] = len(played.plies) - played.num_opening  # type: ignore
         self._result.illegal_actions[place] = played.illegal_actions  # type: ignore
         self._is_finished[place] = True
@@ -166,7 +175,7 @@ class EngineMatch:
 
     def _standing(self) -> str:
         """The standing of a match that was broken off, in a sentence."""
-        points = np.asarray(self._result.points)[self._is_finished]
+        points = np.sign(np.asarray(self._result.points)[self._is_finished])
         won, drawn, lost = ((points == sign).sum() for sign in (1, 0, -1))
         kept = "" if self._conditions.folder is None or not len(points) else f", kept in {self._conditions.folder}"
         return f"{len(points)} of {self._is_finished.size} games had ended: {won} won, {drawn} drawn, {lost} lost{kept}"

@@ -87,6 +87,11 @@ class EngineProcess:
         """The sentence that the engine did `what`."""
         return EngineError(f"the engine {self.name} {what}")
 
+    @property
+    def complaints(self) -> list[str]:
+        """The last lines of its stderr."""
+        return list(self._complaints)
+
     def close(self, *, politely: bool = True) -> None:
         """Ends the process: by `quit` and the end of its input, or else by force. May be called twice."""
         self._is_closing.set()

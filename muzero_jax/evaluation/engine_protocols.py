@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from muzero_jax.evaluation.engine_process import EngineProcess
+from muzero_jax.types import EnvState
 
 RESIGN = "resign"
 START_SECONDS = 60.0
@@ -60,8 +61,11 @@ class Engine(ABC):
         """Begins a game at its opening."""
 
     @abstractmethod
-    def choose(self, plies: Sequence[Ply], colour: int) -> str:
-        """Its move after these moves of the game, or `resign`; it is the turn of `colour`."""
+    def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
+        """Its move after these moves of the game, or `resign`; it is the turn of `colour`.
+
+        `state` is the position, for a program that is told it in place of the moves.
+        """
 
     def _deadline(self, *, is_start: bool = False) -> float:
         return time.monotonic() + (max(self.seconds, START_SECONDS) if is_start else self.seconds)
@@ -91,7 +95,7 @@ class GtpEngine(Engine):
             self._try(f"komi {komi:g}")
         self._num_told = 0
 
-    def choose(self, plies: Sequence[Ply], colour: int) -> str:
+    def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
         """Tells it what it does not know yet, and lets it move. Some programs pass by themselves, and refuse a pass."""
         for ply in plies[self._num_told :]:
             line = f"play {'bw'[ply.colour]} {ply.text}"
@@ -154,7 +158,7 @@ class UciEngine(Engine):
         self.process.send(f"{self._protocol}newgame")
         self._ask("isready", "readyok", is_start=True)
 
-    def choose(self, plies: Sequence[Ply], colour: int) -> str:
+    def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
         """Sends the whole game, and the words of `go`."""
         moves = " ".join(["moves", *(ply.text for ply in plies)]) if plies else ""
         self.process.send(f"position startpos {moves}".strip())

@@ -1,8 +1,9 @@
-"""Other programs by name: `gtp:COMMAND`, `uci:COMMAND`, `usi:COMMAND`, each with settings after semicolons.
+"""Other programs by name: `gtp:COMMAND`, `uci:COMMAND`, `usi:COMMAND`, `gnubg:COMMAND`, with settings after semicolons.
 
     gtp:gnugo --mode gtp --level 1
     gtp:mohex; param_mohex max_games 1000              a GTP engine's settings are its own commands
     uci:fairy-stockfish; Skill Level=0; go nodes 100   a UCI engine's are options, and the words of its `go`
+    gnubg:gnubg -t -q                                  GNU Backgammon, which is told positions; its own commands
 
 No shell reads the command. Which games an engine plays nobody knows before it is asked.
 """
@@ -16,13 +17,15 @@ from jax import Array
 
 from muzero_jax.evaluation import engine_process
 from muzero_jax.evaluation.engine_protocols import Engine, GtpEngine, Setup, UciEngine
+from muzero_jax.evaluation.gnubg import GnubgEngine
 from muzero_jax.evaluation.hex_engine import HexEngine
 from muzero_jax.evaluation.player import Player
 from muzero_jax.games.catalogue import GAMES, check_for_two, check_without_chance, game_of, make_notation
 from muzero_jax.types import Environment, EnvState, Params
 
 GTP = "gtp"
-PROTOCOLS = GTP, "uci", "usi"
+GNUBG = "gnubg"
+PROTOCOLS = GTP, "uci", "usi", GNUBG
 
 
 class EngineSpec(NamedTuple):
@@ -57,13 +60,16 @@ def parse(text: str) -> EngineSpec | None:
 def check(spec: EngineSpec, environment: Environment) -> None:
     """Raises ValueError, in one sentence, if no engine of this protocol can play the game."""
     check_for_two(environment, "a match with an engine needs")
-    check_without_chance(environment, "a match with an engine")
     game = game_of(environment)
-    if spec.protocol not in (GTP, game.protocol):
+    spoken = {game.protocol}
+    if game.protocol != GNUBG:
+        check_without_chance(environment, "a match with an engine")
+        spoken.add(GTP)
+    if spec.protocol not in spoken:
         known = ", ".join(name for name, other in GAMES.items() if other.protocol == spec.protocol)
         raise ValueError(
-            f"{game.name} is not played by {spec.protocol.upper()} (but {known} are); name the engine as "
-            f"{game.protocol or GTP}:COMMAND"
+            f"{game.name} is not played by {spec.protocol.upper()}, which is for {known or 'games without chance'}; "
+            f"name the engine as {game.protocol or GTP}:COMMAND"
         )
 
 
@@ -87,6 +93,8 @@ def start(spec: EngineSpec, environment: Environment, *, seconds: float) -> Engi
     setup = Setup(len(notation.columns), len(notation.rows), komi or None, game.variant)
     if spec.protocol == GTP:
         engine = (GtpEngine if notation.swap is None else HexEngine)(process, setup, seconds)
+    elif spec.protocol == GNUBG:
+        engine = GnubgEngine(process, setup, seconds, environment)
     else:
         engine = UciEngine(process, setup, seconds, spec.protocol)
     try:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from muzero_jax.evaluation.engine_protocols import GtpEngine, Ply
 from muzero_jax.games.notation import LETTERS, SWAP
+from muzero_jax.types import EnvState
 
 PIECES, SIDES, NONE = "pieces", "sides", "none"
 """Things that a program exchanges in a swap; none: it refuses to."""
@@ -33,7 +34,7 @@ class HexEngine(GtpEngine):
         elif has_list:
             self.swaps = PIECES if "b1" in legal.lower().split() else SIDES
 
-    def choose(self, plies: Sequence[Ply], colour: int) -> str:
+    def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
         """`GtpEngine.choose` in the words that it understands."""
         index = next((i for i, ply in enumerate(plies) if ply.text == SWAP), None)
         if index is None or self.swaps == PIECES:

@@ -5,7 +5,7 @@
     RUN:greedy       its policy head
     rules:N, greedy  the same of the host: the run that the others meet
     mcts:N, random   rollout MCTS; uniformly random legal moves
-    gtp:COMMAND, uci:COMMAND, usi:COMMAND
+    gtp:COMMAND, uci:COMMAND, usi:COMMAND, gnubg:COMMAND
                      another program, with settings after semicolons (`evaluation.engines`)
     expectimax:N, highest-gain, pip-count
                      by the rules: N moves ahead with all chance; what earns most at once; expectimax:1 of backgammon
@@ -35,8 +35,8 @@ SPECS = (
     "random, greedy (the policy head), mcts:N (rollout MCTS, N simulations), rules:N (ground-truth model), "
     "expectimax:N and highest-gain (games with listed chance), pip-count (backgammon), "
     "RUN, RUN@N, RUN:rules@N or RUN:greedy, where RUN is a run directory, a version of one (RUN/versions/1200), all "
-    "of them (RUN/versions), or a trained agent (agent:NAME); or another program, gtp:COMMAND, uci:COMMAND or "
-    "usi:COMMAND"
+    "of them (RUN/versions), or a trained agent (agent:NAME); or another program, gtp:COMMAND, uci:COMMAND, "
+    "usi:COMMAND or gnubg:COMMAND (backgammon)"
 )
 MOST_DIGITS = 4000
 """Python reads no longer numbers."""

@@ -107,6 +107,21 @@ def pips(board: Int[Array, " 28"]) -> Int[Array, ""]:
     return (jnp.maximum(board[: BAR + 1], 0) * distance).sum()
 
 
+def mover_points(state: State) -> list[int]:
+    """The bar of the player to move, points 1 to 24 as that player counts them, and the other's bar.
+
+    The player's own checkers count above 0, the other's below.
+    """
+    board = np.asarray(state._board)
+    return [int(board[BAR]), *board[:NUM_POINTS][::-1].tolist(), int(board[BAR + 1])]
+
+
+def roll(state: State) -> tuple[int, int] | None:
+    """Both dice, 1 to 6, of a turn that has not begun; None within a turn."""
+    one, other = (np.asarray(state._dice) + 1).tolist()
+    return (one, other) if int(state._played_dice_num) == 0 else None
+
+
 def pip_lead(state: State) -> Float[Array, ""]:
     """By how many pips the player whose checkers count above 0 leads, a thousand of them as one point."""
     board = state._board
@@ -203,5 +218,6 @@ BACKGAMMON = Game(
     ),
     turns_alternate=False,
     same_as=dict.fromkeys(range(1, 6), 0),
+    protocol="gnubg",
     worth=pip_lead,
 )

@@ -24,6 +24,8 @@ NEVER = 2**30
 """A time limit that no episode comes to."""
 HIDDEN = ("action_mask", "step_count")
 """Parts of an observation that are no view."""
+STATED = {"Game2048-v1": {"/board": 18}}
+"""Numbers of values that jumanji does not state. A tile of 2048 is at most 2^17, and the board holds exponents."""
 
 
 class Rules:
@@ -44,6 +46,7 @@ class Rules:
         if self._limit is not None:
             self._env.time_limit = NEVER
         self._num_values = {path: _num_values(spec) for path, spec in _leaves(self._env.observation_spec)}
+        self._num_values |= STATED.get(name, {})
 
     def init(self, key: Array) -> State:
         """A new episode."""

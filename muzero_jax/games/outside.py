@@ -17,6 +17,7 @@ from jax import Array
 
 from muzero_jax.games.game import Game
 from muzero_jax.games.layout import Layout
+from muzero_jax.games.state_shapes import changes
 
 SEPARATOR = ":"
 LIBRARIES = ("gymnax", "jumanji")
@@ -51,6 +52,7 @@ def find(name: str) -> Game:
             f"{name} needs the package {error.name}, which is not installed; pip install {library} six brings it"
         ) from error
     rules = make_rules(inner)
+    check_steps(library, inner, rules)
     no_cells = Layout(action_location=lambda shape, num_actions: np.full(num_actions, -1))
     return Game(name, inner, rules=lambda board_size: rules, layout=no_cells)
 
@@ -105,5 +107,26 @@ def check_discrete(library: str, name: str, num_actions: Any, make: Callable[[],
     try:
         make()
     except Exception as error:  # whatever a library's environment raises
-        raise refused(library, name, f"{type(error).__name__}: {str(error).splitlines()[0][:120]}") from error
+        raise refused(library, name, _said(error)) from error
     return int(num_actions)
+
+
+def check_steps(library: str, name: str, rules: Any) -> None:
+    """Raises ValueError in one sentence for rules that cannot be compiled, or whose step changes a state's form."""
+
+    def first_step(key: Array) -> tuple[State, State]:
+        state = rules.init(key)
+        return state, rules.step(state, jnp.int32(0), key)
+
+    try:
+        before, after = jax.eval_shape(first_step, jax.random.key(0))
+    except Exception as error:  # likewise
+        raise refused(library, name, _said(error)) from error
+    if faults := changes(before, after):
+        raise refused(library, name, faults[0])
+
+
+def _said(error: Exception) -> str:
+    """The kind of an error, with the first line of its text."""
+    line = str(error).partition("\n")[0][:120]
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__

@@ -56,6 +56,13 @@ def test_the_first_seat_moves_first_whoever_pgx_says_begins(seed):
     assert second.asked == [(1, ["a1"]), (1, ["a1", "a2", "b1"])]
 
 
+def test_a_game_that_begins_after_an_opening_says_who_has_the_first_seat():
+    state = start()
+    first, second = Script(3, 4), Script(0, 1, 2)
+    played = arbiter().play(state, [], [first, second], KEY, first=1 - int(state.current_player))
+    assert [ply.colour for ply in played.plies] == [1, 0, 1, 0, 1] and (played.lead, played.score) == (-1, "W+")
+
+
 def test_an_opening_is_played_before_anybody_is_asked():
     first, second = Script(2), Script(4)
     played = arbiter().play(start(), [0, 3, -1, 1], [first, second], KEY)
@@ -117,7 +124,7 @@ class Says(Engine):
     def new_game(self):
         pass
 
-    def choose(self, plies, colour):
+    def choose(self, plies, colour, state=None):
         return self.text
 
     def failure(self, what):

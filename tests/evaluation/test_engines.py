@@ -8,6 +8,7 @@ import pytest
 
 from muzero_jax.evaluation import engines, players
 from muzero_jax.evaluation.engines import EngineSpec
+from muzero_jax.games.own_game import load_environment
 from tests.reference import tiny_run
 from tests.reference.games import environment_of
 from tests.reference.nim import make_nim
@@ -41,16 +42,25 @@ def test_a_name_that_starts_nothing_is_refused_in_a_sentence(text, sentence):
 @pytest.mark.parametrize(
     "protocol, game, sentence",
     [
-        ("uci", "tic_tac_toe", "tic_tac_toe is not played by UCI .but chess, gardner_chess are.; .* gtp:COMMAND"),
-        ("uci", "animal_shogi", "but chess, gardner_chess are.; name the engine as usi:COMMAND"),
+        ("uci", "tic_tac_toe", "tic_tac_toe is not played by UCI, which is for chess, gardner_chess; .* gtp:COMMAND"),
+        ("uci", "animal_shogi", "which is for chess, gardner_chess; name the engine as usi:COMMAND"),
         ("gtp", "2048", "a game for one player, and a match with an engine needs two"),
-        ("gtp", "backgammon", "a match with an engine is for games without chance"),
+        (
+            "gtp",
+            "backgammon",
+            "backgammon is not played by GTP, which is for games without chance; name the engine as gnubg:COMMAND",
+        ),
     ],
 )
 def test_a_game_that_a_protocol_has_not_is_refused_in_a_sentence(protocol, game, sentence):
     spec = EngineSpec("x", protocol, ("x",), ())
     with pytest.raises(ValueError, match=sentence):
         engines.check(spec, environment_of(game))
+
+
+def test_a_game_with_chance_of_ones_own_has_no_engine():
+    with pytest.raises(ValueError, match="a match with an engine is for games without chance, and pig has it"):
+        engines.check(EngineSpec("x", "gtp", ("x",), ()), load_environment("examples/pig.py"))
 
 
 def test_every_game_without_chance_is_played_by_gtp_and_those_of_pieces_by_one_more():

@@ -1,5 +1,7 @@
 """Environments of gymnax and jumanji, against the libraries' own steps; skipped where they are not installed."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -72,6 +74,15 @@ def test_chance_of_jumanji_follows_the_moves_key_alone():
     np.testing.assert_array_equal(one, other)
 
 
+def test_tiles_of_jumanjis_2048_are_planes_of_bools():
+    environment = make_environment("jumanji:Game2048-v1")
+    state = environment.init(jax.random.key(0))
+    board = jnp.array([[0, 1, 2, 17], [0, 0, 0, 0], [3, 0, 0, 0], [0, 0, 0, 11]])
+    assert (environment.observation_shape, state.observation.dtype) == ((4, 4, 18), bool)
+    np.testing.assert_array_equal(state.observation.argmax(-1), state.inner.board)
+    assert outside.seen([(board, 18)])[0, 3, 17] and outside.seen([(board, 18)]).sum() == 16, "the highest tile has one"
+
+
 def test_several_parts_of_a_view_become_one_array():
     grid, count = jnp.array([[0, 2], [1, 0]]), jnp.array(3)
     shown = outside.seen([(grid, 3), (count, 4)])
@@ -95,6 +106,31 @@ def test_what_does_not_fit_is_refused_in_a_sentence(name, sentence):
     with pytest.raises(ValueError) as error:
         make_environment(name)
     assert sentence in str(error.value) and "\n" not in str(error.value)
+
+
+def rules_that(step):
+    """Rules in the form of a library's, with a step that only has to be traced."""
+    no = jnp.bool_(False)
+    init = lambda key: outside.made(jnp.int32(0), jnp.zeros(3), jnp.ones(2, bool), 0.0, no, no)  # noqa: E731
+    return SimpleNamespace(init=init, step=lambda state, action, key: step(state))
+
+
+@pytest.mark.parametrize(
+    ("step", "sentence"),
+    [
+        (lambda state: state._replace(inner=int(state.inner)), "ConcretizationTypeError: Abstract tracer"),
+        (lambda state: next(iter(())), "cannot be trained: StopIteration; one player"),
+        (
+            lambda state: state._replace(inner=1.5 * state.inner),
+            "the state's inner is int32[] after init but float32[]",
+        ),
+    ],
+)
+def test_a_step_that_cannot_be_compiled_is_refused_in_a_sentence(step, sentence):
+    outside.check_steps("jumanji", "Mazy-v0", rules_that(lambda state: state))
+    with pytest.raises(ValueError) as error:
+        outside.check_steps("jumanji", "Mazy-v0", rules_that(step))
+    assert sentence in str(error.value) and "\n" not in str(error.value) and "jumanji:Mazy-v0" in str(error.value)
 
 
 def test_a_library_that_is_not_installed_is_named_with_the_way_to_install_it(monkeypatch):

@@ -1,0 +1,23 @@
+"""A program that talks like GNU Backgammon's terminal and knows no rules: `python fake_gnubg.py "24/18 13/11" "6/off"`.
+
+It answers each `hint` with the next of these turns, and then says that there are no legal moves.
+"""
+
+import sys
+
+turns, log = sys.argv[1:], []
+print("GNU Backgammon 1.07.fake", flush=True)
+for line in map(str.strip, sys.stdin):
+    if line == "quit":
+        break
+    if line.startswith(("set b", "set d")):
+        log.append(line)
+        print(" GNU Backgammon  Position ID: 4HPwATDgc/ABMA\n 1. no hint yet", flush=True)
+    elif line == "new session":
+        print("A new session has been started.", flush=True)
+    elif line == "hint 1" and turns:
+        print(f"    1. Cubeless 0-ply   {turns.pop(0):<28} Eq.: +0.196\n       0.570 0.158 0.008 - 0.430", flush=True)
+    elif line == "hint 1":
+        print("There are no legal moves. " + " | ".join(log[-2:]), flush=True)
+    elif not line.startswith("set "):
+        print(f"Unknown keyword `{line.split()[0]}'.", file=sys.stderr, flush=True)
