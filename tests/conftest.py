@@ -35,13 +35,13 @@ gc.set_threshold(50_000, 20, 20)  # tracing makes many objects and few cycles: l
 
 
 def pytest_configure(config):
-    """The short tests run their programs a few times, so compiling is most of the work: a fifth less of it, in child
+    """The short tests run their programs a few times, so compiling is most of the work: a quarter less of it, in child
     processes too. The slow ones measure speed and learn against the clock, so they compile as users do.
     """
     if "not slow" in config.option.markexpr:
         flags = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-        if jax.__version_info__ < (0, 11):  # later ones know no such flag and would abort
-            flags += " --xla_cpu_use_fusion_emitters=false"
+        if jax.__version_info__ < (0, 11):  # later ones know no such flags and would abort
+            flags += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
         os.environ.setdefault("XLA_FLAGS", flags)  # read when the first program compiles
     # A program that two tests trace alike is compiled once, and the next run of the tests finds it too. Each worker has
     # a folder of its own: JAX's has no lock.

@@ -20,10 +20,11 @@ import tyro
 from muzero_jax.arithmetic import compilation_cache, devices
 from muzero_jax.commands.command_line import report_errors
 from muzero_jax.storage import agent_file
+from muzero_jax.storage.config import Seed
+from muzero_jax.storage.fields import NotNegativeFloat, PositiveFloat, PositiveInt, check_fields
 from muzero_jax.storage.files import check_writable
 from muzero_jax.storage.trust import Trust
 
-LARGEST_SEED = 2**32 - 1
 NOT_FOR_ONE = ("engine", "colour")
 """Flags that need two players."""
 
@@ -44,11 +45,11 @@ class Arguments:
     """moves as the game's players write them, or as plain action numbers"""
     num_simulations: int | None = None
     """simulations a move; default: the agent's own, evaluation.num_simulations. With --time-per-move, the most"""
-    time_per_move: float | None = None
+    time_per_move: PositiveFloat | None = None
     """seconds a move: as many simulations (a power of two) as they allow on this machine"""
-    temperature: float = 0.0
+    temperature: NotNegativeFloat = 0.0
     """0 plays the best move; above, moves are drawn from the search policy, at 1 as it is"""
-    seed: int = 0
+    seed: Seed = 0
     """seed for moves drawn at a temperature, and for chance; left at 0, dice fall anew each time"""
     colour: str | None = None
     """your side in the terminal, by its name or initial (black or b, X, red); asked for if left out"""
@@ -60,13 +61,13 @@ class Arguments:
     """SVG file to draw a search tree into"""
     film: Path | None = None
     """SVG file to draw a game into that the agent plays against itself"""
-    film_pictures: int = 300
+    film_pictures: PositiveInt = 300
     """most pictures that --film draws; a longer game is shown at so many of its moves"""
     moves: str = ""
     """moves from the opening to where --tree or --film begins: "a1 b2", in the game's notation"""
-    depth: int = 4
+    depth: PositiveInt = 4
     """moves that --tree looks ahead"""
-    width: int = 4
+    width: PositiveInt = 4
     """moves that --tree draws at each node, the most visited first"""
     trust_code: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """run the Python files that somebody else's run or agent names; read them first"""
@@ -109,6 +110,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
 
 def check(a: Arguments) -> None:
     """Raises ValueError for flags that make no sense."""
+    check_fields(a)
     if a.run and a.agent:
         raise ValueError("--run and --agent both name who plays; leave one of them out")
     if a.run is None and a.agent is None:
@@ -116,12 +118,6 @@ def check(a: Arguments) -> None:
         raise ValueError(f"name one to play against: --agent NAME ({known}) or --run DIRECTORY")
     if a.agent and a.agent not in agent_file.shipped() and Path(a.agent).is_dir():
         raise ValueError(f"{a.agent} is a folder, and --agent takes a name or a file; give a run as --run {a.agent}")
-    if a.time_per_move is not None and not 0 < a.time_per_move < float("inf"):
-        raise ValueError(f"--time-per-move is {a.time_per_move}, but must be positive")
-    if not 0 <= a.temperature < float("inf"):
-        raise ValueError(f"--temperature is {a.temperature}, but must not be negative")
-    if not 0 <= a.seed <= LARGEST_SEED:
-        raise ValueError(f"--seed is {a.seed}, but must be from 0 to {LARGEST_SEED}")
     if a.engine + a.web + (a.tree is not None) + (a.film is not None) > 1:
         raise ValueError("choose one of --engine, --web, --tree and --film")
     if a.engine and a.colour:
@@ -137,9 +133,6 @@ def check(a: Arguments) -> None:
             raise ValueError(f"{flag} takes --num-simulations, not --time-per-move")
         if path:
             check_writable(path, flag)
-    for limit in ("depth", "width", "film_pictures"):
-        if getattr(a, limit) < 1:
-            raise ValueError(f"--{limit.replace('_', '-')} is {getattr(a, limit)}, but must be positive")
     if a.moves and not (a.tree or a.film):
         raise ValueError("--moves is for --tree and --film")
 
@@ -185,7 +178,7 @@ def seat(a: Arguments, agent, build: Callable):
             temperature=a.temperature,
             seed=a.seed,
         )
-        return position.opening_of(world.environment, a.seed or secrets.randbelow(LARGEST_SEED)), thinker
+        return position.opening_of(world.environment, a.seed or secrets.randbelow(2**32)), thinker
 
     def search(seated):
         game, thinker = seated

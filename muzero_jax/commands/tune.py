@@ -214,7 +214,7 @@ def conclude(request: Request, study: "optuna.Study", runs: "Train") -> None:
     print(f"\n{results.table(base, study)}\n")
     results.write_table(base, request.rows, study, folder / results.TABLE)
     found = results.write_best(base, study, folder / results.BEST)
-    drawn = pictures.draw_all(study, request.rows, space.own_values(base, request.rows), folder)
+    drawn = pictures.draw_all(study, folder)
     print(f"table:    {folder / results.TABLE}\npictures: {', '.join(map(str, drawn))}")
     best = studies.best(study)
     flags = results.flags(base, best)

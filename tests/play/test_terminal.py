@@ -155,7 +155,7 @@ def test_each_side_is_drawn_in_the_ink_of_its_game():
         ("--run {run} --temperature -1", "--temperature is -1.0, but must not be negative"),
         ("--run {run} --temperature nan", "--temperature is nan"),
         ("--run {run} --seed -1", "--seed is -1"),
-        ("--run {run} --seed 100000000000000000000", "but must be from 0 to 4294967295"),
+        ("--run {run} --seed 100000000000000000000", "but must lie between 0 and 2^32 - 1"),
         ("--run {run} --num-simulations 100000000000", "is 100000000000, but must be from 1 to 16384"),
         ("--run {run} --colour green", "--colour is green, but must be X or O"),
         ("--run {run} --engine --colour b", "--colour is for the terminal"),

@@ -30,7 +30,7 @@ CONFIG = Config(
     env="tic_tac_toe",
     minutes=1000.0,
     iterations_per_chunk=2,
-    network=NetworkConfig(width=16, num_bins=3),
+    network=NetworkConfig(width=16, num_blocks=0, num_bins=3),
     search=SearchConfig(num_simulations=4, max_num_considered_actions=4),
     self_play=SelfPlayConfig(num_envs=8, rollout_length=4),
     replay=ReplayConfig(replay_length=32, min_frames=12),

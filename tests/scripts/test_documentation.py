@@ -22,7 +22,7 @@ from muzero_jax.commands.train_flags import Command, all_flags
 from muzero_jax.games.catalogue import GAMES
 from muzero_jax.run.session import Session
 from muzero_jax.storage.validation import validate
-from scripts.documentation import api, fill, hooks, rooms, tables
+from scripts.documentation import api, fill, hooks, reference, rooms, tables
 from tests.reference.pages import PAGES, ROOT, read
 from tests.test_architecture import KNOWS
 
@@ -72,11 +72,11 @@ def test_what_pages_ask_of_the_code_is_there(site):
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="other Pythons lay help out otherwise")
 @pytest.mark.skipif(version("tyro") != PINNED_TYRO, reason="other tyros lay help out otherwise")
-def test_made_text_is_that_of_the_code_and_of_the_result_files():
+def test_made_text_is_that_of_the_code_and_of_the_result_files(monkeypatch, capsys):
     """If it is not: python -m scripts.documentation.fill"""
-    command = [sys.executable, "-m", "scripts.documentation.fill", "--check"]
-    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert checked.returncode == 0, checked.stderr[-2000:]
+    monkeypatch.setenv("COLUMNS", reference.COLUMNS)
+    monkeypatch.chdir(ROOT)
+    assert fill.main(["--check"]) == 0, capsys.readouterr().err
 
 
 def test_made_text_stands_between_its_comments_and_is_made_anew_each_time(monkeypatch):

@@ -25,8 +25,6 @@ HEARTBEAT_SECONDS, SILENT_SECONDS = 5, 30
 MOST_RETRIES = 3
 """Times that a trial whose worker died is begun again; more, and it is what kills them."""
 WAIT_SECONDS = 1.0
-BETTER = 0.25
-"""The share of trials that count as the better ones where fields are weighed."""
 ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 SAMPLERS: dict[str, Callable[[int, int], optuna.samplers.BaseSampler]] = {  # by the study's seed and the worker's own
@@ -134,17 +132,3 @@ def best(study: optuna.Study) -> FrozenTrial:
     """The trial with the highest score; of several the first. The base's own trial always ends, so there is one."""
     ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     return max(ended, key=lambda trial: (trial.value, -trial.number))
-
-
-def importances(study: optuna.Study) -> dict[str, float]:
-    """How much each field decided whether a trial was among the better ones, as shares; empty for too few trials.
-
-    PED-ANOVA (Watanabe et al. 2023), which needs no further package.
-    """
-    if count(study, TrialState.COMPLETE) < 4:
-        return {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return optuna.importance.get_param_importances(
-            study, evaluator=optuna.importance.PedAnovaImportanceEvaluator(target_quantile=BETTER)
-        )

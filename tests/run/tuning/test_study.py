@@ -130,16 +130,3 @@ def test_nobody_begins_a_second_trial_before_the_first_has_timed_the_budget(tmp_
     _, said = searched(study, 2)
     assert said == ["waiting for the first trial, which times the budget, of other workers"]
     assert studies.count(study, *studies.ENDED) == 2
-
-
-def test_the_field_that_decides_has_the_greatest_share():
-    study = optuna.create_study(direction="maximize", sampler=studies.SAMPLERS["random"](0, 0))
-    assert studies.importances(study) == {}
-
-    def objective(trial):
-        trial.suggest_float("y", 0.0, 1.0)
-        return quadratic(trial)
-
-    study.optimize(objective, n_trials=40)
-    shares = studies.importances(study)
-    assert max(shares, key=shares.__getitem__) == "x" and sum(shares.values()) == pytest.approx(1)
