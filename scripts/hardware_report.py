@@ -1,7 +1,8 @@
 """Measures this machine and writes a report with plots: python scripts/hardware_report.py
 
-Matrix products, the MuZero network by batch size, precision, CPU against accelerator, and transfers: at most ten
-minutes on two cores, about two with --quick. How fast search and learning are, scripts/benchmark.py says.
+Matrix products, the MuZero network by batch size, precision, CPU against accelerator, transfers and memory: at most
+ten minutes on two cores, about two with --quick. PyTorch is compared with if it is installed. How fast search and
+learning are, scripts/benchmark.py says.
 """
 
 import datetime
@@ -33,7 +34,9 @@ METHOD = (
     "Every time is the median of seven repeats (at least five where they take long) and, in brackets, the range of "
     "their middle half (interquartile range), after a warm-up that is not counted, each waited for until its result is "
     "there. What a table compares was measured in turn, repeat by repeat, in one process; ratios are of medians. `-` "
-    "means not measured: a size that takes too long here."
+    "means not measured: a library that is not installed, or a size that takes too long here. NumPy and PyTorch, whose "
+    "threads spin while they wait for each other, lose far more by other processes than JAX does: trust comparisons "
+    "with them only where the load average is a quarter of a core or less."
 )
 
 
@@ -91,11 +94,12 @@ def prepare(file: Path) -> None:
     check_writable(file, "--out")
 
 
-def hardware_section(about: dict[str, Any]) -> Section:
+def hardware_section(found: Machine, about: dict[str, Any]) -> Section:
     """The chapter on the machine, as it was before anything was measured."""
     memory = devices.available_memory_bytes()
     rows = about | {
         "versions": ", ".join(f"{name} {version}" for name, version in about["versions"].items()),
+        "PyTorch": f"{found.torch.__version__}, on {found.torch_device}" if found.torch else "not installed",
         "arithmetic of a run's networks": "{} ({})".format(*precision.resolve("auto")),
         "usable CPU cores": devices.usable_cores(),
         "memory available": devices.format_bytes(memory) if memory else "unknown",
@@ -106,9 +110,9 @@ def hardware_section(about: dict[str, Any]) -> Section:
 
 def chapters(found: Machine, about: dict[str, Any], sizes: Sizes) -> Iterator[Section]:
     """All chapters, each as soon as it is measured."""
-    from scripts.report import arrays, networks
+    from scripts.report import arrays, memory, networks
 
-    yield hardware_section(about)
+    yield hardware_section(found, about)
     products = arrays.product_times(found, sizes.matrices)
     yield arrays.product_section(products)
     by_name = {name: networks.network_times(found, config, sizes.batches) for name, config in sizes.networks.items()}
@@ -116,6 +120,7 @@ def chapters(found: Machine, about: dict[str, Any], sizes: Sizes) -> Iterator[Se
     yield networks.precision_section(found, sizes.precision_matrix, sizes.networks, sizes.precision_batch)
     yield networks.crossover_section(found, products, by_name)
     yield arrays.transfers_section(found, sizes.transfers)
+    yield memory.memory_section(found, sizes.networks["standard"])
 
 
 def main(arguments: list[str]) -> int:

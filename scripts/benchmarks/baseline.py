@@ -35,7 +35,7 @@ def plain_model(config: Config, parts: Parts) -> Model:
 
     def initial_inference(params, observation):
         x = observation.astype(jnp.float32)
-        logits, embedding = plain_network.root(params, x.reshape(len(x), -1) if is_mlp else x)
+        logits, embedding = plain_network.root(jnp, params, x.reshape(len(x), -1) if is_mlp else x)
         return output(embedding, jnp.zeros((len(x), config.network.num_bins)), logits)
 
     def recurrent_inference(params, embedding, action):
@@ -44,7 +44,7 @@ def plain_model(config: Config, parts: Parts) -> Model:
             height, width = board.shape
             planes = jax.nn.one_hot(board.action_location[action], height * width)
             action = action, planes.reshape(-1, height, width, 1)
-        reward_logits, logits, embedding = plain_network.step(params, embedding, action)
+        reward_logits, logits, embedding = plain_network.step(jnp, params, embedding, action)
         return output(embedding, reward_logits, logits)
 
     return parts.model._replace(

@@ -5,13 +5,16 @@ PyTorch), the search is PUCT by the same rules as ours, visit for visit, and mov
 """
 
 import math
+import sys
 from typing import Any
 
 import jax
 import numpy as np
 
+from muzero_jax.arithmetic import devices
 from muzero_jax.building import make_parts
 from muzero_jax.learning.self_play import with_reset
+from muzero_jax.run.program import make_init
 from muzero_jax.storage.config import Config
 from scripts.benchmarks import workloads
 from scripts.measuring.timing import Variant
@@ -136,3 +139,16 @@ def self_play(config: Config) -> Variant:
     """Four moves of one game; the unit is a move."""
     game = PlainGame(config)
     return Variant(lambda: [game.move() for _ in range(4)], 4)
+
+
+def frame_bytes(game: PlainGame) -> dict[str, float]:
+    """Bytes of a game's last frame: as arrays and numbers of 4 bytes, as the Python objects of it, and in ours."""
+    frame, config = game.replay[-1], game.config
+    state = make_init(game.parts, config.seed, devices.make_mesh(1)).eval_shape()
+    leaves = jax.tree.leaves(state.replay.transitions)
+    frames = config.replay.replay_length * config.self_play.num_envs
+    return {
+        "float32 arrays": sum(getattr(value, "nbytes", 4) for value in frame.values()),
+        "Python objects": sys.getsizeof(frame) + sum(map(sys.getsizeof, frame.values())),
+        "ours": sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves) / frames,
+    }

@@ -52,10 +52,11 @@ def commit() -> str | None:
 
 
 class Machine(NamedTuple):
-    """Devices by role."""
+    """Devices by role, and PyTorch."""
 
-    labels: dict[str, Device]  # those to compare, by the name that tables use; a run uses the first
+    labels: dict[str, Device]  # JAX's to compare, by the name that tables use; a run uses the first
     devices: Sequence[Device]  # all that a run would use
+    torch: Any  # the module, or None
 
     @property
     def label(self) -> str:
@@ -72,6 +73,11 @@ class Machine(NamedTuple):
         """Whether there is a device to compare the CPU with."""
         return len(self.labels) > 1
 
+    @property
+    def torch_device(self) -> str:
+        """Where PyTorch computes: on the GPU if it sees one and JAX uses an accelerator too."""
+        return "cuda" if self.has_accelerator and self.torch.cuda.is_available() else "cpu"
+
 
 def find_machine() -> Machine:
     """Looks; raises ValueError in one sentence if JAX_PLATFORMS leaves out the CPU, which comparisons need."""
@@ -81,4 +87,12 @@ def find_machine() -> Machine:
     except RuntimeError as error:
         raise ValueError("JAX_PLATFORMS leaves out the CPU, which the report compares with; unset it") from error
     both = {f"JAX {device.platform.upper()}": device, "JAX CPU": host}
-    return Machine({"JAX": host} if device.platform == "cpu" else both, jax.devices())
+    return Machine({"JAX": host} if device.platform == "cpu" else both, jax.devices(), _find_torch())
+
+
+def _find_torch() -> Any:
+    try:
+        import torch  # pyright: ignore[reportMissingImports]
+    except (ImportError, OSError):  # not installed, or it cannot be loaded
+        return None
+    return torch

@@ -12,8 +12,11 @@ from typing import Any, NamedTuple
 
 import jax
 
+PAUSE_SECONDS = 0.03
+"""Longer than the ticks in which a process's time is counted (up to 10 ms)."""
+MAX_PAUSES = 10
 LONG_SECONDS = 0.25
-"""Seconds of one call from which on no larger size is tried."""
+"""Seconds of one call from which on it needs no warm-up (threads wake up in a few hundredths), and no larger size."""
 
 
 class Sample(NamedTuple):
@@ -74,11 +77,12 @@ class Effort(NamedTuple):
     least: int  # rounds that do once `enough` seconds have passed
     enough: float
     seconds: float  # that one sample should last; a longer call is one sample
+    rests: bool = False  # whether samples wait until the threads of the library before rest, and then warm up
 
 
 QUICK = Effort(rounds=3, least=3, enough=10.0, seconds=0.1)
 FULL = Effort(rounds=5, least=3, enough=10.0, seconds=0.3)
-SWEEP = Effort(rounds=7, least=5, enough=5.0, seconds=0.05)
+AMONG_LIBRARIES = Effort(rounds=7, least=5, enough=5.0, seconds=0.05, rests=True)
 
 
 def in_turn(candidates: Mapping[str, Candidate], effort: Effort) -> dict[str, list[float]]:
@@ -91,12 +95,30 @@ def in_turn(candidates: Mapping[str, Candidate], effort: Effort) -> dict[str, li
         if done >= effort.least and time.perf_counter() - start > effort.enough:
             break
         for name, candidate in candidates.items():
-            seconds[name].append(fmean(_calls(candidate, effort.seconds)))
+            seconds[name].append(_sample(candidate, effort))
     return seconds
 
 
+def _sample(candidate: Candidate, effort: Effort) -> float:
+    """The mean of the calls that begin within the effort's seconds, at least one."""
+    if effort.rests:
+        _wait_until_idle()
+        first, *_ = _calls(candidate, effort.seconds)
+        if first > LONG_SECONDS:
+            return first
+    return fmean(_calls(candidate, effort.seconds))
+
+
+def _wait_until_idle() -> None:
+    """NumPy's OpenBLAS was seen to spin for 105 ms after a product, which doubled the time of XLA's next program."""
+    for _ in range(MAX_PAUSES):
+        used = time.process_time()
+        time.sleep(PAUSE_SECONDS)
+        if time.process_time() - used <= PAUSE_SECONDS / 4:
+            return
+
+
 def _calls(candidate: Candidate, seconds: float) -> list[float]:
-    """The times of the calls that begin within so many seconds, at least one."""
     end = time.perf_counter() + seconds
     times = [_call(candidate)]
     while time.perf_counter() < end:
@@ -121,8 +143,8 @@ def summarise(values: Sequence[float]) -> Sample:
 
 
 def samples(candidates: Mapping[str, Candidate]) -> dict[str, Sample]:
-    """Seconds of one call of each candidate."""
-    return {name: summarise(values) for name, values in in_turn(candidates, SWEEP).items()}
+    """Seconds of one call of each candidate, each of which may be of another library."""
+    return {name: summarise(values) for name, values in in_turn(candidates, AMONG_LIBRARIES).items()}
 
 
 def rates(variants: Mapping[str, Variant], effort: Effort) -> dict[str, list[float]]:

@@ -13,6 +13,11 @@ from scripts.measuring.report import Plot, Section, seconds, times_table
 from scripts.measuring.timing import Candidate, Fresh, Times, samples, sweep
 
 
+def product_flops(size: int) -> float:
+    """Multiplications and additions of a product of two square matrices."""
+    return 2.0 * size**3
+
+
 def on_jax(machine: Machine, function: Callable, *arguments: Any) -> dict[str, Candidate]:
     """`function`, compiled, of arguments that lie on the device, for each of JAX's by the name that tables use.
 
@@ -27,12 +32,34 @@ def on_jax(machine: Machine, function: Callable, *arguments: Any) -> dict[str, C
     return found
 
 
+def elsewhere(machine: Machine, function: Callable, *arrays: Any) -> dict[str, Candidate]:
+    """`function` of a library and of trees of arrays, by NumPy and, if there is one, PyTorch, which is waited for."""
+    found: dict[str, Candidate] = {"NumPy": partial(function, np, *arrays)}
+    if machine.torch is None:
+        return found
+    torch, device = machine.torch, machine.torch_device
+    inputs = jax.tree.map(lambda array: torch.from_numpy(array).to(device), arrays)
+
+    def call():
+        with torch.no_grad():
+            result = function(torch, *inputs)
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return result
+
+    found["PyTorch"] = call
+    return found
+
+
 def product_times(machine: Machine, sizes: Sequence[int]) -> Times:
-    """Seconds of a product of two square matrices, by device and size."""
+    """Seconds of a product of two square matrices, by library and size."""
+
+    def product(library, x, y):
+        return x @ y
 
     def candidates(size):
         x, y = np.random.default_rng(0).normal(size=(2, size, size)).astype(np.float32)
-        return on_jax(machine, jnp.matmul, x, y)
+        return on_jax(machine, partial(product, jnp), x, y) | elsewhere(machine, product, x, y)
 
     return sweep(sizes, candidates)
 
@@ -40,15 +67,15 @@ def product_times(machine: Machine, sizes: Sequence[int]) -> Times:
 def product_section(times: Times) -> Section:
     """The chapter on the matrix product, from its `product_times`."""
     text = (
-        "Time of the product of two n x n float32 matrices that lie on the device already, at JAX's default precision "
-        "(on NVIDIA GPUs that have it, that is TensorFloat-32). The plot has 2 n^3 operations a call."
+        "Time of the product of two n x n float32 matrices that lie on the device already, at each library's default "
+        "precision (on NVIDIA GPUs that have it, that is TensorFloat-32 for JAX). The plot has 2 n^3 operations a call."
     )
-    rates = {name: {n: s.rate(2e-9 * n**3) for n, s in row.items()} for name, row in times.items()}
+    rates = {name: {n: s.rate(product_flops(n) / 1e9) for n, s in row.items()} for name, row in times.items()}
     plot = Plot("matrix-product", "Matrix product", "n", "GFLOP/s", rates)
     return Section("Matrix product", text, [times_table("n", times)], [plot])
 
 
-COPY, TO_DEVICE, TO_HOST = "copy on the host", "device_put", "device_get"
+COPY, TO_DEVICE, TO_HOST = "NumPy copy", "device_put", "device_get"
 _ADD_ONE = jax.jit(lambda x: x + 1)
 
 

@@ -14,11 +14,12 @@ from muzero_jax.arithmetic import bfloat16_products, devices
 from muzero_jax.building import make_parts
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Model, Params
+from scripts.benchmarks import plain_network
 from scripts.benchmarks.workloads import noisy_params
 from scripts.measuring.machine import Machine
 from scripts.measuring.report import Plot, Section, crossover, seconds, table, times_table
 from scripts.measuring.timing import Candidate, Times, samples, sweep
-from scripts.report.arrays import on_jax
+from scripts.report.arrays import elsewhere, on_jax
 
 ALL_DEVICES, COPIES = "JAX, all devices", "JAX with copies"
 
@@ -40,6 +41,12 @@ def both_inferences(model: Model) -> Callable[[Params, Any, Any], Any]:
     return jax.jit(infer)
 
 
+def plain_inference(library: Any, params: Params, observation: Any, action: Any) -> tuple:
+    """`both_inferences` of an MLP, by NumPy or PyTorch."""
+    logits, embedding = plain_network.root(library, params, observation)
+    return logits, *plain_network.step(library, params, embedding, action)
+
+
 def make_inputs(config: Config, batch: int) -> tuple[np.ndarray, np.ndarray]:
     """Random stones, and an action each."""
     environment, generator = make_parts(config).environment, np.random.default_rng(batch)
@@ -48,13 +55,13 @@ def make_inputs(config: Config, batch: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def network_times(machine: Machine, config: Config, batches: Sequence[int]) -> Times:
-    """Seconds of one initial and one recurrent inference, by device and batch size."""
+    """Seconds of one initial and one recurrent inference, by library and batch size."""
     model = make_parts(config).model
     return sweep(batches, partial(_candidates, machine, config, noisy_params(model), both_inferences(model)))
 
 
 def _candidates(machine: Machine, config: Config, params: Params, infer: Callable, batch: int) -> dict[str, Candidate]:
-    inputs = make_inputs(config, batch)
+    inputs = observation, action = make_inputs(config, batch)
     candidates = on_jax(machine, infer, params, *inputs)
     if machine.has_accelerator:  # from the host and back to it: what playing a move costs
         there = jax.device_put(params, machine.device)
@@ -64,6 +71,10 @@ def _candidates(machine: Machine, config: Config, params: Params, infer: Callabl
         mesh = devices.make_mesh(count)
         everywhere, split = (NamedSharding(mesh, spec) for spec in (PartitionSpec(), PartitionSpec(devices.AXIS)))
         candidates[ALL_DEVICES] = partial(infer, jax.device_put(params, everywhere), *jax.device_put(inputs, split))
+    if config.network.kind == "mlp":
+        flat = observation.reshape(batch, -1).astype(np.float32)
+        arrays = jax.tree.map(np.array, params)
+        candidates |= elsewhere(machine, plain_inference, arrays, flat, action.astype(np.int64))
     return candidates
 
 
@@ -71,7 +82,8 @@ def network_section(configs: Mapping[str, Config], times: Mapping[str, Times], n
     """The chapter on batch sizes, from `network_times` by network name, on a machine with so many devices."""
     text = (
         "Time of one call: one initial and one recurrent inference of the whole batch as one program, float32, inputs "
-        "and parameters on the device."
+        "and parameters on the device. NumPy and PyTorch (eager) compute the MLP from the same parameters; a test "
+        "holds NumPy to the same numbers."
     )
     if num_devices > 1:
         text += f" On all devices the batch is split over as many of the {num_devices} as divide it."
@@ -135,13 +147,15 @@ def crossover_section(machine: Machine, products: Times, networks: Mapping[str, 
         "chapters before. The number between two sizes is interpolated on logarithmic axes; where the two times lie "
         "close together it moves by a factor of two from run to run."
     )
-    pairs = [(machine.label, ALL_DEVICES)]  # cheap to start, fast when large
+    pairs = [("NumPy", "JAX"), ("PyTorch", "JAX"), ("JAX", ALL_DEVICES)]  # cheap to start, fast when large
     if machine.has_accelerator:
-        pairs = [("JAX CPU", machine.label), ("JAX CPU", COPIES), *pairs]
+        there = machine.label
+        pairs = [("JAX CPU", there), ("JAX CPU", COPIES), ("NumPy", COPIES), (there, ALL_DEVICES)]
     else:
         text = (
-            "This machine has no accelerator, so there is no crossover between CPU and accelerator. Instead: where a "
-            f"batch split over all host devices overtakes one. {text}"
+            "This machine has no accelerator, so there is no crossover between CPU and accelerator. Instead: where "
+            "compiled JAX overtakes NumPy and PyTorch on the same cores, and where a batch split over all host devices "
+            f"overtakes one. {text}"
         )
     tables = {"matrix product (n)": products} | {f"{name} network (batch)": times for name, times in networks.items()}
     rows = [

@@ -7,6 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -82,6 +83,13 @@ def test_a_yardstick_that_became_slower_or_faster_is_no_regression_of_ours():
     ]
 
 
+def test_an_older_report_that_does_not_say_what_is_judged_is_compared_with():
+    old = as_report(record(100.0))
+    for figure in (*old["results"][0]["rates"].values(), *old["results"][0]["ratios"]):
+        del figure["judged"]
+    assert len(worsened(as_report(record(80.0)), old)) == 1
+
+
 def measured_case(own, mctx, network):
     """The record of the first search case, were its programs as fast as that."""
     (case, *_) = suites.search(True)
@@ -142,6 +150,16 @@ def test_what_stops_the_measuring_costs_no_result_before_it(error, status, monke
     assert [r["case"] for r in benchmark.read_report(tmp_path / "new.json")["results"]] == ["first", "second"]
 
 
+@pytest.mark.parametrize("name", ["no/such/folder.json", "file/in-a-file.json", "folder"])
+def test_a_file_that_cannot_be_written_is_one_sentence_before_anything_is_measured(name, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(benchmark.devices, "configure_devices", lambda: pytest.fail("too late"))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    assert report_errors(benchmark.main, ["--out", str(tmp_path / name)]) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert sentence.startswith(f"error: --out {tmp_path / name} ") and "; name a" in sentence
+
+
 def test_the_report_names_machine_and_versions_and_is_one_json_object(measured, capsys, tmp_path):
     assert benchmark.main(["--suite", "search", "--json", "--out", str(tmp_path / "new.json")]) == 0
     printed = json.loads(capsys.readouterr().out)
@@ -193,16 +211,25 @@ def test_our_own_reports_are_compared_with_on_such_a_machine(suite, monkeypatch)
 
 NO_MEDIAN = json.dumps(as_report(record(1.0))).replace("median", "mean")
 NO_HARDWARE = json.dumps(as_report(record(1.0)) | {"machine": {}})
+
+
+NO_RATES = json.dumps(as_report(record(1.0) | {"rates": []}))
 ZERO = json.dumps(as_report(record(0.0, spread=0.1)))
+DAMAGED = ["no JSON", "[]", '{"results": []}', '{"machine": {}, "results": [{}]}']
 
 
-@pytest.mark.parametrize("content", [None, "no JSON", "[]", NO_MEDIAN, NO_HARDWARE, ZERO])
+@pytest.mark.parametrize("content", [None, *DAMAGED, NO_MEDIAN, NO_HARDWARE, NO_RATES, ZERO])
 def test_a_file_that_is_no_report_is_one_sentence_and_status_2(content, capsys, tmp_path):
     file = tmp_path / "old.json"
     if content is not None:
         file.write_text(content)
     assert report_errors(benchmark.main, ["--compare", str(file)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_aims_stand_beside_the_ratios_they_are_for():
+    text = cases.table(record(80.0) | {"ratios": [record(1.0)["ratios"][0] | {"aim": 3.0, "median": 2.5}]})
+    assert "| ours / theirs | **2.50x** (aim 3) | 0% |" in text
 
 
 # --- what is measured -------------------------------------------------------------------------------------------------
@@ -247,6 +274,50 @@ def test_all_devices_are_as_many_as_divide_games_and_batch(nothing_compiles, mon
         assert "4 of 6" in case.note and "4 of 6" not in case.name and case.num_devices == 4
         case.make()
     assert set(asked) == {1, 4}
+
+
+@pytest.mark.parametrize("suite", suites.SUITES)
+def test_judged_are_ratios_of_ours_to_anything_but_the_bare_network_and_rates_of_ours(
+    suite, nothing_compiles, monkeypatch
+):
+    monkeypatch.setattr(suites.precision, "has_amx", lambda: True)
+    for case in suites.SUITES[suite](False):
+        judged = {ratio for ratio in case.ratios if ratio.judged}
+        no_blame = {suites.NETWORK, suites.OWN}  # may become faster alone, as may float32
+        expected = {r for r in case.ratios if r.numerator in case.ours and r.denominator not in no_blame}
+        assert judged == expected - {r for r in expected if (r.numerator, r.denominator) == (suites.AUTO, suites.ALL)}
+        yardsticks = {suites.MCTX, suites.NETWORK, suites.PLAIN, suites.TREE}
+        assert set(case.make()) - case.ours <= yardsticks and case.ours.isdisjoint(yardsticks)
+
+
+@pytest.mark.parametrize("amx", [False, True])
+def test_each_step_of_the_ablation_is_one_from_the_step_before(amx, nothing_compiles, monkeypatch):
+    def program(config, num_devices=None):
+        return config.self_play.num_envs, num_devices, config.network.compute_dtype
+
+    monkeypatch.setattr(ours, "host_driven_self_play", program)
+    monkeypatch.setattr(ours, "self_play", program)
+    monkeypatch.setattr(suites.precision, "has_amx", lambda: amx)
+    (case,) = suites.ablation(False)
+    steps = case.make()
+    del steps[suites.TREE]
+    expected = {
+        suites.ONE_GAME: (1, None, "float32"),
+        suites.HOST: (512, None, "float32"),
+        suites.ONE: (512, 1, "float32"),
+        suites.ALL: (512, 2, "float32"),
+    }
+    assert steps == expected | ({suites.AUTO: (512, 2, "auto")} if amx else {})
+    assert {(r.numerator, r.denominator) for r in case.ratios if r.aim} == {
+        (last, suites.TREE) for last in (suites.ALL, *[suites.AUTO] * amx)
+    }
+
+
+def test_noise_moves_every_leaf_by_its_own_draw():
+    model = SimpleNamespace(init=lambda key: {"a": jnp.zeros(100), "b": jnp.ones(100)})
+    one, other = jax.tree.leaves(workloads.noisy_params(model))
+    assert np.std(one) == pytest.approx(0.1, rel=0.3) and np.mean(other) == pytest.approx(1.0, abs=0.1)
+    assert (one != other - 1).all()
 
 
 def test_an_iteration_of_the_baseline_plays_and_changes_its_parameters(one_program, quick_params):

@@ -13,11 +13,11 @@ from muzero_jax.commands.command_line import report_errors
 from scripts import hardware_report
 from scripts.benchmarks import baseline
 from scripts.hardware_report import Sizes
-from scripts.measuring import timing
+from scripts.measuring import machine, timing
 from scripts.measuring.machine import Machine
 from scripts.measuring.report import Section
 from scripts.measuring.timing import Sample
-from scripts.report import networks
+from scripts.report import memory, networks
 from tests.reference import tiny_run
 from tests.scripts.conftest import noise_params
 
@@ -45,20 +45,28 @@ def test_the_plain_network_computes_what_the_library_does(kind):
     found = networks.both_inferences(plain)(params, observation, action)
     for ours, theirs in zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
+    if kind == "mlp":
+        arrays = jax.tree.map(np.asarray, params)
+        flat = observation.reshape(4, -1).astype(np.float32)
+        logits, reward, *_ = networks.plain_inference(np, arrays, flat, action)
+        np.testing.assert_allclose(logits[:, : parts.environment.num_actions], expected[0].policy_logits, atol=2e-5)
+        np.testing.assert_allclose(reward, expected[1].reward_logits, atol=2e-5)
 
 
 @pytest.mark.slow  # half a minute
 def test_a_report_holds_every_chapter_and_plot(tmp_path, monkeypatch, quick_params, capsys):
-    monkeypatch.setattr(timing, "SWEEP", ONCE)
+    monkeypatch.setattr(timing, "AMONG_LIBRARIES", ONCE)
+    monkeypatch.setattr(machine, "_find_torch", lambda: None)  # not installed
     monkeypatch.setattr(hardware_report, "choose", lambda quick, accelerator: TINY)
     assert hardware_report.main(["--out", str(tmp_path)]) == 0
     text = (tmp_path / "report.md").read_text()
     chapters_told = (
         "Hardware and versions, Matrix product, The MuZero network by batch size, Precision, Crossover, "
-        "Transfers between host and device"
+        "Transfers between host and device, Memory"
     )
     assert ", ".join(re.findall(r"^## \d+\. (.*)$", text, re.MULTILINE)) == chapters_told
-    assert "no crossover between CPU and accelerator" in text
+    assert "no crossover between CPU and accelerator" in text and "PyTorch | not installed" in text
+    assert "| ours | " in text
     assert text.splitlines()[-1].startswith("Measured in 0.")
     for name in re.findall(r"\((report-.*\.png)\)", text):
         assert (tmp_path / name).stat().st_size > 1000
@@ -68,9 +76,12 @@ def test_a_report_holds_every_chapter_and_plot(tmp_path, monkeypatch, quick_para
     assert "Precision\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("out", ["file/folder", "there"])
-def test_a_report_that_cannot_be_written_is_one_sentence_and_none_is_replaced(out, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("out", ["file", "file/folder", "folder/report.md", "there"])
+def test_a_report_that_cannot_be_written_is_one_sentence_before_anything_is_measured(
+    out, tmp_path, monkeypatch, capsys
+):
     (tmp_path / "file").touch()
+    (tmp_path / "folder/report.md").mkdir(parents=True)
     (tmp_path / "there").mkdir()
     (tmp_path / "there/report.md").write_text("mine")
     monkeypatch.setattr(hardware_report, "chapters", lambda *arguments: pytest.fail("too late"))
@@ -91,8 +102,18 @@ def test_what_stops_a_report_costs_no_chapter_before_it(tmp_path, monkeypatch):
     assert text.splitlines()[-1].startswith("Not finished after 0.0 minutes")
 
 
+def test_an_accelerator_gets_larger_sizes_and_a_quick_report_fewer():
+    full, quick, large = (
+        hardware_report.choose(quick=quick, accelerator=accelerator)
+        for quick, accelerator in ((False, False), (True, False), (False, True))
+    )
+    assert large.matrices == (*full.matrices, 8192)
+    assert len(full.networks) == 3 and len(quick.networks) == 1 and set(quick.batches) < set(full.batches)
+    assert {network.network.kind for network in full.networks.values()} <= set(full.precision_batch)
+
+
 def test_with_an_accelerator_the_crossover_is_between_it_and_the_cpu():
-    pretended = Machine({"JAX GPU": None, "JAX CPU": None}, [None])
+    pretended = Machine({"JAX GPU": None, "JAX CPU": None}, [None], None)
     times = {
         name: {size: Sample(t, t, t) for size, t in zip((1, 100), row, strict=True)}
         for name, row in {"JAX GPU": (4.0, 4.0), "JAX CPU": (1.0, 100.0), networks.COPIES: (10.0, 10.0)}.items()
@@ -108,7 +129,7 @@ def test_with_an_accelerator_the_crossover_is_between_it_and_the_cpu():
 def test_every_candidate_is_traced_for_the_device_that_it_runs_on(monkeypatch):
     """A convolution asks for it while it is traced; of one trace for both, the CPU would run the accelerator's."""
     host, other = jax.devices()  # the second in a GPU's place
-    stand_in = Machine({"JAX GPU": other, "JAX CPU": host}, [other])
+    stand_in = Machine({"JAX GPU": other, "JAX CPU": host}, [other], None)
     tower = replace(CONFIG, network=replace(CONFIG.network, kind="tower", width=4))
     model = building.make_parts(tower).model
     inputs = noise_params(model), *networks.make_inputs(tower, 1)
@@ -118,3 +139,8 @@ def test_every_candidate_is_traced_for_the_device_that_it_runs_on(monkeypatch):
     assert list(dict.fromkeys(asked)) == [other, host]
     for label, candidate in candidates.items():
         assert candidate()[0].embedding.devices() == {stand_in.labels[label]}
+
+
+def test_a_frames_saving_is_a_share_of_what_it_took_before():
+    table = memory.frame_table({"float32 arrays": 624.0, "ours": 138.0})
+    assert "| float32 arrays | 624 | 77.9% |" in table and "| ours | 138 | 0.0% |" in table

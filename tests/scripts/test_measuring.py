@@ -2,7 +2,6 @@
 
 import itertools
 import subprocess
-from types import SimpleNamespace
 
 import pytest
 
@@ -10,13 +9,29 @@ from scripts.measuring import machine, report, timing
 from scripts.measuring.timing import Effort, Fresh, Sample, Variant
 
 BARE = Effort(rounds=3, least=3, enough=100.0, seconds=0.0)
+RESTING = BARE._replace(rounds=5, seconds=0.05, rests=True)
+
+
+class FakeTime:
+    """A clock that calls and pauses move on; threads spin until `rest_at`, and use up the process's time till then."""
+
+    def __init__(self):
+        self.now, self.rest_at, self.asleep = 0.0, 0.0, 0
+
+    def perf_counter(self):
+        return self.now
+
+    def process_time(self):
+        return min(self.now, self.rest_at)
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.asleep = 4  # calls that take twice as long
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that calls move on."""
-    fake = SimpleNamespace(now=0.0)
-    fake.perf_counter = lambda: fake.now
+    fake = FakeTime()
     monkeypatch.setattr(timing, "time", fake)
     return fake
 
@@ -76,6 +91,29 @@ def test_a_fresh_input_is_made_for_every_call_outside_the_clock(clock):
 
     seconds = timing.in_turn({"fresh": Fresh(run, prepare)}, BARE)
     assert used == [0, 1, 2, 3] and seconds["fresh"] == pytest.approx([0.01] * 3)
+
+
+def test_resting_threads_are_woken_by_calls_that_do_not_count(clock):
+    def call():
+        clock.now += 0.012 if clock.asleep else 0.006
+        clock.asleep = max(0, clock.asleep - 1)
+
+    assert timing.in_turn({"a": call}, RESTING)["a"] == pytest.approx([0.006] * 5)
+
+
+def test_a_candidate_waits_until_the_threads_of_the_one_before_rest(clock):
+    def spins():
+        clock.now += 0.01
+        clock.rest_at = clock.now + 0.105
+
+    def suffers():
+        clock.now += 0.2 if clock.now < clock.rest_at else 0.1
+
+    seconds = timing.in_turn({"spins": spins, "suffers": suffers}, RESTING)
+    assert seconds["suffers"] == pytest.approx([0.1] * 5) and seconds["spins"] == pytest.approx([0.01] * 5)
+    clock.rest_at, start = float("inf"), clock.now  # threads that never rest are not waited for long
+    timing.in_turn({"long": lambda: clock.sleep(1.0)}, RESTING)
+    assert clock.now - start == pytest.approx(1.0 + 5 * (timing.MAX_PAUSES * timing.PAUSE_SECONDS + 1.0))
 
 
 def test_a_sample_is_the_median_and_the_middle_half():

@@ -87,3 +87,10 @@ def test_the_plain_game_remembers_every_move_as_legal_float32_frames(game):
         assert frame["legal_action_mask"][frame["action"]] == 1.0
         assert frame["search_policy"].sum() == pytest.approx(1.0)
         assert (frame["search_policy"][frame["legal_action_mask"] == 0] == 0).all()
+
+
+def test_a_frame_in_our_replay_is_bits_and_the_policy(game):
+    """Tic-tac-toe: 18 cells and 9 legal actions in 3 and 2 bytes, 9 float32 of policy, 4 numbers, 2 bools."""
+    sizes = plain_pipeline.frame_bytes(game)
+    assert sizes["ours"] == 3 + 2 + 36 + 4 * 4 + 2
+    assert sizes["float32 arrays"] == 4 * (18 + 9 + 9 + 4) < sizes["Python objects"]
