@@ -61,7 +61,7 @@ def rows() -> list[Row]:
     """Game by game; the agents that come with the code are those whose record is a card."""
     return [
         Row("Tic-tac-toe", "4 minutes", "2 AMD", "3", "", "3,191 of 3,191 right", AMD),
-        of_card("tic_tac_toe", "Tic-tac-toe, AlphaZero"),
+        of_card("tic_tac_toe", "Tic-tac-toe"),
         Row("Hex 4x4", "8 minutes", "2 AMD", "1", "86.9% [85.4, 88.3]", "99.6% of wins kept", AMD),
         Row(
             game="Hex 5x5, today's preset",

@@ -31,8 +31,8 @@ def draw_all(study: optuna.Study, folder: Path) -> list[Path]:
         drawn["importance.png"] = partial(plots.plot_param_importances, evaluator=evaluator, target_name="score")
     if ended > 1:
         drawn["parallel.png"] = partial(plots.plot_parallel_coordinate, target_name="score")
-    wide = {"figure.figsize": (13.0, 5.0)}
-    with matplotlib.rc_context(wide), warnings.catch_warnings():  # Optuna's plots set a style for the whole process
+    # Optuna's plots set a style for the whole process.
+    with matplotlib.rc_context({"figure.figsize": (13.0, 5.0)}), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # plots and evaluator count as experimental, since years
         for name, plot in drawn.items():
             figure = plot(study).figure
