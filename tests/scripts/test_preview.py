@@ -207,7 +207,7 @@ TINY = replace(
     tiny_run.CONFIG,
     env="hex",
     board_size=3,
-    network=replace(tiny_run.CONFIG.network, kind="observation", width=8, num_bins=2),
+    network=replace(tiny_run.CONFIG.network, kind="observation", width=8, num_blocks=1, num_bins=2),
     search=replace(tiny_run.CONFIG.search, num_simulations=SIMULATIONS),
     self_play=replace(tiny_run.CONFIG.self_play, rollout_length=MOVES),
     replay=replace(tiny_run.CONFIG.replay, replay_length=36),
