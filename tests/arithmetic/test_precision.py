@@ -12,12 +12,15 @@ from muzero_jax.arithmetic import devices, precision
     "platform, compute_capability, dtype",
     [
         ("tpu", None, "bfloat16"),
+        ("gpu", "9.0", "bfloat16"),  # H200
         ("gpu", "10.0", "bfloat16"),  # as a number: as text it comes before 8
         ("gpu", "8.0", "bfloat16"),  # A100
         ("gpu", "7.5", "float32"),  # T4
+        ("gpu", "6.1", "float32"),
         ("gpu", "gfx90a", "float32"),  # ROCm
         ("gpu", None, "float32"),
         ("cpu", None, "float32"),
+        ("METAL", None, "float32"),
         ("neuron", "9.0", "float32"),
     ],
 )

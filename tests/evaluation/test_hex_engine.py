@@ -83,7 +83,7 @@ class SwapsFirst:
 
 
 @pytest.mark.parametrize("swaps", ["--swaps pieces", "--swaps sides", ""])
-@pytest.mark.parametrize("opening", [[], [5, 9, 6, 8]])
+@pytest.mark.parametrize("opening", [[], [1], [1, 9], [4, 9, 0], [5, 9, 6, 8]])
 def test_games_with_a_swap_are_played_to_their_end_by_every_kind_of_program(swaps, opening):
     """A program that had another position would choose a cell that is taken, or refuse one that is free."""
     arbiter = Arbiter(HEX)

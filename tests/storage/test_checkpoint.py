@@ -209,11 +209,8 @@ def one_flipped_bit(path):
     path.write_bytes(bytes(content))
 
 
-DAMAGES = [*((damage, "data") for damage in (missing, truncated, garbage, one_flipped_bit))]
-DAMAGES += [(garbage, "manifest"), (missing, "state/_METADATA")]
-
-
-@pytest.mark.parametrize("damage, victim", DAMAGES)
+@pytest.mark.parametrize("damage", [missing, truncated, garbage, one_flipped_bit])
+@pytest.mark.parametrize("victim", ["data", "manifest", "state/_METADATA"])
 def test_damaged_checkpoint_is_passed_over_with_one_warning_that_names_it(directory, state, damage, victim):
     damage(largest_file(directory / "2") if victim == "data" else directory / "2" / victim)
     with Checkpointer(directory, keep=2) as checkpoints:
