@@ -67,7 +67,7 @@ def test_a_study_finds_better_settings_and_compares_them_with_seeds_it_never_saw
     rows = table_of(tmp_path / "study")
     best = max(rows, key=lambda row: float(row["score"]))
     assert len(rows) == 8 and float(rows[0]["optimiser.learning_rate"]) == 0.002
-    for picture in ("history.png", "curves.png", "importance.png", "parallel.png", "seeds.png"):
+    for picture in ("history.png", "curves.png", "importance.png", "slices.png", "seeds.png"):
         assert (tmp_path / "study" / picture).read_bytes().startswith(b"\x89PNG")
     printed = capsys.readouterr().out
     rate = float(f"{float(best['optimiser.learning_rate']):.3g}")
