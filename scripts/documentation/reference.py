@@ -81,11 +81,11 @@ def presets(_: str = "") -> str:
 
 
 def ranges(_: str = "") -> str:
-    """A table of the fields that `tune.py` varies on small boards (Hex 4x4), and on larger ones (Othello)."""
+    """A table of the fields that `tune.py` varies on small boards (Hex 4x4), and on towers (chess)."""
     tables = []
     for title, config in (
         ("small boards, here Hex 4x4", presets_module.hex_any(4)),
-        ("larger ones, here Othello", presets_module.othello()),
+        ("towers, here chess", presets_module.tower("chess", num_bins=3)),
     ):
         lines = [f"| {title} | preset | from | to | so far |", "|---|---|---|---|---|"]
         for row in space.space(config):

@@ -93,7 +93,8 @@ def rows() -> list[Row]:
         of_card("connect_four", "Connect Four"),
         Row("Connect Four", "30 minutes", "2 AMD", "1", "90.0% [88.1, 91.7]", "94.6% of wins kept", AMD),
         Row("Connect Four", "30 minutes, 10.8 M frames", "2 Intel", "1", "91.6% [87.6, 94.4]", "", INTEL),
-        Row("Othello", "8 minutes", "2 AMD", "1", "48.4% [36.6, 60.4]", "", AMD),
+        of_card("othello", "Othello"),
+        Row("Othello, a tower", "8 minutes", "2 AMD", "1", "48.4% [36.6, 60.4]", "", AMD),
     ]
 
 

@@ -21,7 +21,7 @@ PRESETS = [
     ("hex", 8),
 ]
 """`.ci/run` trains Hex 5x5 as it is."""
-KINDS = {"a small board": ("hex", 5), "a larger one": ("hex", 8), "a tower": ("othello", None)}
+KINDS = {"a small board": ("hex", 5), "a larger one": ("hex", 8), "a tower": ("animal_shogi", None)}
 
 
 @pytest.mark.parametrize(("env", "board_size"), PRESETS)
@@ -62,7 +62,7 @@ def test_hex_on_an_accelerator_says_what_it_chose_and_why(name, capsys):
 @pytest.mark.parametrize("kind", presets.TIMES)
 @pytest.mark.parametrize(("env", "board_size"), KINDS.values(), ids=KINDS)
 def test_a_device_changes_sizes_and_search_alone_and_never_the_replay_ratio(env, board_size, kind):
-    config = presets.hex_any(board_size) if env == "hex" else presets.GAMES[env]()
+    config = presets.preset(env, board_size)
     found, _ = presets.suited(config, kind)
     times = presets.TIMES[kind].get(config.network.kind, 1)
     assert (found.self_play.num_envs, found.optimiser.batch_size) == (

@@ -16,6 +16,7 @@ PRESETS = {
     "Hex 9x9": lambda: presets.hex_any(9),
     "Connect Four": presets.connect_four,
     "Othello": presets.othello,
+    "chess": lambda: presets.tower("chess", num_bins=3),
 }
 each_preset = pytest.mark.parametrize("make", PRESETS.values(), ids=list(PRESETS))
 
