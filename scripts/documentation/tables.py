@@ -27,7 +27,6 @@ RESULTS, AGENTS = ROOT / "docs/results", ROOT / "muzero_jax/agents"
 AMD = "[AMD](docs/results/2026-11-21-two-cpu-cores.md)"
 INTEL = "[Intel](docs/results/2026-11-23-two-intel-cores.md)"
 HEX_5X5 = "[November](docs/results/2026-11-24-hex-5x5.md)"
-SIZES = "[sizes](docs/results/2026-11-23-hex-sizes.md)"
 LARGER = "[hex-sizes](docs/results/hex-sizes/README.md)"
 SHOWN_SIZE = 5
 """The board of a game that has several sizes, where a table shows one."""
@@ -77,15 +76,6 @@ def rows() -> list[Row]:
         Row("Hex 5x5", "15 minutes", "2 AMD", "1", "96.1% [94.7, 97.1]", "97.2% of wins kept", AMD),
         of_card("hex_5x5", "Hex 5x5"),
         of_card("hex_5x5_rules", "Hex 5x5, AlphaZero"),
-        Row(
-            game="Hex 6x6, AdamW",
-            trained="20 minutes, 3.2 M frames",
-            machine="1 Intel",
-            seeds="1",
-            score="99.6% [97.8, 99.9]",
-            others="96.5% against MCTS 10,000",
-            source=SIZES,
-        ),
         of_card("hex_6x6", "Hex 6x6, today's preset"),
         of_card("hex_7x7", "Hex 7x7, today's preset"),
         Row("Hex 9x9, after 7x7", "1.0 M + 204,800 frames", "1 Intel", "1", "100% [97.1, 100]", "", LARGER),
@@ -94,7 +84,7 @@ def rows() -> list[Row]:
         Row("Connect Four", "30 minutes", "2 AMD", "1", "90.0% [88.1, 91.7]", "94.6% of wins kept", AMD),
         Row("Connect Four", "30 minutes, 10.8 M frames", "2 Intel", "1", "91.6% [87.6, 94.4]", "", INTEL),
         of_card("othello", "Othello"),
-        Row("Othello, a tower", "8 minutes", "2 AMD", "1", "48.4% [36.6, 60.4]", "", AMD),
+        of_card("go_9x9", "Go 9x9"),
     ]
 
 
@@ -105,14 +95,15 @@ def of_card(agent: str, title: str) -> Row:
     spent = re.search(r"([\d.]+) minutes of self-play and learning, ([\d.]+) of evaluation", text)
     minutes = f"{float(spent[1]) + float(spent[2]):.0f} minutes, " if spent else ""
     perfect = re.search(r"in all ([\d,]+) positions", text)
-    hardest, budget = ("mcts:10000", "10,000") if "mcts:10000" in scores else ("mcts:100", "100")
+    budgets = {"mcts:10000": "against MCTS 10,000", "mcts:100": "against MCTS 100", "random": "against random"}
+    other = next(name for name in budgets if name in scores)
     return Row(
         game=title,
         trained=minutes + moves(*re.findall(r"([\d,]+) frames", text)),
         machine=machine(text),
         seeds="1",
-        score="{} [{}, {}]".format(*scores["mcts:1000"]),
-        others=f"all {perfect[1]} right" if perfect else f"{scores[hardest][0]} against MCTS {budget}",
+        score="{} [{}, {}]".format(*scores["mcts:1000"]) if "mcts:1000" in scores else "",
+        others=f"all {perfect[1]} right" if perfect else f"{scores[other][0]} {budgets[other]}",
         source=f"`{agent}`",
     )
 

@@ -128,6 +128,7 @@ def othello() -> Config:
 def go_9x9() -> Config:
     """python experiments/train.py --env go_9x9
 
-    GO_FIGURE
+    After 45 minutes on one core, 3,897 games: 100% [94, 100] against random and 10% [4, 23] of 40 games against GNU Go
+    at level 1 (docs/results/2026-11-25-agents.md).
     """
     return larger_board("go_9x9", num_bins=2, mcts_simulations=())
