@@ -105,8 +105,8 @@ def chunk_of_tower() -> int:
 def larger_board(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...]) -> Config:
     """The tower's settings with convolutions that imagine the next position, and Muon: Othello and Go 9x9.
 
-    In six minutes of Othello on a core these made 1.5 times the tower's frames, and won 86% [75, 92] of 64 games against
-    it (docs/results/2026-11-25-agents.md).
+    In six minutes of Othello on a core these made 1.5 times the tower's frames, and won 86% [75, 92] of 64 games
+    against it (docs/results/2026-11-25-agents.md).
     """
     config = tower(env, num_bins=num_bins, mcts_simulations=mcts_simulations)
     return replace(
