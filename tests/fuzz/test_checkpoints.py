@@ -1,6 +1,7 @@
 """What lies in a run's folder beside its config, from anybody: weights, or one sentence; nothing there is changed."""
 
 import functools
+import gc
 import json
 import shutil
 import tempfile
@@ -105,6 +106,7 @@ def test_files_of_orbax_with_right_checksums(tmp_path):
             check(example, tmp_path)
 
     attempt()
+    gc.collect()  # here, or the next test is blamed for them
 
 
 def check(example, folder):

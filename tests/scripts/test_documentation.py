@@ -166,15 +166,17 @@ MEMBERS = {
     "consistency loss": {"optimiser.consistency_weight": 2.0},
     "playout cap": {"self_play.full_search_share": 0.25},
     "offline": {"offline": "runs/x"},
-    **{kind: {"network.kind": kind} for kind in ("mlp", "tower", "attention")},
+    "MLPs": {"network.kind": "mlp"},
 }
 """What docs/algorithms.md calls accepted for every game."""
+CELLS = {kind: {"network.kind": kind} for kind in ("tower", "attention")}
+"""And for all but one."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("game", GAMES)
 def test_what_the_page_of_games_calls_accepted_can_be_built(game):
-    for fields in MEMBERS.values():
+    for fields in (MEMBERS if game == "backgammon" else MEMBERS | CELLS).values():
         config = tables.preset(GAMES[game])
         for path, value in fields.items():
             group, _, field = path.rpartition(".")
