@@ -537,10 +537,10 @@ def test_a_trained_agent_is_played_against_and_measured_by_its_name(run, fake_ma
     (position, thinker, _) = play.load(play.Arguments(agent="tic_tac_toe", device="cpu"))
     assert position.game.title == "Tic-tac-toe" and thinker.num_simulations == 64
     assert run(evaluate, "match", "--run", "agent:hex_5x5")[0] == 0 and fake_match[0].run == Path("agent:hex_5x5")
-    assert_one_sentence(run(play), "connect_four, hex, hex_5x5", "--run DIRECTORY")
+    assert_one_sentence(run(play), "connect_four, go_9x9, hex, hex_5x5", "--run DIRECTORY")
     assert_one_sentence(run(play, "--agent", "hex_5x5", "--run", "x"), "leave one of them out")
     assert_one_sentence(
-        run(play, "--agent", "chess"), "no agent 'chess'; the agents are 2048, backgammon, connect_four, hex, hex_5x5"
+        run(play, "--agent", "chess"), "no agent 'chess'; the agents are 2048, backgammon, connect_four, go_9x9, hex"
     )
     assert_one_sentence(run(evaluate, "oracle", "--run", "agent:chess"), "no agent 'chess'")
     assert_one_sentence(run(play, "--agent", "x.safetensors"), "there is no file x.safetensors")

@@ -61,7 +61,7 @@ def test_a_member_equals_its_run_alone(ready, unbroken):
 
 
 def distance(params, others) -> float:
-    """Of all weights together."""
+    """The Euclidean distance of two sets of weights."""
     differences = jax.tree.leaves(jax.tree.map(np.subtract, params, others))
     return float(np.linalg.norm(np.concatenate([np.ravel(leaf) for leaf in differences])))
 

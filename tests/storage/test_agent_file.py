@@ -140,6 +140,7 @@ def test_a_shipped_agent_is_small_has_a_card_and_can_be_loaded(name):
     assert file.stat().st_size <= 5_000_000 and agent.iteration > 0
     assert configs.from_json(configs.to_json(agent.config)) == agent.config
     card = file.with_suffix(".md").read_text()
-    strength = {"2048": "| mean return |", "backgammon": "| pip-count |"}.get(name, "| mcts:1000 |")
+    measures = {"2048": "| mean return |", "backgammon": "| pip-count |", "go_9x9": "| mcts:100 |"}
+    strength = measures.get(name, "| mcts:1000 |")
     for part in (f"--agent {name} --web", "experiments/train.py --env", strength, "commit", "Apache-2.0"):
         assert part in card
