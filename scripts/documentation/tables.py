@@ -95,15 +95,14 @@ def of_card(agent: str, title: str) -> Row:
     spent = re.search(r"([\d.]+) minutes of self-play and learning, ([\d.]+) of evaluation", text)
     minutes = f"{float(spent[1]) + float(spent[2]):.0f} minutes, " if spent else ""
     perfect = re.search(r"in all ([\d,]+) positions", text)
-    budgets = {"mcts:10000": "against MCTS 10,000", "mcts:100": "against MCTS 100", "random": "against random"}
-    other = next(name for name in budgets if name in scores)
+    hardest, budget = ("mcts:10000", "10,000") if "mcts:10000" in scores else ("mcts:100", "100")
     return Row(
         game=title,
         trained=minutes + moves(*re.findall(r"([\d,]+) frames", text)),
         machine=machine(text),
         seeds="1",
         score="{} [{}, {}]".format(*scores["mcts:1000"]) if "mcts:1000" in scores else "",
-        others=f"all {perfect[1]} right" if perfect else f"{scores[other][0]} {budgets[other]}",
+        others=f"all {perfect[1]} right" if perfect else f"{scores[hardest][0]} against MCTS {budget}",
         source=f"`{agent}`",
     )
 

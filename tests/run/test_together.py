@@ -22,7 +22,9 @@ from tests.reference.tiny_run import CONFIG, assert_same
 from tests.run.conftest import DRAWN
 
 RATES = 1e-3, 4e-3
-MEMBERS = [configs.with_values(CONFIG, {"seed": seed, "optimiser.learning_rate": RATES[seed]}) for seed in (0, 1)]
+WITH_A_BLOCK = configs.with_values(CONFIG, {"network.num_blocks": 1})
+"""Without one, rounding chooses the gradient at the kink of min-max scaling, and equal runs drift apart."""
+MEMBERS = [configs.with_values(WITH_A_BLOCK, {"seed": seed, "optimiser.learning_rate": RATES[seed]}) for seed in (0, 1)]
 
 
 @pytest.fixture(scope="module")
@@ -45,29 +47,21 @@ def unbroken(ready):
 
 @pytest.mark.slow
 def test_a_member_equals_its_run_alone(ready, unbroken):
-    """Alone on one device. Whatever is random is the same, and so are the games; products are rounded otherwise. So the
-    weights are a small part of their way apart: where min-max scaling has its kink, rounding chooses the gradient.
-    """
+    """Alone on one device. Whatever is random is the same, and so are the games; products are rounded otherwise."""
     mesh = devices.make_mesh(1)
     parts = building.make_parts(MEMBERS[1])
     chunk = program.make_chunk(parts, mesh, num_iterations=CONFIG.iterations_per_chunk)
     state = program.make_init(parts, 1, mesh)()
-    first = tiny_run.on_host(state).learner.params
     for _ in range(4):
         state, _ = chunk(state)
     alone, member = tiny_run.on_host(state), unbroken[8][1]
     jax.tree.map(np.testing.assert_array_equal, alone.actor, member.actor)
-    assert distance(alone.learner.params, member.learner.params) < 0.02 * distance(alone.learner.params, first)
-
-
-def distance(params, others) -> float:
-    """The Euclidean distance of two sets of weights."""
-    differences = jax.tree.leaves(jax.tree.map(np.subtract, params, others))
-    return float(np.linalg.norm(np.concatenate([np.ravel(leaf) for leaf in differences])))
+    for one, other in zip(jax.tree.leaves(alone.learner), jax.tree.leaves(member.learner), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_a_members_state_has_the_shapes_of_its_checkpoint_alone(ready, unbroken):
-    alone = tiny_run.abstract_state()
+    alone = program.make_init(building.make_parts(MEMBERS[0]), 0, devices.make_mesh(1)).eval_shape()
     assert jax.tree.map(jnp.shape, unbroken[2][0]).learner.params == jax.tree.map(jnp.shape, alone).learner.params
 
 

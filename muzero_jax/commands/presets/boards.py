@@ -102,13 +102,12 @@ def chunk_of_tower() -> int:
     return 1 if devices.kind() == "CPU" else Config.iterations_per_chunk
 
 
-def larger_board(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...]) -> Config:
-    """The tower's settings with convolutions that imagine the next position, and Muon: Othello and Go 9x9.
+def imagining(config: Config) -> Config:
+    """In a tower's place convolutions that imagine the next position, and Muon: Othello and Go 9x9.
 
     In six minutes of Othello on a core these made 1.5 times the tower's frames, and won 86% [75, 92] of 64 games
     against it (docs/results/2026-11-25-agents.md).
     """
-    config = tower(env, num_bins=num_bins, mcts_simulations=mcts_simulations)
     return replace(
         config,
         network=replace(config.network, kind="fully_convolutional", width=32),
@@ -122,7 +121,7 @@ def othello() -> Config:
     After 50 minutes on one core, 11,045 games: 91.8% [88, 95] against rollout MCTS with 100 simulations and 85.0%
     [80, 89] with 1,000, 256 games each (docs/results/2026-11-25-agents.md). A tower had 88% and 48% after 8 minutes.
     """
-    return larger_board("othello", num_bins=3, mcts_simulations=(100, 1000))
+    return imagining(tower("othello", num_bins=3, mcts_simulations=(100, 1000)))
 
 
 def go_9x9() -> Config:
@@ -131,4 +130,4 @@ def go_9x9() -> Config:
     After 45 minutes on one core, 3,897 games: 100% [81, 100] of 16 games against rollout MCTS with 100 simulations, and
     10% [4, 23] of 40 against GNU Go at level 1 (docs/results/2026-11-25-agents.md).
     """
-    return larger_board("go_9x9", num_bins=2, mcts_simulations=())
+    return imagining(tower("go_9x9", num_bins=2))
