@@ -16,7 +16,8 @@ def make_parts(config: Config, world: World | None = None, algorithm: Algorithm 
 
     Args:
       world: your own game or network, in place of those that the config names. The configured networks predict rewards
-        and values in [-1, 1] and clip others, so scale your game's rewards, or bring a model with another support.
+        and values within `network.support_range` (1 by default) and clip others. So raise it, or scale your game's
+        rewards, or bring a model with another support.
       algorithm: your own, made for that world; by default the one that the config names.
 
     Raises ValueError in one sentence if the config names what cannot be built.

@@ -39,11 +39,13 @@ class Line(NamedTuple):
     moves: tuple[str, ...]  # as the game's players write them; in a game for one, or with chance, the first alone
     actions: tuple[int, ...]  # the same as numbers
     visits: int  # simulations that began with the first move
-    value: float  # of the first move, in [-1, 1], for the side to move
+    value: float  # of the first move, for the side to move
 
 
 class StateAnalysis(NamedTuple):
-    """An agent's analysis of a state; values are in [-1, 1], for the side to move."""
+    """An agent's analysis of a state. Values are returns for the side to move: in [-1, 1], unless the run's
+    `network.support_range` is larger.
+    """
 
     action: int  # what it would play
     policy: Float[np.ndarray, " A"]  # of the search

@@ -16,7 +16,7 @@ class Session:
     """One call of the command that trains."""
 
     run_dir: str | None = None
-    """default: runs/<env>-<size>-seed<seed>"""
+    """default: runs/<env>[-<size>][-<model>][-offline]-seed<seed>"""
     config: str | None = None
     """begin a new run with the settings of this file, in place of a preset's: the config.json of another run"""
     seeds: PositiveInt = 1
