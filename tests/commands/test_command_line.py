@@ -253,6 +253,20 @@ def test_a_run_begins_with_five_lines(run, tmp_path, monkeypatch):
     assert "num_simulations=4" in output
 
 
+def test_a_run_on_a_large_board_that_begins_with_nothing_is_advised_to_begin_on_a_smaller_one(
+    run, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
+
+    def advised(name, *arguments):
+        return "\nadvice" in run(train, "--env", "hex", "--run-dir", tmp_path / name, *arguments)[1]
+
+    assert advised("large", "--board-size", 9)
+    assert not advised("small", "--board-size", 7, "--network.kind", "fully_convolutional")
+    assert not advised("begun", "--board-size", 9, "--init-from", "agent:hex")
+    assert not advised("dense", "--board-size", 9, "--network.kind", "mlp")
+
+
 def test_devices_that_cannot_share_the_games_are_not_left_out_in_silence(run, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
     monkeypatch.setattr(devices, "configure_devices", lambda *arguments: 2)
