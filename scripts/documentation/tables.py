@@ -28,6 +28,7 @@ AMD = "[AMD](docs/results/2026-11-21-two-cpu-cores.md)"
 INTEL = "[Intel](docs/results/2026-11-23-two-intel-cores.md)"
 HEX_5X5 = "[November](docs/results/2026-11-24-hex-5x5.md)"
 LARGER = "[hex-sizes](docs/results/hex-sizes/README.md)"
+GROWN = "[growing](docs/results/2026-11-25-agents.md#what-growing-saves)"
 SHOWN_SIZE = 5
 """The board of a game that has several sizes, where a table shows one."""
 
@@ -72,12 +73,20 @@ def rows() -> list[Row]:
             source=HEX_5X5,
         ),
         of_seeds("one-side", "Hex 5x5, today's preset"),
-        Row("Hex 5x5", "15 minutes", "2 AMD", "1", "95.2% [93.7, 96.4]", "98.1% of wins kept", AMD),
-        Row("Hex 5x5", "15 minutes", "2 AMD", "1", "96.1% [94.7, 97.1]", "97.2% of wins kept", AMD),
+        Row("Hex 5x5", "15 minutes", "2 AMD", "2", "95.7%, from 95.2 to 96.1", "97.2 to 98.1% of wins kept", AMD),
         of_card("hex_5x5", "Hex 5x5"),
         of_card("hex_5x5_rules", "Hex 5x5, AlphaZero"),
         of_card("hex_6x6", "Hex 6x6, today's preset"),
         of_card("hex_7x7", "Hex 7x7, today's preset"),
+        Row(
+            "Hex 9x9, after 5x5 and 7x7",
+            "8 minutes",
+            "1 Intel",
+            "1",
+            "85.9% [75.4, 92.4]",
+            "100% against MCTS 100",
+            GROWN,
+        ),
         Row("Hex 9x9, after 7x7", "1.0 M + 204,800 frames", "1 Intel", "1", "100% [97.1, 100]", "", LARGER),
         of_card("hex", "Hex 11x11, after 7x7 and 9x9"),
         of_card("connect_four", "Connect Four"),
