@@ -7,6 +7,7 @@ trained and how strong it is, from the run's own summary.
 import shlex
 import sys
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,6 +39,9 @@ class Arguments:
     """run directory of the agent, or RUN/versions/N for what it was after iteration N"""
     out: Path
     """the .safetensors file; its name is the agent's. Those in muzero_jax/agents come with the package"""
+    average: Annotated[tuple[Path, ...], tyro.conf.UseAppendAction] = ()
+    """another agent of the same network, for example the one that the run began with; the file gets the mean of all
+    weights (Wortsman et al. 2022). May be given more than once"""
     commit: str | None = None
     """commit of muzero_jax that trained the run, which does not say so itself"""
     trust_code: bool = False
@@ -54,12 +58,28 @@ def main(arguments: list[str]) -> int:
     devices.configure_devices(1, "cpu")
     from muzero_jax import agent as agents
 
-    agent = agents.load_agent(a.run, trust=Trust(all_code=a.trust_code))
+    trust = Trust(all_code=a.trust_code)
+    agent = agents.load_agent(a.run, trust=trust)
+    others = [agents.load_agent(path, board_size=agent.config.board_size, trust=trust) for path in a.average]
+    agent = agent._replace(params=mean_params([agent, *others]))
     card = a.out.with_suffix(".md")
     agent_file.save(a.out, agent.config, agent.params, iteration=agent.iteration, card=card.name)
     files.write_whole(card, make_card(a, agent, read_summary(a.run, agent.iteration)))
     print(f"wrote {a.out} ({a.out.stat().st_size / 1e6:.1f} MB) and {card}")
     return 0
+
+
+def mean_params(agents: Sequence[Any]) -> Any:
+    """The mean of the agents' weights; ValueError in one sentence if their networks differ."""
+    import jax
+
+    from muzero_jax.storage import shapes
+
+    first, *others = agents
+    for other in others:
+        if found := shapes.difference(shapes.describe(other.params), shapes.describe(first.params), first.name):
+            raise ValueError(f"{other.name} has another network than {first.name}: {found}; a mean needs one network")
+    return jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *(agent.params for agent in agents))
 
 
 def read_summary(run: Path, iteration: int) -> dict[str, Any]:
@@ -91,7 +111,7 @@ def make_card(a: Arguments, agent, summary: dict[str, Any]) -> str:
 
 ## Strength
 
-{strength(config, summary)}
+{strength(config, {} if a.average else summary.get("strength", {}))}
 
 {notes}## Licence
 
@@ -124,6 +144,8 @@ def trained(a: Arguments, agent, summary: dict[str, Any]) -> str:
     lines = [f"seed {agent.config.seed}, iteration {agent.iteration:,}"]
     if agent.config.init_from:
         lines.append(f"began with the weights of another run, {Path(agent.config.init_from).name} (--init-from)")
+    if a.average:
+        lines.append(f"mean of its weights and those of {', '.join(path.name for path in a.average)} (--average)")
     if summary:
         lines.append(f"{summary['device']}, {summary['precision']}")
         minutes = {purpose: seconds / 60 for purpose, seconds in summary["seconds"].items()}
@@ -135,12 +157,12 @@ def trained(a: Arguments, agent, summary: dict[str, Any]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def strength(config: Config, summary: dict[str, Any]) -> str:
+def strength(config: Config, matches: dict[str, Any]) -> str:
     """The run's final matches as a table."""
-    if not summary.get("strength"):
-        return "The run has no final matches of this version."
+    if not matches:
+        return "No final matches of these weights are recorded."
     rows = []
-    for opponent, match in summary["strength"].items():
+    for opponent, match in matches.items():
         low, high = (f"{100 * end:.1f}" for end in match["ci95"])
         games = f"{match['wins']} / {match['draws']} / {match['losses']}"
         rows.append((opponent, f"{100 * match['score']:.1f}%", f"{low} to {high}", games))

@@ -3,7 +3,10 @@
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 
+import jax
+import numpy as np
 import pytest
 
 from muzero_jax import agent as agents
@@ -49,9 +52,27 @@ def test_the_file_plays_as_the_run_and_the_card_repeats_its_summary(saved_run, e
     assert "Once more.\n\nAnd more.\n\n## Licence\n\nApache-2.0" in card
 
 
+def test_the_mean_of_agents_has_the_mean_of_each_weight_and_none_of_the_runs_scores(saved_run, exported, tmp_path):
+    run, other = agents.load_agent(saved_run), tmp_path / "other.safetensors"
+    far = jax.tree.map(lambda leaf: leaf + 3.0, run.params)
+    agent_file.save(other, run.config, far, iteration=1)
+    file, card = exported(SUMMARY, "--average", str(other), "--average", str(saved_run))
+    wanted = jax.tree.map(lambda leaf: leaf + 1.0, run.params)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), agents.load_agent(file).params, wanted)
+    assert f"- mean of its weights and those of other.safetensors, {saved_run.name} (--average)" in card
+    assert "81.2%" not in card, "these were of the run's own weights"
+
+
+def test_agents_of_different_networks_have_no_mean(saved_run, tmp_path, capsys):
+    out = tmp_path / "out.safetensors"
+    flags = [str(saved_run), "--out", str(out), "--average", "agent:tic_tac_toe"]
+    assert report_errors(export_agent.main, flags) == EXIT_ERROR and not out.exists()
+    assert "a mean needs one network" in capsys.readouterr().err
+
+
 def test_a_summary_of_another_version_says_nothing_of_this_one(exported):
     _, card = exported(SUMMARY | {"iteration": 8})
-    assert "81.2%" not in card and "The run has no final matches of this version." in card
+    assert "81.2%" not in card and "No final matches of these weights are recorded." in card
     assert "exported at commit" in card
 
 
