@@ -211,7 +211,7 @@ def _introduce(config: Config, num_devices: int, run_dir: Path, say: Say, *, ver
 
 
 def _advice(config: Config) -> str:
-    """What would save most of the time of a run on a large board; "" where nothing is known to."""
+    """Advice that would save most of the time of a run on a large board; "" where there is none."""
     begins_anew = not (config.init_from or config.offline)
     scales = config.network.kind == "fully_convolutional"  # its weights fit every board
     if begins_anew and scales and (config.board_size or 0) >= LARGE_BOARD:

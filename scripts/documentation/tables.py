@@ -28,7 +28,7 @@ AMD = "[AMD](docs/results/2026-11-21-two-cpu-cores.md)"
 INTEL = "[Intel](docs/results/2026-11-23-two-intel-cores.md)"
 HEX_5X5 = "[November](docs/results/2026-11-24-hex-5x5.md)"
 LARGER = "[hex-sizes](docs/results/hex-sizes/README.md)"
-GROWN = "[growing](docs/results/2026-11-25-agents.md#what-growing-saves)"
+GROWN = "[grown](docs/results/2026-11-25-agents.md)"
 SHOWN_SIZE = 5
 """The board of a game that has several sizes, where a table shows one."""
 
@@ -73,7 +73,7 @@ def rows() -> list[Row]:
             source=HEX_5X5,
         ),
         of_seeds("one-side", "Hex 5x5, today's preset"),
-        Row("Hex 5x5", "15 minutes", "2 AMD", "2", "95.7%, from 95.2 to 96.1", "97.2 to 98.1% of wins kept", AMD),
+        Row("Hex 5x5", "15 minutes", "2 AMD", "1", "95.2% [93.7, 96.4]", "98.1% of wins kept", AMD),
         of_card("hex_5x5", "Hex 5x5"),
         of_card("hex_5x5_rules", "Hex 5x5, AlphaZero"),
         of_card("hex_6x6", "Hex 6x6, today's preset"),
