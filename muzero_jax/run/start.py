@@ -30,8 +30,8 @@ MOST_CHECK_SECONDS = 3.0
 """After this time no further part of the check of somebody's own game begins."""
 
 LARGE_BOARD = 9
-"""From this size on a run is advised to begin on a smaller board: 13 minutes of 5x5, 7x7 and 9x9 won all 256 games
-against 13 of 9x9 alone (docs/results/2026-11-25-agents.md)."""
+"""From this size on a run is advised to begin on a smaller board: 8 minutes of 5x5, 7x7 and 9x9 won all 256 games
+against 12 of 9x9 alone (docs/results/2026-11-25-agents.md)."""
 
 Say = Callable[[str], None]
 
