@@ -147,7 +147,9 @@ def test_an_engine_that_resigns_has_lost(started):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_match_that_is_interrupted_says_how_it_stood_and_leaves_no_process(started, number):
     said = []
-    previous = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
+    # The tests may run under nohup, or behind a shell's &, which ignores SIGINT.
+    usual = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    previous = {each: signal.signal(each, handler) for each, handler in usual.items()}
     match = make(fake("--then", "hang", "--at", 6), LAST, num_tables=2, say=said.append)
     timer = threading.Timer(0.8, lambda: os.kill(os.getpid(), number))
     timer.start()
@@ -156,7 +158,8 @@ def test_a_match_that_is_interrupted_says_how_it_stood_and_leaves_no_process(sta
             match(None, None, KEY)
     finally:
         timer.cancel()
-        signal.signal(signal.SIGHUP, previous)
+        for each, handler in previous.items():
+            signal.signal(each, handler)
     assert len(said) == 1 and " of 6 games had ended: " in said[0]
 
 
