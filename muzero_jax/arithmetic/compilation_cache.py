@@ -7,6 +7,7 @@ was compiled for another CPU may crash; or where JAX_COMPILATION_CACHE_DIR says.
 import hashlib
 import sys
 import tempfile
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -37,7 +38,16 @@ def enable() -> Path | None:
         reason = error.strerror or error
         print(f"compiled programs cannot be kept in {folder} ({reason}); starts stay slow", file=sys.stderr)
         return None
+    _heal(folder)
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_compilation_cache_max_size", MOST_BYTES)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST_SECONDS)
     return folder
+
+
+def _heal(folder: Path) -> None:
+    """Deletes programs without their time of use, as a full disk leaves them: with one, JAX keeps no others."""
+    for program in folder.glob("*-cache"):
+        if not program.with_name(f"{program.name.removesuffix('-cache')}-atime").exists():
+            with suppress(OSError):
+                program.unlink()

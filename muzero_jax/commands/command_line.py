@@ -45,8 +45,10 @@ def report_errors(
 
 def command(script: str) -> str:
     """A command that works as it is printed, whether or not the virtual environment is active."""
-    file = Path("experiments", f"{script}.py")
-    start = [str(file)] if (requirements.ROOT / file).exists() else ["-m", "muzero_jax", script]
+    here = Path("experiments", f"{script}.py")
+    file = requirements.ROOT / here
+    is_near = here.exists() and file.exists() and here.samefile(file)
+    start = [str(here if is_near else file)] if file.exists() else ["-m", "muzero_jax", script]
     return shlex.join([sys.executable, *start])
 
 

@@ -49,7 +49,8 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
         trust=Trust(all_code=command.trust_code),
     )
     result, text = COMMANDS[type(command)](command, mesh, load_agent)
-    print(json.dumps(result) if command.json else text or tables.fields(result))
+    print(json.dumps(result) if command.json else text or tables.fields(result), flush=True)
+    draw(command, result)
     if by_old_flags:
         name = type(command).__name__.lower()
         print(f"note: this is `evaluate.py {name}` now (see its --help); the old flags go on working", file=sys.stderr)
@@ -65,6 +66,16 @@ def check(command: flags.Command) -> None:
         charts.check_path(command.plot)
     if isinstance(command, flags.Games) and command.sgf is not None:
         make_new_folder(command.sgf, "--sgf")
+
+
+def draw(command: flags.Command, result: dict[str, Any]) -> None:
+    """Draws what `--plot` asks for; called once the result is said, because a disk may be full."""
+    from muzero_jax.evaluation import charts
+
+    if isinstance(command, flags.Tournament) and command.plot is not None:
+        charts.plot_tournament(result, command.plot)
+    if isinstance(command, flags.Fidelity) and command.plot is not None:
+        charts.plot_fidelity(result, command.plot)
 
 
 def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
@@ -130,6 +141,8 @@ def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answe
     environment = agent.world.environment
     if isinstance(a, flags.Match) and a.opening_plies:
         raise ValueError("--opening-plies is for matches; an episode of a game for one begins at its opening")
+    if isinstance(a, flags.Match) and a.sgf is not None:
+        raise ValueError("--sgf records games against another program, and no program plays a game for one")
 
     def measure(player, params):
         say(f"{player.name}: compiling, then playing {a.games} episodes ...")
@@ -174,7 +187,7 @@ def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
 
 def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
     """Plays a round robin."""
-    from muzero_jax.evaluation import charts, tournament
+    from muzero_jax.evaluation import tournament
 
     field = tournament.enter(a.players, load_agent)
     result = tournament.play(
@@ -187,8 +200,6 @@ def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
         conditions=engine_conditions(a, field.entrants),
         report=make_progress_report("matches played", "compiling and playing the first match ..."),
     )
-    if a.plot is not None:
-        charts.plot_tournament(result, a.plot)
     return result, tournament.format_table(result)
 
 
@@ -204,13 +215,11 @@ def judge_openings(a: flags.Openings, mesh, load_agent) -> Answer:
 
 def measure_fidelity(a: flags.Fidelity, mesh, load_agent) -> Answer:
     """Compares the run's model with the rules."""
-    from muzero_jax.evaluation import charts, fidelity
+    from muzero_jax.evaluation import fidelity
 
     agent = load_agent(a.run)
     say("compiling, then comparing ...")
     result = fidelity.examine(agent, num_positions=a.positions, unroll_steps=a.unroll_steps, seed=a.seed)
-    if a.plot is not None:
-        charts.plot_fidelity(result, a.plot)
     return about(a, agent) | result, fidelity.format_table(result)
 
 

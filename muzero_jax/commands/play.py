@@ -22,7 +22,7 @@ from muzero_jax.commands.command_line import report_errors
 from muzero_jax.storage import agent_file
 from muzero_jax.storage.config import Seed
 from muzero_jax.storage.fields import NotNegativeFloat, PositiveFloat, PositiveInt, check_fields
-from muzero_jax.storage.files import check_writable
+from muzero_jax.storage.files import check_writable, write_whole
 from muzero_jax.storage.trust import Trust
 
 NOT_FOR_ONE = ("engine", "colour")
@@ -228,11 +228,11 @@ def draw(a: Arguments, position, thinker, moves) -> None:
         try:
             position = position.play(moves.read(position.state, text))
         except ValueError as error:
-            raise ValueError(f"--moves: {text} is move {len(position.plies) + 1}, but an {error}") from None
+            raise ValueError(f"--moves: {text} is move {len(position.plies) + 1}: {error}") from None
     if a.tree:
         tree_picture.picture(thinker, position, moves, depth=a.depth, width=a.width).save(a.tree)
     if a.film:
-        a.film.write_text(film.film(thinker.analyse, position, moves, a.film_pictures).svg, encoding="utf-8")
+        write_whole(a.film, film.film(thinker.analyse, position, moves, a.film_pictures).svg)
     print(f"drew {a.tree or a.film}")
 
 

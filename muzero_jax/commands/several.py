@@ -27,8 +27,8 @@ from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import validate
 
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
-COMMAND = ["-m", "muzero_jax", "train"]
-"""The command that trains one run, by this Python."""
+COMMAND = ["-P", "-m", "muzero_jax", "train"]
+"""The command that trains one run, by this Python; -P keeps it from importing what lies in the current folder."""
 
 Parse = Callable[[list[str]], tuple[Config, Session, Config, int] | None]
 """`train.parse`: the config of a run with these flags and its session, what they overrode, and the devices at hand;
@@ -80,9 +80,10 @@ def spare_accelerator() -> None:
     os.environ.setdefault(PREALLOCATE, "false")
 
 
-def check_flags(config: Config, session: Session, build: Any) -> None:
-    """Raises ValueError in one sentence for what none of several runs can be."""
-    validate(config)
+def check_flags(configs: Sequence[Config], session: Session, build: Any) -> None:
+    """Raises ValueError in one sentence for what one of several runs cannot be, before the first begins."""
+    for config in configs:
+        validate(config)
     sessions.validate(session)
     if session.autotune:
         raise ValueError(
@@ -133,6 +134,9 @@ def check_folders(runs: Sequence[Run], folders: Folders) -> None:
         raise ValueError(f"{folders.run_dir} is a run itself, and takes no others; choose another --run-dir")
     if folders.resume and not _have_begun(runs):
         raise ValueError(f"there is no run to resume in {runs[0].run_dir} and the others; leave out --resume")
+    run_dirs = [run.run_dir for run in runs]
+    if twice := [run_dir for run_dir in run_dirs if run_dirs.count(run_dir) > 1]:
+        raise ValueError(f"two of the runs would lie in {twice[0]}; give each value once, and files names of their own")
     for run in runs:
         goes_on = folders.resume and run_directory.holds_run(run.run_dir)
         run_directory.check(run.run_dir, resume=goes_on, overwrite=folders.overwrite, sources=run.config.sources)
@@ -176,7 +180,8 @@ def wait(arguments: list[str]) -> int:
     SIGTERM and SIGHUP are passed on to it; where it has then ended well, this raises `Stopped`, for no other may begin.
     """
     environment = {name: value for name, value in os.environ.items() if name != PREALLOCATE or value != "false"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    given = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))  # an empty part is the current folder
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *given])
     with _Passing() as passing, subprocess.Popen([sys.executable, *COMMAND, *arguments], env=environment) as process:
         passing.begin(process)
         while True:

@@ -87,8 +87,9 @@ def choose_preset(known: argparse.Namespace) -> Config:
     if not known.offline:
         return presets.preset(known.env or Config.env, known.board_size)
     env, board_size = known.env, known.board_size
-    if run_directory.holds_run(Path(known.offline)):
-        made_with = configs.inspect(Path(known.offline))
+    source = offline.place(known.offline)
+    if run_directory.holds_run(source):
+        made_with = configs.inspect(source)
         if not env and python_file.is_path(made_with.env):  # the one file of that run which is built again
             trust.check([made_with.env], known.offline, Trust(known.trust_code))
         env = env or made_with.env

@@ -29,7 +29,7 @@ from muzero_jax.run.tuning.space import Row
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import NotNegativeInt, PositiveInt, Simulations, check_fields
+from muzero_jax.storage.fields import NotNegativeInt, PositiveInt, Simulations, check_fields, from_json_values, shown
 from muzero_jax.storage.files import write_whole
 
 if TYPE_CHECKING:
@@ -137,8 +137,16 @@ def _joined(own: Arguments) -> Arguments:
         raise ValueError(f"--join: there is no study in {own.join}; name the folder of one that was begun")
     if own != Arguments(join=own.join):
         raise ValueError("--join works with the study's own settings; leave the other flags of tune.py out")
-    kept = json.loads(file.read_text(encoding="utf-8"))
-    return Arguments(**kept | {"fields": tuple(kept["fields"])}, join=own.join)
+    return replace(_kept(file, "name another --join"), join=own.join)
+
+
+def _kept(file: Path, remedy: str) -> Arguments:
+    """The flags that a study was begun with; ValueError if the file is none of ours, with the remedy."""
+    try:
+        kept = from_json_values(Arguments, json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{file} does not say how a study was begun ({shown(error)}); {remedy}") from error
+    return kept
 
 
 def _names_budget(arguments: list[str]) -> bool:
@@ -166,8 +174,8 @@ def keep(request: Request) -> None:
     file, settings = request.folder / PRESET, request.folder / SETTINGS
     if file.is_file():
         begun = configs.read(file, "choose another --study")
-        kept = json.loads(settings.read_text(encoding="utf-8"))
-        if begun != request.base or tuple(kept["fields"]) != request.own.fields:
+        kept = _kept(settings, "choose another --study")
+        if begun != request.base or kept.fields != request.own.fields:
             flags = " ".join(differing(request.base, begun)) or "other --fields"
             raise ValueError(f"{request.folder} was begun without {flags}; give its own flags, or another --study")
     elif request.folder.exists() and any(request.folder.iterdir()):

@@ -19,7 +19,7 @@ from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.session import Session
 from muzero_jax.run.sources import offline
 from muzero_jax.run.tools import comparison, learning_curves
-from muzero_jax.storage import run_directory
+from muzero_jax.storage import python_file, run_directory
 from muzero_jax.storage.config import Config
 
 TOGETHER = "--together"
@@ -72,9 +72,7 @@ def plan(request: Request, parse: Parse, config: Config, num_devices: int) -> li
     around, runs = request.folders.run_dir, []
     for values in product(*request.varied.values()):
         flags = [word for pair in zip(request.varied, values, strict=True) for word in pair]
-        names = [
-            f"{flag.rpartition('.')[2].lstrip('-')}-{value}" for flag, value in zip(request.varied, values, strict=True)
-        ]
+        names = [_name(flag, value) for flag, value in zip(request.varied, values, strict=True)]
         varied = _parsed(parse, [*request.shared, *flags])[0] if flags else config
         for seed in request.seeds:
             one = offline.fit_to_source(replace(varied, seed=seed), num_devices)
@@ -83,6 +81,11 @@ def plan(request: Request, parse: Parse, config: Config, num_devices: int) -> li
             run_dir = around / folder if around else default.with_name("-".join([default.name, *names]))
             runs.append(Run(" ".join([*names, f"seed {seed}"]), run_dir, one, [*flags, "--seed", str(seed)]))
     return runs
+
+
+def _name(flag: str, value: str) -> str:
+    """The part of a run's name that tells one of its values; a file goes by its stem."""
+    return f"{flag.rpartition('.')[2].lstrip('-')}-{Path(value).stem if python_file.is_path(value) else value}"
 
 
 def _parsed(parse: Parse, arguments: list[str]) -> tuple[Config, Session, Config, int]:
@@ -99,7 +102,7 @@ def train(request: Request, parse: Parse, build: Any) -> int:
     config, session, _, num_devices = parsed
     runs = plan(request, parse, config, num_devices)
     asked = replace(session, seeds=len(runs), together=request.together)
-    several.check_flags(config, asked, build)
+    several.check_flags([run.config for run in runs], asked, build)
     if request.together:
         status = train_together(runs, request, parse)
     else:

@@ -4,8 +4,11 @@ Each figure is its own, so that nothing global in matplotlib changes; matplotlib
 that takes a while.
 """
 
+import io
 from pathlib import Path
 from typing import Any
+
+from muzero_jax.storage.files import check_writable, write_whole
 
 KINDS = (".png", ".svg", ".pdf")
 BLUE, RED = "#0072b2", "#d55e00"
@@ -23,8 +26,14 @@ def check_path(path: Path) -> None:
     """Raises ValueError if no picture can be drawn there; call it before anything that takes long."""
     if path.suffix not in KINDS:
         raise ValueError(f"cannot draw --plot {path}: its name must end in {', '.join(KINDS)}")
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"cannot draw --plot {path}: there is no folder {path.parent}; make it first")
+    check_writable(path, "--plot")
+
+
+def save(figure: Any, path: Path) -> None:
+    """Writes a figure; what was there before stays until it is drawn."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format=path.suffix[1:], dpi=120)
+    write_whole(path, picture.getvalue())
 
 
 def plot_tournament(result: dict[str, Any], path: str | Path) -> None:
@@ -47,7 +56,7 @@ def plot_tournament(result: dict[str, Any], path: str | Path) -> None:
     rating.grid(True, axis="x", color="0.9")
     rating.spines[["top", "right"]].set_visible(False)
     _draw_cross_table(table, result, names)
-    figure.savefig(path, dpi=120)
+    save(figure, Path(path))
 
 
 def plot_fidelity(result: dict[str, Any], path: str | Path) -> None:
@@ -72,7 +81,7 @@ def plot_fidelity(result: dict[str, Any], path: str | Path) -> None:
     axes[0].legend(frameon=False, fontsize=9)
     for panel in axes[len(keys) :]:
         panel.set_visible(False)
-    figure.savefig(path, dpi=120)
+    save(figure, Path(path))
 
 
 def _draw_cross_table(axes: Any, result: dict[str, Any], names: list[str]) -> None:

@@ -18,8 +18,10 @@ from typing import IO
 
 MOST_BYTES = 65_536
 """The longest line that is read as one."""
-MOST_LINES = 10_000
-"""Lines that may wait to be read; an engine that says more is kept waiting."""
+MOST_LINES, MOST_ANSWERED = 10_000, 100_000
+"""Lines that may wait to be read, where an engine that says more is kept waiting, and lines to one command, where it is
+ended.
+"""
 QUIT_SECONDS, KILLED_SECONDS = 2.0, 1.0
 """How long an engine has to obey `quit`, and its pipes to close once it was killed."""
 GRACE_SECONDS = 1.0
@@ -44,6 +46,7 @@ class EngineProcess:
         self.name = name
         self._process, self._asked = process, "anything"
         self._lines: queue.Queue[str | None] = queue.Queue(MOST_LINES)
+        self._num_read = 0  # lines since the last command
         self._last: deque[str] = deque(maxlen=3)  # lines of its stdout that were read
         self._complaints: deque[str] = deque(maxlen=3)  # of its stderr
         self._is_closing = threading.Event()
@@ -58,6 +61,7 @@ class EngineProcess:
         """Writes a line; raises EngineError if the engine has ended."""
         self._asked = repr(_cut(line))
         self._last.clear()
+        self._num_read = 0
         try:
             self._stdin.write(line.encode() + b"\n")
             self._stdin.flush()
@@ -72,13 +76,16 @@ class EngineProcess:
         """
         left = deadline - time.monotonic()
         try:
-            line = self._lines.get(timeout=left) if left > 0 else self._lines.get_nowait()
+            line = self._lines.get(timeout=min(left, threading.TIMEOUT_MAX)) if left > 0 else self._lines.get_nowait()
         except queue.Empty:
             raise self._lateness() from None
         if line is None:
             raise self._death()
         if left < -GRACE_SECONDS:  # it goes on saying what was not asked
             raise self._lateness()
+        self._num_read += 1
+        if self._num_read > MOST_ANSWERED:
+            raise self.failure(f"says more than {MOST_ANSWERED:,} lines to {self._asked}")
         if line:
             self._last.append(line)
         return line

@@ -73,11 +73,16 @@ def check(spec: EngineSpec, environment: Environment) -> None:
         )
 
 
+def refusal(spec: EngineSpec) -> ValueError:
+    """The sentence where another program has no part."""
+    return ValueError(f"{spec.name} is another program, which plays matches and tournaments alone")
+
+
 def absent_player(spec: EngineSpec) -> Player:
     """A player in an engine's place, which raises ValueError where it is asked for moves of a batch."""
 
     def act(params: Params, key: Array, states: EnvState) -> Array:
-        raise ValueError(f"{spec.name} is another program, which plays matches and tournaments alone")
+        raise refusal(spec)
 
     return Player(spec.name, act)
 

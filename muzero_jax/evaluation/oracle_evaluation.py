@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from muzero_jax import agent as agents
-from muzero_jax.evaluation import opponents, players, positions
+from muzero_jax.evaluation import engines, opponents, players, positions
 from muzero_jax.evaluation.batches import in_keyed_batches
 from muzero_jax.evaluation.matches import wilson_interval
 from muzero_jax.evaluation.players import Agent, LoadAgent, PlayerSpec
@@ -103,6 +103,8 @@ def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
 
 def named_candidate(spec: PlayerSpec, agent: Agent, load_agent: LoadAgent = agents.load_agent) -> Candidate:
     """A player by name, as in `players.load`, without an opinion of a position's value."""
+    if spec.engine is not None:  # before positions are solved for it
+        raise engines.refusal(spec.engine)
     name, player, params, *_ = players.load(spec, agent, load_agent)
 
     def search(params, key, position):

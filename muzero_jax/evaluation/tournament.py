@@ -69,7 +69,8 @@ def play(
 
     Args:
       anchor: the player whose Elo is 0; by default `random` if it plays, else the first.
-      conditions: those of engines; the records of each match with one get a folder of their own.
+      conditions: those of engines; the records of each match with one get a folder of their own. A tournament that is
+        broken off says how it stood.
       report: called with (matches played, matches in all).
 
     Raises ValueError if the anchor does not play.
@@ -80,9 +81,8 @@ def play(
     pairs = list(combinations(range(len(entrants)), 2))
     programs: dict[Hashable, ShardedMatch | EngineMatch] = {}
     matches = []
-    for played, (i, j) in enumerate(pairs):
-        report(played, len(pairs))
-        a, b = entrants[i], entrants[j]
+
+    def play_match(played: int, a: Entrant, b: Entrant) -> None:
         program = a.program, b.program
         if program not in programs or a.engine or b.engine:
             programs[program] = engine_matches.make_match(
@@ -96,6 +96,18 @@ def play(
             )
         key = jax.random.fold_in(jax.random.key(seed), played)
         matches.append({"a": a.name, "b": b.name} | programs[program](a.params, b.params, key))
+
+    try:
+        for played, (i, j) in enumerate(pairs):
+            report(played, len(pairs))
+            play_match(played, entrants[i], entrants[j])
+    except (ValueError, KeyboardInterrupt):  # an engine failed, or the user has seen enough
+        if matches:
+            met = [name for name in names if any(name in (match["a"], match["b"]) for match in matches)]
+            conditions.say(
+                f"{len(matches)} of {len(pairs)} matches had ended:\n{format_table(summarise(met, matches))}"
+            )
+        raise
     settings = {"games_per_pair": matches[0]["games"], "opening_plies": opening_plies, "seed": seed}
     return settings | summarise(names, matches, anchor=anchor_index)
 

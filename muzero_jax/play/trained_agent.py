@@ -11,13 +11,15 @@ and in the browser, so it has no noise and answers the same question alike. Each
 used, which takes seconds.
 """
 
+import operator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Float
 
 from muzero_jax import agent as agents
@@ -28,7 +30,7 @@ from muzero_jax.play import tree_view
 from muzero_jax.play.position import Position, opening_of
 from muzero_jax.play.thinking import Analysis, make_thinker
 from muzero_jax.storage.trust import Trust
-from muzero_jax.types import EnvState
+from muzero_jax.types import Array, EnvState, Step
 
 NUM_LINES, LINE_LENGTH = 5, 8
 
@@ -73,11 +75,18 @@ class TrainedAgent:
         self._game = opening_of(environment)
         has_key = environment.num_players == 1 or self._game.dice is not None
         move = jax.jit(environment.move) if has_key else lambda state, action, key: self._game.move(state, action)
+
+        def checked(state: EnvState, action: Any, key: Array | None = None) -> Step:
+            """As positions call it, for a person: what is no legal action of this state is refused."""
+            if not any(isinstance(value, Tracer) for value in (action, state.legal_action_mask)):
+                self._check_legal(state, action)
+            return move(state, jnp.int32(action), key)
+
         self._thinker = make_thinker(agent, num_simulations=agent.num_simulations)
         self._shapes = jax.eval_shape(environment.init, jax.random.key(0))
         self.environment = environment._replace(
             init=jax.jit(environment.init),
-            move=lambda state, action, key=None: move(state, jnp.int32(action), key),  # as positions call it
+            move=checked,
         )
         self.notation = make_notation(environment)
         self.num_simulations, self.name, self.iteration = agent.num_simulations, agent.name, agent.iteration
@@ -106,6 +115,13 @@ class TrainedAgent:
             self._lines(position, found),
             found.num_simulations,
         )
+
+    def _check_legal(self, state: EnvState, action: Any) -> None:
+        legal, number = np.asarray(state.legal_action_mask), operator.index(action)
+        if not (0 <= number < len(legal) and legal[number]):
+            raise ValueError(
+                f"the action {number} is not legal here; the legal ones are {np.flatnonzero(legal).tolist()}"
+            )
 
     def _analyse(self, position: Position, num_simulations: int | None) -> Analysis:
         budget = None if num_simulations is None else agents.check_budget(num_simulations, "num_simulations")

@@ -15,6 +15,7 @@ from muzero_jax.play.drawing import signed
 from muzero_jax.play.position import Position
 from muzero_jax.play.thinking import Analysis, Thinker
 from muzero_jax.play.tree_view import Branch
+from muzero_jax.storage.files import write_whole
 
 BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, ROW_GAP = 160, 40, 54, 10
 MARGIN, HEADER = 16, 72
@@ -54,7 +55,7 @@ class TreePicture(NamedTuple):
 
     def save(self, path: Path) -> None:
         """Writes a standalone SVG."""
-        path.write_text(self.svg, encoding="utf-8")
+        write_whole(path, self.svg)
 
 
 class _Box(NamedTuple):

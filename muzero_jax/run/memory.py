@@ -19,8 +19,8 @@ SAVING, PROCESS = "checkpoint being saved", "process so far"
 _FLAGS = {
     "replay": "--replay.replay-length or --self-play.num-envs",
     "games": "--self-play.num-envs",
-    "parameters": "--network.width",
-    "optimiser": "--network.width",
+    "parameters": "--network.width or --network.num-blocks",
+    "optimiser": "--network.width or --network.num-blocks",
     "program": "--optimiser.batch-size, --self-play.num-envs or --search.num-simulations",
 }
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -55,7 +55,8 @@ class Plan(NamedTuple):
     def check(self, available: int | None) -> None:
         """Raises ValueError, which names the flags that make the largest part smaller, unless the plan fits."""
         if available is not None and not self.fits(available):
-            largest = max(_FLAGS, key=lambda name: self.parts.get(name, 0))
+            weights = self.parts.get("parameters", 0) + self.parts.get("optimiser", 0)
+            largest = max(_FLAGS, key=lambda name: self.parts.get(name, 0)) if weights <= available else "parameters"
             needed, free = format_bytes(self.total), format_bytes(available)
             raise ValueError(
                 f"this run needs {needed} of memory per device but {free} are available; lower {_FLAGS[largest]}"

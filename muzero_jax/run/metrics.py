@@ -7,7 +7,6 @@ iteration, so no line comes twice. tensorboardX, matplotlib and wandb are import
 its time.
 """
 
-import io
 import json
 import math
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from muzero_jax.evaluation import charts
 from muzero_jax.storage.files import explained, write_whole
 
 Record = dict[str, Any]
@@ -129,12 +129,12 @@ def wandb_writer(run_dir: str | Path, *, project: str = "muzero_jax", config: Ma
 
 
 def read_records(run_dir: str | Path) -> list[Record]:
-    """The lines of `metrics.jsonl`, oldest first; a last line that a kill cut short is left out."""
+    """The lines of `metrics.jsonl`, oldest first; one that a kill cut short, or that is damaged, is left out."""
     path, records = Path(run_dir) / FILE, []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        with suppress(json.JSONDecodeError):
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
+        with suppress(ValueError, RecursionError):
             records.append(json.loads(line))
-    return records
+    return [record for record in records if isinstance(record, dict)]
 
 
 def last_record(run_dir: str | Path, *, up_to_iteration: int) -> Record:
@@ -189,9 +189,7 @@ def plot_curves(run_dir: str | Path) -> Path:
     _draw_losses(loss, records)
     _panel(speed, records, RATES, "Throughput", "per second")
     speed.set_yscale("log", nonpositive="mask")
-    path, picture = Path(run_dir) / CURVES, io.BytesIO()
-    figure.savefig(picture, dpi=120)
-    write_whole(path, picture.getvalue())
+    charts.save(figure, path := Path(run_dir) / CURVES)
     return path
 
 

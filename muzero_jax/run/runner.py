@@ -26,6 +26,7 @@ from muzero_jax.run.callbacks import Callback, Callbacks
 from muzero_jax.run.driver import ChunkRunner, OneRun, drive
 from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.run.member import Host, Member, Result, conclude, note_random_return, open_loop, open_versions
+from muzero_jax.run.metrics import FILE as METRICS
 from muzero_jax.run.metrics import Record, last_record
 from muzero_jax.run.program import Init
 from muzero_jax.run.session import Session
@@ -92,7 +93,7 @@ def train(
             if interrupt.requested:  # so the old run stays
                 raise Stopped
             run_directory.make_room(run_dir)
-        iteration, state, record = find_start(checkpoints, abstract, run_dir) if session.resume else NEW
+        iteration, state, record = find_start(checkpoints, abstract, run_dir, say) if session.resume else NEW
         begins = state is None
         state = make_state(init, abstract, fill, weights) if state is None else state
         del init, fill, weights  # and with it the program, if there was need of one: 20 MiB and more
@@ -175,14 +176,17 @@ def make_state(init: Init, abstract: TrainState, fill: offline.Fill | None, weig
     return state._replace(replay=fill(abstract.replay))
 
 
-def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -> Start:
+def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path, say: Callable[[str], None]) -> Start:
     """The newest intact checkpoint with its metrics; the beginning, if the run was stopped before its first save ended.
 
     Raises ValueError if there was a checkpoint, as a summary tells, and is no more.
     """
     restored = checkpoints.restore_latest(abstract)
     if restored is not None:
-        return *restored, last_record(run_dir, up_to_iteration=restored[0])
+        record = last_record(run_dir, up_to_iteration=restored[0])
+        if restored[0] and not record:
+            say(f"{run_dir / METRICS} has no record of the run so far; its totals and its minutes count anew from here")
+        return *restored, record
     if run_directory.read_summary(run_dir):
         raise ValueError(f"{run_dir} has a summary but no checkpoint to go on from; --overwrite starts it anew")
     return NEW

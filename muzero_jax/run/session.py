@@ -8,16 +8,16 @@ import shlex
 from dataclasses import dataclass
 from typing import Literal
 
-from muzero_jax.storage.fields import NotNegativeFloat, PositiveFloat, PositiveInt, check_fields
+from muzero_jax.storage.fields import Name, NotNegativeFloat, PositiveFloat, PositiveInt, check_fields
 
 
 @dataclass(frozen=True)
 class Session:
     """One call of the command that trains."""
 
-    run_dir: str | None = None
+    run_dir: Name | None = None
     """default: runs/<env>[-<size>][-<model>][-offline]-seed<seed>"""
-    config: str | None = None
+    config: Name | None = None
     """begin a new run with the settings of this file, in place of a preset's: the config.json of another run"""
     seeds: PositiveInt = 1
     """train as many runs, with this seed and the following ones, one after another, and compare them"""

@@ -4,6 +4,7 @@
 JAX backend, so that a CPU still becomes a device for each core.
 """
 
+import os
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
@@ -75,7 +76,7 @@ def train(
         config = replace(config, **dict.fromkeys(budget.FIELDS) | {"minutes": minutes})
     if algorithm is not None:
         config = configs.with_record(config)
-    session = Session(run_dir=str(run_dir), overwrite=overwrite, trust_code=trust_code)
+    session = Session(run_dir=os.fspath(run_dir), overwrite=overwrite, trust_code=trust_code)
     available, cores = devices.configure_devices(), devices.usable_cores()
     from muzero_jax.run import runner  # only now, because pgx starts JAX when it is imported
 

@@ -25,6 +25,7 @@ from muzero_jax.storage.config_groups import (
 )
 from muzero_jax.storage.fields import (
     Constraint,
+    Name,
     PositiveFloat,
     PositiveInt,
     from_json_values,
@@ -52,9 +53,9 @@ class Config:
     """budget: gradient steps. Of several budgets the first to be spent ends the run, after a whole chunk"""
     max_iterations: PositiveInt | None = None
     """budget: iterations"""
-    offline: str | None = None
+    offline: Name | None = None
     """learn from stored games alone: those of a run (its folder), or of a file or folder of games (docs/offline.md)"""
-    init_from: str | None = None
+    init_from: Name | None = None
     """begin with the weights of another run (its folder, or one of its versions), or of an agent (agent:NAME); all else
     is new, and the networks must be of one shape (docs/resume.md)"""
     model: Literal["learned", "learned_outcomes", "rules", "learned_legality"] = "learned"

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from muzero_jax.storage.fields import (
+    NOT_NEGATIVE,
+    POSITIVE,
     Constraint,
+    Name,
     NotNegativeFloat,
     NotNegativeInt,
     PositiveFloat,
     PositiveInt,
     Simulations,
     UnitInterval,
+    at_most,
 )
 
 Games = Annotated[
@@ -34,14 +38,14 @@ class NetworkConfig:
     """mlp: dense layers; observation: MLPs that imagine the next observation, for small boards; tower: convolutions;
     attention: a transformer over the board's cells; fully_convolutional: convolutions that imagine the next
     observation, with the same weights for every board size"""
-    file: str | None = None
+    file: Name | None = None
     """Python file with a network of your own, in place of `kind`: make_model(environment, support, **options) -> Model;
     --network FILE for short"""
     options: tuple[Option, ...] = ()
     """options of that file's make_model, name=value each; values are Python literals, or else text"""
-    width: PositiveInt = 128
+    width: Annotated[int, POSITIVE, at_most(65_536)] = 128
     """units of the MLPs, channels of the tower or of a cell's token; attention has a head for each 32 of them"""
-    num_blocks: NotNegativeInt = 1
+    num_blocks: Annotated[int, NOT_NEGATIVE, at_most(1_000)] = 1
     """residual blocks of representation, of dynamics and of prediction, each"""
     activation: Literal["relu", "silu", "gelu"] = "relu"
     """nonlinearity after each layer"""
@@ -50,7 +54,7 @@ class NetworkConfig:
     on CPUs with AMX, else float32. bfloat16_products: float32, but what the trunks multiply (of towers: convolutions of
     32 channels and more) is rounded to bfloat16. float16: for a T4, with a scaled loss, never timed on an accelerator.
     Parameters are float32 always"""
-    num_bins: PositiveInt = 21
+    num_bins: Annotated[int, POSITIVE, at_most(100_000)] = 21
     """bins of the categorical value and reward, from one end of the support to the other; 1 makes the heads scalar"""
     support_range: PositiveFloat = 1.0
     """the largest value and reward that can be said, of either sign: 1 in games that are won or lost"""
@@ -82,7 +86,7 @@ class NetworkConfig:
 class AlgorithmConfig:
     """The algorithm itself."""
 
-    file: str | None = None
+    file: Name | None = None
     """Python file that changes the algorithm, in place of MuZero as it is: change(algorithm, world, config, **options)
     -> Algorithm (docs/your-own-algorithm.md); --algorithm FILE for short"""
     options: tuple[Option, ...] = ()

@@ -23,20 +23,29 @@ class Constraint(NamedTuple):
 
 LONGEST_VALUE = 80
 """Characters of a value in a sentence that refuses it."""
+LARGEST_NUMBER = 1e30
+"""The end of settings that are no counts: float32 ends soon after, and inf is no setting."""
 LARGEST_BUDGET = 100_000
 """Simulations of one search: its tree has a node for each, in every game at once."""
 
 POSITIVE = Constraint(lambda number: number > 0, "must be positive")
 NOT_NEGATIVE = Constraint(lambda number: number >= 0, "must not be negative")
+BOUNDED = Constraint(lambda number: number < LARGEST_NUMBER, f"must be below {LARGEST_NUMBER:g}")
 COUNTED = Constraint(lambda number: number < 2**31, "must be below 2^31")
-WITHIN_BUDGET = Constraint(lambda number: number <= LARGEST_BUDGET, f"must be at most {LARGEST_BUDGET}")
+
+
+def at_most(limit: int) -> Constraint:
+    """The demand that a number is no larger than this."""
+    return Constraint(lambda number: number <= limit, f"must be at most {limit}")
+
 
 PositiveInt = Annotated[int, POSITIVE, COUNTED]
-PositiveFloat = Annotated[float, POSITIVE]
+PositiveFloat = Annotated[float, POSITIVE, BOUNDED]
+Name = Annotated[str, Constraint(lambda text: bool(text.strip()), "must not be empty")]
 NotNegativeInt = Annotated[int, NOT_NEGATIVE, COUNTED]
-NotNegativeFloat = Annotated[float, NOT_NEGATIVE]
+NotNegativeFloat = Annotated[float, NOT_NEGATIVE, BOUNDED]
 UnitInterval = Annotated[float, Constraint(lambda number: 0 <= number <= 1, "must lie between 0 and 1")]
-Simulations = Annotated[int, POSITIVE, WITHIN_BUDGET]
+Simulations = Annotated[int, POSITIVE, at_most(LARGEST_BUDGET)]
 
 
 def check_value(value: Any, hint: Any, name: str) -> None:

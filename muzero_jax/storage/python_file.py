@@ -58,7 +58,7 @@ def load_function(path: str | Path, name: str) -> Callable[..., Any]:
             raise ValueError(f"{name} in {path} does not fit: {error}; it is {name}{signature}") from None
         try:
             return function(*arguments, **options)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ValueError(f"{name} in {path} failed with {describe(error)}; mend it there") from error
 
     return call
@@ -99,7 +99,7 @@ def read_options(texts: Sequence[str]) -> dict[str, Any]:
 def _read(text: str) -> Any:
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # all that `literal_eval` names
         return text
 
 

@@ -139,7 +139,11 @@ def has_ended(run_dir: Path) -> bool:
 def strength(run_dir: Path) -> dict[str, Any]:
     """The matches of a run's end by opponent, as its summary has them; none before it has ended."""
     found = read_summary(run_dir).get("strength")
-    return found if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) and all(map(_is_match, found.values())) else {}
+
+
+def _is_match(found: Any) -> bool:
+    return isinstance(found, dict) and all(isinstance(found.get(name), int | float) for name in ("score", "games"))
 
 
 def read_summary(run_dir: Path) -> dict[str, Any]:

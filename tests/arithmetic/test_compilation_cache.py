@@ -73,3 +73,13 @@ print(len(hits))
         for _ in range(2)
     ]
     assert found[0] == 0 and found[1] > 0
+
+
+def test_a_program_that_a_full_disk_cut_off_is_deleted(untouched, tmp_path):
+    """JAX finds the time of use of every program before it keeps another."""
+    names = ["whole-cache", "whole-atime", "cut-cache", "other"]
+    for name in names:
+        (tmp_path / name).write_bytes(b"12345678")
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path))
+    compilation_cache.enable()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(set(names) - {"cut-cache"})

@@ -26,6 +26,7 @@ from muzero_jax.commands import evaluate, play, requirements, train, train_flags
 from muzero_jax.commands import evaluate_flags as flags
 from muzero_jax.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax.commands.train_flags import Command
+from muzero_jax.evaluation import charts
 from muzero_jax.games import catalogue
 from muzero_jax.run import runner
 from muzero_jax.run.interrupt import Stopped
@@ -663,6 +664,18 @@ def test_fidelity_that_cannot_be_measured_is_refused(run, saved_run, arguments, 
 def test_a_tournament_takes_its_runs_as_players(run, saved_run, tournament):
     assert_one_sentence(run(evaluate, tournament, "random", "mcts:1"), "needs a run directory among its players")
     assert_one_sentence(run(evaluate, tournament, saved_run, "rnadom"), "no player 'rnadom'")
+
+
+def test_a_result_is_said_before_it_is_drawn(run, saved_run, monkeypatch, tmp_path):
+    """A disk may be full by then."""
+
+    def fail(result, path):
+        raise ValueError("the disk is full")
+
+    monkeypatch.setattr(evaluate, "COMMANDS", {flags.Tournament: lambda *arguments: ({"elo": 1}, "the table")})
+    monkeypatch.setattr(charts, "plot_tournament", fail)
+    status, output, error = run(evaluate, "tournament", saved_run, "random", "--plot", tmp_path / "elo.png")
+    assert (status, output) == (2, "the table\n") and error.endswith("error: the disk is full\n")
 
 
 @pytest.mark.slow

@@ -113,6 +113,11 @@ def test_help_shows_the_flag_and_the_sources_defaults(saved_run, capsys):
 def test_mistakes_are_one_sentence(began, games, saved_run, tmp_path, capsys):
     assert "add --env NAME" in refusal(capsys, "--offline", games)
     assert "there is no" in refusal(capsys, "--offline", tmp_path / "none", "--env", "tic_tac_toe")
+    for part in ("checkpoints", "versions"):
+        (saved_run / part).mkdir(exist_ok=True)
+        assert f"is a part of a run, which has its games; name {saved_run}" in refusal(
+            capsys, "--offline", saved_run / part
+        )
     assert "--env tic_tac_toe, not hex" in refusal(capsys, "--offline", saved_run, "--env", "hex", "--board-size", 3)
     assert "--frames counts moves" in refusal(capsys, "--offline", saved_run, *WINDOWS, "--frames", 100)
     assert "did you mean --offline?" in refusal(capsys, "--ofline", saved_run)

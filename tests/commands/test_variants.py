@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from muzero_jax.commands import evaluate, several, train
+from muzero_jax.commands import evaluate, several, train, variants
 from muzero_jax.commands.command_line import report_errors
 from muzero_jax.run import start, together
 from muzero_jax.run.member import Result
@@ -106,6 +106,17 @@ def test_each_value_is_a_run_for_each_seed_with_a_folder_of_its_name(started, tm
     folders = [f"learning-rate-{rate}-seed{seed}" for rate in ("1e-3", "2e-3") for seed in (0, 1)]
     assert [Path(words[words.index("--run-dir") + 1]).name for words in started] == folders
     assert started[2][-4:] == ["--optimiser.learning-rate", "2e-3", "--seed", "0"]
+
+
+def test_files_go_by_their_stems(started, tmp_path):
+    files = [str(tmp_path / name) for name in ("mine.py", "other.py")]
+    for file in files:
+        Path(file).write_text("def make_algorithm(config, world): ...\n")
+    request = variants.read([*TINY, "--vary", "algorithm.file", *files])
+    assert request is not None
+    runs = variants.plan(request, train.parse, asked(), num_devices=1)
+    assert [run.name for run in runs] == ["file-mine seed 0", "file-other seed 0"]
+    assert [run.config.algorithm.file for run in runs] == files
 
 
 def test_two_fields_vary_in_all_pairs(started, tmp_path):
@@ -230,6 +241,8 @@ def test_a_run_that_fails_ends_them_all(monkeypatch, tmp_path, capsys):
         (["--vary"], "--vary FIELD names no values"),
         (["--vary", "optimiser.learning-rate"], "--vary optimiser.learning-rate names no values"),
         (["--vary", "optimiser.learning-rat", "1e-3"], "did you mean --optimiser.learning-rate?"),
+        (["--vary", "optimiser.batch-size", "8", "0"], "--optimiser.batch-size is 0, but must be positive"),
+        (["--vary", "optimiser.batch-size", "8", "8"], "give each value once"),
         (["--vary", "seed", "1", "2"], "--seeds N trains N seeds"),
         (["--together"], "add --seeds N or --vary"),
         (["--seeds", "2", "--together", "--profile"], "leave them out with --together"),
@@ -264,6 +277,15 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_first_is_trained(starte
     told_runs.tell(tmp_path / "seed1", [0.3], seed=1)
     assert report_errors(train.main, [*TINY, "--seeds", "2", "--run-dir", str(tmp_path)]) == 2
     assert "seed1" in capsys.readouterr().err and not started
+
+
+def test_a_run_imports_nothing_that_lies_in_the_current_folder(tmp_path, monkeypatch):
+    for name in ("random.py", "muzero_jax.py"):
+        (tmp_path / name).write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep)
+    assert several.wait(["--env", "none-such"]) == 2
+    assert not (tmp_path / "mark").exists()
 
 
 def test_the_real_command_ends_with_the_process_that_it_waits_for(monkeypatch):

@@ -65,6 +65,15 @@ def test_a_program_that_never_stops_talking_is_given_up_in_time(start, monkeypat
             process.read(deadline)
 
 
+def test_a_program_whose_answer_has_no_end_is_given_up(start, monkeypatch):
+    monkeypatch.setattr(engine_process, "MOST_ANSWERED", 10)
+    process = start("gtp", "--then", "flood")
+    process.send("genmove b")
+    with pytest.raises(EngineError, match="says more than 10 lines to 'genmove b'"):
+        while True:
+            process.read(time.monotonic() + 10**20)  # as --engine-seconds may say
+
+
 def test_a_program_that_obeys_quit_ends_by_itself(start):
     process = start("gtp")
     assert answer(process, "name")

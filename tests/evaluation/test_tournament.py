@@ -10,6 +10,8 @@ import pytest
 
 from muzero_jax import agent as agents
 from muzero_jax.evaluation import charts, engine_matches, matches, players, tournament
+from muzero_jax.evaluation.engine_matches import Conditions
+from muzero_jax.evaluation.engine_process import EngineError
 from muzero_jax.evaluation.matches import MatchResult
 from muzero_jax.evaluation.players import PlayerSpec
 from tests.reference import tiny_run
@@ -115,6 +117,23 @@ def test_the_anchor_is_asked_for_by_name(runs, made):
         tournament.play(field, tiny_run.mesh(), anchor="mcts:5", **arguments)
 
 
+@pytest.mark.parametrize("error", [EngineError("the engine ended"), KeyboardInterrupt()])
+def test_a_tournament_that_is_broken_off_says_how_it_stood(error, runs, made, monkeypatch):
+    field, whole = tournament.enter((*runs, "random")), engine_matches.make_match
+
+    def make_match(environment, a, b, *arguments, **options):
+        if b.player.name == "random":
+            raise error
+        return whole(environment, a, b, *arguments, **options)
+
+    monkeypatch.setattr(engine_matches, "make_match", make_match)
+    said = []
+    with pytest.raises(type(error)):
+        conditions = Conditions(say=said.append)
+        tournament.play(field, tiny_run.mesh(), num_games=4, opening_plies=1, seed=0, conditions=conditions)
+    assert said[0].startswith("1 of 3 matches had ended:") and "50.0%" in said[0] and "random@" not in said[0]
+
+
 # --- what is shown ----------------------------------------------------------------------------------------------------
 
 
@@ -152,6 +171,7 @@ def test_illegal_moves_are_shouted():
 def test_a_result_is_drawn_or_refused_in_a_sentence(result, tmp_path):
     charts.plot_tournament(result, tmp_path / "elo.svg")
     assert "<svg" in (tmp_path / "elo.svg").read_text()
-    for path in (tmp_path / "nowhere" / "elo.png", tmp_path / "elo.doc"):
-        with pytest.raises(ValueError, match="cannot draw --plot"):
+    (tmp_path / "folder.png").mkdir()
+    for path in (tmp_path / "nowhere" / "elo.png", tmp_path / "elo.doc", tmp_path / "folder.png"):
+        with pytest.raises(ValueError, match="--plot .*(elo|folder)"):
             charts.plot_tournament(result, path)

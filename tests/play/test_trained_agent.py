@@ -121,6 +121,17 @@ def test_a_state_that_is_not_one_of_the_game_is_refused(agent):
         agent.act(states_of_a_game(agent)[0], num_simulations=1_000_000)
 
 
+def test_its_environment_takes_no_illegal_action(agent):
+    state = agent.environment.move(states_of_a_game(agent)[0], 4).state
+    for action in (4, 9, -1):
+        with pytest.raises(
+            ValueError, match=rf"the action {action} is not legal here; the legal ones are \[0, 1, 2, 3, 5"
+        ):
+            agent.environment.move(state, action)
+    with pytest.raises(TypeError):
+        agent.environment.move(state, 1.7)
+
+
 def test_its_environment_can_be_batched(agent):
     states = jax.vmap(agent.environment.init)(jax.random.split(jax.random.key(0), 2))
     step = jax.vmap(agent.environment.move)(states, jnp.array([0, 8]))

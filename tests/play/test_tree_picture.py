@@ -174,8 +174,8 @@ def test_the_command_draws_the_tree_of_any_position(untrained_run, tmp_path):
 @pytest.mark.parametrize(
     "flags, says",
     [
-        (["--tree", "x.svg", "--moves", "b2 b2"], "--moves: b2 is move 2, but an illegal move"),
-        (["--tree", "x.svg", "--moves", "z9"], "--moves: z9 is move 1, but an invalid coordinate"),
+        (["--tree", "x.svg", "--moves", "b2 b2"], "--moves: b2 is move 2: illegal move"),
+        (["--tree", "x.svg", "--moves", "z9"], "--moves: z9 is move 1: invalid coordinate"),
         (["--tree", "x.svg", "--depth", "0"], "--depth is 0, but must be positive"),
         (["--tree", "x.svg", "--web"], "choose one of --engine, --web, --tree and --film"),
         (["--tree", "x.png"], "--tree draws SVG: name a file that ends in .svg, not x.png"),

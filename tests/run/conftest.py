@@ -71,7 +71,7 @@ def session(monkeypatch, tmp_path):
         callbacks = {name: changes.pop(name) for name in ("on_metrics", "on_evaluation") if name in changes}
         config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)
         run_dir = run_directory.prepare(tmp_path / "run", **wanted)
-        return runner.train(config, session, run_dir, tiny_run.mesh(), lambda text: None, **callbacks)
+        return runner.train(config, session, run_dir, tiny_run.mesh(), run.said.append, **callbacks)
 
-    run.directory = tmp_path / "run"
+    run.directory, run.said = tmp_path / "run", []
     return run

@@ -124,8 +124,9 @@ def test_the_table_tells_the_largest_part_first_and_what_is_available():
     [
         ({"replay": 9, "program": 8, memory.SAVING: 10}, "--replay.replay-length or --self-play.num-envs"),
         ({"replay": 9, "program": 12}, "--optimiser.batch-size, --self-play.num-envs or --search.num-simulations"),
-        ({"replay": 1, "parameters": 9, "program": 8}, "--network.width"),
-        ({"replay": 1, "optimiser": 9, "program": 8}, "--network.width"),
+        ({"replay": 1, "parameters": 9, "program": 8}, "--network.width or --network.num-blocks"),
+        ({"replay": 1, "optimiser": 9, "program": 8}, "--network.width or --network.num-blocks"),
+        ({"parameters": 1, "optimiser": 2, "program": 30}, "--network.width or --network.num-blocks"),
         ({"replay": 1, "games": 9}, "--self-play.num-envs"),
     ],
 )

@@ -76,6 +76,13 @@ def test_line_cut_short_by_a_kill_is_forgotten(tmp_path):
     assert iterations_in(tmp_path) == [0, 8, 16]
 
 
+def test_lines_that_are_damaged_are_left_out(tmp_path):
+    write_iterations(tmp_path, [0, 8])
+    with (tmp_path / "metrics.jsonl").open("ab") as file:
+        file.write(b'\xff\xfe{"iteration": 9}\n5\nnull\n[1]\n' + b"[" * 100_000 + b'\n{"iteration": 16}\n')
+    assert iterations_in(tmp_path) == [0, 8, 16]
+
+
 def test_counts_go_on_from_the_last_line_before_the_checkpoint(tmp_path):
     assert last_record(tmp_path, up_to_iteration=8) == {}
     with open_metrics(tmp_path, tensorboard=False) as write:

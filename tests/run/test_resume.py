@@ -89,6 +89,14 @@ def test_metrics_and_totals_of_a_resumed_run_go_on(session):
     assert json.loads((session.directory / "summary.json").read_text()) == summary
 
 
+def test_a_run_whose_metrics_are_gone_says_that_it_counts_anew(session):
+    session(max_iterations=4)
+    (session.directory / metrics.FILE).unlink()
+    summary = session(max_iterations=8, resume=True).summary
+    assert any("metrics.jsonl has no record of the run so far" in line for line in session.said)
+    assert summary["iteration"] == 8 and summary["totals"]["frames"] == 128
+
+
 def test_the_summary_says_where_a_run_was_made_and_what_auto_meant_there(session, monkeypatch):
     monkeypatch.setattr(precision, "has_amx", lambda: True)
     summary = session(max_iterations=4).summary

@@ -80,6 +80,13 @@ def test_an_agent_without_config_or_iteration_is_refused(file, changes):
         agent_file.read(file)
 
 
+def test_weights_that_are_no_numbers_are_refused(tmp_path):
+    path = tmp_path / "diverged.safetensors"
+    agent_file.save(path, Config(env="tic_tac_toe"), {"w": np.array([1.0, np.nan], np.float32)}, iteration=7)
+    with pytest.raises(ValueError, match="weights that are no numbers"):
+        agent_file.read(path)
+
+
 def test_a_newer_format_is_refused(file):
     rewrite(file, format_version="2")
     with pytest.raises(ValueError, match="has format 2, but this muzero_jax reads format 1; update it"):

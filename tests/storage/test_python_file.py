@@ -78,8 +78,24 @@ def test_an_exception_in_the_function_is_one_sentence_with_the_innermost_line_of
     assert found.endswith("(mine.py:3); mend it there")
 
 
+def test_a_function_that_ends_the_program_has_failed(written):
+    file = written("import sys\ndef f():\n    sys.exit(0)\n")
+    found = refusal(python_file.load_function(file, "f"))
+    assert found == f"f in {file} failed with SystemExit: 0 (mine.py:3); mend it there"
+
+
 def test_options_are_literals_where_they_can_be_and_else_text():
-    texts = ["width=8", "rate=1e-3", "deep=True", "sizes=(1, 2)", "name=gelu", "empty=", "equation=a=b", "none=None"]
+    texts = [
+        "width=8",
+        "rate=1e-3",
+        "deep=True",
+        "sizes=(1, 2)",
+        "name=gelu",
+        "empty=",
+        "equation=a=b",
+        "none=None",
+        "set={[]}",
+    ]
     assert python_file.read_options(texts) == {
         "width": 8,
         "rate": 1e-3,
@@ -89,6 +105,7 @@ def test_options_are_literals_where_they_can_be_and_else_text():
         "empty": "",
         "equation": "a=b",
         "none": None,
+        "set": "{[]}",  # a list in a set is no value, though its grammar is right
     }
 
 

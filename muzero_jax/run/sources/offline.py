@@ -21,7 +21,7 @@ from muzero_jax.storage.checkpoint import describe_replay, restore_replay
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import check_fields
 from muzero_jax.storage.files import from_home
-from muzero_jax.storage.run_directory import CHECKPOINTS, holds_run
+from muzero_jax.storage.run_directory import CHECKPOINTS, find_saved, holds_run
 from muzero_jax.types import Environment, ReplayState
 
 Fill = Callable[[ReplayState], ReplayState]
@@ -63,9 +63,17 @@ def open_source(config: Config, environment: Environment, say: Callable[[str], N
     return _open_run(config, source, say) if holds_run(source) else _open_games(config, source, environment, say)
 
 
+def place(source: str) -> Path:
+    """Where a source lies; ValueError for a part of a run, because the run has the games."""
+    path = from_home(source).absolute()
+    if (saved := find_saved(path)) and saved.folder is not None:
+        raise ValueError(f"--offline {source} is a part of a run, which has its games; name {saved.run_dir}")
+    return path
+
+
 def _path(config: Config) -> Path:
     assert config.offline is not None
-    return from_home(config.offline).absolute()
+    return place(config.offline)
 
 
 def _needs_states(config: Config) -> bool:

@@ -64,7 +64,7 @@ def plot(points: Sequence[Point], path: Path, *, opponents: Sequence[str] = (), 
         for panel, axis in zip(row, axes, strict=True):
             _panel(panel, groups, opponent, axis)
     figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize="small")
-    figure.savefig(path, dpi=120)
+    charts.save(figure, path)
 
 
 def _budget(opponent: str) -> int:

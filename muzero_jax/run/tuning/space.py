@@ -6,10 +6,11 @@ the budget as they are. Ranges lie around the base's own value where that differ
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config, flat
+from muzero_jax.storage.fields import shown
 from muzero_jax.storage.validation import validate
 
 Value = int | float
@@ -140,14 +141,24 @@ def own_values(config: Config, rows: Sequence[Row]) -> dict[str, Value]:
     return {row.field: own[row.field] for row in rows}
 
 
-def with_values(config: Config, values: dict[str, Value]) -> Config:
+def with_values(config: Config, values: dict[str, Any]) -> Config:
     """The config with other values of some fields, rounded to a few digits where they are not its own.
 
-    Raises ValueError in one sentence if no run can be made of it.
+    A study's trials may come from a stranger, so a value takes the place of a number alone: never of a path, whose file
+    would then run. Raises ValueError in one sentence if no run can be made of it.
     """
     own = flat(config)
+    for name, value in values.items():
+        if not (_is_number(own.get(name)) and _is_number(value)):
+            raise ValueError(
+                f"a trial has {shown(value)} for {shown(name)}, which no study varies; choose another --study"
+            )
     changed = {name: _rounded(value) for name, value in values.items() if value != own[name]}
     return validate(configs.with_values(config, changed))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _rounded(value: Value) -> Value:

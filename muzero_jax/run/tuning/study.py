@@ -18,6 +18,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from muzero_jax.run.tuning.space import Value
 from muzero_jax.run.tuning.trial import FRAMES, RUNGS
+from muzero_jax.storage import python_file
+from muzero_jax.storage.fields import shown
 
 FILE = "study.db"
 HEARTBEAT_SECONDS, SILENT_SECONDS = 5, 30
@@ -46,27 +48,34 @@ def open_study(folder: Path, *, sampler: str, pruner: str, seed: int, worker: in
     """The study in a folder, which is made where there is none.
 
     `worker` tells workers apart, and the trials so far a search that goes on: else all would draw the same values.
+    Raises ValueError in one sentence if the study's file is damaged.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)  # heartbeats, and TPE's options, since years
-        storage = optuna.storages.RDBStorage(
-            f"sqlite:///{(folder / FILE).resolve()}",
-            engine_kwargs={"connect_args": {"timeout": 60}},  # workers write one at a time
-            heartbeat_interval=HEARTBEAT_SECONDS,
-            grace_period=SILENT_SECONDS,
-            heartbeat_stale_trial_callback=optuna.storages.RetryHeartbeatStaleTrialCallback(MOST_RETRIES),
-        )
-        study = optuna.create_study(
-            storage=storage,
-            study_name="tune",
-            direction="maximize",
-            pruner=PRUNERS[pruner](),
-            load_if_exists=True,
-        )
-        begun = len(study.get_trials(deepcopy=False))
+        try:
+            study = _open(folder / FILE, PRUNERS[pruner]())
+            begun = len(study.get_trials(deepcopy=False))
+        except Exception as error:  # SQLAlchemy's, Optuna's, or what damaged values raise
+            problem = shown(python_file.first_line(error))
+            raise ValueError(
+                f"{folder / FILE} cannot be read as a study ({problem}); choose another --study"
+            ) from error
         study.sampler = SAMPLERS[sampler](seed, int(np.random.SeedSequence((seed, begun, worker)).generate_state(1)[0]))
     return study
+
+
+def _open(file: Path, pruner: optuna.pruners.BasePruner) -> optuna.Study:
+    storage = optuna.storages.RDBStorage(
+        f"sqlite:///{file.resolve()}",
+        engine_kwargs={"connect_args": {"timeout": 60}},  # workers write one at a time
+        heartbeat_interval=HEARTBEAT_SECONDS,
+        grace_period=SILENT_SECONDS,
+        heartbeat_stale_trial_callback=optuna.storages.RetryHeartbeatStaleTrialCallback(MOST_RETRIES),
+    )
+    return optuna.create_study(
+        storage=storage, study_name="tune", direction="maximize", pruner=pruner, load_if_exists=True
+    )
 
 
 def begin(study: optuna.Study, values: dict[str, Value], frames: int | None) -> None:

@@ -73,3 +73,20 @@ def test_fields_are_chosen_by_flag_or_name_and_a_wrong_one_is_named():
     assert [row.field for row in chosen] == ["optimiser.learning_rate", "search.value_scale"]
     with pytest.raises(ValueError, match=r"no range for network\.width; choose of optimiser\.learning_rate"):
         space.space(config, ["network.width"])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"network.file": "strangers.py"},
+        {"env": "strangers.py"},
+        {"optimiser.learning_rate": "strangers.py"},
+        {"optimiser.learning_rate": None},
+        {"network.canonical": 1},
+        {"none.such": 1.0},
+    ],
+)
+def test_a_trial_puts_numbers_in_the_place_of_numbers_alone(values):
+    """A study is a file that may come from a stranger; a config that names a Python file runs it."""
+    with pytest.raises(ValueError, match="which no study varies; choose another --study"):
+        space.with_values(presets.hex_any(4), values)

@@ -130,3 +130,10 @@ def test_nobody_begins_a_second_trial_before_the_first_has_timed_the_budget(tmp_
     _, said = searched(study, 2)
     assert said == ["waiting for the first trial, which times the budget, of other workers"]
     assert studies.count(study, *studies.ENDED) == 2
+
+
+@pytest.mark.parametrize("data", [b"this is no database" * 100, b"SQLite format 3\x00" + b"\xff" * 4096])
+def test_a_damaged_study_is_one_sentence(data, tmp_path):
+    (tmp_path / studies.FILE).write_bytes(data)
+    with pytest.raises(ValueError, match=r"study\.db cannot be read as a study \(.*\); choose another --study$"):
+        opened(tmp_path)
