@@ -28,6 +28,7 @@ import muzero_jax.commands.requirements  # noqa: F401  # first: it says what to 
 # isort: split
 import tyro
 
+from muzero_jax.commands import flag_reader
 from muzero_jax.commands.command_line import report_errors
 from muzero_jax.storage.fields import PositiveFloat, check_fields
 from muzero_jax.storage.files import check_writable, write_whole
@@ -212,7 +213,7 @@ def choose(only: tuple[str, ...], *, rehearse: bool) -> list[Part]:
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
-    a = tyro.cli(Arguments, args=arguments, description=__doc__)
+    a = flag_reader.read(Arguments, arguments, description=__doc__)
     check_fields(a)
     device, is_cpu = describe_device()
     chosen = choose(a.only, rehearse=is_cpu)

@@ -25,9 +25,9 @@ import muzero_jax.commands.requirements  # noqa: F401  # first: it says what to 
 # isort: split
 import jax
 import numpy as np
-import tyro
 
 from muzero_jax.arithmetic import devices
+from muzero_jax.commands import flag_reader
 from muzero_jax.commands.command_line import report_errors
 from muzero_jax.evaluation.batches import in_batches
 from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
@@ -148,7 +148,7 @@ def _take(states: EnvState, rows: np.ndarray) -> Any:
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
-    a = tyro.cli(Arguments, args=arguments, description=__doc__)
+    a = flag_reader.read(Arguments, arguments, description=__doc__)
     check_fields(a)
     devices.configure_devices(1)
     oracle, environment = hex_solver.make_oracle(a.board_size), make_environment("hex", board_size=a.board_size)

@@ -20,6 +20,7 @@ import muzero_jax.commands.requirements  # noqa: F401  # first: it says what to 
 import tyro
 
 from muzero_jax.arithmetic import devices
+from muzero_jax.commands import flag_reader
 from muzero_jax.commands.command_line import report_errors
 from muzero_jax.storage import agent_file, files, run_directory
 from muzero_jax.storage.config import Config
@@ -52,7 +53,7 @@ class Arguments:
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
-    a = tyro.cli(Arguments, args=arguments, description=__doc__)
+    a = flag_reader.read(Arguments, arguments, description=__doc__)
     if a.out.suffix != agent_file.SUFFIX:
         raise ValueError(f"--out {a.out} must end in {agent_file.SUFFIX}")
     devices.configure_devices(1, "cpu")

@@ -17,6 +17,7 @@ import muzero_jax.commands.requirements  # noqa: F401  # first: it says what to 
 # isort: split
 import tyro
 
+from muzero_jax.commands import flag_reader
 from muzero_jax.commands.command_line import report_errors
 
 GAMES = ("hex", "connect_four")
@@ -42,7 +43,7 @@ class Arguments:
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
-    a = tyro.cli(Arguments, args=arguments, description=__doc__)
+    a = flag_reader.read(Arguments, arguments, description=__doc__)
     if find_spec("onnx") is None:
         raise ValueError("the export needs the package onnx: pip install -e '.[onnx]' -c constraints.txt")
     if a.runtime and not a.runtime.is_file():

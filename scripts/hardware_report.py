@@ -23,6 +23,7 @@ import tyro
 
 from muzero_jax import presets
 from muzero_jax.arithmetic import devices, precision
+from muzero_jax.commands import flag_reader
 from muzero_jax.commands.command_line import report_errors
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.files import check_writable
@@ -125,7 +126,7 @@ def chapters(found: Machine, about: dict[str, Any], sizes: Sizes) -> Iterator[Se
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
-    a = tyro.cli(Arguments, args=arguments, description=__doc__)
+    a = flag_reader.read(Arguments, arguments, description=__doc__)
     devices.configure_devices()
     device = re.sub(r"[^a-z0-9]+", "-", devices.describe_device().lower()).strip("-")
     out = a.out or Path("reports") / f"{device}-{datetime.date.today().isoformat()}"

@@ -26,11 +26,11 @@ import muzero_jax.commands.requirements  # noqa: F401  # says what to do where p
 # isort: split
 import jax
 import numpy as np
-import tyro
 from jax.sharding import Mesh
 
 from muzero_jax import building, presets
 from muzero_jax.arithmetic import computation, devices, precision
+from muzero_jax.commands import flag_reader
 from muzero_jax.commands.command_line import report_errors
 from muzero_jax.run import memory
 from muzero_jax.run.program import make_chunk, make_init
@@ -64,7 +64,7 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, Config]:
         raise ValueError(f"--devices is {known.devices}, but a preview has 1 to 4")
     with redirect_stdout(sys.stderr), devices.made_for(TARGETS[known.target]):
         config = presets.preset(known.env, known.board_size)
-        config = validate(tyro.cli(Config, args=flags, default=config))
+        config = validate(flag_reader.read(Config, flags, default=config))
     if config.offline:
         raise ValueError("a preview is of a run that plays; leave out --offline")
     for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):

@@ -21,7 +21,7 @@ import tyro
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from muzero_jax.commands import several
+from muzero_jax.commands import flag_reader, several
 from muzero_jax.commands.command_line import report_errors
 from muzero_jax.run.tools import comparison, learning_curves
 from muzero_jax.run.tools.comparison import Point
@@ -63,7 +63,7 @@ class Study(NamedTuple):
 
 def main(arguments: list[str]) -> int:
     """Runs the command; 0 if what was found agrees with the result, else 1."""
-    command = tyro.cli(Arguments, args=arguments, description=__doc__)
+    command = flag_reader.read(Arguments, arguments, description=__doc__)
     check_fields(command)
     folder = RESULTS / command.name
     study = read_study(folder)

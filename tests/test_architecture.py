@@ -91,7 +91,7 @@ LIBRARIES = {
     "optuna": {"commands.tune", "run.tuning.pictures", "run.tuning.results", "run.tuning.study", "run.tuning.trial"},
     "ipywidgets": {"play.notebook"},
     "rich": {"commands.play", "run.display", "play.solo", "play.terminal"},
-    "tyro": {"commands.evaluate_flags", "commands.play", "commands.train", "commands.train_flags", "commands.tune"},
+    "tyro": {"commands.evaluate_flags", "commands.flag_reader", "commands.play", "commands.train_flags"},
     "wandb": {"run.metrics"},
     "filelock": {"storage.run_directory"},
     "platformdirs": {"arithmetic.compilation_cache", "storage.trust"},

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from muzero_jax.commands import flag_reader
 from muzero_jax.run.tools.comparison import AXES, Axis
 from muzero_jax.storage.config import Seed
 from muzero_jax.storage.fields import NOT_NEGATIVE, POSITIVE, Constraint, PositiveFloat, Simulations
@@ -175,9 +176,9 @@ def parse(arguments: list[str], description: str) -> tuple[Command | Compare, bo
     if arguments[:1] == ["--compare"]:
         arguments = ["compare", *arguments[1:]]
     if arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"):
-        return translate(tyro.cli(Flags, args=arguments)), True
+        return translate(flag_reader.read(Flags, arguments)), True
     commands = Match | Returns | Tournament | Oracle | Fidelity | Exhaustive | Openings | Compare
-    return tyro.cli(commands, args=arguments, description=description), False
+    return flag_reader.read(commands, arguments, description=description), False
 
 
 def translate(flags: Flags) -> Command:

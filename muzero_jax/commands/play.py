@@ -18,6 +18,7 @@ from typing import Annotated, Literal
 import tyro
 
 from muzero_jax.arithmetic import compilation_cache, devices
+from muzero_jax.commands import flag_reader
 from muzero_jax.commands.command_line import report_errors
 from muzero_jax.storage import agent_file
 from muzero_jax.storage.config import Seed
@@ -85,7 +86,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     Args:
       build: as `building.build`, for a game, a network or an algorithm that is not the configured one.
     """
-    a = tyro.cli(Arguments, args=arguments, description=__doc__)
+    a = flag_reader.read(Arguments, arguments, description=__doc__)
     check(a)
     out = None
     if a.engine:

@@ -14,11 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import tyro
-
 from muzero_jax.arithmetic import devices, processes
 from muzero_jax.arithmetic.processes import Cluster
-from muzero_jax.commands import guard, presets, several, train_flags, variants
+from muzero_jax.commands import flag_reader, guard, presets, several, train_flags, variants
 from muzero_jax.commands.command_line import (
     EXIT_INTERRUPTED,
     ask_command,
@@ -146,7 +144,7 @@ def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
         print(train_flags.help_text(default, everything=train_flags.HELP_ALL in arguments))
         return None
     train_flags.check_names(arguments, default)
-    config, session = tyro.cli(Command, default=default, args=arguments, add_help=False)
+    config, session = flag_reader.read(Command, arguments, default=default, add_help=False)
     session = replace(session, resume=session.resume or default.session.resume)  # by --resume-if-any
     sets_span = "--optimiser.decay-updates" in map(train_flags.name_of, arguments)
     if session.resume and not sets_span:

@@ -15,9 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import tyro
-
-from muzero_jax.commands import train
+from muzero_jax.commands import flag_reader, train
 from muzero_jax.commands.command_line import EXIT_INTERRUPTED, command, report_errors
 from muzero_jax.commands.train_flags import differing
 from muzero_jax.run import display
@@ -79,7 +77,7 @@ class Request(NamedTuple):
 @display.output_may_end()
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status, as `train.main`."""
-    own, others = tyro.cli(Arguments, args=arguments, description=(__doc__ or ""), return_unknown_args=True)
+    own, others = flag_reader.read(Arguments, arguments, description=(__doc__ or ""), return_unknown_args=True)
     request = read(own, others)
     if request is None:
         return 0

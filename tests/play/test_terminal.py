@@ -179,9 +179,8 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(untrained_run, capsys, flags,
 
 
 def test_a_value_that_a_flag_does_not_take_ends_with_exit_code_2(capsys):
-    with pytest.raises(SystemExit) as exit_:
-        play.main(["--run", "x", "--notation", "morse"])
-    assert exit_.value.code == 2 and capsys.readouterr().err
+    assert report_errors(play.main, ["--run", "x", "--notation", "morse"]) == EXIT_ERROR
+    assert "invalid choice 'morse'" in capsys.readouterr().err
 
 
 def test_an_untrained_run_speaks_gtp_and_nothing_else_on_stdout(untrained_run):
