@@ -29,8 +29,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     """
     command, by_old_flags = flags.parse(arguments, __doc__ or "")
     if isinstance(command, flags.Compare):
-        result, text = compare_runs(command)
-        print(json.dumps(result) if command.json else text)
+        compare_runs(command)
         return 0
     num_devices = devices.configure_devices(command.devices, command.device)
     check(command)
@@ -78,8 +77,8 @@ def draw(command: flags.Command, result: dict[str, Any]) -> None:
         charts.plot_fidelity(result, command.plot)
 
 
-def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
-    """Final scores of groups of runs, and with `--plot` their learning curves; nothing is played."""
+def compare_runs(a: flags.Compare) -> None:
+    """Prints the final scores of groups of runs, and draws their learning curves with `--plot`; nothing is played."""
     from muzero_jax.evaluation import charts
     from muzero_jax.run.tools import comparison, learning_curves
 
@@ -96,9 +95,9 @@ def compare_runs(a: flags.Compare) -> tuple[dict[str, Any], str]:
         )
     if silent:
         say(f"left out, because they have no scores yet: {silent}")
+    print(json.dumps(comparison.result(points)) if a.json else comparison.format_table(points), flush=True)
     if a.plot is not None:
         learning_curves.plot(points, a.plot, opponents=a.opponent, axes=a.axis)
-    return comparison.result(points), comparison.format_table(points)
 
 
 def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:

@@ -24,6 +24,7 @@ from muzero_jax.run.tools import comparison
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import Name, check_value
 from muzero_jax.storage.validation import validate
 
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
@@ -72,6 +73,8 @@ def read(
         known, others = parser.parse_known_args(arguments)
     except argparse.ArgumentError:
         return None
+    if known.run_dir is not None:
+        check_value(known.run_dir, Name, "--run-dir")
     return known, Folders(known.run_dir and Path(known.run_dir), known.resume, known.overwrite), others
 
 
@@ -80,10 +83,14 @@ def spare_accelerator() -> None:
     os.environ.setdefault(PREALLOCATE, "false")
 
 
-def check_flags(configs: Sequence[Config], session: Session, build: Any) -> None:
+def check_flags(asked: Sequence[Config], session: Session, build: Any) -> None:
     """Raises ValueError in one sentence for what one of several runs cannot be, before the first begins."""
-    for config in configs:
+    for config in asked:
         validate(config)
+        if missing := [file for file in config.own_files if not Path(file).is_file()]:
+            raise ValueError(f"there is no file {missing[0]}; name a Python file of yours")
+    if len(games := sorted({config.env_name for config in asked})) > 1:
+        raise ValueError(f"runs are compared, and {games[0]} and {games[1]} are two games; vary something else")
     sessions.validate(session)
     if session.autotune:
         raise ValueError(
@@ -101,7 +108,8 @@ def train(runs: Sequence[Run], folders: Folders, shared: list[str]) -> int:
     """
     check_folders(runs, folders)
     if folders.overwrite:
-        _check_weights(runs[0].config, trust_code="--trust-code" in shared)  # before anything is deleted
+        for config in {run.config.init_from: run.config for run in runs}.values():  # before anything is deleted
+            _check_weights(config, trust_code="--trust-code" in shared)
         run_directory.make_room_for_all(run.run_dir for run in runs)
     for number, run in enumerate(runs, 1):
         print(f"{run.name}, {number} of {len(runs)}", flush=True)

@@ -141,10 +141,9 @@ def _joined(own: Arguments) -> Arguments:
 def _kept(file: Path, remedy: str) -> Arguments:
     """The flags that a study was begun with; ValueError if the file is none of ours, with the remedy."""
     try:
-        kept = from_json_values(Arguments, json.loads(file.read_text(encoding="utf-8")))
+        return from_json_values(Arguments, json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{file} does not say how a study was begun ({shown(error)}); {remedy}") from error
-    return kept
 
 
 def _names_budget(arguments: list[str]) -> bool:

@@ -84,8 +84,9 @@ def plan(request: Request, parse: Parse, config: Config, num_devices: int) -> li
 
 
 def _name(flag: str, value: str) -> str:
-    """The part of a run's name that tells one of its values; a file goes by its stem."""
-    return f"{flag.rpartition('.')[2].lstrip('-')}-{Path(value).stem if python_file.is_path(value) else value}"
+    """The part of a run's name that tells one of its values; of a path that is the last part, of code its stem."""
+    path = Path(value)
+    return f"{flag.rpartition('.')[2].lstrip('-')}-{path.stem if python_file.is_path(value) else path.name or value}"
 
 
 def _parsed(parse: Parse, arguments: list[str]) -> tuple[Config, Session, Config, int]:

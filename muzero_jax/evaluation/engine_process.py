@@ -18,10 +18,10 @@ from typing import IO
 
 MOST_BYTES = 65_536
 """The longest line that is read as one."""
-MOST_LINES, MOST_ANSWERED = 10_000, 100_000
-"""Lines that may wait to be read, where an engine that says more is kept waiting, and lines to one command, where it is
-ended.
-"""
+MOST_LINES = 10_000
+"""Lines that may wait to be read; an engine that says more is kept waiting."""
+MOST_ANSWERED = 100_000
+"""Lines of an answer to one command; an engine that says more has failed."""
 QUIT_SECONDS, KILLED_SECONDS = 2.0, 1.0
 """How long an engine has to obey `quit`, and its pipes to close once it was killed."""
 GRACE_SECONDS = 1.0

@@ -69,11 +69,10 @@ def play(
 
     Args:
       anchor: the player whose Elo is 0; by default `random` if it plays, else the first.
-      conditions: those of engines; the records of each match with one get a folder of their own. A tournament that is
-        broken off says how it stood.
+      conditions: those of engines; the records of each match with one get a folder of their own.
       report: called with (matches played, matches in all).
 
-    Raises ValueError if the anchor does not play.
+    A tournament that is broken off tells `conditions.say` how it stood. Raises ValueError if the anchor does not play.
     """
     entrants = field.entrants
     names = [entrant.name for entrant in entrants]
@@ -101,12 +100,11 @@ def play(
         for played, (i, j) in enumerate(pairs):
             report(played, len(pairs))
             play_match(played, entrants[i], entrants[j])
-    except (ValueError, KeyboardInterrupt):  # an engine failed, or the user has seen enough
+    except (ValueError, OSError, RuntimeError, KeyboardInterrupt):  # what commands say in a line
         if matches:
             met = [name for name in names if any(name in (match["a"], match["b"]) for match in matches)]
-            conditions.say(
-                f"{len(matches)} of {len(pairs)} matches had ended:\n{format_table(summarise(met, matches))}"
-            )
+            so_far = summarise(met, matches, anchor=met.index(names[anchor_index]) if names[anchor_index] in met else 0)
+            conditions.say(f"{len(matches)} of {len(pairs)} matches had ended:\n{format_table(so_far)}")
         raise
     settings = {"games_per_pair": matches[0]["games"], "opening_plies": opening_plies, "seed": seed}
     return settings | summarise(names, matches, anchor=anchor_index)

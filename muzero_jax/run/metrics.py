@@ -56,7 +56,7 @@ def open_metrics(
     run_dir, writers = Path(run_dir), list(others)
     with explained("metrics", run_dir):
         records = read_records(run_dir) if resume_from else []
-        kept = [record for record in records if record.get("iteration", 0) <= resume_from]
+        kept = [record for record in records if record["iteration"] <= resume_from]
         write_whole(run_dir / FILE, "".join(json.dumps(record) + "\n" for record in kept))
         file = (run_dir / FILE).open("a", encoding="utf-8")
         if tensorboard:
@@ -134,12 +134,16 @@ def read_records(run_dir: str | Path) -> list[Record]:
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
         with suppress(ValueError, RecursionError):
             records.append(json.loads(line))
-    return [record for record in records if isinstance(record, dict)]
+    return [record for record in records if isinstance(record, dict) and isinstance(record.get("iteration"), int)]
 
 
-def last_record(run_dir: str | Path, *, up_to_iteration: int) -> Record:
-    """The newest record that is not beyond `up_to_iteration`, or {}; counts and times go on from it."""
-    records = [record for record in read_records(run_dir) if record.get("iteration", 0) <= up_to_iteration]
+def last_record(
+    run_dir: str | Path, *, up_to_iteration: int, say: Callable[[str], object] = lambda line: None
+) -> Record:
+    """The newest record not beyond `up_to_iteration`, where counts and times go on; {} and a line if there is none."""
+    records = [record for record in read_records(run_dir) if record["iteration"] <= up_to_iteration]
+    if not records and up_to_iteration:
+        say(f"{Path(run_dir) / FILE} has no record of the run so far; its totals and its minutes count anew from here")
     return _finite(records[-1]) if records else {}
 
 

@@ -26,7 +26,6 @@ from muzero_jax.run.callbacks import Callback, Callbacks
 from muzero_jax.run.driver import ChunkRunner, OneRun, drive
 from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.run.member import Host, Member, Result, conclude, note_random_return, open_loop, open_versions
-from muzero_jax.run.metrics import FILE as METRICS
 from muzero_jax.run.metrics import Record, last_record
 from muzero_jax.run.program import Init
 from muzero_jax.run.session import Session
@@ -183,10 +182,7 @@ def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path, s
     """
     restored = checkpoints.restore_latest(abstract)
     if restored is not None:
-        record = last_record(run_dir, up_to_iteration=restored[0])
-        if restored[0] and not record:
-            say(f"{run_dir / METRICS} has no record of the run so far; its totals and its minutes count anew from here")
-        return *restored, record
+        return *restored, last_record(run_dir, up_to_iteration=restored[0], say=say)
     if run_directory.read_summary(run_dir):
         raise ValueError(f"{run_dir} has a summary but no checkpoint to go on from; --overwrite starts it anew")
     return NEW

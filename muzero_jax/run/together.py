@@ -102,7 +102,7 @@ def train(
         members = Population(states, ready.numbers, ready.program, ready.abstract, ready.mesh)
         del states
         say(f"{f'going on from iteration {iteration}' if iteration else 'training'}; Ctrl-C saves and stops")
-        records = [last_record(run.run_dir, up_to_iteration=iteration) if iteration else {} for run in runs]
+        records = [last_record(run.run_dir, up_to_iteration=iteration, say=say) if iteration else {} for run in runs]
         clock = Clock(records[0])
         clock.seconds["compile"] += time.perf_counter() - start
         agent, weights = make_agent(runs[0].config, ready.world, ready.algorithm), ready.abstract.learner.params

@@ -133,8 +133,8 @@ def _check(file: Path, metadata: dict[str, str], arrays: dict[str, np.ndarray]) 
         )
     if metadata.get("sha256") != _checksum(metadata, arrays):
         raise ValueError(f"{file} is damaged: its checksum is another than when it was saved; fetch it again")
-    if not all(np.isfinite(array).all() for array in arrays.values() if array is not None and array.dtype.kind == "f"):
-        raise ValueError(f"{file} has weights that are no numbers, as of a run that diverged; it is not loaded")
+    if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f"):
+        raise ValueError(f"{file} has weights that are not finite, as of a run that diverged; choose another agent")
     if "config" not in metadata or not re.fullmatch("[0-9]{1,18}", metadata.get("iteration", "")):
         raise ValueError(f"{file} lacks its config or its iteration; fetch it again")
 

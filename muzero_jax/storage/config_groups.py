@@ -216,7 +216,7 @@ class OptimiserConfig:
     over its first twentieth; the number is then stored in config.json, so that a resumed run goes on exactly"""
     weight_decay: NotNegativeFloat = 1e-4
     """decoupled weight decay, of matrices only, not of biases and norms"""
-    max_gradient_norm: PositiveFloat = 5.0
+    max_gradient_norm: Annotated[float, POSITIVE] = 5.0
     """gradients with a larger global norm are scaled down to it"""
     reward_weight: NotNegativeFloat = 1.0
     """weight of the reward's loss"""

@@ -23,14 +23,12 @@ class Constraint(NamedTuple):
 
 LONGEST_VALUE = 80
 """Characters of a value in a sentence that refuses it."""
-LARGEST_NUMBER = 1e30
-"""The end of settings that are no counts: float32 ends soon after, and inf is no setting."""
 LARGEST_BUDGET = 100_000
 """Simulations of one search: its tree has a node for each, in every game at once."""
 
 POSITIVE = Constraint(lambda number: number > 0, "must be positive")
 NOT_NEGATIVE = Constraint(lambda number: number >= 0, "must not be negative")
-BOUNDED = Constraint(lambda number: number < LARGEST_NUMBER, f"must be below {LARGEST_NUMBER:g}")
+FINITE = Constraint(lambda number: number < float("inf"), "must be finite")
 COUNTED = Constraint(lambda number: number < 2**31, "must be below 2^31")
 
 
@@ -40,10 +38,10 @@ def at_most(limit: int) -> Constraint:
 
 
 PositiveInt = Annotated[int, POSITIVE, COUNTED]
-PositiveFloat = Annotated[float, POSITIVE, BOUNDED]
+PositiveFloat = Annotated[float, POSITIVE, FINITE]
 Name = Annotated[str, Constraint(lambda text: bool(text.strip()), "must not be empty")]
 NotNegativeInt = Annotated[int, NOT_NEGATIVE, COUNTED]
-NotNegativeFloat = Annotated[float, NOT_NEGATIVE, BOUNDED]
+NotNegativeFloat = Annotated[float, NOT_NEGATIVE, FINITE]
 UnitInterval = Annotated[float, Constraint(lambda number: 0 <= number <= 1, "must lie between 0 and 1")]
 Simulations = Annotated[int, POSITIVE, at_most(LARGEST_BUDGET)]
 
@@ -51,7 +49,7 @@ Simulations = Annotated[int, POSITIVE, at_most(LARGEST_BUDGET)]
 def check_value(value: Any, hint: Any, name: str) -> None:
     """Raises ValueError, in one sentence that calls the value `name`, if the annotation does not allow it."""
     if complaint := _complaint(value, hint):
-        raise ValueError(f"{name} is {shown(value)}, but {complaint}")
+        raise ValueError(f"{name} is {shown(value) or repr(value)}, but {complaint}")
 
 
 def check_fields(record: Any) -> None:

@@ -1,7 +1,8 @@
 """A Python file of the user's: their own game, network or algorithm.
 
-The file runs as a script would, under a module name that no import can meet, and it may import `muzero_jax`. Every
-mistake in it is the user's to mend, so it comes back as one sentence with the file and the line.
+The file runs under a module name that no import can meet. It may import `muzero_jax` and what is installed, but nothing
+that lies beside it: `trust` looks at this one file. Every mistake in it is the user's to mend, so it comes back as one
+sentence with the file and the line.
 """
 
 import ast

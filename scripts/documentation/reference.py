@@ -17,7 +17,7 @@ from muzero_jax.commands.train_flags import Command, Flag, all_flags
 from muzero_jax.run.session import Session
 from muzero_jax.run.tuning import space
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import COUNTED, Constraint
+from muzero_jax.storage.fields import COUNTED, FINITE, Constraint
 
 COLUMNS, WIDTH = "100", 118
 SHOWN_PRESETS = {
@@ -104,7 +104,7 @@ def fields(record: Any, prefix: str, flags: dict[str, Flag]) -> list[str]:
         if dataclasses.is_dataclass(getattr(record, field.name)):
             continue
         flag = flags[prefix + field.name.replace("_", "-")]
-        demands = [demand.sentence for demand in constraints(hints[field.name]) if demand != COUNTED]
+        demands = [demand.sentence for demand in constraints(hints[field.name]) if demand not in (COUNTED, FINITE)]
         default = f"default `{shown(flag.default)}`" if shown(flag.default) else "empty by default"
         takes = [f"`{flag.value}`" if flag.value else "a switch", *demands, default]
         text = f"- `{flag.name}`: {'; '.join(takes)}. {sentence(flag.sentence)}"

@@ -75,11 +75,19 @@ print(len(hits))
     assert found[0] == 0 and found[1] > 0
 
 
-def test_a_program_that_a_full_disk_cut_off_is_deleted(untouched, tmp_path):
-    """JAX finds the time of use of every program before it keeps another."""
-    names = ["whole-cache", "whole-atime", "cut-cache", "other"]
-    for name in names:
-        (tmp_path / name).write_bytes(b"12345678")
-    jax.config.update("jax_compilation_cache_dir", str(tmp_path))
+def test_a_program_that_a_full_disk_cut_off_is_deleted(untouched, monkeypatch, tmp_path):
+    """JAX finds the time of use of every program before it keeps another. A folder of others may have none at all."""
+    monkeypatch.setattr(compilation_cache.platformdirs, "user_cache_path", lambda name: tmp_path)
+    ours, theirs = compilation_cache.enable(), tmp_path / "theirs"
+    assert ours is not None
+    theirs.mkdir()
+    for folder in (ours, theirs):
+        for name in ("whole-cache", "whole-atime", "cut-cache", "new-cache"):
+            (folder / name).write_bytes(b"12345678")
+        os.utime(folder / "cut-cache", (0, 0))
+    jax.config.update("jax_compilation_cache_dir", None)
     compilation_cache.enable()
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(set(names) - {"cut-cache"})
+    assert not (ours / "cut-cache").exists() and len(list(ours.glob("*-cache"))) == 2
+    jax.config.update("jax_compilation_cache_dir", str(theirs))
+    compilation_cache.enable()
+    assert (theirs / "cut-cache").exists()

@@ -243,6 +243,8 @@ def test_a_run_that_fails_ends_them_all(monkeypatch, tmp_path, capsys):
         (["--vary", "optimiser.learning-rat", "1e-3"], "did you mean --optimiser.learning-rate?"),
         (["--vary", "optimiser.batch-size", "8", "0"], "--optimiser.batch-size is 0, but must be positive"),
         (["--vary", "optimiser.batch-size", "8", "8"], "give each value once"),
+        (["--vary", "algorithm.file", "none.py"], "there is no file"),
+        (["--seeds", "2", "--run-dir", ""], "--run-dir is '', but must not be empty"),
         (["--vary", "seed", "1", "2"], "--seeds N trains N seeds"),
         (["--together"], "add --seeds N or --vary"),
         (["--seeds", "2", "--together", "--profile"], "leave them out with --together"),
@@ -325,3 +327,9 @@ def test_what_cannot_be_compared_is_one_sentence(tmp_path, flags, sentence, caps
     assert report_errors(evaluate.main, ["compare", *(flag.format(run=run_dir) for flag in flags)]) == 2
     error = capsys.readouterr().err
     assert sentence in error and error.count("\n") == 1
+
+
+def test_runs_of_two_games_are_refused_before_any_is_trained(started, capsys):
+    words = ["--frames", "8192", "--vary", "env", "tic_tac_toe", "connect_four"]
+    assert report_errors(train.main, words) == 2
+    assert "connect_four and tic_tac_toe are two games; vary something else" in capsys.readouterr().err and not started

@@ -117,7 +117,7 @@ def test_the_anchor_is_asked_for_by_name(runs, made):
         tournament.play(field, tiny_run.mesh(), anchor="mcts:5", **arguments)
 
 
-@pytest.mark.parametrize("error", [EngineError("the engine ended"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [EngineError("the engine ended"), RuntimeError("no memory"), KeyboardInterrupt()])
 def test_a_tournament_that_is_broken_off_says_how_it_stood(error, runs, made, monkeypatch):
     field, whole = tournament.enter((*runs, "random")), engine_matches.make_match
 
@@ -129,9 +129,10 @@ def test_a_tournament_that_is_broken_off_says_how_it_stood(error, runs, made, mo
     monkeypatch.setattr(engine_matches, "make_match", make_match)
     said = []
     with pytest.raises(type(error)):
-        conditions = Conditions(say=said.append)
-        tournament.play(field, tiny_run.mesh(), num_games=4, opening_plies=1, seed=0, conditions=conditions)
-    assert said[0].startswith("1 of 3 matches had ended:") and "50.0%" in said[0] and "random@" not in said[0]
+        arguments = {"num_games": 4, "opening_plies": 1, "seed": 0, "anchor": f"{runs[1]}@2"}
+        tournament.play(field, tiny_run.mesh(), conditions=Conditions(say=said.append), **arguments)
+    assert said[0].startswith("1 of 3 matches had ended:") and "50.0%" in said[0]
+    assert f"{runs[1]}@2 = 0" in said[0] and "random" not in said[0]
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------

@@ -79,7 +79,8 @@ def test_line_cut_short_by_a_kill_is_forgotten(tmp_path):
 def test_lines_that_are_damaged_are_left_out(tmp_path):
     write_iterations(tmp_path, [0, 8])
     with (tmp_path / "metrics.jsonl").open("ab") as file:
-        file.write(b'\xff\xfe{"iteration": 9}\n5\nnull\n[1]\n' + b"[" * 100_000 + b'\n{"iteration": 16}\n')
+        file.write(b'\xff\xfe{"iteration": 9}\n5\nnull\n[1]\n' + b"[" * 100_000 + b"\n")
+        file.write(b'{"iteration": null}\n{"iteration": "9"}\n{"train/loss": 1}\n{"iteration": 16}\n')
     assert iterations_in(tmp_path) == [0, 8, 16]
 
 

@@ -80,10 +80,10 @@ def test_an_agent_without_config_or_iteration_is_refused(file, changes):
         agent_file.read(file)
 
 
-def test_weights_that_are_no_numbers_are_refused(tmp_path):
+def test_weights_that_are_not_finite_are_refused(tmp_path):
     path = tmp_path / "diverged.safetensors"
     agent_file.save(path, Config(env="tic_tac_toe"), {"w": np.array([1.0, np.nan], np.float32)}, iteration=7)
-    with pytest.raises(ValueError, match="weights that are no numbers"):
+    with pytest.raises(ValueError, match="weights that are not finite"):
         agent_file.read(path)
 
 

@@ -57,7 +57,7 @@ def table(base: Config, study: optuna.Study) -> str:
     rows = [["trial", "score", "95% interval", "frames", "minutes", "end"]]
     for trial in _ranked(study):
         attributes = trial.user_attrs
-        interval = tables.percent_interval(attributes[INTERVAL]) if trial.state == TrialState.COMPLETE else ""
+        interval = tables.percent_interval(attributes[INTERVAL]) if INTERVAL in attributes else ""
         frames, minutes = attributes.get(FRAMES), attributes.get(MINUTES)
         spent = f"{frames:,}" if frames else "-", f"{minutes:.1f}" if minutes else "-"
         end = "diverged" if PROBLEM in attributes else "pruned" if trial.state == TrialState.PRUNED else ""

@@ -144,21 +144,17 @@ def own_values(config: Config, rows: Sequence[Row]) -> dict[str, Value]:
 def with_values(config: Config, values: dict[str, Any]) -> Config:
     """The config with other values of some fields, rounded to a few digits where they are not its own.
 
-    A study's trials may come from a stranger, so a value takes the place of a number alone: never of a path, whose file
-    would then run. Raises ValueError in one sentence if no run can be made of it.
+    A study's trials may come from a stranger, so they change numbers that have a range and nothing else: never a path,
+    whose file would then run. Raises ValueError in one sentence if no run can be made of it.
     """
-    own = flat(config)
+    own, varied = flat(config), {row.field for row in space(config)}
     for name, value in values.items():
-        if not (_is_number(own.get(name)) and _is_number(value)):
-            raise ValueError(
-                f"a trial has {shown(value)} for {shown(name)}, which no study varies; choose another --study"
-            )
+        if name not in varied:
+            raise ValueError(f"a trial of this study changes {shown(name)}, which has no range; choose another --study")
+        if not isinstance(value, int | float):
+            raise ValueError(f"a trial has {shown(value)} for {name}, which is no number; choose another --study")
     changed = {name: _rounded(value) for name, value in values.items() if value != own[name]}
     return validate(configs.with_values(config, changed))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _rounded(value: Value) -> Value:

@@ -5,6 +5,7 @@ ever. Here each trial's worker writes a sign of life every few seconds, and whoe
 that are silent to itself.
 """
 
+import sqlite3
 import time
 import warnings
 from collections.abc import Callable
@@ -17,9 +18,9 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.trial import FrozenTrial, TrialState
 
 from muzero_jax.run.tuning.space import Value
-from muzero_jax.run.tuning.trial import FRAMES, RUNGS
+from muzero_jax.run.tuning.trial import FRAMES, INTERVAL, MINUTES, RUNGS
 from muzero_jax.storage import python_file
-from muzero_jax.storage.fields import shown
+from muzero_jax.storage.fields import PositiveFloat, PositiveInt, UnitInterval, check_value, shown
 
 FILE = "study.db"
 HEARTBEAT_SECONDS, SILENT_SECONDS = 5, 30
@@ -56,11 +57,15 @@ def open_study(folder: Path, *, sampler: str, pruner: str, seed: int, worker: in
         try:
             study = _open(folder / FILE, PRUNERS[pruner]())
             begun = len(study.get_trials(deepcopy=False))
+            _check(study)
         except Exception as error:  # SQLAlchemy's, Optuna's, or what damaged values raise
-            problem = shown(python_file.first_line(error))
-            raise ValueError(
-                f"{folder / FILE} cannot be read as a study ({problem}); choose another --study"
-            ) from error
+            first = error
+            while first.__cause__ is not None:
+                first = first.__cause__
+            problem = f"{folder / FILE} %s ({shown(python_file.first_line(first))}); %s"
+            if isinstance(first, sqlite3.OperationalError):  # locked, or a full disk
+                raise ValueError(problem % ("cannot be opened", "free it, or space, and begin again")) from error
+            raise ValueError(problem % ("is no study of ours, or damaged", "choose another folder")) from error
         study.sampler = SAMPLERS[sampler](seed, int(np.random.SeedSequence((seed, begun, worker)).generate_state(1)[0]))
     return study
 
@@ -76,6 +81,17 @@ def _open(file: Path, pruner: optuna.pruners.BasePruner) -> optuna.Study:
     return optuna.create_study(
         storage=storage, study_name="tune", direction="maximize", pruner=pruner, load_if_exists=True
     )
+
+
+def _check(study: optuna.Study) -> None:
+    """Raises an exception for what a study keeps beside its trials' values, if that is not what we put there."""
+    for name, kind in ((FRAMES, PositiveInt), (MINUTES, PositiveFloat)):
+        for known in (study.user_attrs, *(trial.user_attrs for trial in study.get_trials(deepcopy=False))):
+            if name in known:
+                check_value(known[name], kind, name)
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        for number in (trial.value, *trial.user_attrs.get(INTERVAL, ())):
+            check_value(number, UnitInterval, f"a score of trial {trial.number}")
 
 
 def begin(study: optuna.Study, values: dict[str, Value], frames: int | None) -> None:

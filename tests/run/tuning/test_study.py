@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ import pytest
 from optuna.trial import TrialState
 
 from muzero_jax.run.tuning import study as studies
-from muzero_jax.run.tuning.trial import FRAMES
+from muzero_jax.run.tuning.trial import FRAMES, MINUTES
 
 OWN = {"x": 0.5}
 
@@ -135,5 +136,21 @@ def test_nobody_begins_a_second_trial_before_the_first_has_timed_the_budget(tmp_
 @pytest.mark.parametrize("data", [b"this is no database" * 100, b"SQLite format 3\x00" + b"\xff" * 4096])
 def test_a_damaged_study_is_one_sentence(data, tmp_path):
     (tmp_path / studies.FILE).write_bytes(data)
-    with pytest.raises(ValueError, match=r"study\.db cannot be read as a study \(.*\); choose another --study$"):
+    with pytest.raises(ValueError, match=r"study\.db is no study of ours, or damaged \(.*\); choose another folder$"):
         opened(tmp_path)
+
+
+def test_a_study_that_another_keeps_locked_is_not_called_damaged(tmp_path, monkeypatch):
+    def fail(*arguments, **options):
+        raise RuntimeError("Optuna's own words") from sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(optuna, "create_study", fail)
+    with pytest.raises(ValueError, match=r"cannot be opened \(database or disk is full\); free it, or space,"):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize("name, value", [(FRAMES, "many"), (FRAMES, -1), (MINUTES, [])])
+def test_what_a_strangers_study_keeps_beside_its_trials_is_checked(name, value, tmp_path):
+    opened(tmp_path).set_user_attr(name, value)
+    with pytest.raises(ValueError, match=f"damaged \\({name} is "):
+        studies.open_study(tmp_path, sampler="tpe", pruner="median", seed=0)
