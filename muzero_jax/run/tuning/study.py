@@ -62,10 +62,10 @@ def open_study(folder: Path, *, sampler: str, pruner: str, seed: int, worker: in
             first = error
             while first.__cause__ is not None:
                 first = first.__cause__
-            problem = f"{folder / FILE} %s ({shown(python_file.first_line(first))}); %s"
+            file, problem = folder / FILE, shown(python_file.first_line(first))
             if isinstance(first, sqlite3.OperationalError):  # locked, or a full disk
-                raise ValueError(problem % ("cannot be opened", "free it, or space, and begin again")) from error
-            raise ValueError(problem % ("is no study of ours, or damaged", "choose another folder")) from error
+                raise ValueError(f"{file} cannot be opened ({problem}); free it, or space, and begin again") from error
+            raise ValueError(f"{file} is no study of ours, or damaged ({problem}); choose another folder") from error
         study.sampler = SAMPLERS[sampler](seed, int(np.random.SeedSequence((seed, begun, worker)).generate_state(1)[0]))
     return study
 
