@@ -84,13 +84,16 @@ def match_in_pieces(
 def summarise(result: MatchResult) -> dict[str, float | int | list[float]]:
     """The match as plain numbers, for A; seats are the opening's, and `ci95` is Wilson's interval of the score.
 
-    Where a game may count more than 1, as in backgammon, `points_won` and `points_lost` are added up too.
+    Where a game may count more than 1, as in backgammon, `points_won` and `points_lost` are added up too. Short lost
+    games (`mean_length_lost`) tell of a blind spot rather than of weak play.
     """
     points = np.asarray(result.points, np.float64)
     scores = (np.sign(points) + 1) / 2
     score = float(scores.mean())
     counts_more = (np.abs(points) > 1).any()
     earned = {"points_won": _above_zero(points), "points_lost": _above_zero(-points)} if counts_more else {}
+    lengths = np.asarray(result.length)
+    lost = lengths[points < 0]
     return {
         "wins": int((points > 0).sum()),
         "draws": int((points == 0).sum()),
@@ -101,7 +104,8 @@ def summarise(result: MatchResult) -> dict[str, float | int | list[float]]:
         **earned,
         "score_as_first": float(scores[0].mean()),
         "score_as_second": float(scores[1].mean()),
-        "mean_length": float(np.mean(result.length)),
+        "mean_length": float(lengths.mean()),
+        **({"mean_length_lost": float(lost.mean())} if lost.size else {}),
         "illegal_actions": int(np.sum(result.illegal_actions)),
     }
 

@@ -157,7 +157,16 @@ def test_summary_of_a_hand_worked_match():
     nothing = np.zeros((2, 2), int)
     result = MatchResult(np.array([[1, 0], [-1, 1]]), np.array([[3, 5], [7, 9]]), nothing + 1)
     summary = matches.summarise(result)
-    expected = {"wins": 2, "draws": 1, "losses": 1, "games": 4, "score": 0.625, "mean_length": 6.0}
+    expected = {
+        "wins": 2,
+        "draws": 1,
+        "losses": 1,
+        "games": 4,
+        "score": 0.625,
+        "mean_length": 6.0,
+        "mean_length_lost": 7.0,
+    }
+    assert "mean_length_lost" not in matches.summarise(MatchResult(np.ones((2, 2)), nothing, nothing))
     assert expected.items() <= summary.items()
     assert (summary["score_as_first"], summary["score_as_second"]) == (0.75, 0.5)
     assert summary["illegal_actions"] == 4
