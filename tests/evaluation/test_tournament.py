@@ -173,6 +173,11 @@ def test_a_result_is_drawn_or_refused_in_a_sentence(result, tmp_path):
     charts.plot_tournament(result, tmp_path / "elo.svg")
     assert "<svg" in (tmp_path / "elo.svg").read_text()
     (tmp_path / "folder.png").mkdir()
-    for path in (tmp_path / "nowhere" / "elo.png", tmp_path / "elo.doc", tmp_path / "folder.png"):
-        with pytest.raises(ValueError, match="--plot .*(elo|folder)"):
-            charts.plot_tournament(result, path)
+    sentences = {
+        "elo.doc": "^cannot draw --plot .*elo.doc: its name must end in .png, .svg, .pdf$",
+        "nowhere/elo.png": "^--plot .*elo.png cannot be written .No such file or directory.; name a file in a folder",
+        "folder.png": "^--plot .*folder.png exists but is not a file; name another$",
+    }
+    for name, sentence in sentences.items():
+        with pytest.raises(ValueError, match=sentence):
+            charts.plot_tournament(result, tmp_path / name)

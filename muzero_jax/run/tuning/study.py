@@ -56,8 +56,8 @@ def open_study(folder: Path, *, sampler: str, pruner: str, seed: int, worker: in
         warnings.simplefilter("ignore", ExperimentalWarning)  # heartbeats, and TPE's options, since years
         try:
             study = _open(folder / FILE, PRUNERS[pruner]())
-            begun = len(study.get_trials(deepcopy=False))
-            _check(study)
+            trials = study.get_trials(deepcopy=False)
+            _check(study.user_attrs, trials)
         except Exception as error:  # SQLAlchemy's, Optuna's, or what damaged values raise
             first = error
             while first.__cause__ is not None:
@@ -66,7 +66,9 @@ def open_study(folder: Path, *, sampler: str, pruner: str, seed: int, worker: in
             if isinstance(first, sqlite3.OperationalError):  # locked, or a full disk
                 raise ValueError(f"{file} cannot be opened ({problem}); free it, or space, and begin again") from error
             raise ValueError(f"{file} is no study of ours, or damaged ({problem}); choose another folder") from error
-        study.sampler = SAMPLERS[sampler](seed, int(np.random.SeedSequence((seed, begun, worker)).generate_state(1)[0]))
+        study.sampler = SAMPLERS[sampler](
+            seed, int(np.random.SeedSequence((seed, len(trials), worker)).generate_state(1)[0])
+        )
     return study
 
 
@@ -83,15 +85,16 @@ def _open(file: Path, pruner: optuna.pruners.BasePruner) -> optuna.Study:
     )
 
 
-def _check(study: optuna.Study) -> None:
+def _check(of_study: dict[str, Any], trials: list[FrozenTrial]) -> None:
     """Raises an exception for what a study keeps beside its trials' values, if that is not what we put there."""
-    for name, kind in ((FRAMES, PositiveInt), (MINUTES, PositiveFloat)):
-        for known in (study.user_attrs, *(trial.user_attrs for trial in study.get_trials(deepcopy=False))):
+    for known in (of_study, *(trial.user_attrs for trial in trials)):
+        for name, kind in ((FRAMES, PositiveInt), (MINUTES, PositiveFloat)):
             if name in known:
                 check_value(known[name], kind, name)
-    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
-        for number in (trial.value, *trial.user_attrs.get(INTERVAL, ())):
-            check_value(number, UnitInterval, f"a score of trial {trial.number}")
+    for trial in trials:
+        if trial.state == TrialState.COMPLETE:
+            for number in (trial.value, *trial.user_attrs.get(INTERVAL, ())):
+                check_value(number, UnitInterval, f"a score of trial {trial.number}")
 
 
 def begin(study: optuna.Study, values: dict[str, Value], frames: int | None) -> None:

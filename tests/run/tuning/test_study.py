@@ -140,7 +140,7 @@ def test_a_damaged_study_is_one_sentence(data, tmp_path):
         opened(tmp_path)
 
 
-def test_a_study_that_another_keeps_locked_is_not_called_damaged(tmp_path, monkeypatch):
+def test_a_study_on_a_full_disk_is_not_called_damaged(tmp_path, monkeypatch):
     def fail(*arguments, **options):
         raise RuntimeError("Optuna's own words") from sqlite3.OperationalError("database or disk is full")
 
