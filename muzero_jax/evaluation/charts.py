@@ -29,10 +29,10 @@ def check_path(path: Path) -> None:
     check_writable(path, "--plot")
 
 
-def save(figure: Any, path: Path) -> None:
-    """Writes a figure; what was there before stays until it is drawn."""
+def save(figure: Any, path: Path, **options: Any) -> None:
+    """Writes a figure, with options of matplotlib's `savefig`; what was there before stays until it is drawn."""
     picture = io.BytesIO()
-    figure.savefig(picture, format=path.suffix[1:], dpi=120)
+    figure.savefig(picture, format=path.suffix[1:], dpi=120, **options)
     write_whole(path, picture.getvalue())
 
 

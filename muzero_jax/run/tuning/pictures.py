@@ -12,6 +12,7 @@ from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import TrialState
 from optuna.visualization import matplotlib as plots
 
+from muzero_jax.evaluation import charts
 from muzero_jax.run.tuning import study as studies
 
 BETTER = 0.25
@@ -39,6 +40,6 @@ def draw_all(study: optuna.Study, folder: Path) -> list[Path]:
             drawn["slices.png"] = partial(plots.plot_slice, params=weightiest, target_name="score")
         for name, plot in drawn.items():
             figure = np.ravel(plot(study))[0].figure
-            figure.savefig(folder / name, dpi=120, bbox_inches="tight")
+            charts.save(figure, folder / name, bbox_inches="tight")
             pyplot.close(figure)
     return [folder / name for name in drawn]
