@@ -330,12 +330,6 @@ def test_closures_are_at_most_2_deep():
     assert faults(lambda _, tree: [f.name for f in functions(tree) if depth_of_functions(f) > 2]) == {}
 
 
-def test_no_line_of_markdown_is_over_160_columns():
-    lines = {path: (ROOT / path).read_text(encoding="utf-8").splitlines() for path in tracked("*.md")}
-    long = {path: [number for number, line in enumerate(of, start=1) if len(line) > 160] for path, of in lines.items()}
-    assert {path: numbers for path, numbers in long.items() if numbers} == {}
-
-
 def test_no_name_is_one_that_the_glossary_bans():
     paths = [*PATHS.values(), *(ROOT / "experiments").glob("*.py")]
     found = {path.stem: set(identifiers(ast.parse(path.read_text()))) & set(BANNED) for path in paths}
