@@ -84,7 +84,8 @@ def _value_after(chance: Chance, worth: Worth, depth: int, after: Afterstate) ->
         return after.discount * worth(after.state)
     goes_on = partial(_best, chance, worth, depth - 1)
     then = jax.vmap(partial(chance.resolve, after.state))(jnp.arange(chance.num_outcomes))
-    answered = jnp.dot(chance.probabilities(after.state), then.reward + then.discount * jax.vmap(goes_on)(then.state))
+    value = then.reward + then.discount * jax.vmap(goes_on)(then.state)
+    answered = jnp.sum(chance.probabilities(after.state) * value)  # a product of matrices is rounded on accelerators
     return after.discount * jnp.where(after.awaits_chance, answered, goes_on(after.state))
 
 

@@ -139,7 +139,8 @@ def predicted_legal(output: NetworkOutput) -> Bool[Array, "B A"]:
 def expected_sign(output: NetworkOutput) -> Float[Array, "B"]:
     """The sign of a move's discount as the model expects it, in [-1, 1]."""
     assert output.discount_logits is not None, "a model that predicts discounts"
-    return jax.nn.softmax(output.discount_logits) @ jnp.array([-1.0, 0.0, 1.0])
+    probabilities = jax.nn.softmax(output.discount_logits)
+    return probabilities[:, 2] - probabilities[:, 0]
 
 
 def ground_truth_model(environment: Environment, model: Model) -> Simulator:

@@ -48,6 +48,12 @@ def test_with_exact_values_at_its_leaves_it_finds_the_value_of_every_position_of
     np.testing.assert_allclose(values, expected, atol=1e-5)
 
 
+def test_chance_is_weighed_by_no_matrix_product_which_accelerators_round(dice):
+    state = pig.position(jnp.array([0, 0]), jnp.int32(0), jnp.int32(1))
+    values = functools.partial(expectimax.action_values, dice.chance, lambda state: jnp.float32(0.5), 2)
+    assert "dot_general" not in str(jax.make_jaxpr(values)(state))
+
+
 def test_depth_one_of_2048_adds_the_gain_to_the_worth_of_the_afterstate():
     chance = make_environment("2048").chance
     state = position_2048((2, 2, 0, 0), NOTHING, NOTHING, NOTHING)

@@ -9,7 +9,7 @@ from muzero_jax.games.environment import make_environment
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.search import mctx_reference, policies
-from muzero_jax.search.simulator import ground_truth_model, learned_model
+from muzero_jax.search.simulator import expected_sign, ground_truth_model, learned_model
 from muzero_jax.types import NetworkOutput, QTransform
 
 ENVIRONMENT = make_environment("tic_tac_toe")
@@ -142,6 +142,11 @@ def test_a_predicted_discount_is_what_is_expected_times_gamma():
     for logits, wanted in (([50.0, 0, 0], -0.5), ([0, 50.0, 0], 0.0), ([0, 0, 50.0], 0.5), ([1.0, 0, 1.0], 0.0)):
         np.testing.assert_allclose(predicting(None, logits).discount, [wanted], atol=1e-6)
     np.testing.assert_allclose(predicting(None, None).discount, [0.5])
+
+
+def test_an_expected_sign_is_no_matrix_product_which_accelerators_round():
+    output = NetworkOutput(*(jnp.zeros((2, 3)) for _ in range(4)), discount_logits=jnp.zeros((2, 3)))
+    assert "dot_general" not in str(jax.make_jaxpr(expected_sign)(output))
 
 
 def test_heads_that_nobody_asked_for_are_not_used():
