@@ -42,6 +42,7 @@ class Folders(NamedTuple):
     run_dir: Path | None  # around all of them
     resume: bool
     overwrite: bool
+    if_any: bool = False  # to resume where there is nothing yet is to begin
 
 
 class Run(NamedTuple):
@@ -68,6 +69,7 @@ def read(
     for name in lists:
         parser.add_argument(name, action="append", nargs="*")
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--resume-if-any", "--resume_if_any", action="store_true")
     parser.add_argument("--overwrite", action="store_true")
     try:
         known, others = parser.parse_known_args(arguments)
@@ -75,7 +77,8 @@ def read(
         return None
     if known.run_dir is not None:
         check_value(known.run_dir, Name, "--run-dir")
-    return known, Folders(known.run_dir and Path(known.run_dir), known.resume, known.overwrite), others
+    run_dir, if_any = known.run_dir and Path(known.run_dir), known.resume_if_any
+    return known, Folders(run_dir, known.resume or if_any, known.overwrite, if_any), others
 
 
 def spare_accelerator() -> None:
@@ -117,7 +120,7 @@ def train(runs: Sequence[Run], folders: Folders, shared: list[str]) -> int:
         if has_begun and has_spent(run):
             print(f"has ended   {run.run_dir}", flush=True)
             continue
-        further = ["--resume"] if has_begun else []
+        further = ["--resume-if-any"] if has_begun else []  # which, unlike --resume, may stand beside --config
         try:
             status = wait([*shared, "--run-dir", str(run.run_dir), *run.flags, *further])
         except Stopped:
@@ -140,7 +143,7 @@ def check_folders(runs: Sequence[Run], folders: Folders) -> None:
         raise ValueError("--overwrite begins anew and --resume goes on; give one of them")
     if folders.run_dir and run_directory.holds_run(folders.run_dir):
         raise ValueError(f"{folders.run_dir} is a run itself, and takes no others; choose another --run-dir")
-    if folders.resume and not _have_begun(runs):
+    if folders.resume and not (folders.if_any or _have_begun(runs)):
         raise ValueError(f"there is no run to resume in {runs[0].run_dir} and the others; leave out --resume")
     run_dirs = [run.run_dir for run in runs]
     if twice := [run_dir for run_dir in run_dirs if run_dirs.count(run_dir) > 1]:

@@ -120,15 +120,14 @@ def train_together(runs: Sequence[Run], request: Request, parse: Parse) -> int:
     several.check_folders(runs, request.folders)
     if request.folders.overwrite:
         run_directory.make_room_for_all(run.run_dir for run in runs)
-    groups: dict[Config, list[Run]] = {}
+    groups: dict[tuple[Config, bool], list[Run]] = {}
     for run in runs:
-        groups.setdefault(together.alike(run.config), []).append(run)
+        groups.setdefault((together.alike(run.config), run_directory.holds_run(run.run_dir)), []).append(run)
     if len(groups) > 1:
         varied = comparison.differing([run.config for run in runs])
         names = [name for name in varied if name not in population.NUMBERS]
-        print(
-            f"{' and '.join(names)} changes what is compiled, or the matches: {len(groups)} programs, one after another"
-        )
+        why = f"{' and '.join(names)} changes what is compiled, or the matches" if names else "some runs begin only now"
+        print(f"{why}: {len(groups)} programs, one after another")
     for group in groups.values():
         if status := _train_group(group, request, parse):
             return status
@@ -143,9 +142,8 @@ def _train_group(group: Sequence[Run], request: Request, parse: Parse) -> int:
         print(f"has ended   {', '.join(str(run.run_dir) for run in group)}")
         return 0
     planned, ready, session = [], None, Session()
+    further = ["--resume-if-any"] if run_directory.holds_run(group[0].run_dir) else []
     for run in group:
-        has_begun = request.folders.resume and run_directory.holds_run(run.run_dir)
-        further = ["--resume"] if has_begun else []
         config, session, made_with, num_devices = _parsed(
             parse, [*request.shared, "--run-dir", str(run.run_dir), *run.flags, *further]
         )

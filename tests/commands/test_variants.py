@@ -12,6 +12,7 @@ import pytest
 
 from muzero_jax.commands import evaluate, several, train, variants
 from muzero_jax.commands.command_line import report_errors
+from muzero_jax.run import session as sessions
 from muzero_jax.run import start, together
 from muzero_jax.run.member import Result
 from muzero_jax.run.start import Ready
@@ -66,14 +67,31 @@ def test_resume_leaves_what_has_ended_goes_on_with_the_rest_and_begins_what_is_m
     told_runs.tell(tmp_path / "seed1", [0.3], seed=1, config=asked())
     command = [*TINY, "--seeds", "3", "--run-dir", str(tmp_path), "--resume"]
     assert train.main(command) == 0
-    assert [words[-1] for words in started] == ["--resume", "2"]
+    assert [words[-1] for words in started] == ["--resume-if-any", "2"]
+
+
+def test_resume_if_any_begins_all_runs_and_then_goes_on_with_them(started, tmp_path):
+    command = [*TINY, "--seeds", "2", "--run-dir", str(tmp_path / "study"), "--resume-if-any"]
+    assert train.main(command) == 0 and [words[-1] for words in started] == ["0", "1"]
+    for seed in (0, 1):
+        (tmp_path / "study" / f"seed{seed}" / "summary.json").unlink()  # both were stopped
+    assert train.main(command) == 0 and [words[-1] for words in started[2:]] == ["--resume-if-any"] * 2
+
+
+def test_runs_that_began_with_anothers_config_go_on_with_the_same_command(started, tmp_path):
+    source = told_runs.tell(tmp_path / "source", [0.3], config=asked()) / "config.json"
+    told_runs.tell(tmp_path / "study" / "seed0", [0.3], config=asked())
+    command = ["--config", str(source), *TINY[-2:], "--seeds", "2", "--run-dir", str(tmp_path / "study"), "--resume"]
+    assert train.main(command) == 0
+    _, session, *_ = train.parse(started[0])
+    assert sessions.validate(session).resume and session.run_dir == str(tmp_path / "study" / "seed0")
 
 
 def test_resume_with_a_larger_budget_goes_on_with_runs_that_have_ended(started, tmp_path):
     told_runs.tell(tmp_path / "seed0", [0.3], final=0.5, config=asked())
     told_runs.tell(tmp_path / "seed1", [0.3], seed=1, final=0.5, config=asked())
     train.main([*TINY[:-1], "16384", "--seeds", "2", "--run-dir", str(tmp_path), "--resume"])
-    assert [words[-1] for words in started] == ["--resume", "--resume"]
+    assert [words[-1] for words in started] == ["--resume-if-any"] * 2
 
 
 def test_overwrite_deletes_all_old_runs_first(started, tmp_path, monkeypatch):
@@ -133,7 +151,7 @@ def trained(monkeypatch):
 
     def train_all(runs, session, mesh, say):
         groups.append([(run.name, run.config.optimiser.learning_rate) for run in runs])
-        for run in runs:
+        for run in runs if not session.resume else []:
             told_runs.tell(run.run_dir, [0.2], seed=run.config.seed, final=0.5, config=run.config)
         return [Result({}, interrupted=False) for _ in runs]
 
@@ -154,6 +172,24 @@ def test_what_changes_the_program_takes_several_and_says_why(trained, tmp_path, 
         [f"learning-rate-{rate} width-{width} seed 0" for rate in VARY[2:]] for width in (16, 32)
     ]
     assert "network.width changes what is compiled, or the matches: 2 programs" in capsys.readouterr().out
+
+
+def test_seeds_that_join_are_a_program_of_their_own_because_the_others_go_on_from_a_checkpoint(
+    trained, tmp_path, monkeypatch, capsys
+):
+    resumes, train_all = [], together.train
+
+    def noted(runs, session, *others):
+        resumes.append(session.resume)
+        return train_all(runs, session, *others)
+
+    monkeypatch.setattr(together, "train", noted)
+    for seed in (0, 1):
+        told_runs.tell(tmp_path / f"seed{seed}", [0.3], seed=seed, config=asked())
+    words = ["--seeds", "3", "--together", "--resume", "--run-dir", str(tmp_path)]
+    assert train.main([*TINY, *words]) == 0
+    assert [[name for name, _ in group] for group in trained] == [["seed 0", "seed 1"], ["seed 2"]]
+    assert resumes == [True, False] and "2 programs, one after another" in capsys.readouterr().out
 
 
 def test_one_that_fails_is_named_and_the_others_are_kept(trained, tmp_path, monkeypatch, capsys):
