@@ -1,7 +1,7 @@
 """What an accelerator that is not here would do with a run: python scripts/preview.py --target t4 --env hex
 
 XLA compiles the whole training program for a T4, L4, A100, H100 or TPU v5e on a CPU. From the compiled program follow
-its memory, launches, host waits and bytes, and from the traced one its FLOPs; from these and the accelerator's figures
+its memory, kernels, host waits and bytes, and from the traced one its FLOPs; from these and the accelerator's figures
 the least time that an iteration takes. Further flags are those of train.py: --search.engine loop_free. Needs the extra
 `preview`, in a virtual environment of its own. --page makes the figures of docs/accelerators.md.
 """
@@ -113,7 +113,7 @@ def compile_for(lowered: Any) -> tuple[Any, str]:
     """The compiled program, and the pass of XLA that had to be left out, if any.
 
     Where a softmax follows a concatenation, the kernel that XLA of jaxlib 0.10.2 has Triton write, from compute
-    capability 8 on, can fail to compile. Without it the softmax takes a few launches more.
+    capability 8 on, can fail to compile. Without it the softmax takes a few kernels more.
     """
     try:
         return lowered.compile(), ""
@@ -124,7 +124,7 @@ def compile_for(lowered: Any) -> tuple[Any, str]:
 
 
 def per(loop: Loop, levels: float) -> Record:
-    """Launches and waits of a turn of each named loop, all turns of the loops in it included."""
+    """Kernels and waits of a turn of each named loop, all turns of the loops in it included."""
     return {found.name: bounds.work(found, levels)._asdict() for found in reversed(list(loop.walk()))}
 
 
@@ -148,11 +148,12 @@ def describe(record: Record, target: Target) -> str:
             has_levels = name in ("simulation", "move", "iteration") and "level down" in record["per"]
             how = "estimated" if has_levels else "counted"
             waits = f", {found['waits']:,.0f} waits of the host" if has_host else ""
-            say(name, f"{found['launches']:,.0f} {'launches' if has_host else 'operations'}{waits}", how)
+            say(name, f"{found['kernels']:,.0f} {'kernels' if has_host else 'operations'}{waits}", how)
     say("FLOPs of an iteration", f"{whole['flops']:.3g}", "counted")
     say("bytes of an iteration", f"{whole['size']:.3g}", "estimated")
     for name, seconds in whole["seconds"].items():
-        say(f"an iteration by {name}", f"at least {1e3 * seconds:,.2f} ms", "estimated")
+        without = " without CUDA graphs" if name == "launches" else ""
+        say(f"an iteration by {name}{without}", f"at least {1e3 * seconds:,.2f} ms", "estimated")
     say(
         "memory",
         " + ".join(f"{name} {devices.format_bytes(size)}" for name, size in record["memory"].items()),

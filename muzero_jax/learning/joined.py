@@ -1,6 +1,6 @@
 """An optimiser over a few large arrays in place of a network's many small ones.
 
-A network has some hundred weights, and an optimiser computes the same of each: on a GPU that is hundreds of launches a
+A network has some hundred weights, and an optimiser computes the same of each: on a GPU that is hundreds of kernels a
 step, most of them for a few hundred numbers. So weights that are treated alike are joined: matrices, which decay, and
 the rest, each as one vector; or for an optimiser of whole matrices as one stack of each shape. What is computed of a
 weight stays the same, and a norm over all of them too, but for rounding.

@@ -1,7 +1,7 @@
 """`tree.grow` without a loop inside a simulation: the same few kernels at any depth of the tree.
 
-For GPUs, which pay for starting each kernel, and wait for the host after each turn of a loop of unknown length; it was
-never timed on one. On a CPU it costs more than it saves (docs/performance.md). Nothing is walked:
+For GPUs, which pay for each kernel, and wait for the host after each turn of a loop of unknown length if it is in no
+CUDA graph (docs/accelerators.md); never timed on one. On a CPU it costs more than it saves. Nothing is walked:
 
 - Each node remembers where following the rules from it ends. A descent is the root's rule and one look-up.
 - Each node remembers its path from the root. A backup looks the path up, works on all levels of it side by side, and

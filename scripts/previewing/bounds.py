@@ -1,7 +1,9 @@
-"""The least time that an iteration can take: by its FLOPs, by the bytes it moves, and by what the host starts.
+"""The least time that an iteration can take: by its FLOPs, by the bytes it moves, and by launching its kernels.
 
-Each alone is a lower bound, so the largest is one; what it belongs to binds. Loops of unknown length are those of the
-trees' levels: they are taken to be as many as the binary logarithm of a search's simulations.
+Each alone is a lower bound, so the largest is one; what it belongs to binds. The third holds if the host launches every
+kernel by itself. With CUDA graphs it launches fewer, and what a kernel costs within a graph is not known. Loops of
+unknown length are those of the trees' levels: they are taken to be as many as the binary logarithm of a search's
+simulations.
 """
 
 import math
@@ -14,13 +16,13 @@ from scripts.previewing.targets import Target
 class Work(NamedTuple):
     """What some part of a program does."""
 
-    launches: float
+    kernels: float
     waits: float
     size: float  # bytes read and written
     flops: float = 0.0
 
     def times(self, games: float) -> "Work":
-        """The same with so many times the games and windows: as many launches, each of larger arrays."""
+        """The same with so many times the games and windows: as many kernels, each of larger arrays."""
         return self._replace(size=games * self.size, flops=games * self.flops)
 
 
@@ -31,12 +33,12 @@ def levels(num_simulations: int) -> float:
 
 def work(loop: Loop, unknown_turns: float) -> Work:
     """One turn of a loop with all turns of those within it."""
-    launches, waits, size = float(loop.launches), float(loop.waits), float(loop.size)
+    kernels, waits, size = float(loop.kernels), float(loop.waits), float(loop.size)
     for inner in loop.inner:
         turns, of_one = unknown_turns if inner.turns is None else inner.turns, work(inner, unknown_turns)
-        launches, waits = launches + turns * of_one.launches, waits + turns * of_one.waits
+        kernels, waits = kernels + turns * of_one.kernels, waits + turns * of_one.waits
         size += turns * of_one.size
-    return Work(launches, waits, size)
+    return Work(kernels, waits, size)
 
 
 def seconds(done: Work, target: Target, dtype: str) -> dict[str, float]:
@@ -44,7 +46,7 @@ def seconds(done: Work, target: Target, dtype: str) -> dict[str, float]:
     return {
         "FLOPs": done.flops / target.peak.get(dtype, target.peak["bfloat16"]),  # bfloat16_products multiplies those
         "bytes": done.size / target.bandwidth,
-        "launches": done.launches * target.launch + done.waits * target.wait,
+        "launches": done.kernels * target.launch + done.waits * target.wait,
     }
 
 

@@ -82,7 +82,7 @@ def _clean(commit: str | None) -> str:
 
 def tables(which: str) -> str:
     """One of the page's tables."""
-    heads, rows = {"targets": _targets, "launches": _launches, "time": _time, "sizes": _sizes, "several": _several}[
+    heads, rows = {"targets": _targets, "kernels": _kernels, "time": _time, "sizes": _sizes, "several": _several}[
         which
     ]()
     return table(heads, rows)
@@ -116,7 +116,7 @@ def _targets() -> Table:
     ]
 
 
-def _launches() -> Table:
+def _kernels() -> Table:
     heads = (
         "preset",
         "accelerator",
@@ -135,7 +135,7 @@ def _launches() -> Table:
             on,
             f"{record['games']:,}",
             record["engine"],
-            *(f"{record['per'][name]['launches']:,.0f}" if name in record["per"] else "" for name in names),
+            *(f"{record['per'][name]['kernels']:,.0f}" if name in record["per"] else "" for name in names),
             f"{record['per']['move']['waits']:,.0f}" if on != "v5e" else "-",
         )
         for preset, on, record in _single()
@@ -149,7 +149,7 @@ def _time() -> Table:
         "games",
         "ms by FLOPs",
         "by bytes",
-        "by launches",
+        "by launches without graphs",
         "binds",
         "frames/s at best",
         "busy",

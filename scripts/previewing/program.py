@@ -1,8 +1,9 @@
-"""What a compiled program would do, read from XLA's text of it: the loops, and of each a turn's launches and bytes.
+"""What a compiled program would do, read from XLA's text of it: the loops, and of each a turn's kernels and bytes.
 
-A GPU launches each operation of the text that is not free. Where a loop's length is not known the host reads after
-every turn whether another follows; so it does before a conditional. CUDA graphs, which XLA makes on the GPU itself, are
-not counted: they make launches cheaper. Bytes are what operations read and write, without what caches save.
+Each operation of the text that is not free counts as a kernel, copies and library calls too. Where a loop's length is
+not known the host reads after every turn whether another follows; so it does before a conditional. Kernels are not what
+the host launches: XLA later puts runs of them, and if told to whole loops, into CUDA graphs, which this text does not
+show. Bytes are what operations read and write, without what caches save.
 """
 
 import math
@@ -50,7 +51,7 @@ class Loop(NamedTuple):
 
     name: str
     turns: int | None  # None: not known before it runs
-    launches: int  # of a turn, without those of inner loops
+    kernels: int  # of a turn, without those of inner loops
     waits: int
     size: int  # bytes that a turn reads and writes
     collectives: tuple[tuple[str, int], ...]  # kind and bytes
@@ -98,22 +99,22 @@ def size_of(shape: str) -> int:
 
 
 def _loop(name: str, turns: int | None, bodies: list[str], computations: Computations) -> Loop:
-    launches = waits = size = 0
+    kernels = waits = size = 0
     collectives, inner = [], []
     for operations in (computations[body] for body in bodies):
         for operation in operations.values():
             for part in _parts(operation, computations):
-                launches, waits, size = launches + part.launches, waits + part.waits, size + part.size
+                kernels, waits, size = kernels + part.kernels, waits + part.waits, size + part.size
                 collectives += part.collectives
                 inner += part.inner
             if operation.kind == "while":
                 inner.append(_while(operation, computations))
             elif operation.kind not in FREE and not operation.kind.endswith("-done"):
-                launches, size = launches + 1, size + _traffic(operation, operations, computations)
+                kernels, size = kernels + 1, size + _traffic(operation, operations, computations)
                 kind = operation.kind.removesuffix("-start")
                 collectives += [(kind, size_of(operation.result))] if kind in COLLECTIVES else []
             waits += operation.kind == "conditional"
-    return Loop(name, turns, launches, waits, size, tuple(collectives), tuple(inner))
+    return Loop(name, turns, kernels, waits, size, tuple(collectives), tuple(inner))
 
 
 def _parts(operation: Operation, computations: Computations) -> list[Loop]:
@@ -124,7 +125,7 @@ def _parts(operation: Operation, computations: Computations) -> list[Loop]:
         return []
     names = ("branch_computations", "true_computation", "false_computation")
     branches = [_loop("", 1, [body], computations) for name in names for body in operation.named(name)]
-    return [max(branches, key=lambda branch: sum(loop.launches for loop in branch.walk()))]
+    return [max(branches, key=lambda branch: sum(loop.kernels for loop in branch.walk()))]
 
 
 def _while(operation: Operation, computations: Computations) -> Loop:

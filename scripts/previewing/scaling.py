@@ -1,21 +1,18 @@
-"""What more devices gain: a model of an iteration on 1 to 1,024 of them, and its curve.
+"""What more devices gain: a model of an iteration on 1 to 1,024 of them.
 
 Every device plays as many games and learns from as many windows as a preset has (weak scaling). It computes for the
 time of the preview's lower bound, and in every update waits for an all-reduce of the gradients. That goes over the
 links of a node, and then over the network, where each node sends 2 (N - 1) / N of the bytes (a ring of N nodes).
-Nothing overlaps here. `python -m scripts.previewing.scaling` draws the curve.
+Nothing overlaps here. docs/many-machines.md has the tables.
 """
 
 import math
-from pathlib import Path
 from typing import NamedTuple
 
-from muzero_jax.evaluation import charts
 from scripts.documentation.tables import table
 from scripts.previewing import page
 
 COUNTS = (1, 2, 8, 64, 256, 1024)
-PICTURE = page.ROOT / "docs" / "pictures" / "many-machines.png"
 PRESETS = "Hex 5x5", "Hex 9x9", "Connect Four"
 
 
@@ -41,7 +38,6 @@ class Case(NamedTuple):
     """One preset on one kind of device."""
 
     seconds: float  # of an iteration on one device
-    frames: int  # that a device plays in it
     updates: int
     size: int  # bytes of the gradients
 
@@ -70,7 +66,7 @@ def case(record: page.Record) -> Case:
     """The preview of a preset on one device, none of which has a target network."""
     iteration = record["iteration"]
     updates = next(loop["turns"] for loop in record["loops"] if loop["name"] == "update")
-    return Case(max(iteration["seconds"].values()), iteration["frames"], updates, record["memory"]["parameters"])
+    return Case(max(iteration["seconds"].values()), updates, record["memory"]["parameters"])
 
 
 def tables(which: str) -> str:
@@ -106,24 +102,3 @@ def _links() -> page.Table:
         )
         for on, links in LINKS.items()
     ]
-
-
-def draw(file: Path) -> None:
-    """Draws frames a second over the number of devices, beside the straight lines of perfect scaling."""
-    counts = [2**power for power in range(11)]
-    figure = charts.make_figure((8.0, 4.5))
-    axes = figure.subplots()
-    for index, ((name, on), case) in enumerate(cases().items()):
-        one = case.frames / case.seconds
-        colour, style = f"C{index // len(LINKS)}", ("-", "--", ":")[index % len(LINKS)]
-        rates = [count * one * efficiency(case, count, LINKS[on]) for count in counts]
-        axes.loglog(counts, rates, style, color=colour, label=f"{name}, {on}")
-        axes.loglog(counts, [count * one for count in counts], color="0.85", linewidth=0.8, zorder=0)
-    axes.set(xlabel="devices", ylabel="frames/s at best, reckoned")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, ncols=3)
-    figure.savefig(file, dpi=110)
-
-
-if __name__ == "__main__":
-    draw(PICTURE)

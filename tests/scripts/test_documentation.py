@@ -28,6 +28,7 @@ from tests.reference.pages import PAGES, ROOT, read
 from tests.test_architecture import KNOWS
 
 OTHERS = {"--xla_disable_hlo_passes", "--xla_backend_optimization_level", "--logdir", "--no-FLAG", "--GROUP.no-FLAG"}
+OTHERS |= {"--xla_gpu_enable_command_buffer", "--xla_gpu_graph_min_graph_size"}
 """Flags of other programs, and examples."""
 PINNED_TYRO = re.search(r"^tyro==([\d.]+)", (ROOT / "constraints.txt").read_text("utf-8"), re.MULTILINE)[1]
 

@@ -96,17 +96,17 @@ ENTRY %main (a: f32[8,4]) -> f32[8,4] {
 ARRAY, LINE, NUMBER = 8 * 4 * 4, 4 * 4, 4
 
 
-def test_a_text_is_read_as_loops_with_what_a_turn_launches_and_moves():
+def test_a_text_is_read_as_loops_with_the_kernels_and_bytes_of_a_turn():
     whole = program.read(HLO)
     (move,) = whole.inner
     (down,) = move.inner
-    # The host reads which branch to take; the comparison before and the all-reduce of the larger branch are launched.
-    assert (whole.name, whole.launches, whole.waits) == ("iteration", 2, 1)
+    # The host reads which branch to take; the comparison before and the all-reduce of the larger branch are kernels.
+    assert (whole.name, whole.kernels, whole.waits) == ("iteration", 2, 1)
     assert whole.collectives == (("all-reduce", ARRAY),)
     # The loop's length stands in its condition; a product's room to work in is not moved.
-    assert (move.name, move.turns, move.launches, move.waits) == ("move", 3, 1, 0) and move.size == 3 * ARRAY
+    assert (move.name, move.turns, move.kernels, move.waits) == ("move", 3, 1, 0) and move.size == 3 * ARRAY
     # A turn reads one line of the array and writes one in place; then its condition is asked, and waited for.
-    assert (down.name, down.turns, down.launches, down.waits) == ("level down", None, 3, 1)
+    assert (down.name, down.turns, down.kernels, down.waits) == ("level down", None, 3, 1)
     assert down.size == (LINE + LINE) + (LINE + LINE) + (1 + NUMBER)
 
 
@@ -118,20 +118,20 @@ def test_a_types_bytes(shape, size):
     assert program.size_of(shape) == size
 
 
-def loop(name, turns, launches, waits, size, *inner):
-    return Loop(name, turns, launches, waits, size, (), inner)
+def loop(name, turns, kernels, waits, size, *inner):
+    return Loop(name, turns, kernels, waits, size, (), inner)
 
 
 def test_work_is_that_of_all_turns():
     down = loop("level down", None, 3, 1, 10)
     whole = loop("iteration", 1, 5, 1, 100, loop("move", 8, 2, 0, 20, down))
-    assert bounds.work(whole, 4.0) == Work(launches=5 + 8 * (2 + 12), waits=1 + 8 * 4, size=100 + 8 * (20 + 40))
+    assert bounds.work(whole, 4.0) == Work(kernels=5 + 8 * (2 + 12), waits=1 + 8 * 4, size=100 + 8 * (20 + 40))
     assert bounds.levels(16) == 4 and bounds.levels(1) == 1
 
 
 def test_the_largest_bound_binds():
     target = TARGETS["t4"]._replace(peak={"float32": 1e12, "bfloat16": 2e12}, bandwidth=1e9, launch=1e-3, wait=1e-2)
-    done = Work(launches=10, waits=1, size=5e6, flops=2e9)
+    done = Work(kernels=10, waits=1, size=5e6, flops=2e9)
     seconds = bounds.seconds(done, target, "float32")
     assert seconds == pytest.approx({"FLOPs": 2e-3, "bytes": 5e-3, "launches": 20e-3})
     found = bounds.bound(done, 100, target, "float32")
@@ -265,7 +265,7 @@ SMALL = (
     "--self-play.num-envs 8 --self-play.rollout-length 4 --replay.replay-length 32 --replay.min-frames 12 "
     "--targets.unroll-steps 2 --targets.td-steps 4 --optimiser.batch-size 8 --optimiser.updates-per-iteration 2"
 )
-LAUNCHES = {
+KERNELS = {
     "t4": {"iteration": (169, 1), "move": (63, 0), "simulation": (51, 0), "update": (249, 0)},
     "h100": {"iteration": (167, 1), "move": (81, 0), "simulation": (77, 0), "update": (266, 0)},
     "v5e": {
@@ -273,16 +273,16 @@ LAUNCHES = {
         "update": (593, 0),
     },
 }  # fmt: skip
-"""Launches and waits of one turn of each loop of that program, loops within it left out, with jaxlib 0.10.2."""
+"""Kernels and waits of one turn of each loop of that program, loops within it left out, with jaxlib 0.10.2."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", LAUNCHES)
-def test_the_tiny_program_compiles_for_accelerators_and_launches_what_the_table_says(target):
+@pytest.mark.parametrize("target", KERNELS)
+def test_the_tiny_program_compiles_for_accelerators_and_has_the_kernels_that_the_table_says(target):
     package = targets.PACKAGES[TARGETS[target].platform]
     if find_spec(package) is None or version("jaxlib") != "0.10.2":
         pytest.skip(f"needs {package} (pip install -e '.[preview]') beside jaxlib 0.10.2")
     command = [sys.executable, "scripts/preview.py", "--json", "--target", target, *SMALL.split()]
     record = json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
-    assert {loop["name"]: (loop["launches"], loop["waits"]) for loop in record["loops"]} == LAUNCHES[target]
+    assert {loop["name"]: (loop["kernels"], loop["waits"]) for loop in record["loops"]} == KERNELS[target]
     assert record["sizes"][0]["fits"] and record["iteration"]["flops"] > 0

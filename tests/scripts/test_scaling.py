@@ -23,7 +23,7 @@ def test_an_all_reduce_goes_over_the_links_of_a_node_and_then_over_the_network(c
 
 
 def test_efficiency_is_the_share_of_the_time_that_is_computed():
-    case = Case(seconds=0.2, frames=1, updates=10, size=10**6)
+    case = Case(seconds=0.2, updates=10, size=10**6)
     assert scaling.efficiency(case, 1, LINKS) == 1.0
     assert scaling.efficiency(case, 2, LINKS) == pytest.approx(0.2 / (0.2 + 10 * 2e-3))
 

@@ -10,8 +10,8 @@ TIMES = {
     "TPU": {"observation": 4},
 }
 """Times as many games and windows as for a CPU, by kind of network, so that computing takes about as long as launching
-it, or longer. By the preview a T4 is then 100% busy, an H100 85 to 100% (tic-tac-toe 52%): 8,192 games of Hex 5x5 are
-1.6 M frames/s at best. Never timed on a GPU or a TPU, and nobody trained with so many games."""
+each kernel alone, or longer. By the preview a T4 is then 100% busy, an H100 85 to 100% (tic-tac-toe 52%). CUDA graphs,
+which need fewer launches, are left out there. Never timed on a GPU or a TPU, and nobody trained with so many games."""
 OWN = {("small GPU", "fully_convolutional")}
 """Where a GPU searches with `own` too: bytes bind there, and `loop_free` moves more of them. By the preview larger Hex
 on a T4 is at best 14,427 frames/s so, moves imagined in turn; 13,661 abreast; 12,723 with `loop_free` besides."""
