@@ -79,11 +79,7 @@ def train_iteration(state: TrainState, *, parts: Parts) -> tuple[TrainState, Met
     learner, revisions, learn_metrics = learned
     buffer = replay.revise(buffer, revisions)
 
-    played = self_play.statistics(trajectory, state.actor, actor)
-    if parts.environment.num_players == 1:
-        before = replay.returns_so_far(state.replay, state.actor.num_moves)
-        played |= self_play.returns(trajectory, before, replay.returns_so_far(buffer, actor.num_moves))
-    metrics = jax.lax.psum(played, AXIS) | learn_metrics
+    metrics = jax.lax.psum(self_play.statistics(trajectory, state.actor, actor), AXIS) | learn_metrics
     return TrainState(actor, learner, buffer, state.iteration + 1, state.seed_key), metrics
 
 

@@ -275,6 +275,7 @@ class ActorState(NamedTuple):
 
     env_state: EnvState  # leaves [B, ...]
     num_moves: Array  # [B] int32, moves made in each of them
+    return_so_far: Array | None = None  # [B] float32, sum of each one's rewards; None in two-player games
 
 
 class LearnerState(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import chex
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from muzero_jax.arithmetic.devices import AXIS, target_device
 from muzero_jax.learning import bits
@@ -95,13 +95,6 @@ def _arriving(replay: ReplayState, trajectory: Transition) -> tuple[Transition, 
         return frames, None
     highest = jax.lax.pmax(jnp.max(replay.priority), AXIS)
     return frames, jnp.broadcast_to(jnp.where(highest > 0, highest, 1.0), shape)
-
-
-def returns_so_far(replay: ReplayState, num_moves: Int[Array, " B"]) -> Float[Array, " B"]:
-    """The rewards of the last `num_moves` frames of each game, of which the buffer remembers C at most."""
-    reward = replay.transitions.reward
-    age = (replay.insert_index - 1 - jnp.arange(reward.shape[0])) % reward.shape[0]  # 0 is the newest
-    return jnp.sum(jnp.where(age[:, None] < num_moves, reward, 0.0), axis=0)
 
 
 Note = Callable[[Draws, Transition, Batch], tuple[Revision, Metrics]]

@@ -5,7 +5,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Int
 
 from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.types import ActorState, Environment, EnvState, Number, Params, SearchFn, SearchOutput, Step, Transition
@@ -14,7 +14,8 @@ from muzero_jax.types import ActorState, Environment, EnvState, Number, Params, 
 def init(environment: Environment, key: Array, *, num_envs: int) -> ActorState:
     """B = `num_envs` fresh games; `key` is split for their `init`."""
     env_state = jax.vmap(environment.init)(jax.random.split(key, num_envs))
-    return ActorState(env_state, num_moves=jnp.zeros(num_envs, jnp.int32))
+    return_so_far = jnp.zeros(num_envs) if environment.num_players == 1 else None
+    return ActorState(env_state, jnp.zeros(num_envs, jnp.int32), return_so_far)
 
 
 Choose = Callable[[Array, SearchOutput, Array, Array], tuple[Array, Array]]
@@ -62,7 +63,10 @@ def rollout(
         action, explored = choose(choose_key, found, roots.legal_action_mask, actor.num_moves)
         moved = jax.vmap(step)(actor.env_state, action, jax.random.split(step_key, len(action)))
         num_moves = jnp.where(moved.is_last, 0, actor.num_moves + 1)
-        return ActorState(moved.state, num_moves), Transition(
+        return_so_far = actor.return_so_far
+        if return_so_far is not None:
+            return_so_far = jnp.where(moved.is_last, 0.0, return_so_far + moved.reward)
+        return ActorState(moved.state, num_moves, return_so_far), Transition(
             observation=roots.observation,
             legal_action_mask=roots.legal_action_mask,
             action=action,
@@ -121,21 +125,16 @@ def statistics(trajectory: Transition, before: ActorState, after: ActorState) ->
     """Sums over a rollout, for a run's throughput and results; a decisive game is one that is not drawn.
 
     `finished_frames` are the moves of the games that ended: of those that began before the rollout all, and none of
-    those that go on after it.
+    those that continue after it. In single-player games `finished_returns` are likewise the sums of their rewards.
     """
     is_last, frames = trajectory.is_last, jnp.float32(trajectory.action.size)
-    return {
+    returns = {}
+    if before.return_so_far is not None and after.return_so_far is not None:
+        of_unfinished = jnp.sum(after.return_so_far - before.return_so_far)
+        returns["selfplay/finished_returns"] = jnp.sum(trajectory.reward) - of_unfinished
+    return returns | {
         "selfplay/games": jnp.sum(is_last, dtype=jnp.float32),
         "selfplay/decisive_games": jnp.sum(is_last & (trajectory.reward != 0), dtype=jnp.float32),
         "selfplay/frames": frames,
         "selfplay/finished_frames": frames + jnp.sum(before.num_moves) - jnp.sum(after.num_moves),
     }
-
-
-def returns(trajectory: Transition, before: Float[Array, " B"], after: Float[Array, " B"]) -> dict[str, Array]:
-    """The sum of the returns of the games that ended in a rollout, which only games for one are measured by.
-
-    A return is the plain sum of a game's rewards. `before` and `after` the rollout are those of the games in progress,
-    as `replay.returns_so_far` knows them. Early rewards of a game that outlasts the buffer count when they leave it.
-    """
-    return {"selfplay/finished_returns": jnp.sum(trajectory.reward) + jnp.sum(before) - jnp.sum(after)}

@@ -13,7 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from muzero_jax.arithmetic.devices import AXIS, shard_map
 from muzero_jax.training import Parts, learn_iteration, train_iteration
-from muzero_jax.types import ActorState, Metrics, ReplayState, TrainState
+from muzero_jax.types import Metrics, ReplayState, TrainState
 
 _INIT = 2**32 - 1  # folded into the seed for the initial state; iterations fold in 0, 1, 2, ...
 
@@ -46,7 +46,7 @@ def state_specs() -> TrainState:
     everywhere, games = PartitionSpec(), PartitionSpec(AXIS)
     frames = PartitionSpec(None, AXIS)
     buffer = ReplayState(frames, everywhere, everywhere, priority=frames)  # type: ignore  # counts for a None, too
-    return TrainState(ActorState(games, games), everywhere, buffer, everywhere, everywhere)  # type: ignore
+    return TrainState(games, everywhere, buffer, everywhere, everywhere)  # type: ignore
 
 
 def make_init(parts: Parts, seed: int, mesh: Mesh) -> Init:

@@ -64,20 +64,6 @@ def histories():
     return snapshots
 
 
-def test_returns_so_far_are_the_rewards_of_the_last_moves_that_the_ring_remembers(histories):
-    num_moves = jnp.array([0, 3, C + 5])  # just begun, in the middle, longer than the ring
-    for ring, total, _ in histories:
-        reward = np.random.default_rng(total).random((C, B), np.float32)
-        ring = ring._replace(transitions=ring.transitions._replace(reward=jnp.asarray(reward)))
-        frames = [reward[time % C] for time in range(total)][-C:]  # oldest first
-        expected = [
-            sum(frame[game] for frame in frames[max(0, len(frames) - moves) :]) for game, moves in ((0, 0), (1, 3))
-        ]
-        found = replay.returns_so_far(ring, jnp.minimum(num_moves, total))
-        np.testing.assert_allclose(found[:2], [0.0, expected[1]], rtol=1e-6)
-        np.testing.assert_allclose(found[2], sum(frame[2] for frame in frames), rtol=1e-6)
-
-
 # --- the ring ---------------------------------------------------------------------------------------------------------
 
 

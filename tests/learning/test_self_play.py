@@ -13,7 +13,7 @@ from muzero_jax.games.environment import make_environment
 from muzero_jax.games.own_game import environment_from
 from muzero_jax.learning import replay as buffer
 from muzero_jax.learning import self_play
-from muzero_jax.types import SearchOutput
+from muzero_jax.types import ActorState, Environment, SearchOutput, Step
 from tests.reference import tic_tac_toe as rules
 
 TIC_TAC_TOE = make_environment("tic_tac_toe")
@@ -190,6 +190,42 @@ def test_a_rollout_counts_the_moves_of_its_games(rollout, start, trajectory):
     assert once.num_moves.tolist() == moves_made(start.num_moves, trajectory.is_last)
     assert twice.num_moves.tolist() == moves_made(once.num_moves, more.is_last)
     assert 0 < max(once.num_moves) < 9
+
+
+def test_a_return_counts_every_move_of_a_game_however_long_it_is():
+    """A point a move: game 0 is in its 239th move of 240, game 1 begins; four rollouts of 60 moves end both once."""
+
+    def move(state, action, key):
+        is_last = state == 239
+        return Step(state + 1, jnp.float32(1), jnp.where(is_last, 0.0, 1.0), is_last)
+
+    environment = Environment(
+        name="long",
+        init=lambda key: jnp.int32(0),
+        move=move,
+        observe=lambda state: state[None],
+        legal=lambda state: jnp.ones(2, bool),
+        num_actions=2,
+        observation_shape=(1,),
+        num_players=1,
+        discount=1.0,
+    )
+    start = self_play.init(environment, jax.random.key(0), num_envs=2)
+    actor = ActorState(jnp.array([238, 0]), jnp.array([238, 0]), jnp.array([238.0, 0.0]))
+    assert jax.tree.map(jnp.shape, actor) == jax.tree.map(jnp.shape, start)
+    play = jax.jit(partial(self_play.rollout, environment=environment, search=random_search, length=60))
+    games, finished = 0.0, 0.0
+    for index in range(4):
+        after, frames = play(0.0, actor, jax.random.key(index))
+        counted = self_play.statistics(frames, actor, after)
+        games, finished = games + counted["selfplay/games"], finished + counted["selfplay/finished_returns"]
+        actor = after
+    assert (games, finished) == (2, 480)
+    assert actor.return_so_far.tolist() == [238, 0]
+
+
+def test_two_player_games_have_no_return(start, trajectory):
+    assert start.return_so_far is None and "selfplay/finished_returns" not in statistics(trajectory)
 
 
 def test_after_the_sampled_moves_of_a_game_the_likeliest_action_is_played(start):
