@@ -39,12 +39,15 @@ class Rules:
         return self._made(inner, observation, reward, terminated, truncated)
 
     def _made(self, inner, observation, reward, terminated, truncated) -> State:
-        leaves = [(jnp.asarray(leaf), None) for leaf in jax.tree.leaves(observation)]
+        leaves = [(jnp.asarray(leaf), self._num_values) for leaf in jax.tree.leaves(observation)]
         legal = jnp.ones(self._num_actions, bool)
         return outside.made(inner, outside.seen(leaves), legal, reward, terminated, truncated)
 
     def _trace(self) -> None:
         jax.eval_shape(self._env.reset_env, jax.random.key(0), self._params)
+        space = self._env.observation_space(self._params)
+        low, high = (0, space.n - 1) if isinstance(space, Discrete) else (space.low, space.high)
+        self._num_values = outside.num_values(low, high)
 
 
 def make_rules(name: str) -> Rules:

@@ -12,7 +12,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jumanji import registration, specs
 
@@ -45,7 +44,8 @@ class Rules:
         self._limit = getattr(self._env, "time_limit", None)
         if self._limit is not None:
             self._env.time_limit = NEVER
-        self._num_values = {path: _num_values(spec) for path, spec in _leaves(self._env.observation_spec)}
+        bounded = [leaf for leaf in _leaves(self._env.observation_spec) if isinstance(leaf[1], specs.BoundedArray)]
+        self._num_values = {path: outside.num_values(spec.minimum, spec.maximum) for path, spec in bounded}
         self._num_values |= STATED.get(name, {})
 
     def init(self, key: Array) -> State:
@@ -85,13 +85,6 @@ def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
     else:
         return [(path, value)]
     return [leaf for name, part in fields.items() if name not in HIDDEN for leaf in _leaves(part, f"{path}/{name}")]
-
-
-def _num_values(spec: Any) -> int | None:
-    """The number of values of whole numbers that begin at 0; None for others, or where nobody says."""
-    if not isinstance(spec, specs.BoundedArray) or not np.issubdtype(spec.dtype, np.integer):
-        return None
-    return int(np.max(spec.maximum)) + 1 if np.asarray(spec.minimum).min() >= 0 else None
 
 
 def make_rules(name: str) -> Rules:

@@ -83,7 +83,7 @@ def seen(leaves: Sequence[tuple[Array, int | None]]) -> Array:
     """A player's view as one array: a single part keeps its shape, several are put one after the other.
 
     Args:
-      leaves: each with the number of its values, if it is of whole numbers from 0 up to fewer than that.
+      leaves: each with its `num_values`, which matter where it is of whole numbers.
     """
     shown = [_shown(leaf, count) for leaf, count in leaves]
     if len(shown) == 1:
@@ -92,10 +92,18 @@ def seen(leaves: Sequence[tuple[Array, int | None]]) -> Array:
     return jnp.concatenate([leaf.ravel().astype(dtype) for leaf in shown])
 
 
+def num_values(low: Any, high: Any) -> int | None:
+    """The number of values from 0 on that whole numbers in these bounds have, or one that is too large to be shown.
+
+    None where they begin below -1. That stands for none of the values in jumanji, and is all zeros.
+    """
+    return int(min(np.max(high), MOST_VALUES)) + 1 if np.min(low) >= -1 else None
+
+
 def _shown(leaf: Array, count: int | None) -> Array:
     if leaf.dtype == bool:
         return leaf
-    if count is not None and count <= MOST_VALUES:
+    if count is not None and count <= MOST_VALUES and jnp.issubdtype(leaf.dtype, jnp.integer):
         return jax.nn.one_hot(leaf, count, dtype=bool)
     return jnp.atleast_1d(leaf).astype(jnp.float32)
 

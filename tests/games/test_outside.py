@@ -83,6 +83,31 @@ def test_tiles_of_jumanjis_2048_are_planes_of_bools():
     assert outside.seen([(board, 18)])[0, 3, 17] and outside.seen([(board, 18)]).sum() == 16, "the highest tile has one"
 
 
+@pytest.mark.parametrize(("name", "shape"), [("FrozenLake-misc", (16,)), ("FourRooms-misc", (4, 12))])
+def test_whole_numbers_of_gymnax_are_one_hot(name, shape):
+    environment, (theirs, params) = make_environment(f"gymnax:{name}"), gymnax.make(name)
+    state, action, key = environment.init(jax.random.key(3)), jnp.int32(1), jax.random.key(4)
+    numbers, *_ = theirs.step_env(key, state.inner, action, params)
+    shown = environment.move(state, action, key).state.observation
+    assert (environment.observation_shape, shown.dtype) == (shape, bool)
+    np.testing.assert_array_equal(shown, jax.nn.one_hot(numbers, shape[-1]))
+
+
+def test_a_floating_point_view_of_gymnax_stays_one_though_its_bounds_are_whole_numbers():
+    environment = make_environment("gymnax:Catch-bsuite")
+    assert environment.observation_shape == (10, 5)
+    assert environment.init(jax.random.key(0)).observation.dtype == jnp.float32
+
+
+def test_a_vertex_of_jumanji_without_a_colour_is_all_zeros():
+    environment = make_environment("jumanji:GraphColoring-v1")
+    state = environment.init(jax.random.key(0))
+    colours = state.inner.colors
+    assert (colours == -1).all() and state.observation.dtype == bool
+    step = environment.move(state, jnp.int32(4), jax.random.key(1))
+    assert step.state.observation.sum() == state.observation.sum() + 1, "one vertex has a colour"
+
+
 def test_several_parts_of_a_view_become_one_array():
     grid, count = jnp.array([[0, 2], [1, 0]]), jnp.array(3)
     shown = outside.seen([(grid, 3), (count, 4)])
