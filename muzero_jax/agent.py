@@ -17,6 +17,7 @@ from muzero_jax.storage import agent_file, run_directory, shapes
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import restore_params
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import NetworkConfig
 from muzero_jax.storage.fields import Simulations, check_value
 from muzero_jax.storage.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.types import Params, SearchFn
@@ -121,6 +122,28 @@ def load_agent(
             )
     iteration, params = restore(jax.eval_shape(agent.world.model.init, jax.random.key(0)))
     return agent._replace(num_simulations=budget, params=params, iteration=iteration, name=str(path))
+
+
+def misreading(theirs: Agent, network: NetworkConfig | None, arrays: dict[str, str]) -> str | None:
+    """How a network would misread the weights of an agent, in words; None if they mean the same in it.
+
+    Args:
+      network: the network's settings; None where a program gave it, so that no config describes it.
+      arrays: its parameters, as `shapes.describe` has them.
+    """
+    if found := shapes.difference(shapes.describe(theirs.params), arrays):
+        return found
+    if network is None:
+        return None
+    # The same arrays read with other settings are another function. Who writes a network answers for its own options.
+    settings = {"support-range": "support_range", "squash": "squash"}
+    if network.file is None:
+        settings |= {"activation": "activation", "canonical": "sees_one_side"}
+    for flag, field in settings.items():
+        was, now = (getattr(each, field) for each in (theirs.config.network, network))
+        if was != now:
+            return f"it was trained with --network.{flag} {was}, not {now}"
+    return None
 
 
 def _shapes_of(agent: Agent) -> dict[str, str]:

@@ -74,11 +74,14 @@ def mean_params(agents: Sequence[Any]) -> Any:
     """The mean of the agents' weights; ValueError in one sentence if their networks differ."""
     import jax
 
+    from muzero_jax.agent import misreading
     from muzero_jax.storage import shapes
 
     first, *others = agents
     for other in others:
-        if found := shapes.difference(shapes.describe(other.params), shapes.describe(first.params), first.name):
+        games = other.config.env_name, first.config.env_name
+        found = f"it plays {games[0]}, not {games[1]}" if len(set(games)) > 1 else None
+        if found := found or misreading(other, first.config.network, shapes.describe(first.params)):
             raise ValueError(f"{other.name} has another network than {first.name}: {found}; a mean needs one network")
     return jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *(agent.params for agent in agents))
 

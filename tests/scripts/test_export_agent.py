@@ -70,6 +70,20 @@ def test_agents_of_different_networks_have_no_mean(saved_run, tmp_path, capsys):
     assert "a mean needs one network" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "changed, found",
+    [
+        ({"network": replace(tiny_run.CONFIG.network, activation="gelu")}, "--network.activation gelu, not relu"),
+        ({"network": replace(tiny_run.CONFIG.network, support_range=9.0)}, "--network.support-range 9.0, not 1.0"),
+        ({"env": "connect_four"}, "it plays connect_four, not tic_tac_toe"),
+    ],
+)
+def test_weights_of_another_meaning_have_no_mean_though_they_have_the_same_shapes(saved_run, changed, found):
+    run = agents.load_agent(saved_run)
+    with pytest.raises(ValueError, match=f"{found}; a mean needs one network"):
+        export_agent.mean_params([run, run._replace(config=replace(run.config, **changed))])
+
+
 def test_a_summary_of_another_version_says_nothing_of_this_one(exported):
     _, card = exported(SUMMARY | {"iteration": 8})
     assert "81.2%" not in card and "No final matches of these weights are recorded." in card

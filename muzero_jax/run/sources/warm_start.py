@@ -22,9 +22,6 @@ from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.storage.trust import Trust
 from muzero_jax.types import LearnerState, Model, Params
 
-MEANING = {"activation": "activation", "canonical": "sees_one_side"}
-"""Flags that leave the weights' shapes as they are and change what they mean, and where the config says how."""
-
 
 def open_source(
     config: Config,
@@ -52,16 +49,12 @@ def open_source(
 
     trust = Trust(trust_code, named=frozenset(config.own_files))
     agent = agents.load_agent(Path(config.init_from), build=build, trust=trust)
-    if found := shapes.difference(shapes.describe(agent.params), shapes.of_network(model.init)):
+    described = config.network if own_world is None else None
+    if found := agents.misreading(agent, described, shapes.of_network(model.init)):
         raise ValueError(
             f"{config.init_from} holds the weights of another network, {_network_of(agent.config)}, than this run's, "
             f"{_network_of(config)}: {found}; {_remedy(agent.config, config)}"
         )
-    for name, meaning in MEANING.items():
-        theirs, ours = (getattr(each.network, meaning) for each in (agent.config, config))
-        if own_world is None and config.network.file is None and theirs != ours:
-            flag, remedy = f"--network.{name}", "give this run the network flags of the first one"
-            raise ValueError(f"{config.init_from} was trained with {flag} {theirs}, and this run has {ours}; {remedy}")
     say(f"beginning with the weights that {config.init_from} had after iteration {agent.iteration}")
     return agent.params
 
@@ -89,7 +82,8 @@ def _network_of(config: Config) -> str:
 
 def _remedy(made_with: Config, config: Config) -> str:
     """Advice about weights that do not fit, as the end of a sentence."""
-    if (made_with.env, made_with.board_size) != (config.env, config.board_size):
+    other_board = (made_with.env, made_with.board_size) != (config.env, config.board_size)
+    if other_board and config.network.kind != "fully_convolutional":
         return (
             "train both with a network that fits every board size (--network.kind fully_convolutional), or give the "
             "board and the network flags of the first one"

@@ -178,9 +178,17 @@ def test_weights_that_do_not_fit_are_one_sentence(tmp_path, made_with, config, s
     assert "\n" not in str(e.value)
 
 
-def test_weights_of_another_meaning_are_one_sentence_though_they_would_fit(source):
-    config = replace(CONFIG, network=replace(CONFIG.network, activation="gelu"))
-    with pytest.raises(ValueError, match="source was trained with --network.activation relu, and this run has gelu; g"):
+@pytest.mark.parametrize(
+    "changed, found",
+    [
+        ({"activation": "gelu"}, "activation relu, not gelu"),
+        ({"support_range": 100.0}, "support-range 1.0, not 100.0"),
+        ({"squash": True}, "squash False, not True"),
+    ],
+)
+def test_weights_of_another_meaning_are_one_sentence_though_they_would_fit(source, changed, found):
+    config = replace(CONFIG, network=replace(CONFIG.network, **changed))
+    with pytest.raises(ValueError, match=f"it was trained with --network.{found}; give this run the network flags"):
         open_source(source, config)
 
 
