@@ -70,10 +70,12 @@ def longest_game(moves: Moves) -> int:
 
 
 def mean_return(moves: Moves) -> float | None:
-    """The mean of the games' returns, which are plain sums of rewards; of those that ended, None if none did."""
-    ended = moves.is_last.any(axis=0)
+    """The mean of the games' returns, which are plain sums of rewards.
+
+    None if one was broken off: self-play's mean is of whole games, and those that end early are no fair sample of them.
+    """
     returns = np.where(moves.over, 0.0, moves.reward).sum(axis=0)
-    return float(returns[ended].mean()) if ended.any() else None
+    return float(returns.mean()) if moves.is_last.any(axis=0).all() else None
 
 
 @partial(jax.jit, static_argnums=(0, 2))

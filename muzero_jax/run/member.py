@@ -140,7 +140,7 @@ def note_random_return(environment: Environment, *runs: Totals) -> None:
 
 
 def random_return(environment: Environment) -> float | None:
-    """The mean return of random play in a game for one; None in a game for two, or where no such game ends."""
+    """The mean return of random play in a game for one; None in a game for two, or if a game is broken off."""
     if environment.num_players != 1:
         return None
     return random_play.mean_return(random_play.play(environment, num_games=RANDOM_GAMES, max_moves=MOST_MOVES))
