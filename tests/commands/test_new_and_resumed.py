@@ -1,14 +1,15 @@
 """`--config`, `--resume-if-any` and `--init-from`: where the settings and the weights of a run come from."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 from muzero_jax.arithmetic import compilation_cache
 from muzero_jax.commands import train
 from muzero_jax.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
-from muzero_jax.run import runner
+from muzero_jax.commands.presets import preset
+from muzero_jax.run import runner, start
 from muzero_jax.storage import config as configs
 from tests.reference import told_runs
 from tests.reference.tiny_run import CONFIG
@@ -85,3 +86,18 @@ def test_a_run_begins_with_what_init_from_names_and_overwrite_spares_it(monkeypa
     capsys.readouterr()
     assert report_errors(train.main, [*words, "--run-dir", "run", "--overwrite"]) == EXIT_ERROR
     assert "--overwrite would delete" in capsys.readouterr().err and (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "env, model, told",
+    [
+        ("minatar-breakout:hidden", "rules", True),
+        ("minatar-breakout:hidden", "learned", False),
+        ("minatar-breakout", "rules", False),
+        ("tic_tac_toe", "rules", False),
+    ],
+)
+def test_a_run_says_that_the_rules_see_what_the_player_cannot(env, model, told, tmp_path):
+    said: list[str] = []
+    start._introduce(replace(preset(env), model=model), 1, tmp_path, said.append, verbose=False)
+    assert any(line.startswith("hidden") for line in said) == told
