@@ -99,5 +99,5 @@ def test_a_run_begins_with_what_init_from_names_and_overwrite_spares_it(monkeypa
 )
 def test_a_run_says_that_the_rules_see_what_the_player_cannot(env, model, told, tmp_path):
     said: list[str] = []
-    start._introduce(replace(preset(env), model=model), 1, tmp_path, said.append, verbose=False)
+    start._introduce(replace(preset(env, None), model=model), 1, tmp_path, said.append, verbose=False)
     assert any(line.startswith("hidden") for line in said) == told
