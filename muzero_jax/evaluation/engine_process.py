@@ -1,7 +1,7 @@
 """Another program as a process that is asked by lines: a limit on every answer, and always an end.
 
-Two threads read what it writes, so that no pipe fills up and no reading waits for ever. It is the head of a process
-group of its own: Ctrl-C in a terminal is ours to pass on, and what a wrapper script started ends with it.
+A thread for each pipe reads what it writes, so that none fills up and no reading waits for ever. It is the head of a
+process group of its own: Ctrl-C in a terminal is ours to pass on, and what a wrapper script started ends with it.
 """
 
 import os
@@ -38,7 +38,7 @@ class EngineProcess:
     """A running engine.
 
     Args:
-      process: with pipes for stdin, stdout and stderr, in binary.
+      process: with pipes for stdin, stdout and, unless it goes to stdout too, stderr, in binary.
       name: what sentences call it.
     """
 
@@ -53,6 +53,7 @@ class EngineProcess:
         self._threads = [
             threading.Thread(target=target, args=(stream,), name=name, daemon=True)
             for target, stream in ((self._listen, process.stdout), (self._listen_to_complaints, process.stderr))
+            if stream is not None
         ]
         for thread in self._threads:
             thread.start()
@@ -93,11 +94,6 @@ class EngineProcess:
     def failure(self, what: str) -> EngineError:
         """The sentence that the engine did `what`."""
         return EngineError(f"the engine {self.name} {what}")
-
-    @property
-    def complaints(self) -> list[str]:
-        """The last lines of its stderr."""
-        return list(self._complaints)
 
     def close(self, *, politely: bool = True) -> None:
         """Ends the process: by `quit` and the end of its input, or else by force. May be called twice."""
@@ -151,7 +147,7 @@ class EngineProcess:
             return self.failure("was ended")
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(KILLED_SECONDS)
-        self._threads[1].join(KILLED_SECONDS)
+        self._threads[-1].join(KILLED_SECONDS)
         status = self._process.returncode
         how = "closed its output" if status is None else f"ended ({_how(status)})"
         return self.failure(f"{how} when asked {self._asked}{self._quote()}")
@@ -162,12 +158,15 @@ class EngineProcess:
         return f"; it said {_cut(' '.join(said))!r}" if said else ""
 
 
-def start(command: Sequence[str], name: str | None = None) -> EngineProcess:
-    """Starts a program; raises EngineError if that cannot be."""
+def start(command: Sequence[str], name: str | None = None, *, in_order: bool = False) -> EngineProcess:
+    """Starts a program; raises EngineError if that cannot be.
+
+    With `in_order` what it says on stderr is read like its stdout, in the order in which it said both.
+    """
     name = name or shlex.join(command)
-    pipe = subprocess.PIPE
+    pipe, stderr = subprocess.PIPE, subprocess.STDOUT if in_order else subprocess.PIPE
     try:
-        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, start_new_session=True)
         return EngineProcess(process, name)
     except OSError as error:
         raise EngineError(f"the engine {name} cannot be started: {error.strerror}") from None

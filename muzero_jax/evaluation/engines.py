@@ -92,7 +92,7 @@ def start(spec: EngineSpec, environment: Environment, *, seconds: float) -> Engi
 
     Raises EngineError, whose process is ended then, if it fails.
     """
-    process = engine_process.start(spec.command, spec.name)
+    process = engine_process.start(spec.command, spec.name, in_order=spec.protocol == GNUBG)
     notation, game = make_notation(environment), game_of(environment)
     komi = game.points.komi if game.points else 0.0
     setup = Setup(len(notation.columns), len(notation.rows), komi or None, game.variant)

@@ -28,7 +28,7 @@ SETTINGS = (
     "set evaluation chequerplay evaluation cubeful off",
 )
 """Settings under which it does nothing by itself, and weighs a game without a cube."""
-BEGUN = "A new session has been started."
+TITLE, BEGUN, UNKNOWN = "GNU Backgammon", "A new session has been started.", "Unknown keyword"
 HINT = r" +1\. Cube\w+ \S+ +(\S.*?) +Eq\.:"
 """The first line of a hint; the group is the turn."""
 NO_MOVE = "There are no legal moves."
@@ -52,13 +52,13 @@ class GnubgEngine(Engine):
     def greet(self, settings: Sequence[str]) -> None:
         """Waits for its name, and sends each setting; an unknown word in one is refused."""
         deadline = self._deadline(is_start=True)
-        self.title = self.process.read(deadline).strip()
+        while not self.title.startswith(TITLE):
+            self.title = self.process.read(deadline).strip()
         for line in (*SETTINGS, *settings, "new session", "set turn 1"):
             self.process.send(line)
-        while self.process.read(deadline) != BEGUN:
-            pass
-        if unknown := [line for line in self.process.complaints if line.startswith("Unknown keyword")]:
-            raise self.process.failure(f"refuses a setting; it said {unknown[0]!r}")
+        while (line := self.process.read(deadline)) != BEGUN:  # the end of what it says of the settings, on stderr too
+            if line.startswith(UNKNOWN):
+                raise self.process.failure(f"refuses a setting; it said {line!r}")
 
     def new_game(self) -> None:
         """It remembers nothing but the rest of a turn."""

@@ -87,6 +87,16 @@ def test_an_unknown_word_in_a_setting_is_refused_in_a_sentence(start):
         start(settings=("sett plies 2",))
 
 
+def test_a_complaint_is_heard_though_its_answer_is_there_before_all_that_it_says_on_stderr_was_read(start):
+    with pytest.raises(EngineError, match="refuses a setting; it said .Unknown keyword .sett"):
+        start(settings=("chatter 20000", "sett plies 2"))
+
+
+def test_what_it_says_on_stderr_before_its_name_is_no_name(start):
+    engine = start(command=("/bin/sh", "-c", f"echo Locale not supported >&2; exec {sys.executable} {FAKE}"))
+    assert engine.title == "GNU Backgammon 1.07.fake"
+
+
 # --- what its turns mean ----------------------------------------------------------------------------------------------
 
 
