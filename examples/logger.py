@@ -8,11 +8,12 @@ import csv
 from pathlib import Path
 
 import muzero_jax
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import NetworkConfig, TargetConfig
+from muzero_jax.arithmetic import devices
+
+devices.configure_devices()  # before anything loads a game: a device for each CPU core
 
 COLUMNS: tuple[str, ...] = ("iteration", "time/minutes", "total/games", "train/loss")
-CONFIG = Config(env="tic_tac_toe", network=NetworkConfig(num_bins=3), targets=TargetConfig(unroll_steps=3, td_steps=9))
+CONFIG = muzero_jax.presets.preset("tic_tac_toe", None)
 
 
 class GoodEnough(Exception):

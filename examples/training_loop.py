@@ -8,18 +8,11 @@ from muzero_jax.arithmetic import devices
 
 mesh = devices.make_mesh(devices.configure_devices())  # before anything else touches JAX: a device for each CPU core
 
-from muzero_jax import building  # noqa: E402
+from muzero_jax import building, presets  # noqa: E402
 from muzero_jax.run import program  # noqa: E402
 from muzero_jax.storage import agent_file  # noqa: E402
-from muzero_jax.storage.config import Config  # noqa: E402
-from muzero_jax.storage.config_groups import NetworkConfig, ReplayConfig, TargetConfig  # noqa: E402
 
-CONFIG = Config(
-    env="tic_tac_toe",
-    network=NetworkConfig(width=64, num_bins=3),
-    replay=ReplayConfig(replay_length=64, min_frames=16),
-    targets=TargetConfig(unroll_steps=3, td_steps=9),
-)
+CONFIG = presets.preset("tic_tac_toe", None)
 
 
 def main(config=CONFIG, num_chunks=20, file="my_agent.safetensors"):

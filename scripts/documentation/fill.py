@@ -23,6 +23,7 @@ PAGES = (
 MADE = {
     "help": reference.help_text,
     "config": reference.config,
+    "session": reference.session,
     "presets": reference.presets,
     "ranges": reference.ranges,
     "api": api.members,

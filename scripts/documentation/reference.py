@@ -20,6 +20,7 @@ from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import COUNTED, FINITE, Constraint
 
 COLUMNS, WIDTH = "100", 118
+SYMBOLS = ("alpha", "beta")
 SHOWN_PRESETS = {
     "Tic-tac-toe": presets_module.tic_tac_toe,
     "Hex 5x5": lambda: presets_module.hex_any(5),
@@ -69,13 +70,20 @@ def config(_: str = "") -> str:
     return "\n".join(lines)
 
 
+def session(_: str = "") -> str:
+    """The flags of one call of `train.py`, which are no fields of the config."""
+    return "\n".join(fields(Session(), "--", {flag.name: flag for flag in all_flags(Command(Config(), Session()))}))
+
+
 def presets(_: str = "") -> str:
     """What each preset sets that is not the config's default, with what was measured of it."""
     lines: list[str] = []
     plain = {flag.name: flag.default for flag in all_flags(Command(Config(), Session()))}
     for title, make in SHOWN_PRESETS.items():
         flags = all_flags(Command(make(), Session()))
-        changed = [f"{flag.name} {shown(flag.default)}" for flag in flags if flag.default != plain[flag.name]]
+        changed = [
+            f"{flag.name} {shown(flag.default) or '(none)'}" for flag in flags if flag.default != plain[flag.name]
+        ]
         lines += [f"### {title}", "", fenced("\n".join(changed)), ""]
     return "\n".join(lines)
 
@@ -107,7 +115,7 @@ def fields(record: Any, prefix: str, flags: dict[str, Flag]) -> list[str]:
         demands = [demand.sentence for demand in constraints(hints[field.name]) if demand not in (COUNTED, FINITE)]
         default = f"default `{shown(flag.default)}`" if shown(flag.default) else "empty by default"
         takes = [f"`{flag.value}`" if flag.value else "a switch", *demands, default]
-        text = f"- `{flag.name}`: {'; '.join(takes)}. {sentence(flag.sentence)}"
+        text = f"- `{flag.name}`: {'; '.join(takes)}. {sentence(flag.sentence, flag.value)}"
         lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     return [*lines, ""]
 
@@ -125,10 +133,15 @@ def shown(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def sentence(text: str) -> str:
-    """The text with a capital and a full stop; a page that it names becomes a link."""
-    text = re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", text)
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
+def sentence(text: str, values: str = "") -> str:
+    """The text with a full stop, and a capital unless it begins with one of the values, or with a symbol of a formula.
+
+    A page that it names becomes a link.
+    """
+    text = re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", text.replace("<", "&lt;"))
+    name = text.partition(":")[0]
+    first = text[:1] if name in (*re.findall(r"\w+", values), *SYMBOLS) else text[:1].upper()
+    return f"{first}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
 def fenced(text: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-_FROM_CODE = re.compile(r"<!-- made: (?:help|config|presets|api)\b.*?<!-- end -->", flags=re.DOTALL)
+_FROM_CODE = re.compile(r"<!-- made: (?:help|config|session|presets|api)\b.*?<!-- end -->", flags=re.DOTALL)
 _COMMAND = re.compile(r"(?<![\w/.-])(?:experiments|scripts)/\w+\.py((?:[ \t]+(?:\"[^\"\n]*\"|[^\"`|;&#\n])*)?)")
 
 
