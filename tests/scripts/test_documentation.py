@@ -213,10 +213,18 @@ def test_a_link_to_code_is_a_name_until_the_project_has_an_address():
     assert mended("[building/](../muzero_jax/building)", "") == "`muzero_jax/building`"
     address = "https://example.org/someone/project"
     assert mended(link, address) == f"[how]({address}/blob/HEAD/CONTRIBUTING.md#add-a-game)"
+    assert mended("[own game](../notebooks/06_your_own_game.ipynb)", "") == "[own game](notebooks/06_your_own_game.md)"
     folder = "results/hardware-two-intel-cores"
     assert mended(f"[Intel]({folder})", "") == f"[Intel]({folder}/README.md)"
     for stays in ("[Resume](resume.md#a-finished-run)", "[here](#there)", "![picture](pictures/search.svg)"):
         assert mended(stays, address) == stays
+
+
+def test_the_site_shows_every_notebook_with_its_pictures_and_its_links(site):
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        page = (site / "notebooks" / f"{path.stem}.html").read_text(encoding="utf-8")
+        assert page.count('src="data:image/') == read(path).count('"image/'), path.stem
+    assert 'href="../your-own-network.html"' in page and "check_model(" in text_of(site / f"notebooks/{path.stem}.html")
 
 
 def test_the_sites_address_is_the_projects_one_setting(monkeypatch):
