@@ -32,14 +32,20 @@ def member(node: ast.FunctionDef | ast.ClassDef, module: str, source: str) -> st
     if any(isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases):
         lines = source.splitlines()[node.lineno - 1 : node.end_lineno]  # with the comment behind the last field
         return f"### {node.name}\n\n`{module}`\n\n{python(*lines)}"
-    methods = [part for part in node.body if isinstance(part, ast.FunctionDef) and not part.name.startswith("_")]
+    methods = [part for part in node.body if isinstance(part, ast.FunctionDef) and is_shown(part)]
     shown = [f"{signature(method)}\n\n{prose(method)}" for method in methods]
     return "\n\n".join([f"### {node.name}\n\n`{module}`\n\n{prose(node)}", *shown])
 
 
+def is_shown(method: ast.FunctionDef) -> bool:
+    """Whether a class's page has a method: those for users, and the call that makes an object a function."""
+    return not method.name.startswith("_") or method.name == "__call__"
+
+
 def signature(node: ast.FunctionDef) -> str:
     """The first line of a function without `self`; over several lines, an argument each, where it is long."""
-    node.args.args = [argument for argument in node.args.args if argument.arg != "self"]
+    for arguments in (node.args.posonlyargs, node.args.args):
+        arguments[:] = [argument for argument in arguments if argument.arg != "self"]
     arguments, returns = ast.unparse(node.args), f" -> {ast.unparse(node.returns)}" if node.returns else ""
     line = f"{node.name}({arguments}){returns}"
     if len(line) <= WIDTH:
@@ -53,7 +59,10 @@ def signature(node: ast.FunctionDef) -> str:
 def prose(node: ast.FunctionDef | ast.ClassDef) -> str:
     """A docstring as Markdown; arguments and attributes become lists."""
     text = inspect.cleandoc(ast.get_docstring(node) or "")
-    text = re.sub(r"\n*^(Args|Attributes):$", r"\n\n**\1**\n", text, flags=re.MULTILINE)
+    if isinstance(node, ast.FunctionDef) and "Args:" in text:  # several short arguments may share a line
+        names = "|".join(argument.arg for argument in (*node.args.args, *node.args.kwonlyargs))
+        text = re.sub(rf"(?<=\.)\s+({names}): ", r"\n  \1: ", text)
+    text = re.sub(r"\n*^(Args|Attributes|Returns):$", r"\n\n**\1**\n", text, flags=re.MULTILINE)
     text = re.sub(r"^  (\w[\w, ]*): ", r"- `\1`: ", text, flags=re.MULTILINE)
     return re.sub(r"(?<!\*)\*(?!\*)", r"\\*", text)
 

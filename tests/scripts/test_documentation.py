@@ -247,6 +247,9 @@ def test_a_docstring_becomes_a_list_of_arguments_and_a_record_keeps_its_comments
     assert "# [] bool, the episode is over: by the rules" in page  # behind the last field
     shown = api.members("muzero_jax/play/trained_agent.py load")
     assert "**Args**" in shown and "- `num_simulations`: its usual search budget" in shown
+    checked = api.members("muzero_jax/building/checks/environment.py check_environment")
+    assert "\n- `num_games`: random games to play.\n- `max_moves`: moves" in checked
+    assert "__call__(" in api.members("muzero_jax/learning/algorithm.py Update")
 
 
 def test_the_design_page_has_the_table_of_rooms_that_the_tests_hold():
