@@ -86,7 +86,7 @@ def help_text(default: Command, *, everything: bool) -> str:
     shown = flags if everything else [flag for name in MOST_NEEDED for flag in flags if flag.name == name]
     lines = [line for flag in shown for line in _lines(flag)]
     rest = len(flags) - len(shown)
-    more = f"{HELP_ALL} shows the other {rest}. docs/commands.md explains them."
+    more = f"{HELP_ALL} shows the other {rest}. docs/config.md and docs/commands.md explain them."
     off = "A switch is turned off by --no-FLAG, in a group by --GROUP.no-FLAG."
     return "\n".join([*lines, "", *([more] if rest else []), off])
 
