@@ -2,7 +2,7 @@
 
 A page asks by a comment, `<!-- made: help experiments/play.py --help -->`. The text made for it is written below the
 comment, down to `<!-- end -->`, and committed, so that a page is whole on GitHub too. Help, fields and docstrings
-come from the code; the README's table of results comes from docs/results/ and from the trained agents' cards.
+come from the code.
 """
 
 import re
@@ -14,7 +14,6 @@ from scripts.previewing import page, scaling
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
-    "README.md",
     *(
         f"docs/{name}.md"
         for name in "accelerators results/accelerators api commands config algorithms many-machines tune".split()
@@ -27,7 +26,6 @@ MADE = {
     "presets": reference.presets,
     "ranges": reference.ranges,
     "api": api.members,
-    "figures": tables.results,
     "games": tables.games,
     "accelerators": page.tables,
     "scaling": scaling.tables,

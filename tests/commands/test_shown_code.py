@@ -29,7 +29,7 @@ GIVEN = {  # what a page says that the reader has: names of a file of examples/,
 }
 VALUE = r"-?[01]\.\d+(e-\d+)?"
 PRINTED = {
-    "README.md": rf"\d+\n{VALUE}\n",
+    "README.md": rf"\d+\n{VALUE}\ngame +Connect Four\n(.+\n)+",
     "docs/api.md": rf"{VALUE} .+\ngame +Tic-tac-toe\n(.+\n)+1\.0\n",
     "docs/play.md": rf"[a-e][1-5] {VALUE}\n",
     "docs/results/hex-sizes/README.md": "".join(

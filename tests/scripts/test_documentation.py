@@ -2,7 +2,6 @@
 
 import ast
 import html
-import json
 import os
 import re
 import shutil
@@ -96,45 +95,9 @@ def test_every_page_that_asks_for_made_text_is_filled():
     assert asking == set(fill.PAGES)
 
 
-def test_a_row_of_results_has_the_figures_of_one_file():
-    rows = {(row.game, re.split(r"[]`]", row.source[1:])[0]): row for row in tables.rows()}
-    hex_7x7 = rows["Hex 7x7, today's preset", "hex_7x7"]
-    assert (hex_7x7.score, hex_7x7.others) == ("99.6% [97.8, 99.9]", "96.5% against MCTS 10,000")
-    assert (hex_7x7.trained, hex_7x7.machine) == ("30 minutes, 3.1 M frames", "1 Intel")
-    assert rows["Connect Four", "AMD"].machine == "2 AMD" and rows["Connect Four", "Intel"].machine == "2 Intel"
-    assert rows["Hex 5x5, today's preset", "November"].score == "95.2%, from 94.5 to 96.5"
-    preset = rows["Hex 5x5, today's preset", "one-side"]
-    assert (preset.seeds, preset.score) == ("3", "91.0%, from 89.1 to 92.2")
-
-
-def test_a_row_of_a_dated_record_has_the_figures_that_stand_there():
-    dated = [row for row in tables.rows() if row.source.startswith("[") and not row.source.startswith("[one-side]")]
-    assert len(dated) == 8
-    for row in dated:
-        record = read(ROOT / re.search(r"\((.*)\)", row.source)[1]).replace("**", "")
-        for figure in (row.score, row.others.split()[0] if row.others else ""):
-            assert figure in record, row
-
-
 def test_the_citation_names_the_version_of_the_package():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"version: {muzero_jax.__version__}\n" in citation and "license: Apache-2.0\n" in citation
-
-
-def test_the_readmes_first_score_is_that_of_todays_preset():
-    preset = next(row for row in tables.rows() if row.game == "Hex 5x5, today's preset")
-    start = " ".join(read(ROOT / "README.md").split("## What it is")[0].split())
-    assert preset.score in start and preset.trained.partition(",")[0] in start
-
-
-def test_the_readme_has_the_measured_speed_of_the_search():
-    speeds, readme = {}, read(ROOT / "README.md")
-    for result in json.loads(read(ROOT / "docs/results/benchmark-two-intel-cores/search.json"))["results"]:
-        ratio = next(r for r in result["ratios"] if (r["numerator"], r["denominator"]) == ("own search", "mctx"))
-        speeds.setdefault(result["case"].split(",")[0], []).append(round(ratio["median"], 1))
-    (low, *_, high), (puct_low, *_, puct_high) = sorted(speeds["gumbel"]), sorted(speeds["puct"])
-    text = " ".join(readme.split())
-    assert f"{low} to {high} times as fast for Gumbel" in text and f"{puct_low} to {puct_high} for PUCT" in text
 
 
 def test_the_page_of_games_has_every_game_and_what_is_refused():
