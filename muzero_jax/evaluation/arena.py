@@ -87,8 +87,8 @@ class Arena:
     `openings` searches the solved openings of Hex; None where there are none.
     """
 
-    def __init__(self, agent: Agent, mesh: Mesh):
-        self._agent, self.mesh = agent, mesh
+    def __init__(self, agent: Agent, mesh: Mesh, report: Report = silent):
+        self._agent, self.mesh, self._report = agent, mesh, report
         self._match = functools.cache(self._make_match)
         self.openings = openings.solved_openings(self._agent, mesh.devices.flat[0])
 
@@ -119,5 +119,6 @@ class Arena:
         """
         match = self._match(opponent, num_games)
         other = rival if opponent == "self" else params
-        results = [match.play(params, other, jax.random.fold_in(key, index)) for index in range(num_matches)]
+        keys = (jax.random.fold_in(key, index) for index in range(num_matches))
+        results = [match.play(params, other, each, self._report) for each in keys]
         return matches.summarise(jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *results))

@@ -1,7 +1,7 @@
 """The words by which process 0 leads the others, and the loop in which they follow.
 
 They hold the state with process 0, and run the program and save with it. They keep no clock, write no metrics and play
-no matches; while process 0 does, they wait.
+no matches; while process 0 does, they wait, and hear of each piece of a match, because XLA waits 30 minutes at most.
 """
 
 import signal
@@ -17,8 +17,8 @@ from muzero_jax.run.schedule import with_span
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.types import Metrics, TrainState
 
-RUN_CHUNK, SAVE, SET_SPAN, END = range(4)
-"""The words: run a chunk, save the checkpoint of an iteration, set the learning rate's span, end."""
+RUN_CHUNK, SAVE, SET_SPAN, WAIT, END = range(5)
+"""The words: run a chunk, save the checkpoint of an iteration, set the learning rate's span, wait on, end."""
 
 
 @contextmanager
@@ -54,5 +54,5 @@ def follow(
             checkpoints.save(argument, state)
         elif word == SET_SPAN:
             state = with_span(state, argument)
-        else:
+        elif word == END:
             return

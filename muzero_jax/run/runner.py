@@ -103,7 +103,8 @@ def train(
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
         keep_config(config, run_dir, say)
         say(f"{'training' if begins else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
-        arena = Arena(make_agent(config, world, algorithm), devices.local_mesh(mesh))
+        agent, speak = make_agent(config, world, algorithm), lambda *_: processes.tell(following.WAIT)
+        arena = Arena(agent, devices.local_mesh(mesh), speak)
         clock, totals = Clock(record), Totals(config, record, flops)
         clock.seconds["compile"] += time.perf_counter() - start
         note_random_return(world.environment, totals)
