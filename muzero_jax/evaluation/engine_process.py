@@ -149,7 +149,9 @@ class EngineProcess:
             self._process.wait(KILLED_SECONDS)
         self._threads[-1].join(KILLED_SECONDS)
         status = self._process.returncode
-        how = "closed its output" if status is None else f"ended ({_how(status)})"
+        how = "closed its output"
+        if status is not None:
+            how = f"ended ({f'exit status {status}' if status >= 0 else signal.strsignal(-status)})"
         return self.failure(f"{how} when asked {self._asked}{self._quote()}")
 
     def _quote(self) -> str:
@@ -179,13 +181,3 @@ def _text(line: bytes) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= QUOTED else text[: QUOTED - 3] + "..."
-
-
-def _how(status: int) -> str:
-    """How a process ended, from its exit status."""
-    if status >= 0:
-        return f"exit status {status}"
-    try:
-        return signal.Signals(-status).name
-    except ValueError:
-        return f"signal {-status}"

@@ -132,18 +132,12 @@ def open_versions(arena: Arena, config: Config, run_dir: Path, abstract: Params,
 
 
 def note_random_return(environment: Environment, *runs: Totals) -> None:
-    """Lets random play be measured beside self-play, once in a run that plays."""
-    if lacking := [totals for totals in runs if totals.plays and totals.random_return is None]:
-        found = random_return(environment)
+    """Measures the mean return of random play in a game for one, once in a run that plays."""
+    lacking = [totals for totals in runs if totals.plays and totals.random_return is None]
+    if lacking and environment.num_players == 1:
+        found = random_play.play(environment, num_games=RANDOM_GAMES, max_moves=MOST_MOVES)
         for totals in lacking:
-            totals.random_return = found
-
-
-def random_return(environment: Environment) -> float | None:
-    """The mean return of random play in a game for one; None in a game for two, or if a game is broken off."""
-    if environment.num_players != 1:
-        return None
-    return random_play.mean_return(random_play.play(environment, num_games=RANDOM_GAMES, max_moves=MOST_MOVES))
+            totals.random_return = random_play.mean_return(found)
 
 
 def describe_machine(config: Config, mesh: Mesh) -> dict[str, str]:
