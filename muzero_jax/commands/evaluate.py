@@ -129,7 +129,8 @@ def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
     result = match(agent.params, rival.params, jax.random.key(a.seed), report)
     rest = {name: value for name, value in result.items() if name not in ("wins", "draws", "losses", "score", "ci95")}
     rest |= about(a, agent) | {"player": host.player.name}
-    text = f"{tables.strength({a.opponent: result})}\n\n{tables.fields(rest)}"
+    note = f"\n{tables.REPEATED}" if result["games"] < a.games else ""
+    text = f"{tables.strength({a.opponent: result})}{note}\n\n{tables.fields(rest)}"
     return result | rest | {"opponent": a.opponent}, text
 
 

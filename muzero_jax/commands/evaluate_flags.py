@@ -49,7 +49,8 @@ class Games(Command):
     """The flags of commands that play games."""
 
     games: Count = 256
-    """games of the match, or of each pair of a tournament; rounded up to a multiple of two games a device"""
+    """games of the match, or of each pair of a tournament; rounded up to a multiple of two games a device. Two
+    deterministic players repeat their game from the same opening; repeated games are left out"""
     opening_plies: Annotated[int, NOT_NEGATIVE, AT_MOST_A_MILLION] | None = None
     """random moves before each game; default: the (first) run's evaluation.opening_plies"""
     seed: Seed = 0

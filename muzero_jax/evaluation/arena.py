@@ -22,8 +22,8 @@ Report = Callable[[int, int], None]
 """Called with the games finished so far, and the games in all."""
 
 
-def _silent(finished: int, total: int) -> None:
-    pass
+def silent(*_: Any) -> None:
+    """Reports nothing."""
 
 
 MOVES_PER_CALL = 8
@@ -35,7 +35,7 @@ class ShardedMatch:
 
     def __init__(self, match: matches.Pieces, mesh: Mesh):
         def begin(key):
-            return match.begin(own(key))
+            return match.begin(key, jax.lax.axis_index(AXIS))
 
         def advance(params_a, params_b, key, games):
             return match.advance(params_a, params_b, own(key), games, MOVES_PER_CALL)
@@ -43,6 +43,7 @@ class ShardedMatch:
         def own(key):
             return jax.random.fold_in(key, jax.lax.axis_index(AXIS))
 
+        self.stochastic = match.stochastic
         everywhere, games = PartitionSpec(), PartitionSpec(None, AXIS)
         self._begin = jax.jit(shard_map(begin, mesh, (everywhere,), games))
         self._advance = jax.jit(shard_map(advance, mesh, (everywhere,) * 3 + (games,), games), donate_argnums=3)
@@ -55,7 +56,7 @@ class ShardedMatch:
         self._begin.lower(inputs[2]).compile()
         self._advance.lower(*inputs, games).compile()
 
-    def play(self, params_a: Params, params_b: Params, key: Array, report: Report = _silent) -> matches.MatchResult:
+    def play(self, params_a: Params, params_b: Params, key: Array, report: Report = silent) -> matches.MatchResult:
         """Plays the match; `report(games finished, games in all)` is called on the way."""
         inputs = jax.device_put((params_a, params_b, key), self._replicated)
         games = self._begin(inputs[2])
@@ -64,9 +65,9 @@ class ShardedMatch:
             games = self._advance(*inputs, games)
         return jax.device_get(games.result)
 
-    def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = _silent) -> Summary:
+    def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = silent) -> Summary:
         """Plays the match and sums it up."""
-        return matches.summarise(self.play(params_a, params_b, key, report))
+        return matches.summarise(self.play(params_a, params_b, key, report), stochastic=self.stochastic)
 
 
 def sharded_match(
@@ -84,18 +85,14 @@ def sharded_match(
 class Arena:
     """The matches of one run; each is compiled when it is first played, or before.
 
-    `openings` searches the solved openings of Hex; None where there are none.
+    `openings` searches the solved openings of Hex; None where there are none. Only a game for two `has_matches`.
     """
 
     def __init__(self, agent: Agent, mesh: Mesh, report: Report = silent):
         self._agent, self.mesh, self._report = agent, mesh, report
         self._match = functools.cache(self._make_match)
+        self.has_matches = agent.world.environment.num_players == 2
         self.openings = openings.solved_openings(self._agent, mesh.devices.flat[0])
-
-    @property
-    def has_matches(self) -> bool:
-        """Whether this is a game for two."""
-        return self._agent.world.environment.num_players == 2
 
     def _make_match(self, opponent: str, num_games: int) -> ShardedMatch:
         agent = self._agent
@@ -121,4 +118,5 @@ class Arena:
         other = rival if opponent == "self" else params
         keys = (jax.random.fold_in(key, index) for index in range(num_matches))
         results = [match.play(params, other, each, self._report) for each in keys]
-        return matches.summarise(jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *results))
+        together = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *results)
+        return matches.summarise(together, stochastic=match.stochastic)

@@ -20,7 +20,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from muzero_jax.evaluation import arena, engines, matches
-from muzero_jax.evaluation.arena import Report, ShardedMatch, Summary
+from muzero_jax.evaluation.arena import Report, ShardedMatch, Summary, silent
 from muzero_jax.evaluation.engine_games import Arbiter, EngineSeat, PlayedGame, PlayerSeat, Seat, record
 from muzero_jax.evaluation.engine_protocols import Engine
 from muzero_jax.evaluation.matches import MatchResult
@@ -29,17 +29,13 @@ from muzero_jax.storage.files import explained, write_whole
 from muzero_jax.types import Environment, EnvState, Params
 
 
-def _silent(*_: Any) -> None:
-    pass
-
-
 class Conditions(NamedTuple):
     """The terms of engines; a match on devices needs none of them."""
 
     seconds: float = 60.0  # for each move of an engine, at most
     num_tables: int = 1  # games at once, with a process of each engine for each
     folder: Path | None = None  # of the records of all games (SGF); None keeps none
-    say: Callable[[str], None] = _silent  # called with how a match stood that is broken off
+    say: Callable[[str], None] = silent  # called with how a match stood that is broken off
 
     def of_match(self, index: int) -> "Conditions":
         """Those of one match of several, whose records get a folder of their own."""
@@ -82,10 +78,11 @@ class EngineMatch:
         self._arbiter = Arbiter(environment)
         if conditions.folder is not None and self._arbiter.has_chance:
             raise ValueError(f"--sgf keeps moves and no dice, so it is not for {environment.name}; leave it out")
-        self._result = MatchResult(*(np.zeros((2, self._num_openings), kind) for kind in (float, int, int)))  # type: ignore
+        self._stochastic = matches.is_stochastic(environment, a.player, b.player)
+        self._result = MatchResult(*np.zeros((4, 2, self._num_openings)))  # type: ignore
         self._is_finished = np.zeros((2, self._num_openings), bool)
 
-    def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = _silent) -> Summary:
+    def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = silent) -> Summary:
         """Plays the match. Whatever happens, all processes have ended when it returns or raises.
 
         Raises ValueError if an engine fails or a record cannot be written, with the standing of the match.
@@ -94,21 +91,16 @@ class EngineMatch:
         try:
             with _stopped_by_signals(), _ended(running):
                 for _ in range(min(self._conditions.num_tables, 2 * self._num_openings)):
-                    self._start_engines(running)
+                    for spec in (entrant.engine for entrant in self._entrants if entrant.engine is not None):
+                        running.append(engines.start(spec, self._environment, seconds=self._conditions.seconds))
                 self._play(self._tables((params_a, params_b), running), key, report)
         except ValueError as error:
             raise ValueError(f"{error}; {self._standing()}" if self._is_finished.any() else str(error)) from error
         except KeyboardInterrupt:
             self._conditions.say(self._standing())
             raise
-        return matches.summarise(self._result) | {"engine": " and ".join(dict.fromkeys(e.title for e in running))}
-
-    def _start_engines(self, running: list[Engine]) -> None:
-        """Adds one process of each engine."""
-        for entrant in self._entrants:
-            if entrant.engine is not None:
-                engine = engines.start(entrant.engine, self._environment, seconds=self._conditions.seconds)
-                running.append(engine)
+        summary = matches.summarise(self._result, stochastic=self._stochastic)
+        return summary | {"engine": " and ".join(dict.fromkeys(e.title for e in running))}
 
     def _tables(self, params: tuple[Params, Params], running: list[Engine]) -> "queue.SimpleQueue[list[Seat]]":
         """Pairs of seats for A and B, as many as there are processes of each engine."""
@@ -139,9 +131,9 @@ class EngineMatch:
 
         With chance a game starts where its opening ends, for the same actions would meet other dice.
         """
-        key = jax.random.fold_in(key, 0)  # the first device's share of a match
         counts = self._num_openings, self._opening_plies
-        drawn = jax.jit(lambda key: matches.draw_openings(self._environment, key, *counts))(key)
+        draw = jax.jit(lambda key: matches.draw_openings(self._environment, key, *counts, replace=self._stochastic))
+        drawn, key = draw(key), jax.random.fold_in(key, 0)
         starts, actions = drawn.starts, np.asarray(drawn.actions)
         if self._arbiter.has_chance:
             starts, actions = drawn.states, actions[:0]
@@ -162,9 +154,10 @@ class EngineMatch:
     def _note(self, pairing: Pairing, played: PlayedGame) -> None:
         """Keeps the result of a game, and its record."""
         place = pairing.seating, pairing.index // 2
-        self._result.points[place] = -played.lead if pairing.seating else played.lead  # type: ignore
-        self._result.length[place] = len(played.plies) - played.num_opening  # type: ignore
-        self._result.illegal_actions[place] = played.illegal_actions  # type: ignore
+        lead, moves = -played.lead if pairing.seating else played.lead, hash(tuple(ply.action for ply in played.plies))
+        figures = lead, len(played.plies) - played.num_opening, played.illegal_actions, moves
+        for field, figure in zip(self._result, figures, strict=True):
+            field[place] = figure  # type: ignore
         self._is_finished[place] = True
         if (folder := self._conditions.folder) is not None:
             names = [entrant.name for entrant in self._entrants]

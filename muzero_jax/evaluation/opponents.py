@@ -10,31 +10,23 @@ from muzero_jax.types import Environment, Model, SearchFn, SearchOutput
 
 def random_player(environment: Environment) -> Player:
     """Plays uniformly over the legal actions."""
-    del environment  # every state brings its own mask
 
     def act(params, key, states):
-        del params
         return uniform_legal_action(key, states.legal_action_mask)
 
-    return Player("random", act)
+    return Player("random", act, stochastic=True)
 
 
 def policy_head(model: Model) -> SearchFn:
     """The network by itself, in a search's place: its policy over legal actions, the best of them, and its value."""
 
     def look(params, key, position):
-        del key
         output = model.initial_inference(params, position.observation)
         prior = simulator.policy(output, position.legal_action_mask)
         best = jnp.argmax(jnp.where(position.legal_action_mask, output.policy_logits, -jnp.inf), axis=-1)
         return SearchOutput(best.astype(jnp.int32), prior, model.to_scalar(output.value_logits))
 
     return look
-
-
-def greedy_prior_player(environment: Environment, model: Model) -> Player:
-    """Plays the legal action that the policy head likes best: the network without any search."""
-    return search_player(environment, policy_head(model), "greedy prior")
 
 
 def search_player(environment: Environment, search_fn: SearchFn, name: str = "search") -> Player:

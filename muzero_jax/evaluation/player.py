@@ -14,6 +14,7 @@ class Player(NamedTuple):
 
     name: str
     act: Callable[[Params, Array, EnvState], Array]  # (params or None, key, states [B, ...]) -> action [B] int32
+    stochastic: bool = False  # its moves depend on the key
 
 
 _OF_CHANCE = 0x636861

@@ -81,7 +81,8 @@ def searching(agent: Agent, num_simulations: int | None = None, *, true_rules: b
 
 def policy_head(agent: Agent) -> Player:
     """Plays what the network likes best, without search."""
-    return opponents.greedy_prior_player(agent.world.environment, agent.world.model)
+    world = agent.world
+    return opponents.search_player(world.environment, opponents.policy_head(world.model), "greedy prior")
 
 
 def parse(text: str, *, others: str = "") -> PlayerSpec:

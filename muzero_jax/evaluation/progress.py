@@ -39,19 +39,19 @@ class Ladder:
     def load(self, up_to_iteration: int) -> None:
         """Reads what an earlier session wrote, without versions newer than the checkpoint resumed from.
 
-        Raises ValueError, which names the file, if that holds anything else.
+        Raises ValueError, which names the file, if no ladder can be made of that.
         """
         if not self._file.exists():
             return
         try:
             stored = json.loads(self._file.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError):
-            stored = {}
-        if not _is_ladder(stored):
-            raise ValueError(f"{self._file} is damaged; restore a copy, or delete it to start the run's Elo anew")
-        self.iterations = [i for i in stored["iterations"] if i <= up_to_iteration]
-        count = len(self.iterations)
-        self._games = [(i, j, float(p), float(q)) for i, j, p, q in stored["games"] if i < count]
+            self.iterations = [i for i in stored["iterations"] if i <= up_to_iteration]
+            count = len(self.iterations)
+            self._games = [(i, j, float(p), float(q)) for i, j, p, q in stored["games"] if i < count]
+            self.ratings()
+        except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
+            damaged = f"{self._file} is damaged; restore a copy, or delete it to start the run's Elo anew"
+            raise ValueError(damaged) from error
 
     def rivals(self) -> list[int]:
         """Iterations of the versions that the next one should meet."""
@@ -84,16 +84,11 @@ class Versions:
         self._config, self._arena = config, arena
         self._directory = run_dir / VERSIONS
         self._abstract_params = abstract_params
-        self.ladder = Ladder(run_dir / "elo.json")
-
-    @property
-    def has_matches(self) -> bool:
-        """Whether this is a game for two."""
-        return self._arena.has_matches
+        self.has_matches, self.ladder = arena.has_matches, Ladder(run_dir / "elo.json")
 
     def compilations(self) -> list[Callable[[], None]]:
         """Functions that compile, when called, the search of the openings and all matches, the quick ones first."""
-        if not self._arena.has_matches:
+        if not self.has_matches:
             return []
         e = self._config.evaluation
         games = {(spec, e.final_games // self._final_matches): None for spec in _specs(e.mcts_simulations)}
@@ -107,7 +102,7 @@ class Versions:
 
     def begin(self, params: Params) -> dict[str, float]:
         """Keeps the untrained version, from which the others' Elo is counted; it meets no fixed opponent."""
-        if not self._arena.has_matches:
+        if not self.has_matches:
             return {}
         if not self.ladder.iterations:  # a run may be resumed before its first chunk
             self._save(params, 0)
@@ -119,7 +114,7 @@ class Versions:
 
         In a game for one there is nobody to meet, and nothing is measured.
         """
-        if not self._arena.has_matches:
+        if not self.has_matches:
             return {}
         games = self._config.evaluation.games
         summaries = self._meet_all(self._quick, params, self._key(iteration), games)
@@ -136,7 +131,7 @@ class Versions:
     def measure_fully(self, params: Params, iteration: int) -> dict[str, Summary]:
         """The full matches of a run's end, against every opponent of the config."""
         e, count = self._config.evaluation, self._final_matches
-        if not self._arena.has_matches:
+        if not self.has_matches:
             return {}
         key = jax.random.fold_in(self._key(iteration), _FINAL)
         return self._meet_all(e.mcts_simulations, params, key, e.final_games // count, count)
@@ -182,26 +177,6 @@ class Versions:
 def share_right(judged: dict[str, Any] | None) -> dict[str, float]:
     """The metric of `Versions.judge_openings`'s answer; nothing where there is none."""
     return {} if judged is None else {"eval/openings_right": judged["right"] / judged["solved"]}
-
-
-def _is_ladder(stored: Any) -> bool:
-    """Whether JSON values are what `Ladder.add` writes: iterations in order, and games that connect all versions."""
-    if not isinstance(stored, dict) or not all(isinstance(stored.get(name), list) for name in ("iterations", "games")):
-        return False
-    iterations, games = stored["iterations"], stored["games"]
-    if not all(type(i) is int for i in iterations) or iterations != sorted(set(iterations)):
-        return False
-    newcomers = {game[0] for game in games if _is_game(game)}
-    return all(map(_is_game, games)) and newcomers == set(range(1, len(iterations)))
-
-
-def _is_game(row: Any) -> bool:
-    """Whether a row of JSON is (version, an earlier version, points of the first, points of the second)."""
-    if not isinstance(row, list) or len(row) != 4:
-        return False
-    (i, j), points = row[:2], row[2:]
-    are_points = all(type(p) in (int, float) and 0 <= p < 2**31 for p in points) and sum(points) > 0
-    return type(i) is type(j) is int and 0 <= j < i and are_points
 
 
 def _specs(mcts_simulations: Sequence[int]) -> list[str]:

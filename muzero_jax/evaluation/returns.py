@@ -15,6 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from scipy import stats
 
 from muzero_jax.arithmetic.devices import AXIS, shard_map
+from muzero_jax.evaluation.matches import legal_or_first
 from muzero_jax.evaluation.player import Player, keys_of_chance
 from muzero_jax.evaluation.tables import align
 from muzero_jax.games.catalogue import game_of
@@ -140,9 +141,7 @@ def _pieces(environment: Environment, player: Player, mesh: Mesh, num_games: int
 def _one_move(environment: Environment, player: Player, params: Params, key: Array, episodes: Episodes) -> Episodes:
     """One move of every episode that is not over; an illegal action is counted, and the first legal one played."""
     mask = jax.vmap(environment.legal)(episodes.states)
-    action = player.act(params, key, episodes.states)
-    is_legal = jnp.take_along_axis(mask, jnp.clip(action, 0, mask.shape[1] - 1)[:, None], axis=1)[:, 0]
-    action = jnp.where(is_legal, action, jnp.argmax(mask, axis=-1))
+    action, is_legal = legal_or_first(player.act(params, key, episodes.states), mask)
     step = jax.vmap(environment.move)(episodes.states, action, keys_of_chance(key, len(action)))
     active = ~episodes.is_over
     states = jax.tree.map(lambda new, old: jax.vmap(jnp.where)(active, new, old), step.state, episodes.states)

@@ -32,10 +32,9 @@ def rollout_mcts_player(environment: Environment, *, num_simulations: int) -> Pl
         raise ValueError(f"Rollout MCTS needs at least 1 simulation, not {num_simulations}; raise its budget.")
 
     def act(params, key, states):
-        del params
         return rollout_mcts(environment, key, states, num_simulations=num_simulations).action
 
-    return Player(f"rollout MCTS ({num_simulations} simulations)", act)
+    return Player(f"rollout MCTS ({num_simulations} simulations)", act, stochastic=True)
 
 
 def rollout_mcts(
@@ -70,12 +69,10 @@ def rollouts(environment: Environment) -> Simulator:
     """
 
     def root(params: Params, roots: SearchRoots) -> Node:
-        del params
         zeros = jnp.zeros(len(roots.legal_action_mask))
         return Node(roots.legal_action_mask.astype(jnp.float32), zeros, roots.state, zeros, zeros)
 
     def expand(params: Params, key: Array, action: Array, states: EnvState) -> Node:
-        del params
         order_key, rollout_key = jax.random.split(key)
         keys = keys_of_chance(key, len(action))
         states, reward, discount, *_ = jax.vmap(environment.move)(states, action, keys)

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+REPEATED = "Two deterministic players repeat their game from the same opening; repeated games are left out."
+
 
 def align(rows: Iterable[Iterable[str]], sides: str = ">") -> list[str]:
     """The rows as lines, their columns two blanks apart, each as wide as its widest cell.
@@ -23,11 +25,12 @@ def fields(record: dict) -> str:
 
 def strength(matches: Mapping[str, Mapping[str, Any]]) -> str:
     """How a player did against each opponent, from `matches.summarise`'s dicts by the opponent's name."""
-    rows = [["opponent", "score", "95% interval", "won / drawn / lost"]]
+    rows = [["opponent", "score", "95% interval", "won / drawn / lost", "distinct games"]]
     for opponent, match in matches.items():
         low, high = match["ci95"]
         games = f"{match['wins']} / {match['draws']} / {match['losses']}"
-        rows.append([opponent, percent(match["score"]), f"{percent(low)} to {percent(high)}", games])
+        cells = [opponent, percent(match["score"]), f"{percent(low)} to {percent(high)}", games]
+        rows.append([*cells, str(match.get("distinct_games", "-"))])
     lines = ["Strength (colours balanced, every opening played from both sides)", *align(rows, "<")]
     return "\n".join(lines + [line for opponent, match in matches.items() if (line := _forced(opponent, match))])
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 from jax.sharding import Mesh
 
 from muzero_jax import agent as agents
@@ -17,7 +18,7 @@ from muzero_jax.evaluation.arena import ShardedMatch
 from muzero_jax.evaluation.engine_matches import Conditions, EngineMatch
 from muzero_jax.evaluation.matches import wilson_interval
 from muzero_jax.evaluation.players import Agent, Entrant, LoadAgent
-from muzero_jax.evaluation.tables import align, percent, percent_interval
+from muzero_jax.evaluation.tables import REPEATED, align, percent, percent_interval
 
 Result = dict[str, Any]
 """`players`, `cross_table`, `matches`, `anchor` and the settings, as plain numbers and lists."""
@@ -106,30 +107,28 @@ def play(
             so_far = summarise(met, matches, anchor=met.index(names[anchor_index]) if names[anchor_index] in met else 0)
             conditions.say(f"{len(matches)} of {len(pairs)} matches had ended:\n{format_table(so_far)}")
         raise
-    settings = {"games_per_pair": matches[0]["games"], "opening_plies": opening_plies, "seed": seed}
+    settings = {"games_per_pair": num_games, "opening_plies": opening_plies, "seed": seed}
     return settings | summarise(names, matches, anchor=anchor_index)
 
 
 def summarise(names: list[str], matches: list[dict[str, Any]], *, anchor: int = 0) -> Result:
     """Scores and ratings of the players, from `matches.summarise`'s dicts with the names of `a` and `b`.
 
-    `cross_table[i][j]` is player i's score against j in [0, 1], None on the diagonal and where a pair did not meet.
+    `cross_table[i][j]` is player i's score against j in [0, 1], None on the diagonal and where a pair did not meet. All
+    that a player met count alike in its score, though some pairs have fewer distinct games.
     """
     points = [(match["score"] * match["games"], (1 - match["score"]) * match["games"]) for match in matches]
     seats = [(names.index(match["a"]), names.index(match["b"])) for match in matches]
     wins = elo.win_matrix(len(names), [(*pair, *both) for pair, both in zip(seats, points, strict=True)])
-    ratings = elo.rate(wins, anchor=anchor)
+    ratings = [field.tolist() for field in elo.rate(wins, anchor=anchor)]
     games = wins + wins.T
-    totals = [round(total) for total in games.sum(axis=1)]
-    scores = (wins.sum(axis=1) / games.sum(axis=1)).tolist()
-    rows = [
-        {"name": name, "games": total, "score": score, "ci95": list(wilson_interval(score, total))}
-        | {"elo": rating, "elo_ci95": [low, high]}
-        for name, total, score, rating, low, high in zip(
-            names, totals, scores, *(field.tolist() for field in ratings), strict=True
-        )
-    ]
     table = [[float(w / g) if g else None for w, g in zip(*row, strict=True)] for row in zip(wins, games, strict=True)]
+    rows = []
+    for name, scores, played, rating, *ends in zip(names, table, games, *ratings, strict=True):
+        score = float(np.mean([score for score in scores if score is not None]))
+        size = np.count_nonzero(played) ** 2 / (1 / played[played > 0]).sum()  # games of equal pairs that tell as much
+        rows.append({"name": name, "games": round(played.sum()), "score": score})
+        rows[-1] |= {"ci95": list(wilson_interval(score, size)), "elo": rating, "elo_ci95": ends}
     return {"anchor": names[anchor], "players": rows, "cross_table": table, "matches": matches}
 
 
@@ -156,6 +155,8 @@ def _remarks(result: Result) -> list[str]:
             "Some pair's games were all won by one side: its Elo difference is held finite by Jeffreys' prior, and is"
             " a lower bound rather than an estimate."
         )
+    distinct = sorted(match["distinct_games"] for match in result["matches"])
+    notes.append(f"{distinct[0]} to {distinct[-1]} games of a pair differ. {REPEATED}")
     illegal = sum(match.get("illegal_actions", 0) for match in result["matches"])
     return notes + ([f"ILLEGAL MOVES were chosen {illegal} times."] if illegal else [])
 

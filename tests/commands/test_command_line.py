@@ -470,7 +470,7 @@ def test_a_match_as_json_is_one_object(run, saved_run):
     assert status == 0
     (line,) = output.splitlines()
     result = json.loads(line)
-    assert result["wins"] + result["draws"] + result["losses"] == result["games"] == 8
+    assert result["wins"] + result["draws"] + result["losses"] == result["games"] == 8 >= result["distinct_games"]
     assert result["score"] == (result["wins"] + result["draws"] / 2) / 8
     low, high = result["ci95"]
     assert 0 <= low <= result["score"] <= high <= 1
@@ -491,8 +491,8 @@ def test_a_match_shows_how_many_games_are_finished(run, saved_run, monkeypatch):
     assert re.search(r"^0 of 8 games finished$", progress, re.MULTILINE)
     title, columns, row, _, *rest = output.splitlines()
     assert title.startswith("Strength (colours balanced")
-    assert columns.split("  ")[0] == "opponent" and columns.endswith("won / drawn / lost")
-    assert re.match(r"random +[0-9.]+% +[0-9.]+% to [0-9.]+% +\d / \d / \d$", row)
+    assert columns.split("  ")[0] == "opponent" and columns.endswith("won / drawn / lost  distinct games")
+    assert re.match(r"random +[0-9.]+% +[0-9.]+% to [0-9.]+% +\d / \d / \d +\d$", row)
     names = [line.split()[0] for line in rest]
     assert {"run", "iteration", "player", "mean_length", "illegal_actions"} <= set(names)
 

@@ -105,7 +105,7 @@ def test_greedy_prior_plays_the_best_legal_logit_and_never_an_illegal_one():
         return NetworkOutput(None, None, jnp.array([0.5, -1.0]), logits + params)
 
     model = Model(None, initial_inference, None, None, lambda logits: logits, None)
-    player = opponents.greedy_prior_player(TIC_TAC_TOE, model)
+    player = opponents.search_player(TIC_TAC_TOE, opponents.policy_head(model))
     states = stack(tic_tac_toe_position([1]), tic_tac_toe_position([1, 0]))
     np.testing.assert_array_equal(player.act(0.0, jax.random.key(0), states), [3, 3])
     said = opponents.policy_head(model)(0.0, jax.random.key(0), TIC_TAC_TOE.roots(states))

@@ -102,13 +102,13 @@ def test_in_a_game_for_one_nothing_is_played(tmp_path):
 def damaged_ladders():
     games = [[1, 0, 3.0, 5.0], [2, 1, 4.0, 4.0]]
     yield from (b"", b"{", b"\xff\xfe", b"7", b"null", b"[]", b"[" * 100_000, b"{}", b'{"iterations": [1]}')
-    for iterations in (7, ["1", "2", "3"], [1.5, 2, 3], [3, 2, 1], [1, 1, 2], [[1], 2, 3]):
+    for iterations in (7, ["1", "2", "3"], [[1], 2, 3]):
         yield {"iterations": iterations, "games": games}
-    for game in (None, 3, [], [2, 1, 4.0], [2, 1, "4", "4"], [2, 1, -1, 5], [2, 1, 0, 0], [2, 2, 1, 1], [3, 0, 1, 1]):
+    for game in (None, 3, [], [2, 1, 4.0], [2, 1, "x", 4], [2, 1, 10**400, 1]):
         yield {"iterations": [10, 20, 30], "games": [games[0], game]}
-    for game in ([2, -1, 1, 1], [2, 1, float("nan"), 1], [2, 1, float("inf"), 1], [2, 1, 10**400, 1], [True, 0, 1, 1]):
+    for game in ([2, 1, 0, 0], [2, 2, 1, 1], [3, 0, 1, 1]):  # none of these connects the third version
         yield {"iterations": [10, 20, 30], "games": [games[0], game]}
-    yield {"iterations": [10, 20, 30], "games": games[:1]}  # nothing connects the third version
+    yield {"iterations": [10, 20, 30], "games": games[:1]}
 
 
 @pytest.mark.parametrize("content", list(damaged_ladders()), ids=lambda content: repr(content)[:60])

@@ -17,13 +17,13 @@ def test_fields_are_a_line_each_and_numbers_have_three_digits():
 
 
 def test_strength_is_a_line_an_opponent_with_what_its_score_may_be():
-    drawn = {"score": 0.5, "ci95": [0.25, 0.75], "wins": 3, "draws": 2, "losses": 3}
+    drawn = {"score": 0.5, "ci95": [0.25, 0.75], "wins": 3, "draws": 2, "losses": 3, "distinct_games": 7}
     beaten = {"score": 1.0, "ci95": (0.676, 1.0), "wins": 8, "draws": 0, "losses": 0}
     assert tables.strength({"random": beaten, "mcts:1000": drawn}).splitlines() == [
         "Strength (colours balanced, every opening played from both sides)",
-        "opponent   score   95% interval     won / drawn / lost",
-        "random     100.0%  67.6% to 100.0%  8 / 0 / 0",
-        "mcts:1000  50.0%   25.0% to 75.0%   3 / 2 / 3",
+        "opponent   score   95% interval     won / drawn / lost  distinct games",
+        "random     100.0%  67.6% to 100.0%  8 / 0 / 0           -",
+        "mcts:1000  50.0%   25.0% to 75.0%   3 / 2 / 3           7",
     ]
 
 

@@ -12,7 +12,7 @@ from muzero_jax import agent as agents
 from muzero_jax.evaluation import charts, engine_matches, matches, players, tournament
 from muzero_jax.evaluation.engine_matches import Conditions
 from muzero_jax.evaluation.engine_process import EngineError
-from muzero_jax.evaluation.matches import MatchResult
+from muzero_jax.evaluation.matches import MatchResult, wilson_interval
 from muzero_jax.evaluation.players import PlayerSpec
 from tests.reference import tiny_run
 
@@ -81,8 +81,9 @@ def made(monkeypatch):
     def fake_match(environment, a, b, mesh, *, num_games, opening_plies, conditions):
         made.append((a.player.name, b.player.name, num_games, opening_plies))
         outcome = np.array([[1, 1], [1, -1]]) if b.player.name == "random" else np.zeros((2, 2), int)
-        zeros = np.zeros((2, 2), int)
-        return lambda params_a, params_b, key: matches.summarise(MatchResult(outcome, zeros + 5, zeros))
+        zeros = np.zeros((2, 2, 2), np.uint32)
+        result = MatchResult(outcome, zeros[..., 0] + 5, zeros[..., 0], zeros)
+        return lambda params_a, params_b, key: matches.summarise(result, stochastic=True)
 
     monkeypatch.setattr(engine_matches, "make_match", fake_match)
     return made
@@ -143,7 +144,7 @@ def result():
     """x beats y 3 : 1 and z 4 : 0; y and z never met."""
 
     def match(a, b, score):
-        return {"a": a, "b": b, "score": score, "games": 4, "illegal_actions": 0}
+        return {"a": a, "b": b, "score": score, "games": 4, "distinct_games": 4, "illegal_actions": 0}
 
     matches = [match("x", "y", 0.75), match("z", "x", 0.0)]
     return tournament.summarise(["z", "y", "x"], matches, anchor=0)
@@ -158,14 +159,26 @@ def test_the_table_is_in_the_order_of_strength_with_scores_of_the_row(result):
     assert "anchor" in rows[2]
 
 
+def test_all_that_a_player_met_count_alike_though_some_pairs_have_fewer_distinct_games():
+    """x has 1 of 2 against y and all 8 against z: 75%, with the variance of 4 / (1/2 + 1/8) games."""
+    matches = [
+        {"a": "x", "b": "y", "score": 0.5, "games": 2, "distinct_games": 2},
+        {"a": "x", "b": "z", "score": 1.0, "games": 8, "distinct_games": 8},
+    ]
+    result = tournament.summarise(["x", "y", "z"], matches)
+    first = result["players"][0]
+    assert (first["games"], first["score"], first["ci95"]) == (10, 0.75, list(wilson_interval(0.75, 6.4)))
+    assert "\n2 to 8 games of a pair differ." in tournament.format_table(result)
+
+
 def test_a_perfect_score_is_remarked_on(result):
     assert "lower bound" in tournament.format_table(result)
-    drawn = tournament.summarise(["x", "y"], [{"a": "x", "b": "y", "score": 0.5, "games": 4}])
+    drawn = tournament.summarise(["x", "y"], [{"a": "x", "b": "y", "score": 0.5, "games": 4, "distinct_games": 4}])
     assert "lower bound" not in tournament.format_table(drawn)
 
 
 def test_illegal_moves_are_shouted():
-    match = {"a": "x", "b": "y", "score": 0.5, "games": 4, "illegal_actions": 2}
+    match = {"a": "x", "b": "y", "score": 0.5, "games": 4, "distinct_games": 4, "illegal_actions": 2}
     assert "ILLEGAL MOVES were chosen 2 times" in tournament.format_table(tournament.summarise(["x", "y"], [match]))
 
 
