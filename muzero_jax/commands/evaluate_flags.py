@@ -49,8 +49,8 @@ class Games(Command):
     """The flags of commands that play games."""
 
     games: Count = 256
-    """games of the match, or of each pair of a tournament; rounded up to a multiple of two games a device. Two
-    deterministic players repeat their game from the same opening; repeated games are left out"""
+    """games of the match, or of each pair of a tournament; rounded up to a multiple of two games a device.
+    Repeated games are left out where neither player is random or mcts:N and the game has no dice"""
     opening_plies: Annotated[int, NOT_NEGATIVE, AT_MOST_A_MILLION] | None = None
     """random moves before each game; default: the (first) run's evaluation.opening_plies"""
     seed: Seed = 0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-REPEATED = "Two deterministic players repeat their game from the same opening; repeated games are left out."
+REPEATED = "Repeated games are left out where neither player is random or mcts:N and the game has no dice."
 
 
 def align(rows: Iterable[Iterable[str]], sides: str = ">") -> list[str]:

@@ -133,7 +133,7 @@ def test_a_tournament_that_is_broken_off_says_how_it_stood(error, runs, made, mo
         arguments = {"num_games": 4, "opening_plies": 1, "seed": 0, "anchor": f"{runs[1]}@2"}
         tournament.play(field, tiny_run.mesh(), conditions=Conditions(say=said.append), **arguments)
     assert said[0].startswith("1 of 3 matches had ended:") and "50.0%" in said[0]
-    assert f"{runs[1]}@2 = 0" in said[0] and "random" not in said[0]
+    assert f"{runs[1]}@2 = 0" in said[0] and "  random" not in said[0]
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
