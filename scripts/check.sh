@@ -12,12 +12,6 @@ check() { # title, command...
   if "$@"; then echo "ok      $title"; else echo "FAILED  $title" && failed=1; fi
 }
 
-short_modules() {
-  local long
-  long=$(find muzero_jax -name '*.py' -exec wc -l {} + | awk '$2 != "total" && $1 > 300')
-  [ -z "$long" ] || { echo "over 300 lines: $long" && return 1; }
-}
-
 no_registry_host() { # pip knows the hosts' names, so that this file need not
   local hosts host found=0
   hosts=$(python3 -c 'from pip._internal.models.index import PyPI; print(PyPI.netloc, PyPI.file_storage_domain)') || return 1
@@ -30,6 +24,5 @@ no_registry_host() { # pip knows the hosts' names, so that this file need not
 check "format" ruff format --quiet --check .
 check "lint" ruff check --quiet .
 check "types" pyright --pythonpath "$(command -v python3)"
-check "300 lines a module" short_modules
 check "no registry's name" no_registry_host
 exit "$failed"

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -112,6 +113,26 @@ OPTIMISER_MODULE = "learning.learner"
 # The host's side of the program: nobody else sees a config, whose fields reach the algorithm as keyword arguments.
 READS_CONFIG = {"agent", "building", "commands", "evaluation", "run", "storage"}
 
+# Lines of each package: a ratchet. They may fall, and rise only in a commit that says what a user gets for it.
+LINES = {
+    "__init__": 40,
+    "__main__": 6,
+    "agent": 174,
+    "arithmetic": 1310,
+    "building": 1735,
+    "commands": 2710,
+    "evaluation": 3494,
+    "games": 3607,
+    "learning": 1687,
+    "networks": 1198,
+    "play": 3120,
+    "run": 4541,
+    "search": 1312,
+    "storage": 1905,
+    "training": 141,
+    "types": 301,
+}
+
 BANNED = {  # the glossary's "don't write", as far as a name alone tells
     "action_mask": "legal_action_mask",
     "atoms": "num_bins",
@@ -128,18 +149,6 @@ BANNED = {  # the glossary's "don't write", as far as a name alone tells
     "target_pi": "search_policy",
     "to_play": "current_player",
     "world_model": "dynamics",
-}
-
-# Tests in a package's folder that are of no single module, but of what several do together.
-THEMES = {
-    "building": "building",
-    "commands": "distributed new_and_resumed offline_command own_game own_network presets shown_code shown_commands "
-    "trust",
-    "games": "exact_play symmetries",
-    "networks": "float16",
-    "play": "browser",
-    "run": "killed metric_names never_lost resume",
-    "search": "turns",
 }
 
 PATHS = {
@@ -212,14 +221,19 @@ def identifiers(tree):
                 yield getattr(node, field)
 
 
-def test_the_tests_of_a_package_have_its_modules_names():
-    """So that a reader finds the tests of a module; those of what several modules do together are listed above."""
-    for room in sorted({module.split(".")[0] for module in PATHS if "." in module}):
-        folder = ROOT / "tests" / room
-        found = {".".join(path.relative_to(folder.parent).with_suffix("").parts) for path in folder.rglob("test_*.py")}
-        named = {name.replace("test_", "") for name in found}
-        themes = {f"{room}.{theme}" for theme in THEMES.get(room, "").split()}
-        assert named - set(PATHS) == themes, room
+def test_a_package_grows_only_with_a_reason():
+    """A new line of LINES in a commit that says what a user gets for it; lower it where a package got shorter."""
+    counts = Counter()
+    for path in PACKAGE.rglob("*.py"):
+        counts[path.relative_to(PACKAGE).parts[0].removesuffix(".py")] += len(path.read_text().splitlines())
+    assert {room: n for room, n in counts.items() if n > LINES[room]} == {}
+
+
+def test_every_promise_names_a_test_that_there_is():
+    promises = (ROOT / "docs/promises.md").read_text()
+    held = re.findall(r"`(tests/\S+\.py)::(\w+)`", promises)
+    assert len(held) == len(re.findall(r"^\| [A-Z`]", promises, flags=re.MULTILINE)) > 8
+    assert [name for file, name in held if f"def {name}(" not in (ROOT / file).read_text()] == []
 
 
 def test_a_newcomer_sees_at_most_fourteen_packages():
@@ -297,8 +311,7 @@ def test_optimisers_are_made_in_the_learner_alone():
     assert set(faults(made)) == {OPTIMISER_MODULE}
 
 
-def test_a_module_has_at_most_300_lines_and_a_docstring():
-    assert faults(lambda module, _: len(PATHS[module].read_text().splitlines()) > 300) == {}
+def test_a_module_has_a_docstring():
     assert faults(lambda _, tree: not ast.get_docstring(tree)) == {}
 
 
@@ -318,12 +331,7 @@ def test_a_function_has_at_most_8_parameters():
 
 
 def test_a_body_fits_on_a_screen():
-    assert faults(lambda _, tree: [f.name for f in functions(tree) if body_length(f) > 45]) == {}
-
-
-def test_most_bodies_have_at_most_15_lines():
-    lengths = [body_length(f) for tree in TREES.values() for f in functions(tree)]
-    assert sum(length > 15 for length in lengths) < 0.1 * len(lengths)
+    assert faults(lambda _, tree: [f.name for f in functions(tree) if body_length(f) > 50]) == {}
 
 
 def test_closures_are_at_most_2_deep():
