@@ -100,7 +100,7 @@ def learn_from(
     """U gradient steps on windows of the buffer.
 
     Args:
-      learner: weights and optimiser. buffer: with at least one window. key: draws windows, symmetries and searches.
+      learner: weights and optimiser. buffer: with at least one window. key: for windows, symmetries and searches.
 
     Returns:
       the learner, what the steps found out about stored frames (leaves [U, ...]), and means of the metrics.

@@ -50,9 +50,9 @@ class Transition(NamedTuple):
     search_value: Array  # [] float32, nu: search's value of the position for the player to move
     explored: Array  # [] bool, True where `action` was drawn at random instead of chosen by search
     in_full: Array | None = None  # [] bool, False after a cheap search, whose policy is not learned; None: all full
-    state: EnvState | None = None  # the game's state before the move; None unless Reanalyze plans with the game itself
+    state: EnvState | None = None  # the game's state before the move; None unless Reanalyze has the ground-truth model
     outcome: Array | None = None  # [] int32, `Step.outcome`; None in a game without listed chance
-    search_age: Array | None = None  # [] int32, iterations since that search; None unless Reanalyze revises the buffer
+    search_age: Array | None = None  # [] int32, iterations since that search; None unless Reanalyze writes back to it
 
 
 class NetworkOutput(NamedTuple):
@@ -222,16 +222,16 @@ class Batch(NamedTuple):
     legal_action_mask: Array  # [N, F, A], of the first frame and, where a loss asks for them, of the K after it
     actions: Array  # [N, K], to unroll
     targets: Targets
-    weight: Array  # [N] float32, of each window in every loss; 1 where all are drawn alike
+    weight: Array  # [N] float32, of each window in every loss; 1 where all are sampled alike
     codes: Array | None = None  # [N, K] int32, of what chance did; drawn where that is not known; None without chance
 
 
 class Draws(NamedTuple):
-    """Windows drawn from the buffer, by where they start; leaves [..., N]."""
+    """Windows sampled from the buffer, by where they start; leaves [..., N]."""
 
     slot: Array  # int32
     game: Array  # int32
-    weight: Array  # float32, against the bias of a draw that prefers some windows; 1 where all are drawn alike
+    weight: Array  # float32, against the bias of a sample that prefers some windows; 1 where all are sampled alike
 
 
 class Revision(NamedTuple):

@@ -125,9 +125,9 @@ Apache-2.0, as muzero_jax itself.
 
 MODELS = {
     "learned": "search plans with a learned model (MuZero)",
-    "learned_outcomes": "search plans with a learned model that was told what chance did (Stochastic MuZero)",
+    "learned_outcomes": "search plans with a learned model of known chance outcomes (Stochastic MuZero)",
     "learned_legality": "search plans with a learned model that predicts the legal moves too",
-    "rules": "search plans with the ground-truth model, the game itself (AlphaZero), and no model was learned",
+    "rules": "search plans with the ground-truth model (AlphaZero), and no model was learned",
 }
 
 

@@ -83,7 +83,7 @@ def check(config: Any, page: bool) -> None:
     """Raises ValueError for an agent whose model or search the files cannot hold."""
     if config.model == "rules":
         raise ValueError(
-            "the agent plans with the game itself, so it has no dynamics to export; choose a learned model"
+            "the agent plans with the ground-truth model, so it has no dynamics to export; choose a learned model"
         )
     if page and config.env not in GAMES:
         raise ValueError(f"the page knows the rules of {' and '.join(GAMES)} alone; add --no-page for the networks")

@@ -164,7 +164,7 @@ def describe(record: Record, target: Target) -> str:
         fits = "fits" if size["fits"] else "does not fit"
         needs = f"{devices.format_bytes(size['memory'])} of {devices.format_bytes(target.available)}: {fits}"
         say(f"{size['times'] * record['games']:,} games", needs, how)
-        busy = f"{size['binds']} bind, the device is {size['busy']:.0%} busy"
+        busy = f"{size['limit']}, the device is {size['busy']:.0%} busy"
         best = f"at best {size['frames_per_second']:,.0f} frames/s; {busy}"
         say("", best, "estimated")
     width, middle = (max(len(row[i]) for row in rows) for i in (0, 1))

@@ -1,5 +1,6 @@
-"""What is written for readers: the field's words, live links, no private codes, no invented address."""
+"""What a person reads: the field's words, live links, no private codes, no invented address."""
 
+import ast
 import json
 import re
 import tomllib
@@ -10,29 +11,62 @@ import pytest
 from tests.reference import pages
 
 ROOT = Path(__file__).parent.parent
-RECORDS = ("lab-notebook.md", "benchmark.md")
-"""Pages for those who look up what was measured, with the names that tables of results have."""
-PACKAGES = ("muzero_jax", "experiments", "scripts", "tests")
-GUIDES = ["README.md", *(f"docs/{p.name}" for p in sorted(ROOT.glob("docs/*.md")) if p.name not in RECORDS)]
+HISTORY = "lab-notebook.md"
+GUIDES = ["README.md", *(f"docs/{p.name}" for p in sorted(ROOT.glob("docs/*.md")) if p.name != HISTORY)]
+CODE = ("muzero_jax", "scripts", "experiments", "examples")
+
+SAY = {
+    "winning-move accuracy": r"wins kept|positions kept|keeps? (?:\S+ ){0,9}won|winning moves (?:are )?played",
+    "opening-value accuracy": r"openings right|verdicts?",
+    "canonical observations": r"from one side|ColourSwap",
+    "ground-truth model": r"true rules|(?<!unless.)the game itself|plan\w* (?:with|by) the rules",
+    "replay buffer": r"(?<!has.a.)rings?(?! of N)",
+    "known chance outcomes": r"told outcomes?|told what chance",
+    "exploratory returns": r"players who err",
+    "included agents": r"in the box",
+    "predicted discount": r"foretold|foretells?",
+    "FLOPs": r"[\d.]+e\d+ operations|\| operations \||(?:and|by|over|times the|twice the) operations|by computation",
+    "launch-bound, memory-bound or compute-bound": r"binds?(?! 127)|waits? for memory",
+    "update priorities, write back": r"(?<![`:])revis(?:es?|ed|ing)|several notes|\*\*noted",
+    "sample": r"draws? (?:\w+ ){0,3}\W?windows?|windows? (?:\w+ )?(?:are|is|were) (?:\w+ )?drawn|windows drawn",
+}
+"""One concept, one name, the field's: what to say, and a pattern of what not to write. A space is any white space."""
 
 
-def read(path: str) -> str:
-    return pages.read(ROOT / path)
+def texts():
+    """All that a person reads, as (where, first line, text): pages, pictures, notebooks, help, errors, docstrings."""
+    documents = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("muzero_jax/agents/*.md")]
+    for path in sorted(path for path in documents + [*ROOT.glob("docs/**/*.svg")] if path.name != HISTORY):
+        yield path, 1, re.sub(r"\]\([^)]*\)", "]", path.read_text(encoding="utf-8"))  # links may lead to old headings
+    for path in sorted(ROOT.glob("notebooks/*.ipynb")):
+        for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"], 1):
+            yield f"{path}, cell {number}", 1, re.sub(r"\]\([^)]*\)", "]", "".join(cell["source"]))
+    for path in sorted(path for folder in CODE for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield path, node.lineno, node.value
 
 
-@pytest.mark.parametrize("path", GUIDES)
+@pytest.fixture(scope="module")
+def read_by_people():
+    return list(texts())
+
+
+@pytest.mark.parametrize("term", SAY)
+def test_a_concept_has_one_name(read_by_people, term):
+    pattern = re.compile(rf"(?i)(?<!\w)(?:{SAY[term]})(?!\w)".replace(" ", r"\s+"))
+    found = [
+        f"{where}:{line + text[: hit.start()].count(chr(10))}: say {term!r} instead of {hit[0]!r}"
+        for where, line, text in read_by_people
+        for hit in pattern.finditer(text)
+    ]
+    if found:
+        pytest.fail("\n".join(found), pytrace=False)
+
+
+@pytest.mark.parametrize("path", [path for path in GUIDES if path != "docs/benchmark.md"])  # it explains its own
 def test_a_guide_has_no_private_codes(path):
-    assert re.findall(r"\bW[123]\b", read(path)) == []
-
-
-HOUSE_WORDS = r"(?i)\b(?:ring|movers?|foret(?:old|ells?)|first stones?|verdicts?|true rules|from one side|who err)\b"
-"""Words of our own that once stood where the field has one: replay buffer, player to move, predicted ..."""
-
-
-@pytest.mark.parametrize("path", [path for path in GUIDES if path != "README.md"])
-def test_a_guide_has_the_fields_words(path):
-    text = re.sub(r"\]\([^)]*\)|the first stone", "", read(path))  # links may lead to old headings; stones are Hex's
-    assert re.findall(HOUSE_WORDS, text) == []
+    assert re.findall(r"\bW[123]\b", pages.read(ROOT / path)) == []
 
 
 def test_links_of_pages_lead_to_files_and_headings():
@@ -46,24 +80,24 @@ def test_links_of_pages_lead_to_files_and_headings():
     assert broken == []
 
 
-@pytest.mark.parametrize("package", (*PACKAGES, "examples"))
-def test_a_page_that_code_names_exists(package):
-    texts = (file.read_text(encoding="utf-8") for file in (ROOT / package).rglob("*.py"))
-    named = {page for text in texts for page in re.findall(r"(?<![\w/])docs/[\w/-]+\.md", text)}
-    assert {page for page in named if not (ROOT / page).exists()} == set()
-
-
 def anchors(file: Path) -> set[str]:
     """The names that GitHub gives to a page's headings."""
     headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.parametrize("package", (*CODE, "tests"))
+def test_a_page_that_code_names_exists(package):
+    texts = (file.read_text(encoding="utf-8") for file in (ROOT / package).rglob("*.py"))
+    named = {page for text in texts for page in re.findall(r"(?<![\w/])docs/[\w/-]+\.md", text)}
+    assert {page for page in named if not (ROOT / page).exists()} == set()
+
+
 def test_no_page_names_a_public_home_unless_the_project_has_one():
     """The one setting is `project.urls.Repository` in pyproject.toml, absent by default."""
-    home = tomllib.loads(read("pyproject.toml"))["project"].get("urls", {}).get("Repository", "")
-    texts = [read(path) for path in (*GUIDES, "CONTRIBUTING.md", "mkdocs.yml")]
+    home = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {}).get("Repository", "")
+    texts = [pages.read(ROOT / path) for path in (*GUIDES, "CONTRIBUTING.md", "mkdocs.yml")]
     for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
         texts += ["".join(cell["source"]) for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]]
-    found = {name for text in texts for name in re.findall(r"github(?:\.com)?/([\w.-]+/muzero[\w.-]*)", text)}
+    found = {name for text in texts for name in re.findall(r"github(?:\.com)?/([\w.-]+/muzero[_-]jax[\w.-]*)", text)}
     assert {name for name in found if not home.endswith(name)} == set()

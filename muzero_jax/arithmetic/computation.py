@@ -1,7 +1,7 @@
 """How many floating point operations a program's matrix products and convolutions take, counted in what JAX traced.
 
 That is what a run costs, on any hardware. A board's convolutions are computed in one of several ways (`convolution`),
-with a fifth to twice the operations of their definition; all count as that (`by_definition`). Everything else (norms,
+with a fifth to twice the FLOPs of their definition; all count as that (`by_definition`). Everything else (norms,
 nonlinearities, games, trees) counts for nothing: it is small, and its cost is not in arithmetic.
 """
 

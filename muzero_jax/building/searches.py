@@ -49,7 +49,7 @@ def num_considered(config: Config, environment: Environment, num_simulations: in
 
 
 def make_simulator(config: Config, world: World) -> Simulator:
-    """The model that a search plans with: the learned one, or with `--model rules` the game itself.
+    """The model that a search plans with: the learned one, or with `--model rules` the ground-truth model.
 
     Where a game's returns have a known range, no value in the tree leaves it.
     """

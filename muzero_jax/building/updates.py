@@ -54,7 +54,7 @@ def build_follow(config: Config) -> learner.Follow | None:
 
 
 def build_draw(config: Config) -> Callable[[Array, ReplayState], Draws]:
-    """Draws the windows of all batches of an iteration: by priority, or all alike."""
+    """Samples the windows of all batches of an iteration: by priority, or all alike."""
     buffer = config.replay
     prioritised = partial(
         priorities.draw, priority_exponent=buffer.priority_exponent, importance_exponent=buffer.importance_exponent

@@ -72,13 +72,13 @@ def wanted_abilities(config: Config, environment: Environment) -> Abilities:
 def chance_codes(config: Config, environment: Environment) -> int:
     """C, how many codes of chance the learned model has; 0 for plain MuZero.
 
-    Raises ValueError in one sentence where outcomes are to be told that the game does not list.
+    Raises ValueError in one sentence if chance outcomes are to be known that the game does not list.
     """
     chance = environment.chance
     if config.model == "learned_outcomes":
         if chance is None:
             raise ValueError(
-                f"--model learned_outcomes is told what chance did, and {environment.name} does not list that; choose "
+                f"--model learned_outcomes needs known chance outcomes, which {environment.name} does not list; choose "
                 "--model learned (with --network.chance-codes 32, if there is chance)"
             )
         return chance.num_outcomes + 1  # the last one: chance had no part

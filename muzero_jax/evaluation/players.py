@@ -73,7 +73,7 @@ LoadAgent = Callable[[Path], Agent]
 
 
 def searching(agent: Agent, num_simulations: int | None = None, *, true_rules: bool = False) -> Player:
-    """Plays what the agent's search chooses; with `true_rules` it plans with the game itself."""
+    """Plays what the agent's search chooses; with `true_rules` it plans with the ground-truth model."""
     name = f"{'ground-truth model' if true_rules else 'agent'} ({num_simulations or agent.num_simulations} simulations)"
     search = agent.search(num_simulations, true_rules=true_rules)
     return opponents.search_player(agent.world.environment, search, name)

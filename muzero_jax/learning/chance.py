@@ -21,10 +21,10 @@ from muzero_jax.types import Batch, Model, NetworkOutput, Params, Transition, Un
 def draw_codes(
     window: Transition, alive: Float[Array, "N K1"], key: Array, *, num_codes: int, told: bool
 ) -> Int[Array, "N K"]:
-    """The codes of K moves: the outcomes that came, or where none is told, uniformly random ones.
+    """The codes of K moves: the outcomes that came if they are known, else uniformly random ones.
 
     Args:
-      window: leaves [N, L, ...]; `outcome` is read if the model is `told` what chance did. The last code stands for a
+      window: leaves [N, L, ...]; `outcome` is read if it is known (`told`). The last code stands for a
         move after which chance had no part.
       alive: 0 past a game's end.
     """

@@ -1,8 +1,8 @@
-"""Prioritised replay: windows whose start surprised are drawn more often (Schaul et al. 2016, arXiv 1511.05952).
+"""Prioritised replay: windows whose start surprised are sampled more often (Schaul et al. 2016, arXiv 1511.05952).
 
 A window's priority is |search value - return| of the position that it starts at (MuZero, appendix G). The buffer keeps
-it for every frame. Each draw turns priorities into integers, so that their sums are exact and the probability of every
-window is known. Nothing is summed incrementally, so nothing drifts. An iteration draws all its windows at once, so what
+it for every frame. Sampling turns priorities into integers, so that their sums are exact and the probability of every
+window is known. Nothing is summed incrementally, so nothing drifts. An iteration samples all windows at once, so what
 it finds out counts from the next one on.
 """
 
@@ -33,13 +33,13 @@ def draw(
     priority_exponent: float,
     importance_exponent: float,
 ) -> Draws:
-    """Draws windows as `replay.draw` does, but each as much likelier as its `emphasis` says, with weights against that.
+    """Samples windows as `replay.draw` does, but each as much likelier as its `emphasis` says, and weighs against that.
 
-    A weight is (Q / P)^beta over the largest one. P is the window's probability in this draw and Q that without
+    A weight is (Q / P)^beta over the largest one. P is the window's probability in this sample and Q that without
     priorities: 1 / M for M windows that `weigh` weighs alike (Schaul et al. 2016, section 3.4). So a preference of
-    `weigh` for some windows stays. Every device draws as many windows from as many games, so its own P and Q serve.
-    The largest weight is that of all the iteration's draws on all devices. Then its updates share one scale, and one
-    window of low priority somewhere in the buffer, which is hardly ever drawn, does not make all their steps small.
+    `weigh` for some windows stays. Every device samples as many windows from as many games, so its own P and Q serve.
+    The largest weight is that of all the iteration's samples on all devices. Then its updates share one scale, and one
+    window of low priority somewhere in the buffer, which is hardly ever sampled, does not make all their steps small.
 
     Args:
       batch_size: over all devices. weigh: `replay.start_weights`, with its hyperparameters bound.
@@ -58,7 +58,7 @@ def draw(
 
 
 def emphasis(priority: Float[Array, "C B"], start_weights: Int[Array, "C B"], *, exponent: float) -> Int[Array, "C B"]:
-    """Weights [C, B] that priorities give each draw: priority^alpha in integers from 1 on, as large as an int32 allows.
+    """Weights [C, B] that priorities give starts: priority^alpha in integers from 1 on, as large as an int32 allows.
 
     The highest priority of a possible start becomes (2^31 - 1) / E, with E the sum of `start_weights`. So the products
     of both add up to less than 2^31. A buffer of a million frames tells 2,000 steps apart.
@@ -90,7 +90,7 @@ def note(
     make_targets: Callable[[Transition], Targets],
     stops: Callable[[Transition], Bool[Array, "N L"]],
 ) -> tuple[Revision, Metrics]:
-    """The priorities of the windows that were drawn, for the buffer; the mean error, and that of the losses' weights.
+    """The priorities of the windows that were sampled, for the buffer; the mean error, and that of the losses' weights.
 
     A return that stops where its window starts is the search's own value, and says nothing of its error. Such a window
     keeps the priority that it has.

@@ -59,7 +59,7 @@ def refresh(
 ) -> Transition:
     """Replaces `search_policy` and `search_value` of the first `num_frames` frames of those windows that are chosen.
 
-    These are among the first M. Windows are drawn independently, so "the first" are as random as any. Frames past a
+    These are among the first M. Windows are sampled independently, so "the first" are as random as any. Frames past a
     game's end belong to the next one; they are searched all the same, for the buffer, and masked later, as every target
     there is. A cheap search's policy is not learned from, but this one's is.
 

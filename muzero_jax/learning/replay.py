@@ -86,7 +86,7 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
 def _arriving(replay: ReplayState, trajectory: Transition) -> tuple[Transition, Array | None]:
     """A rollout as the buffer keeps it, and its priority: the highest in all devices' buffers, or 1 if they are empty.
 
-    So every new window is soon drawn once, and only then known (Schaul et al. 2016, section 3.3).
+    So every new window is soon sampled once, and only then known (Schaul et al. 2016, section 3.3).
     """
     shape = trajectory.action.shape
     age = None if replay.transitions.search_age is None else jnp.zeros(shape, jnp.int32)
@@ -104,7 +104,7 @@ Note = Callable[[Draws, Transition, Batch], tuple[Revision, Metrics]]
 def note_all(
     draws: Draws, window: Transition, batch: Batch, *, notes: Sequence[Note]
 ) -> tuple[tuple[Revision, ...], Metrics]:
-    """The findings of several notes, for `revise`, with the metrics of all."""
+    """What several functions write back, for `revise`, with the metrics of all."""
     noted = [note(draws, window, batch) for note in notes]
     return tuple(revision for revision, _ in noted), {key: x for _, found in noted for key, x in found.items()}
 
@@ -156,9 +156,9 @@ def draw(
     batch_size: int,
     weigh: Callable[[ReplayState], Int[Array, "C B"]],
 ) -> Draws:
-    """Draws the windows of all batches of an iteration [U, N]; each device those of its share of the batches.
+    """Samples the windows of all batches of an iteration [U, N]; each device those of its share of the batches.
 
-    Runs where `AXIS` names the devices. The buffer must hold at least one window. All are drawn at once: see the
+    Runs where `AXIS` names the devices. The buffer must hold at least one window. All are sampled at once: see the
     module's docstring.
 
     Args:
@@ -187,7 +187,7 @@ def start_weights(replay: ReplayState, *, window_length: int, unroll_steps: int,
 
 @jax.named_scope("replay")
 def draw_starts(key: Array, weights: Int[Array, "C B"], shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Draws window starts in proportion to integer `weights` (with replacement).
+    """Samples window starts in proportion to integer `weights` (with replacement).
 
     Returns:
       slot and game, int32 arrays of `shape`, as `gather` takes them. At least one weight must be positive.

@@ -153,7 +153,7 @@ def _progress(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     if returns:
         progress.append(("return", ", ".join(returns)))
     if metrics.OPENINGS in record:
-        progress.append(("openings right", f"{record[metrics.OPENINGS]:.0%}"))
+        progress.append(("opening-value accuracy", f"{record[metrics.OPENINGS]:.0%}"))
     if metrics.ELO in record:
         progress.append(("Elo", f"{record[metrics.ELO]:+z.0f}"))
     return progress

@@ -60,8 +60,8 @@ class Config:
     is new, and the networks must be of one shape (docs/resume.md)"""
     model: Literal["learned", "learned_outcomes", "rules", "learned_legality"] = "learned"
     """what search plans with. learned: MuZero's dynamics, which in games with chance find codes of what it did
-    (Stochastic MuZero); learned_outcomes: the same, told what chance did; learned_legality: dynamics that predict the
-    legal moves too, without codes; rules: the ground-truth model, which is the game itself (AlphaZero). It unrolls
+    (Stochastic MuZero); learned_outcomes: the same with known chance outcomes; learned_legality: dynamics that predict
+    the legal moves too, without codes; rules: the ground-truth model, the game's own rules (AlphaZero). It unrolls
     nothing, so options of the dynamics have no effect, and it plans with what the rules hide from the player"""
     seed: Seed = 0
     """seed of everything random, 0 to 2^32 - 1; a resumed run keeps its own"""

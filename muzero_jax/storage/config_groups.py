@@ -157,7 +157,7 @@ class ReplayConfig:
     replay_length: PositiveInt = 512
     """frames stored of each game; a multiple of rollout_length"""
     end_weight: PositiveInt = 1
-    """how many times likelier a window that contains a game's end is drawn"""
+    """how many times likelier a window that contains a game's end is sampled"""
     min_frames: NotNegativeInt = 64
     """frames of each game stored before the first update, and never fewer than one window"""
     symmetries: bool = True
@@ -166,7 +166,7 @@ class ReplayConfig:
     """share of each batch that is searched again with fresh weights before it is learned from; the buffer keeps what
     that found. None: 0 with self-play, 1 where stored games alone are learned from"""
     priority_exponent: UnitInterval = 0.0
-    """alpha: windows are drawn in proportion to |search value - return| to this power; 0: all alike"""
+    """alpha: windows are sampled in proportion to |search value - return| to this power; 0: all alike"""
     importance_exponent: UnitInterval = 1.0
     """beta: how far weights in the losses correct the bias of priorities; 1: fully"""
 

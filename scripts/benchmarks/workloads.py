@@ -51,8 +51,8 @@ def w2(num_envs: int = 512) -> Config:
 def w3(batch_size: int = 256) -> Config:
     """W3: the learner on W1's network, K = 5; a window is frame 0 to 10, bootstrapped after 5 moves.
 
-    Ours makes four updates a call, as in a run it makes many, and draws their windows at once: each call's temporaries
-    are fresh memory, whose 44,000 page faults cost a tenth of an update's time. The baseline makes one:
+    Ours makes four updates a call, as in a run it makes many, and samples their windows at once: each call's
+    temporaries are fresh memory, whose 44,000 page faults cost a tenth of an update's time. The baseline makes one:
     XLA's gradients of its convolutions are 14-30 times slower in a loop, so it has none.
     """
     return with_learning(w1(num_envs=64), Targets(unroll_steps=5, td_steps=5), batch_size, updates=4)
@@ -106,7 +106,7 @@ def noisy_params(model: Model) -> Params:
 
 
 def random_search(params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
-    """Uniformly random play in the form of a search, to fill boards and rings with."""
+    """Uniformly random play in the form of a search, to fill boards and replay buffers with."""
     del params
     weights = roots.legal_action_mask.astype(jnp.float32)
     policy = weights / jnp.sum(weights, axis=-1, keepdims=True)

@@ -51,7 +51,7 @@ def preset(game: Game) -> Config:
 
 
 def has_canonical(environment: Environment) -> bool:
-    """Whether a symmetry exchanges the colours, so that every position can be shown from one side."""
+    """Whether a symmetry exchanges the colours, so that there are canonical observations."""
     try:
         colour_swap_of(environment)
     except ValueError:

@@ -1,9 +1,9 @@
 """The least time that an iteration can take: by its FLOPs, by the bytes it moves, and by launching its kernels.
 
-Each alone is a lower bound, so the largest is one; what it belongs to binds. The third holds if the host launches every
-kernel by itself. With CUDA graphs it launches fewer, and what a kernel costs within a graph is not known. Loops of
-unknown length are those of the trees' levels: they are taken to be as many as the binary logarithm of a search's
-simulations.
+Each alone is a lower bound, so the largest is one: the iteration is compute-bound, memory-bound or launch-bound. The
+third holds if the host launches every kernel by itself. With CUDA graphs it launches fewer, and what a kernel costs
+within a graph is not known. Loops of unknown length are those of the trees' levels: they are taken to be as many as the
+binary logarithm of a search's simulations.
 """
 
 import math
@@ -50,10 +50,13 @@ def seconds(done: Work, target: Target, dtype: str) -> dict[str, float]:
     }
 
 
+LIMITS = {"FLOPs": "compute-bound", "bytes": "memory-bound", "launches": "launch-bound"}
+
+
 class Bound(NamedTuple):
     """What the lower bounds say of an iteration."""
 
-    binds: str
+    limit: str  # of LIMITS
     seconds: float
     frames_per_second: float  # at best
     busy: float  # share of the time that the device would compute or move bytes
@@ -62,6 +65,6 @@ class Bound(NamedTuple):
 def bound(done: Work, frames: int, target: Target, dtype: str) -> Bound:
     """The largest of the lower bounds of an iteration of so many frames."""
     found = seconds(done, target, dtype)
-    binds = max(found, key=lambda name: found[name])
-    longest = found[binds]
-    return Bound(binds, longest, frames / longest, max(found["FLOPs"], found["bytes"]) / longest)
+    name = max(found, key=lambda name: found[name])
+    longest = found[name]
+    return Bound(LIMITS[name], longest, frames / longest, max(found["FLOPs"], found["bytes"]) / longest)

@@ -150,7 +150,7 @@ def _time() -> Table:
         "ms by FLOPs",
         "by bytes",
         "by launches without graphs",
-        "binds",
+        "bound",
         "frames/s at best",
         "busy",
     )
@@ -160,7 +160,7 @@ def _time() -> Table:
             on,
             f"{record['games']:,}",
             *(f"{1e3 * seconds:,.1f}" if seconds else "-" for seconds in record["iteration"]["seconds"].values()),
-            record["sizes"][0]["binds"],
+            record["sizes"][0]["limit"],
             f"{record['sizes'][0]['frames_per_second']:,.0f}",
             f"{record['sizes'][0]['busy']:.0%}" if on != "v5e" else "-",
         )

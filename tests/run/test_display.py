@@ -43,7 +43,7 @@ def test_away_from_a_terminal_progress_is_one_line_per_record(every_record):
     first, second = lines
     assert first == (
         "iteration 1,600 | games 12,288 | frames/s 8,912 | simulations/s 2.14M | updates/s 35.2 | "
-        "loss total 1.500, policy 1.250 | score against random 98%, mcts:100 50% | openings right 96% | "
+        "loss total 1.500, policy 1.250 | score against random 98%, mcts:100 50% | opening-value accuracy 96% | "
         "Elo +312 | time 1:30, 3:30 left"
     )
     assert second == "iteration 1,608 | time 1:01:00, 0:00 left"

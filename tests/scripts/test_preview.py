@@ -129,16 +129,16 @@ def test_work_is_that_of_all_turns():
     assert bounds.levels(16) == 4 and bounds.levels(1) == 1
 
 
-def test_the_largest_bound_binds():
+def test_the_largest_bound_is_the_limit():
     target = TARGETS["t4"]._replace(peak={"float32": 1e12, "bfloat16": 2e12}, bandwidth=1e9, launch=1e-3, wait=1e-2)
     done = Work(kernels=10, waits=1, size=5e6, flops=2e9)
     seconds = bounds.seconds(done, target, "float32")
     assert seconds == pytest.approx({"FLOPs": 2e-3, "bytes": 5e-3, "launches": 20e-3})
     found = bounds.bound(done, 100, target, "float32")
-    assert (found.binds, found.seconds) == ("launches", pytest.approx(0.02))
+    assert (found.limit, found.seconds) == ("launch-bound", pytest.approx(0.02))
     assert found.frames_per_second == pytest.approx(5000) and found.busy == pytest.approx(0.25)
     many = bounds.bound(done.times(16), 1600, target, "float32")
-    assert (many.binds, many.busy) == ("bytes", 1.0) and many.seconds == pytest.approx(0.08)
+    assert (many.limit, many.busy) == ("memory-bound", 1.0) and many.seconds == pytest.approx(0.08)
 
 
 def test_games_and_windows_grow_and_weights_do_not():

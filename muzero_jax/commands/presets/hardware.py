@@ -13,14 +13,15 @@ TIMES = {
 each kernel alone, or longer. By the preview a T4 is then 100% busy, an H100 85 to 100% (tic-tac-toe 52%). CUDA graphs,
 which need fewer launches, are left out there. Never timed on a GPU or a TPU, and nobody trained with so many games."""
 OWN = {("small GPU", "fully_convolutional")}
-"""Where a GPU searches with `own` too: bytes bind there, and `loop_free` moves more of them. By the preview larger Hex
-on a T4 is at best 14,427 frames/s so, moves imagined in turn; 13,661 abreast; 12,723 with `loop_free` besides."""
+"""Where a GPU also searches with `own`, because it is memory-bound there and `loop_free` moves more bytes. By the
+preview larger Hex on a T4 is at best 14,427 frames/s so, moves imagined in turn; 13,661 abreast; 12,723 with
+`loop_free` too."""
 
 
 def suited(config: Config, kind: str, *, has_chance: bool = False) -> tuple[Config, str]:
     """The settings for a kind of device, at the same replay ratio, and in words what was chosen and why.
 
-    With chance the search stays `own`, which alone plans with the rules of such games.
+    With chance the search stays `own`: only it plans with the ground-truth model of such games.
     """
     if kind == "CPU":
         return config, ""
