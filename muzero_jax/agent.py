@@ -40,7 +40,7 @@ class Agent(NamedTuple):
 
         Args:
           num_simulations: for each position; by default the agent's own budget.
-          true_rules: plan with the ground-truth model, which is the game itself, and not with the learned dynamics.
+          true_rules: plan with the ground-truth model, the game's own rules, and not with the learned dynamics.
 
         Raises ValueError in one sentence if its algorithm was given by a program and `true_rules` are asked for.
         """
@@ -49,7 +49,7 @@ class Agent(NamedTuple):
             return self.make_search(budget)
         if self.make_rules_search is None:
             raise ValueError(
-                f"a program gave the algorithm of {self.name}, so nobody knows how it plans with the rules"
+                f"a program gave the algorithm of {self.name}, so it has no search with the ground-truth model"
             )
         return self.make_rules_search(budget)
 
@@ -74,7 +74,7 @@ def make_agent(
 
 
 def _rules_search(config: Config, world: World) -> Callable[[int], SearchFn]:
-    """The configured search with the game itself as its model; made while its file is the one that was trusted."""
+    """The configured search with the ground-truth model; made while its file is the one that was trusted."""
     return building.make_algorithm(replace(config, model="rules"), world).make_search
 
 
