@@ -131,15 +131,12 @@ def misreading(theirs: Agent, network: NetworkConfig | None, arrays: dict[str, s
       network: the network's settings; None where a program gave it, so that no config describes it.
       arrays: its parameters, as `shapes.describe` has them.
     """
-    if found := shapes.difference(shapes.describe(theirs.params), arrays):
+    found = shapes.difference(shapes.describe(theirs.params), arrays)
+    if found or network is None:
         return found
-    if network is None:
-        return None
     # The same arrays read with other settings are another function. Who writes a network answers for its own options.
-    settings = {"support-range": "support_range", "squash": "squash"}
-    if network.file is None:
-        settings |= {"activation": "activation", "canonical": "sees_one_side"}
-    for flag, field in settings.items():
+    ours = {} if network.file else {"activation": "activation", "canonical": "sees_one_side"}
+    for flag, field in {"support-range": "support_range", "squash": "squash", **ours}.items():
         was, now = (getattr(each, field) for each in (theirs.config.network, network))
         if was != now:
             return f"it was trained with --network.{flag} {was}, not {now}"
