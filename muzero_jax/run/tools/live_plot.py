@@ -1,11 +1,12 @@
-"""Curves that grow in a notebook while a run trains: hand its two methods to `runner.train`.
+"""Curves that grow in a notebook while a run trains: hand its two methods to `muzero_jax.train`.
 
     plot = LivePlot()
-    runner.train(config, session, run_dir, mesh, say, on_metrics=plot.on_metrics, on_evaluation=plot.on_evaluation)
+    muzero_jax.train(config, run_dir, on_metrics=plot.on_metrics, on_evaluation=plot.on_evaluation)
 
 One picture is shown at once and then replaced, at most every few seconds, for a drawing takes some tenths of one.
 """
 
+import io
 import math
 import time
 from collections.abc import Callable
@@ -14,24 +15,23 @@ from typing import Any
 from muzero_jax.run import metrics
 from muzero_jax.run.metrics import Record
 
-SECONDS = 5.0
-"""At least between two drawings, unless an evaluation came."""
+SECONDS = 5.0  # at least between two drawings, unless an evaluation came
 
-Show = Callable[[Any], None]
-"""Shows a figure in place of the last."""
+Show = Callable[[Any], None]  # shows a figure instead of the last
 
 
 def shown_in_notebook() -> Show:
-    """Shows figures one after the other in the output of the cell that runs."""
-    from IPython.display import display
+    """Shows figures one after the other in the output of the cell that runs; Jupyter alone would need pyplot for it."""
+    from IPython.display import Image, display
 
     handle: list[Any] = []
 
     def show(figure: Any) -> None:
+        figure.savefig(png := io.BytesIO(), format="png")
         if not handle:
-            handle.append(display(figure, display_id=True))
+            handle.append(display(Image(png.getvalue()), display_id=True))
         elif handle[0] is not None:  # there is none outside of a notebook
-            handle[0].update(figure)
+            handle[0].update(Image(png.getvalue()))
 
     return show
 

@@ -1,6 +1,7 @@
 """Curves that grow while a run trains."""
 
 import pytest
+from matplotlib.figure import Figure
 
 from muzero_jax.run.tools import live_plot
 from muzero_jax.run.tools.live_plot import LivePlot
@@ -48,11 +49,12 @@ def test_a_notebook_replaces_the_picture_in_place(monkeypatch):
     updates = []
 
     class Handle:
-        def update(self, figure):
-            updates.append(figure)
+        def update(self, picture):
+            updates.append(picture)
 
-    monkeypatch.setattr("IPython.display.display", lambda figure, display_id: updates.append("new") or Handle())
+    monkeypatch.setattr("IPython.display.display", lambda picture, display_id: updates.append(picture) or Handle())
     show = live_plot.shown_in_notebook()
-    for figure in ("one", "two", "three"):
-        show(figure)
-    assert updates == ["new", "two", "three"]
+    for size in (1, 2, 3):
+        show(Figure(figsize=(size, 1)))
+    assert [type(picture.data) for picture in updates] == 3 * [bytes] and len({p.data for p in updates}) == 3
+    assert all("image/png" in picture._repr_mimebundle_()[0] for picture in updates)
