@@ -2,9 +2,11 @@
 
 A name may be cut short: 06. In the fast mode (MUZERO_JAX_FAST=1) nothing is learned. Then the notebooks stay as they
 are, and what was executed lies in runs/fast. Buttons do not outlive their kernel, so of a game only its picture is
-kept. Lines on stderr are left out.
+kept. Lines on stderr are left out. The metadata keep a hash of the code that ran, so that a test fails for a notebook
+whose code was changed after its outputs were made.
 """
 
+import hashlib
 import os
 import sys
 import time
@@ -28,6 +30,12 @@ def find(name: str) -> Path:
     return named[0]
 
 
+def code_hash(notebook: nbformat.NotebookNode) -> str:
+    """A short SHA-256 of the sources of all code cells."""
+    sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    return hashlib.sha256("\0".join(sources).encode()).hexdigest()[:16]
+
+
 def execute(path: Path, folder: Path) -> None:
     """Runs a notebook where it lies and writes it into a folder."""
     start = time.perf_counter()
@@ -38,7 +46,11 @@ def execute(path: Path, folder: Path) -> None:
         cell.metadata = {}
         if cell.cell_type == "code":
             cell.outputs = [kept(output) for output in cell.outputs if output.get("name") != "stderr"]
-    notebook.metadata = {"kernelspec": notebook.metadata.kernelspec, "language_info": {"name": "python"}}
+    notebook.metadata = {
+        "kernelspec": notebook.metadata.kernelspec,
+        "language_info": {"name": "python"},
+        "executed_code": code_hash(notebook),
+    }
     folder.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, folder / path.name)
     size = (folder / path.name).stat().st_size
