@@ -8,7 +8,7 @@ import csv
 from pathlib import Path
 
 import muzero_jax
-from muzero_jax.arithmetic import devices
+from muzero_jax.ops import devices
 
 devices.configure_devices()  # before anything loads a game: a device for each CPU core
 

@@ -4,7 +4,7 @@ Nothing is saved, evaluated or shown but what you write here. The state is a pyt
 replay buffer. The agent ends in a file that `muzero_jax.load` and `play.py --agent` take.
 """
 
-from muzero_jax.arithmetic import devices
+from muzero_jax.ops import devices
 
 mesh = devices.make_mesh(devices.configure_devices())  # before anything else touches JAX: a device for each CPU core
 

@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from muzero_jax import building
 from muzero_jax.learning.algorithm import Algorithm, Build, World
+from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
+from muzero_jax.search import simulator
 from muzero_jax.storage import agent_file, run_directory, shapes
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import restore_params
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import NetworkConfig
 from muzero_jax.storage.fields import Simulations, check_value
-from muzero_jax.storage.trust import OWN_FILES_ALONE, Trust
-from muzero_jax.types import Params, SearchFn
+from muzero_jax.types import Model, Params, SearchFn, SearchOutput
 
 
 class Agent(NamedTuple):
@@ -52,6 +54,18 @@ class Agent(NamedTuple):
                 f"a program gave the algorithm of {self.name}, so it has no search with the ground-truth model"
             )
         return self.make_rules_search(budget)
+
+
+def policy_head(model: Model) -> SearchFn:
+    """The network by itself, in a search's place: its policy over legal actions, the best of them, and its value."""
+
+    def look(params, key, position):
+        output = model.initial_inference(params, position.observation)
+        prior = simulator.policy(output, position.legal_action_mask)
+        best = jnp.argmax(jnp.where(position.legal_action_mask, output.policy_logits, -jnp.inf), axis=-1)
+        return SearchOutput(best.astype(jnp.int32), prior, model.to_scalar(output.value_logits))
+
+    return look
 
 
 def make_agent(

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.learning import replay, self_play
+from muzero_jax.ops.devices import AXIS
 from muzero_jax.types import (
     ActorState,
     Batch,

@@ -23,15 +23,15 @@ from typing import Annotated, Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import muzero_jax.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
+import muzero_jax.apps.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
 
 # isort: split
 import tyro
 
-from muzero_jax.commands import flag_reader
-from muzero_jax.commands.command_line import report_errors
+from muzero_jax.apps.commands import flag_reader
+from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.own.files import check_writable, write_whole
 from muzero_jax.storage.fields import PositiveFloat, check_fields
-from muzero_jax.storage.files import check_writable, write_whole
 from scripts.documentation.tables import table
 from scripts.measuring import machine
 from scripts.previewing import page

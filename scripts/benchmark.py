@@ -13,10 +13,10 @@ from typing import TextIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import muzero_jax.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
-from muzero_jax.arithmetic import devices
-from muzero_jax.commands.command_line import report_errors
-from muzero_jax.storage.files import check_writable, write_whole
+import muzero_jax.apps.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
+from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.ops import devices
+from muzero_jax.own.files import check_writable, write_whole
 from scripts.benchmarks import cases
 from scripts.benchmarks.cases import Case, Record
 from scripts.measuring import machine, timing

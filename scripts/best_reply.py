@@ -20,22 +20,22 @@ from typing import Annotated, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import muzero_jax.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
+import muzero_jax.apps.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
 
 # isort: split
 import jax
 import numpy as np
 
-from muzero_jax.arithmetic import devices
-from muzero_jax.commands import flag_reader
-from muzero_jax.commands.command_line import report_errors
-from muzero_jax.evaluation.batches import in_batches
-from muzero_jax.evaluation.rollout_mcts import rollout_mcts_player
+from muzero_jax.apps.commands import flag_reader
+from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.apps.evaluation.batches import in_batches
+from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games import hex_solver
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.hex_rules import MIN_SIZE
 from muzero_jax.games.oracle import Oracle, solve
 from muzero_jax.learning.symmetries import transform_observation
+from muzero_jax.ops import devices
 from muzero_jax.storage.fields import Constraint, PositiveInt, check_fields
 from muzero_jax.types import Environment, EnvState
 

@@ -14,17 +14,18 @@ from typing import Annotated, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import muzero_jax.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
+import muzero_jax.apps.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
 
 # isort: split
 import tyro
 
-from muzero_jax.arithmetic import devices
-from muzero_jax.commands import flag_reader
-from muzero_jax.commands.command_line import report_errors
-from muzero_jax.storage import agent_file, files, run_directory
+from muzero_jax.apps.commands import flag_reader
+from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.ops import devices
+from muzero_jax.own import files
+from muzero_jax.own.trust import Trust
+from muzero_jax.storage import agent_file, run_directory
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.trust import Trust
 from scripts.measuring.machine import commit
 from scripts.measuring.report import fill, table
 
@@ -134,7 +135,7 @@ MODELS = {
 def command(config: Config) -> str:
     """The command that trains such an agent, with every flag that differs from the game's preset."""
     from muzero_jax import presets
-    from muzero_jax.commands import train_flags
+    from muzero_jax.apps.commands import train_flags
 
     preset = presets.preset(config.env, config.board_size)
     own = [flag for flag in train_flags.differing(config, preset) if flag.split()[0] not in SET_OTHERWISE]

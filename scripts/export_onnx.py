@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import muzero_jax.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
+import muzero_jax.apps.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
 
 # isort: split
 import tyro
 
-from muzero_jax.commands import flag_reader
-from muzero_jax.commands.command_line import report_errors
+from muzero_jax.apps.commands import flag_reader
+from muzero_jax.apps.commands.command_line import report_errors
 
 GAMES = ("hex", "connect_four")
 """Those that the page has the rules of."""
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
         raise ValueError("the export needs the package onnx: pip install -e '.[onnx]' -c constraints.txt")
     if a.runtime and not a.runtime.is_file():
         raise ValueError(f"there is no file {a.runtime}; leave --runtime out, and npm fetches it")
-    from muzero_jax.arithmetic import devices
+    from muzero_jax.ops import devices
 
     devices.configure_devices(1, "cpu")
     agent = load(a.agent, trust_code=a.trust_code)
@@ -70,7 +70,7 @@ def load(name: str, *, trust_code: bool = False) -> Any:
     """The agent, computing in float32 whatever it was trained in: a graph is for any device."""
     from muzero_jax import agent as agents
     from muzero_jax import building
-    from muzero_jax.storage.trust import Trust
+    from muzero_jax.own.trust import Trust
 
     def build(config):
         network = replace(config.network, compute_dtype="float32")
@@ -129,11 +129,11 @@ def export(agent: Any) -> dict[str, Any]:
 
 def description(agent: Any) -> dict[str, Any]:
     """What the page must know of the agent besides its networks."""
+    from muzero_jax.apps.play.position import new_game
+    from muzero_jax.apps.play.thinking import WHY_ANOTHER
+    from muzero_jax.apps.play.web_session import board_state
     from muzero_jax.building.searches import num_considered
     from muzero_jax.games.catalogue import make_notation
-    from muzero_jax.play.position import new_game
-    from muzero_jax.play.thinking import WHY_ANOTHER
-    from muzero_jax.play.web_session import board_state
     from muzero_jax.storage import agent_file
 
     config, environment, search = agent.config, agent.world.environment, agent.config.search

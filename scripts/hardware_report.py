@@ -16,17 +16,17 @@ from typing import Annotated, Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import muzero_jax.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
+import muzero_jax.apps.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
 
 # isort: split
 import tyro
 
 from muzero_jax import presets
-from muzero_jax.arithmetic import devices, precision
-from muzero_jax.commands import flag_reader
-from muzero_jax.commands.command_line import report_errors
+from muzero_jax.apps.commands import flag_reader
+from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.ops import devices, precision
+from muzero_jax.own.files import check_writable
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.files import check_writable
 from scripts.measuring import machine, report
 from scripts.measuring.machine import Machine
 from scripts.measuring.report import Section

@@ -21,7 +21,7 @@ from scripts.previewing import targets
 if __name__ == "__main__":
     targets.prepare()
 
-import muzero_jax.commands.requirements  # noqa: F401  # says what to do where packages are missing
+import muzero_jax.apps.commands.requirements  # noqa: F401  # says what to do where packages are missing
 
 # isort: split
 import jax
@@ -29,10 +29,10 @@ import numpy as np
 from jax.sharding import Mesh
 
 from muzero_jax import building, presets
-from muzero_jax.arithmetic import computation, devices, precision
-from muzero_jax.commands import flag_reader
-from muzero_jax.commands.command_line import report_errors
-from muzero_jax.run import memory
+from muzero_jax.apps.commands import flag_reader
+from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.ops import devices, precision
+from muzero_jax.run import flops, memory
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import validate
@@ -83,10 +83,10 @@ def preview(config: Config, target: Target, num_devices: int) -> Record:
         dtype = precision.resolve(config.network.compute_dtype).compute_dtype
         compiled, left_out = compile_for(traced.lower())
     plan = memory.make_plan(abstract, compiled, copied_by_saves=False)
-    flops = sum(computation.count(traced.jaxpr, config.self_play.full_search_share)) / num_devices
+    counted = sum(flops.count(traced.jaxpr, config.self_play.full_search_share)) / num_devices
     loop = program.read(compiled.as_text())
     levels = bounds.levels(config.search.num_simulations)
-    done = bounds.work(loop, levels)._replace(flops=flops)
+    done = bounds.work(loop, levels)._replace(flops=counted)
     frames = config.self_play.num_envs * config.self_play.rollout_length
     return {
         "target": target.title,

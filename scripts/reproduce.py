@@ -21,10 +21,10 @@ import tyro
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from muzero_jax.commands import flag_reader, several
-from muzero_jax.commands.command_line import report_errors
-from muzero_jax.run.tools import comparison, learning_curves
-from muzero_jax.run.tools.comparison import Point
+from muzero_jax.apps.commands import flag_reader, several
+from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.apps.study import comparison, learning_curves
+from muzero_jax.apps.study.comparison import Point
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.fields import PositiveInt, check_fields
 from scripts.measuring import machine

@@ -50,7 +50,7 @@ def pytest_configure(config):
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     data = tempfile.TemporaryDirectory(prefix="data-")
     config.add_cleanup(data.cleanup)
-    os.environ["XDG_DATA_HOME"] = data.name  # what training notes of the user's own files (`storage.trust`)
+    os.environ["XDG_DATA_HOME"] = data.name  # what training notes of the user's own files (`own.trust`)
 
 
 IS_SHARED = "CI" in os.environ or "PYTEST_XDIST_WORKER" in os.environ

@@ -48,7 +48,7 @@ def test_codes_are_as_many_as_the_game_and_the_flags_say(config, environment, ex
 
 
 def test_outcomes_that_the_game_does_not_list_cannot_be_told():
-    with pytest.raises(ValueError, match="board does not list that; choose --model learned"):
+    with pytest.raises(ValueError, match="which board does not list; choose --model learned"):
         worlds.chance_codes(config_of("learned_outcomes"), BOARD)
 
 

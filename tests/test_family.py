@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
-from muzero_jax.arithmetic import devices
+from muzero_jax.ops import devices
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.storage.config import Config

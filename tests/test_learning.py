@@ -16,8 +16,8 @@ import pytest
 
 from muzero_jax import building
 from muzero_jax.agent import load_agent
-from muzero_jax.arithmetic import devices
-from muzero_jax.arithmetic.legal_actions import uniform_legal_action
+from muzero_jax.ops import devices
+from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.run.metrics import read_records
 from muzero_jax.search.simulator import predicted_legal
 from muzero_jax.storage.checkpoint import checkpoint_steps

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
-from muzero_jax.arithmetic import devices
 from muzero_jax.learning import self_play
 from muzero_jax.learning.algorithm import World
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
+from muzero_jax.ops import devices
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig

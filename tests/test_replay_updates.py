@@ -14,11 +14,11 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from muzero_jax import building, training
-from muzero_jax.arithmetic import devices
 from muzero_jax.learning import priorities, replay
 from muzero_jax.learning.algorithm import World
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
+from muzero_jax.ops import devices
 from muzero_jax.run import memory, program
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.storage.config import Config

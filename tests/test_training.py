@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.arithmetic import micro_batches
 from muzero_jax.learning import replay
+from muzero_jax.ops import micro_batches
 from muzero_jax.run.program import make_chunk, make_init
 from tests.reference import tiny_run
 from tests.reference.programs import primitives

@@ -7,7 +7,7 @@ from muzero_jax.building import searches, updates
 from muzero_jax.building.worlds import make_world
 from muzero_jax.learning import self_play
 from muzero_jax.learning.algorithm import Algorithm, World
-from muzero_jax.storage import python_file
+from muzero_jax.own import python_file
 from muzero_jax.storage.config import IN_PYTHON, Config
 
 

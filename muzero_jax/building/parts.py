@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from muzero_jax.arithmetic import precision
 from muzero_jax.building import updates
 from muzero_jax.building.algorithms import build
 from muzero_jax.learning import learner, replay, self_play
 from muzero_jax.learning.algorithm import Algorithm, World
+from muzero_jax.ops import precision
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
 

@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from muzero_jax.arithmetic import micro_batches
 from muzero_jax.building.worlds import gamma, predicts_discount
 from muzero_jax.learning.algorithm import World
+from muzero_jax.ops import micro_batches
 from muzero_jax.search import playout_cap
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.engines import ENGINES

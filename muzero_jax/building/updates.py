@@ -6,12 +6,12 @@ from functools import partial
 import optax
 from jaxtyping import Array
 
-from muzero_jax.arithmetic import micro_batches
-from muzero_jax.arithmetic.devices import AXIS, kind
 from muzero_jax.building.worlds import predicts_discount
 from muzero_jax.learning import chance, learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.algorithm import Algorithm, Update, World
 from muzero_jax.learning.losses import Term
+from muzero_jax.ops import micro_batches
+from muzero_jax.ops.devices import AXIS, kind
 from muzero_jax.storage.config import Config
 from muzero_jax.types import (
     Batch,

@@ -4,7 +4,6 @@ import inspect
 
 import jax
 
-from muzero_jax.arithmetic import precision
 from muzero_jax.games.own_game import load_environment, random_games
 from muzero_jax.games.random_play import discount_sizes
 from muzero_jax.learning.algorithm import World
@@ -12,7 +11,8 @@ from muzero_jax.networks import contract
 from muzero_jax.networks.layers import Abilities
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.storage import python_file
+from muzero_jax.ops import precision
+from muzero_jax.own import python_file
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Model
 

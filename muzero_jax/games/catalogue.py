@@ -20,7 +20,7 @@ from muzero_jax.games.oracle import Oracle
 from muzero_jax.games.othello import OTHELLO
 from muzero_jax.games.shogi import ANIMAL_SHOGI, SHOGI
 from muzero_jax.games.tic_tac_toe import TIC_TAC_TOE
-from muzero_jax.storage.fields import shown
+from muzero_jax.own.faults import shown
 from muzero_jax.types import Environment
 
 _OF_PIECES = (CHESS, GARDNER_CHESS, ANIMAL_SHOGI, SHOGI)

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 
 from muzero_jax.games import chance, random_play, state_shapes, states
 from muzero_jax.games.environment import environment_of, make_environment
-from muzero_jax.games.faults import Fault, guarded
 from muzero_jax.games.game import Game, make_rules
-from muzero_jax.storage import python_file
+from muzero_jax.own import python_file
+from muzero_jax.own.faults import Fault, guarded
 from muzero_jax.types import Environment
 
 NUM_GAMES, MOST_MOVES = 16, 512

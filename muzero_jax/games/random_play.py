@@ -1,6 +1,6 @@
 """Random games of any environment, recorded move by move: what can be known of rules that nobody has described.
 
-They say whether turns alternate, how long a game lasts and what chance alone earns. `building.checks.environment` looks
+They say whether turns alternate, how long a game lasts and what chance alone earns. `apps.check.environment` looks
 for faults in them. All games are played at once, in pieces of one compiled size. A finished game is moved on with the
 others, which rules must bear.
 """

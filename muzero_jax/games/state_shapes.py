@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muzero_jax.games.faults import describe
+from muzero_jax.own.faults import describe
 from muzero_jax.types import Afterstate, Chance, Environment, Step
 
 

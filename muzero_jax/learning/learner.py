@@ -24,8 +24,8 @@ from flax.training.dynamic_scale import DynamicScale
 from jaxtyping import Array
 from optax.contrib import MuonDimensionNumbers
 
-from muzero_jax.arithmetic import devices, micro_batches
 from muzero_jax.learning import joined
+from muzero_jax.ops import devices, micro_batches
 from muzero_jax.types import Batch, LearnerState, Metrics, Model, Number, Params
 
 LossOf = Callable[[Params, Batch], tuple[Array, Metrics]]

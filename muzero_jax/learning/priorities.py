@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.learning import replay as replays
+from muzero_jax.ops.devices import AXIS
 from muzero_jax.types import Batch, Draws, Metrics, ReplayState, Revision, Targets, Transition
 
 FLOOR = 0.01

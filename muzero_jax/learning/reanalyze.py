@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.learning import learner as learners
+from muzero_jax.ops.devices import AXIS
 from muzero_jax.types import Batch, Draws, LearnerState, Metrics, Params, Revision, SearchFn, SearchRoots, Transition
 
 

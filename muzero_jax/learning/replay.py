@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from muzero_jax.arithmetic.devices import AXIS, target_device
 from muzero_jax.learning import bits
+from muzero_jax.ops.devices import AXIS, target_device
 from muzero_jax.types import Batch, Draws, Metrics, ReplayState, Revision, Transition
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from muzero_jax.arithmetic.legal_actions import uniform_legal_action
+from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.types import ActorState, Environment, EnvState, Number, Params, SearchFn, SearchOutput, Step, Transition
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from muzero_jax.networks.layers import MUZERO, Abilities
-from muzero_jax.storage import python_file
+from muzero_jax.own import python_file
 from muzero_jax.types import Environment, Model, NetworkOutput
 
 BATCH_SIZES = (3, 5)

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from muzero_jax.arithmetic import bfloat16_products
-from muzero_jax.arithmetic.convolution import convolve
+from muzero_jax.ops import bfloat16_products
+from muzero_jax.ops.convolution import convolve
 
 Activation = Callable[[Array], Array]
 ACTIVATIONS: dict[str, Activation] = {"relu": nn.relu, "silu": nn.silu, "gelu": nn.gelu}

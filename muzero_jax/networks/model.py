@@ -7,7 +7,6 @@ from typing import Any, Literal
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from muzero_jax.arithmetic import bfloat16_products
 from muzero_jax.networks import value_transform
 from muzero_jax.networks.canonical import colour_swap_of
 from muzero_jax.networks.chance import ChanceNetwork
@@ -16,6 +15,7 @@ from muzero_jax.networks.imagining import ConvolutionalNetwork, ImaginingNetwork
 from muzero_jax.networks.layers import ACTIVATIONS, MUZERO, Abilities, Board, Sizes
 from muzero_jax.networks.network import MuZeroNetwork
 from muzero_jax.networks.value_transform import Support
+from muzero_jax.ops import bfloat16_products
 from muzero_jax.types import Environment, Model
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muzero_jax.arithmetic.computation import Flops
+from muzero_jax.run.flops import Flops
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, RETURNS, Record
 from muzero_jax.storage.config import Config
 

@@ -11,10 +11,10 @@ import jax
 from jax.sharding import Mesh
 
 from muzero_jax import building
-from muzero_jax.arithmetic import computation, devices
-from muzero_jax.arithmetic.compilation_cache import HOW_LONG
-from muzero_jax.arithmetic.computation import Flops
-from muzero_jax.run import memory
+from muzero_jax.ops import devices
+from muzero_jax.run import flops, memory
+from muzero_jax.run.compilation_cache import HOW_LONG
+from muzero_jax.run.flops import Flops
 from muzero_jax.run.memory import Plan
 from muzero_jax.run.program import Init, make_chunk, make_init
 from muzero_jax.storage.config import Config
@@ -59,8 +59,8 @@ def assemble(
 
 def count(config: Config, traced: Any) -> Flops:
     """The FLOPs of one iteration of a run's traced program."""
-    flops = computation.count(traced.jaxpr, config.self_play.full_search_share)
-    return flops.times(1 / config.iterations_per_chunk)
+    counted = flops.count(traced.jaxpr, config.self_play.full_search_share)
+    return counted.times(1 / config.iterations_per_chunk)
 
 
 def compile_planned(

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import Any
 
-from muzero_jax.evaluation.tables import align
 from muzero_jax.run import metrics
+from muzero_jax.run.tables import align
 
 LINE_SECONDS, TABLE_SECONDS = 5.0, 0.5
 """At least between two lines away from a terminal, and between two drawings of the table: each takes some 10 ms."""

@@ -9,12 +9,11 @@ from typing import NamedTuple, Protocol
 import jax
 import numpy as np
 
-from muzero_jax.arithmetic import processes
-from muzero_jax.run import following, heartbeat
+from muzero_jax.run import following, heartbeat, processes
 from muzero_jax.run.accounting import Clock
 from muzero_jax.run.background import Background
+from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.schedule import with_span
-from muzero_jax.run.tools.profiling import ChunkProfiler
 from muzero_jax.types import Metrics, Params, TrainState
 
 Program = Callable[[TrainState], tuple[TrainState, Metrics]]

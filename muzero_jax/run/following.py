@@ -10,8 +10,7 @@ from contextlib import contextmanager
 
 import jax
 
-from muzero_jax.arithmetic import processes
-from muzero_jax.run import heartbeat
+from muzero_jax.run import heartbeat, processes
 from muzero_jax.run.interrupt import SYSTEMS, Stopped
 from muzero_jax.run.schedule import with_span
 from muzero_jax.storage.checkpoint import Checkpointer

@@ -1,4 +1,4 @@
-"""The phase of this process, written down for the watchdog that started it (`commands.guard`)."""
+"""The phase of this process, written down for the watchdog that started it (`apps.commands.guard`)."""
 
 import os
 import time

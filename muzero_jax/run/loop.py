@@ -10,18 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from muzero_jax.arithmetic import processes
-from muzero_jax.evaluation.progress import Versions, share_right
+from muzero_jax.apps.evaluation.progress import Versions, share_right
 from muzero_jax.learning.learner import UNKNOWN_SPAN
-from muzero_jax.run import budget, heartbeat
+from muzero_jax.run import budget, heartbeat, processes
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.background import Background
 from muzero_jax.run.driver import Chunk, Held, Steps
 from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.run.metrics import Record
+from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.report import Reporter
 from muzero_jax.run.session import Session
-from muzero_jax.run.tools.profiling import ChunkProfiler
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps

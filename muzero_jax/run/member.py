@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from muzero_jax.arithmetic import devices, precision
-from muzero_jax.evaluation.arena import Arena
-from muzero_jax.evaluation.progress import Versions
+from muzero_jax.apps.evaluation.arena import Arena
+from muzero_jax.apps.evaluation.progress import Versions
 from muzero_jax.games import random_play
+from muzero_jax.ops import devices, precision
 from muzero_jax.run import budget, heartbeat
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.background import Background
@@ -25,9 +25,9 @@ from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.run.loop import Loop
 from muzero_jax.run.memory import Meter, Plan
 from muzero_jax.run.metrics import open_metrics, wandb_writer
+from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.report import Reporter
 from muzero_jax.run.session import Session
-from muzero_jax.run.tools.profiling import ChunkProfiler
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Params

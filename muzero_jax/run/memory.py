@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from muzero_jax.arithmetic.devices import format_bytes, memory_stats
+from muzero_jax.ops.devices import format_bytes, memory_stats
 from muzero_jax.types import TrainState
 
 SAVING, PROCESS = "checkpoint being saved", "process so far"

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from muzero_jax.evaluation import charts
-from muzero_jax.storage.files import explained, write_whole
+from muzero_jax.own.files import explained, write_whole
+from muzero_jax.run import charts
 
 Record = dict[str, Any]
 """Numbers by name; None where a number was not finite."""

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from muzero_jax.arithmetic.devices import AXIS, shard_map
+from muzero_jax.ops.devices import AXIS, shard_map
 from muzero_jax.training import Parts, learn_iteration, train_iteration
 from muzero_jax.types import Metrics, ReplayState, TrainState
 

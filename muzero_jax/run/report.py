@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from muzero_jax.evaluation.arena import Summary
-from muzero_jax.evaluation.progress import Ladder
+from muzero_jax.apps.evaluation.arena import Summary
+from muzero_jax.apps.evaluation.progress import Ladder
+from muzero_jax.own.files import write_whole
 from muzero_jax.run import metrics
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.callbacks import Callbacks
@@ -14,7 +15,6 @@ from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.memory import Meter
 from muzero_jax.run.metrics import Record
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.files import write_whole
 
 
 class Reporter(NamedTuple):

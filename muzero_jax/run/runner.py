@@ -15,10 +15,12 @@ from jax.sharding import Mesh
 
 from muzero_jax import building
 from muzero_jax.agent import make_agent
-from muzero_jax.arithmetic import devices, processes
-from muzero_jax.evaluation.arena import Arena
+from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.learning.algorithm import Own, World
-from muzero_jax.run import following, heartbeat
+from muzero_jax.ops import devices
+from muzero_jax.own import trust
+from muzero_jax.own.files import write_whole
+from muzero_jax.run import following, heartbeat, processes, profiling
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.background import Background
@@ -27,16 +29,14 @@ from muzero_jax.run.driver import ChunkRunner, OneRun, drive
 from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.run.member import Host, Member, Result, conclude, note_random_return, open_loop, open_versions
 from muzero_jax.run.metrics import Record, last_record
+from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.program import Init
 from muzero_jax.run.session import Session
 from muzero_jax.run.sources import offline, warm_start
-from muzero_jax.run.tools import profiling
-from muzero_jax.run.tools.profiling import ChunkProfiler
 from muzero_jax.storage import config as configs
-from muzero_jax.storage import run_directory, trust
+from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.files import write_whole
 from muzero_jax.types import Params, TrainState
 
 Start = tuple[int, TrainState | None, Record]
@@ -156,7 +156,7 @@ def open_sources(
 
 
 def keep_config(config: Config, run_dir: Path, say: Callable[[str], None]) -> None:
-    """Makes the folder a run's, and notes that its own Python files are this user's (`storage.trust`)."""
+    """Makes the folder a run's, and notes that its own Python files are this user's (`own.trust`)."""
     configs.save(config, run_dir)
     file = config.algorithm.file
     if file and file != configs.IN_PYTHON:  # to look at, and to tell runs apart; it is never run

@@ -5,7 +5,7 @@
 
 Reading runs no code, as a pickle's would. A checksum over config and weights tells a damaged file, because safetensors
 itself looks at its header alone. A game or a network of one's own is kept by its file's name and looked for beside the
-agent's file, where it runs only if the user trusts it (`storage.trust`).
+agent's file, where it runs only if the user trusts it (`own.trust`).
 """
 
 import hashlib
@@ -20,12 +20,12 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from muzero_jax.own import trust
+from muzero_jax.own.faults import shown
+from muzero_jax.own.files import from_home, write_whole
+from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.storage import config as configs
-from muzero_jax.storage import trust
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import shown
-from muzero_jax.storage.files import from_home, write_whole
-from muzero_jax.storage.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.types import Params
 
 PREFIX, SUFFIX = configs.AGENT_PREFIX, ".safetensors"
@@ -95,7 +95,7 @@ def read(file: Path, trust_in: Trust = OWN_FILES_ALONE) -> Stored:
     """Reads an agent, to build it.
 
     Raises ValueError, in one sentence, if there is none, if the file is damaged or of another format, or if it names a
-    Python file that must not run (`storage.trust`).
+    Python file that must not run (`own.trust`).
     """
     check_exists(file)
     try:

@@ -21,8 +21,8 @@ import jax
 from jax.sharding import SingleDeviceSharding
 from orbax.checkpoint import v1 as ocp
 
+from muzero_jax.own.faults import shown
 from muzero_jax.storage import operations, shapes, unfinished
-from muzero_jax.storage.fields import shown
 from muzero_jax.types import Params, ReplayState, TrainState
 
 MANIFEST = "manifest"

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from muzero_jax.storage import python_file, trust
+from muzero_jax.own import python_file, trust
+from muzero_jax.own.files import from_home, write_whole
+from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.storage.config_groups import (
     AlgorithmConfig,
     EvaluationConfig,
@@ -30,8 +32,6 @@ from muzero_jax.storage.fields import (
     PositiveInt,
     from_json_values,
 )
-from muzero_jax.storage.files import from_home, write_whole
-from muzero_jax.storage.trust import OWN_FILES_ALONE, Trust
 
 Seed = Annotated[int, Constraint(lambda seed: 0 <= seed < 2**32, "must lie between 0 and 2^32 - 1")]
 
@@ -242,7 +242,7 @@ def save(config: Config, run_dir: Path) -> None:
 def load(run_dir: Path, trust_in: Trust = OWN_FILES_ALONE) -> Config:
     """The config that a run was made with, to build it again.
 
-    Raises ValueError as `inspect` does, or for a Python file that must not run (`storage.trust`).
+    Raises ValueError as `inspect` does, or for a Python file that must not run (`own.trust`).
     """
     config = inspect(run_dir)
     trust.check(config.own_files, run_dir / FILE, trust_in)

@@ -11,6 +11,8 @@ import typing
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
+from muzero_jax.own.faults import shown
+
 Record = TypeVar("Record")
 
 
@@ -21,8 +23,6 @@ class Constraint(NamedTuple):
     sentence: str  # the end of a refusal: "--seed is -1, but ..."
 
 
-LONGEST_VALUE = 80
-"""Characters of a value in a sentence that refuses it."""
 LARGEST_BUDGET = 100_000
 """Simulations of one search: its tree has a node for each, in every game at once."""
 
@@ -81,13 +81,6 @@ def _check(cls: Any, values: Any, prefix: str = "") -> None:
             _check(hints[name], value, f"{prefix}{name}.")
         else:
             check_value(value, hints[name], f"--{prefix}{name}".replace("_", "-"))
-
-
-def shown(value: Any, longest: int = LONGEST_VALUE) -> str:
-    """The value as one line of a sentence, without what a terminal would take for an order; cut off where too long."""
-    text = " ".join(str(value).split())
-    text = "".join(character if character.isprintable() else "?" for character in text[: longest + 1])
-    return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 def _build(hint: Any, value: Any) -> Any:

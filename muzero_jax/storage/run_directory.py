@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 import filelock
 
+from muzero_jax.own.files import from_home
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.files import from_home
 
 CHECKPOINTS, VERSIONS, SUMMARY, LOCK = "checkpoints", "versions", "summary.json", ".lock"
 ALGORITHM = "algorithm.py"

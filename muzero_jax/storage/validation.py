@@ -3,9 +3,10 @@
 import functools
 from collections.abc import Callable
 
-from muzero_jax.storage import python_file
+from muzero_jax.own import python_file
+from muzero_jax.own.faults import shown
 from muzero_jax.storage.config import IN_PYTHON, Config
-from muzero_jax.storage.fields import check_fields, shown
+from muzero_jax.storage.fields import check_fields
 
 
 def validate(config: Config) -> Config:

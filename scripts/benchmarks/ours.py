@@ -8,11 +8,11 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from muzero_jax import training
-from muzero_jax.arithmetic import devices, micro_batches
-from muzero_jax.arithmetic.devices import AXIS, shard_map
 from muzero_jax.building import make_parts
 from muzero_jax.learning import replay
 from muzero_jax.learning.self_play import rollout
+from muzero_jax.ops import devices, micro_batches
+from muzero_jax.ops.devices import AXIS, shard_map
 from muzero_jax.run.program import make_chunk, make_init, state_specs
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts

@@ -11,9 +11,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from muzero_jax.arithmetic import devices
 from muzero_jax.building import make_parts
 from muzero_jax.learning.self_play import with_reset
+from muzero_jax.ops import devices
 from muzero_jax.run.program import make_init
 from muzero_jax.storage.config import Config
 from scripts.benchmarks import workloads

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import jax
 
-from muzero_jax.arithmetic import devices, precision
+from muzero_jax.ops import devices, precision
 from muzero_jax.storage.config import Config
 from scripts.benchmarks import baseline, ours, plain_pipeline, workloads
 from scripts.benchmarks.cases import Case, Ratio, asked_about

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from muzero_jax import building
-from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.learning import self_play
 from muzero_jax.learning.algorithm import World
+from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config import TargetConfig as Targets
 from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from muzero_jax.play.web_server import PAGE
+from muzero_jax.apps.play.web_server import PAGE
 
 ASSETS = Path(__file__).resolve().parent
 OWN = ("games.js", "search.js", "answers.js")

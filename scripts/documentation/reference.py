@@ -13,9 +13,9 @@ import typing
 from typing import Any
 
 from muzero_jax import presets as presets_module
-from muzero_jax.commands.train_flags import Command, Flag, all_flags
+from muzero_jax.apps.commands.train_flags import Command, Flag, all_flags
+from muzero_jax.apps.study.tuning import space
 from muzero_jax.run.session import Session
-from muzero_jax.run.tuning import space
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import COUNTED, FINITE, Constraint
 

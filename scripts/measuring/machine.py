@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from muzero_jax.arithmetic import devices
+from muzero_jax.ops import devices
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "mctx", "pgx", "numpy", "scipy")

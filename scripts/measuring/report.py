@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from muzero_jax.evaluation import charts
-from muzero_jax.storage.files import write_whole
+from muzero_jax.own.files import write_whole
+from muzero_jax.run import charts
 from scripts.measuring.timing import Sample, Times
 
 NOTHING = "-"

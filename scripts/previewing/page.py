@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from muzero_jax.arithmetic.devices import format_bytes
-from muzero_jax.storage.files import write_whole
+from muzero_jax.ops.devices import format_bytes
+from muzero_jax.own.files import write_whole
 from scripts.documentation.tables import table
 from scripts.measuring import machine
 from scripts.previewing.targets import TARGETS

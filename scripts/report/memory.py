@@ -4,8 +4,8 @@ import resource
 import sys
 from collections.abc import Mapping
 
-from muzero_jax.arithmetic import devices
-from muzero_jax.arithmetic.devices import format_bytes
+from muzero_jax.ops import devices
+from muzero_jax.ops.devices import format_bytes
 from muzero_jax.storage.config import Config
 from scripts.benchmarks.plain_pipeline import PlainGame, frame_bytes
 from scripts.measuring.machine import Machine

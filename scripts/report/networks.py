@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax.arithmetic import bfloat16_products, devices
 from muzero_jax.building import make_parts
+from muzero_jax.ops import bfloat16_products, devices
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Model, Params
 from scripts.benchmarks import plain_network

@@ -12,11 +12,11 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from muzero_jax import building, training
-from muzero_jax.arithmetic import devices
 from muzero_jax.building import searches, updates
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play, targets
 from muzero_jax.learning.algorithm import World
+from muzero_jax.ops import devices
 from muzero_jax.run import assembly, program, runner
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, read_records
 from muzero_jax.run.program import init, make_chunk, make_init

@@ -11,13 +11,13 @@ import pytest
 
 import muzero_jax
 from muzero_jax import building
-from muzero_jax.arithmetic import devices
-from muzero_jax.building.checks import algorithm as checks
-from muzero_jax.commands import evaluate
-from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
+from muzero_jax.apps.check import algorithm as checks
+from muzero_jax.apps.commands import evaluate
+from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
+from muzero_jax.apps.study import comparison
+from muzero_jax.ops import devices
 from muzero_jax.run.metrics import read_records
 from muzero_jax.run.program import make_chunk, make_init
-from muzero_jax.run.tools import comparison
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.storage.validation import check_resumable
@@ -214,7 +214,7 @@ def test_a_run_of_a_record_is_loaded_by_a_program_alone(tmp_path, monkeypatch):
         muzero_jax.load(run)
     agent = muzero_jax.load(run, world=tiny_run.world(), algorithm=algorithm)
     assert agent.agent.make_search is algorithm.make_search
-    with pytest.raises(ValueError, match="nobody knows"):
+    with pytest.raises(ValueError, match="no search with the ground-truth model"):
         agent.agent.search(true_rules=True)
     with pytest.raises(ValueError, match="board_size is for what the config names"):
         muzero_jax.load(run, board_size=4, algorithm=algorithm)

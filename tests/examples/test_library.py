@@ -15,9 +15,8 @@ import pytest
 
 from examples import logger, training_loop
 from muzero_jax import agent as agents
-from muzero_jax.arithmetic import compilation_cache
-from muzero_jax.evaluation.arena import Arena
-from muzero_jax.run import assembly, metrics, program
+from muzero_jax.apps.evaluation.arena import Arena
+from muzero_jax.run import assembly, compilation_cache, metrics, program
 from muzero_jax.storage import agent_file
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from tests.reference import tiny_run

@@ -15,16 +15,16 @@ from rich.console import Console
 import muzero_jax
 from muzero_jax import agent as agents
 from muzero_jax import presets
-from muzero_jax.arithmetic import compilation_cache
-from muzero_jax.commands import evaluate, play, train
-from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
-from muzero_jax.evaluation import exhaustive, players
+from muzero_jax.apps.commands import evaluate, play, train
+from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
+from muzero_jax.apps.engines.gtp import GtpSession
+from muzero_jax.apps.evaluation import exhaustive, players
+from muzero_jax.apps.play import terminal
+from muzero_jax.apps.play.position import BLACK
+from muzero_jax.apps.play.web_session import WebGame
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.own_game import load_environment
-from muzero_jax.play import terminal
-from muzero_jax.play.gtp import GtpSession
-from muzero_jax.play.position import BLACK
-from muzero_jax.play.web_session import WebGame
+from muzero_jax.run import compilation_cache
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.validation import validate
 

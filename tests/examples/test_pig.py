@@ -7,8 +7,8 @@ import pytest
 
 from examples import pig
 from muzero_jax import agent as agents
-from muzero_jax.commands import train
-from muzero_jax.commands.command_line import report_errors
+from muzero_jax.apps.commands import train
+from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.games.own_game import environment_from, load_environment
 from tests.reference.pig import hold, roll, win_probability
 

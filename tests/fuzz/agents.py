@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from muzero_jax.play.thinking import Thinker
+from muzero_jax.apps.play.thinking import Thinker
 from muzero_jax.types import SearchOutput
 
 

@@ -6,8 +6,8 @@ import jax
 import pytest
 from hypothesis import strategies as st
 
+from muzero_jax.apps.engines import sgf_record
 from muzero_jax.games.game_files import read_games
-from muzero_jax.play import sgf_record
 from muzero_jax.run.sources import stored_games
 from tests.fuzz import fuzzing
 from tests.fuzz.fuzzing import refusal

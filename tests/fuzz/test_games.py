@@ -6,11 +6,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
+from muzero_jax.apps.engines import gtp
+from muzero_jax.apps.play.position import new_game
+from muzero_jax.apps.play.web_session import WebGame
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
-from muzero_jax.play import gtp
-from muzero_jax.play.position import new_game
-from muzero_jax.play.web_session import WebGame
 from tests.fuzz import fuzzing
 from tests.fuzz.agents import QuickThinker
 from tests.fuzz.fuzzing import refusal

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muzero_jax.play import gtp, protocol, uci
+from muzero_jax.apps.engines import gtp, protocol, uci
 from tests.fuzz import fuzzing
 from tests.fuzz.agents import QuickThinker
 from tests.fuzz.samples import disturbed, words

@@ -6,8 +6,8 @@ from urllib.parse import unquote
 
 from hypothesis import strategies as st
 
-from muzero_jax.play import web_server
-from muzero_jax.play.web_session import WebGame
+from muzero_jax.apps.play import web_server
+from muzero_jax.apps.play.web_session import WebGame
 from tests.fuzz import fuzzing
 from tests.fuzz.agents import QuickThinker
 from tests.fuzz.samples import EXTREME_INTS, disturbed, edited, json_text

@@ -9,11 +9,11 @@ import pgx
 import pytest
 from scipy.stats import chi2, chisquare
 
-from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.games import chance, state_shapes, states
 from muzero_jax.games.backgammon import observe
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.own_game import load_environment
+from muzero_jax.ops.legal_actions import uniform_legal_action
 
 NAMES = "2048", "backgammon"
 OWN = "examples/pig.py"

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.evaluation import opponents, positions
+from muzero_jax.apps.evaluation import opponents, positions
 from muzero_jax.games import connect_four, hex_solver, tic_tac_toe
 from muzero_jax.games.catalogue import find, make_oracle
 from muzero_jax.games.environment import make_environment

@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.apps.play import drawing
+from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove, new_game
+from muzero_jax.apps.play.web_session import WebGame
 from muzero_jax.games import catalogue
 from muzero_jax.games.environment import environment_of
 from muzero_jax.games.game import Game
 from muzero_jax.games.notation import ACTION
-from muzero_jax.play import drawing
-from muzero_jax.play.position import BLACK, WHITE, IllegalMove, new_game
-from muzero_jax.play.web_session import WebGame
 from tests.reference.play import fake_thinker
 
 

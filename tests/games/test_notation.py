@@ -5,11 +5,11 @@ import importlib
 import numpy as np
 import pytest
 
+from muzero_jax.apps.play.position import BLACK, WHITE, new_game
 from muzero_jax.games import chess_moves, go
 from muzero_jax.games.catalogue import find
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.notation import ACTION
-from muzero_jax.play.position import BLACK, WHITE, new_game
 from tests.reference.play import notation, opening
 
 CHESS = pytest.param("chess", marks=pytest.mark.slow)  # pgx's takes many seconds to compile

@@ -8,17 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.evaluation import matches
-from muzero_jax.evaluation.opponents import random_player
-from muzero_jax.evaluation.rollout_mcts import rollout_mcts
+from muzero_jax.apps.evaluation import matches
+from muzero_jax.apps.evaluation.opponents import random_player
+from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts
+from muzero_jax.apps.play import drawing
+from muzero_jax.apps.play.position import new_game
 from muzero_jax.games.catalogue import game_of, make_notation
 from muzero_jax.games.own_game import load_environment
-from muzero_jax.play import drawing
-from muzero_jax.play.position import new_game
 
 NIM = Path(__file__).parent.parent.parent / "examples" / "nim.py"
 
-CHECKS = "from tests.building.checks.test_environment "
+CHECKS = "from tests.apps.check.test_environment "
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def write(tmp_path):
 
 PASSING = """
     import jax.numpy as jnp
-    from tests.building.checks.test_environment import Heap
+    from tests.apps.check.test_environment import Heap
 
     class Mine(Heap):
         def step(self, state, action, key):
@@ -53,7 +53,7 @@ PASSING = """
 
 
 def test_rules_in_pgxs_form_make_a_game_that_is_named_after_the_file(write):
-    path = write("from tests.building.checks.test_environment import Heap as make", "last_stone.py")
+    path = write("from tests.apps.check.test_environment import Heap as make", "last_stone.py")
     environment = load_environment(path)
     assert (environment.name, game_of(environment).title) == ("last_stone", "Last stone")
     assert (environment.num_actions, environment.observation_shape, environment.num_players) == (2, (1,), 2)
@@ -63,7 +63,7 @@ def test_rules_in_pgxs_form_make_a_game_that_is_named_after_the_file(write):
 
 def test_a_name_of_the_catalogue_does_not_lend_a_file_its_drawing(write):
     environment = load_environment(
-        write("from tests.building.checks.test_environment import Heap as make", "tic_tac_toe.py")
+        write("from tests.apps.check.test_environment import Heap as make", "tic_tac_toe.py")
     )
     assert drawing.plain(drawing.draw(new_game(environment), make_notation(environment))) == " 5"
 
@@ -77,7 +77,7 @@ def test_turns_that_do_not_always_alternate_have_no_constant_discount(write):
 
 def test_a_game_for_one_has_a_positive_discount(write):
     path = write("""
-        from tests.building.checks.test_environment import AlwaysRewarded as make
+        from tests.apps.check.test_environment import AlwaysRewarded as make
     """)
     assert load_environment(path, gamma=0.9).discount == 0.9
 
@@ -87,7 +87,7 @@ def test_a_game_record_brings_its_title_its_notation_and_its_drawing(write):
         from muzero_jax.games.game import Game
         from muzero_jax.games.notation import Notation, words
         from muzero_jax.games.view import View
-        from tests.building.checks.test_environment import Heap
+        from tests.apps.check.test_environment import Heap
 
         def notation(shape, num_actions):
             return Notation(*words(["one", "two"]), [], [])
@@ -131,7 +131,7 @@ def test_an_environment_whose_states_have_no_form_is_played_and_kept_at_its_end(
 
 def test_a_game_that_a_time_limit_ends_is_over_for_play_and_keeps_its_discount_for_learning(write):
     path = write("""
-        from tests.building.checks.test_environment import Heap
+        from tests.apps.check.test_environment import Heap
 
         class Mine(Heap):
             def step(self, state, action, key):
@@ -149,7 +149,7 @@ def test_a_game_that_a_time_limit_ends_is_over_for_play_and_keeps_its_discount_f
 def test_a_game_may_draw_from_its_key_and_then_matches_give_it_one(write):
     text = """
         import jax
-        from tests.building.checks.test_environment import {rules}
+        from tests.apps.check.test_environment import {rules}
 
         class make({rules}):
             def step(self, state, action, key):
@@ -195,10 +195,10 @@ def test_an_environment_of_pgx_is_such_an_object_and_meets_rollout_mcts(write):
 
 
 def test_a_file_that_has_not_changed_gives_the_same_functions_and_one_that_has_gives_others(write):
-    path = write("from tests.building.checks.test_environment import Heap as make")
+    path = write("from tests.apps.check.test_environment import Heap as make")
     first = load_environment(path)
     assert load_environment(path) is first
-    write("from tests.building.checks.test_environment import Heap\nclass make(Heap):\n    num_players = 2")
+    write("from tests.apps.check.test_environment import Heap\nclass make(Heap):\n    num_players = 2")
     assert load_environment(path) is not first
 
 
@@ -221,15 +221,15 @@ def test_a_file_that_has_not_changed_gives_the_same_functions_and_one_that_has_g
             "init of FILE raised ZeroDivisionError: division by zero (FILE:4)",
         ),
         (
-            "from tests.building.checks.test_environment import NoTruncated as make",
+            "from tests.apps.check.test_environment import NoTruncated as make",
             "init of FILE makes has no current_player; give it",
         ),
         (
-            "from tests.building.checks.test_environment import FloatStones as make",
+            "from tests.apps.check.test_environment import FloatStones as make",
             "FILE: the state's stones is int32[] after init but float32[] after a move",
         ),
         (
-            "from tests.building.checks.test_environment import Heap\nclass make(Heap):\n    num_players = 3",
+            "from tests.apps.check.test_environment import Heap\nclass make(Heap):\n    num_players = 3",
             "is a game for 3 players, but only one or two can be trained",
         ),
         (

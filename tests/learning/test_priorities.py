@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.learning import priorities, replay, targets
+from muzero_jax.ops.devices import AXIS
 from muzero_jax.types import Batch, Draws, ReplayState, Revision
 from tests.reference import targets as reference
 from tests.reference.windows import make_window, random_window

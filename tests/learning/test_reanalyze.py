@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import reanalyze, replay, self_play, targets
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
+from muzero_jax.ops.devices import AXIS
 from muzero_jax.search.policies import gumbel_search
 from muzero_jax.search.simulator import ground_truth_model, learned_model
 from muzero_jax.types import Batch, Draws, LearnerState, QTransform, SearchOutput

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.arithmetic.devices import AXIS
 from muzero_jax.learning import bits, reanalyze, replay
+from muzero_jax.ops.devices import AXIS
 from muzero_jax.types import Batch, Draws, Revision, Transition
 from tests.reference.replay import Replay
 from tests.reference.windows import make_window

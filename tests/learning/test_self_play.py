@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from examples import pig
-from muzero_jax.arithmetic.legal_actions import uniform_legal_action
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.own_game import environment_from
 from muzero_jax.learning import replay as buffer
 from muzero_jax.learning import self_play
+from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.types import ActorState, Environment, SearchOutput, Step
 from tests.reference import tic_tac_toe as rules
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.building.checks.model import check_model
+from muzero_jax.apps.check.model import check_model
 from muzero_jax.networks import contract
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.layers import MUZERO, Abilities

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
-from muzero_jax.arithmetic import convolution
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
+from muzero_jax.ops import convolution
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Model
 from tests.reference.models import BOARD

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 
-from muzero_jax.arithmetic import compilation_cache
+from muzero_jax.run import compilation_cache
 
 FOLDER = Path(__file__).parent.parent.parent / "notebooks"
 PATHS = sorted(FOLDER.glob("*.ipynb"))

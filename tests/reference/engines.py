@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from muzero_jax.evaluation import engine_process
+from muzero_jax.apps.engines import engine_process
 
 FAKE = Path(__file__).parent / "fake_engine.py"
 DEBIANS_GAMES = Path("/usr/games")

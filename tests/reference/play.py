@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 
 from muzero_jax import building
+from muzero_jax.apps.play.position import new_game
+from muzero_jax.apps.play.thinking import Thinker
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
-from muzero_jax.play.position import new_game
-from muzero_jax.play.thinking import Thinker
 from muzero_jax.storage import checkpoint
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config

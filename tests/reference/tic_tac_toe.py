@@ -9,7 +9,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from muzero_jax.evaluation.player import Player
+from muzero_jax.apps.evaluation.player import Player
 
 Board = tuple[int, ...]
 EMPTY: Board = (0,) * 9

@@ -10,7 +10,7 @@ import numpy as np
 
 from muzero_jax import building
 from muzero_jax.agent import make_agent
-from muzero_jax.arithmetic import devices
+from muzero_jax.ops import devices
 from muzero_jax.run import program as programs
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs

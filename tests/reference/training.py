@@ -4,10 +4,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from muzero_jax.arithmetic import compilation_cache
-from muzero_jax.commands import train
-from muzero_jax.commands.command_line import report_errors
-from muzero_jax.evaluation.arena import Arena
+from muzero_jax.apps.commands import train
+from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.apps.evaluation.arena import Arena
+from muzero_jax.run import compilation_cache
 from tests.run.conftest import DRAWN
 
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from muzero_jax.evaluation.arena import Arena
+from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.run import assembly, metrics, program, runner
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer

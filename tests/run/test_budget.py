@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from muzero_jax.evaluation.arena import Arena
+from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.learning.learner import UNKNOWN_SPAN
 from muzero_jax.run import accounting, budget
 from muzero_jax.storage import config as configs

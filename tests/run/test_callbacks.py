@@ -7,8 +7,7 @@ import sys
 import pytest
 
 import muzero_jax
-from muzero_jax.arithmetic import compilation_cache
-from muzero_jax.run import metrics, runner
+from muzero_jax.run import compilation_cache, metrics, runner
 from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from tests.reference import tiny_run

@@ -4,10 +4,9 @@ import signal
 from types import SimpleNamespace
 from unittest.mock import Mock
 
-from muzero_jax.arithmetic import processes
-from muzero_jax.evaluation import matches
-from muzero_jax.evaluation.arena import Arena
-from muzero_jax.run import following
+from muzero_jax.apps.evaluation import matches
+from muzero_jax.apps.evaluation.arena import Arena
+from muzero_jax.run import following, processes
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.types import TrainState
 from tests.run.conftest import DRAWN

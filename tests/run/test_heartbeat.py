@@ -1,6 +1,6 @@
 """What the watchdog reads: the phase, since when, and the seconds that chunks take."""
 
-from muzero_jax.commands import guard
+from muzero_jax.apps.commands import guard
 from muzero_jax.run import heartbeat
 
 

@@ -5,8 +5,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from muzero_jax.arithmetic import processes
 from muzero_jax.learning.learner import UNKNOWN_SPAN
+from muzero_jax.run import processes
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.driver import Chunk
 from muzero_jax.run.loop import Loop

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.evaluation.progress import Versions
+from muzero_jax.apps.evaluation.progress import Versions
 from muzero_jax.run import metrics
 from muzero_jax.run.metrics import (
     OPENINGS,

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from muzero_jax.evaluation.arena import Arena
+from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.run import assembly, interrupt, metrics, report
 from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.storage import run_directory

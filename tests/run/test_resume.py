@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
-from muzero_jax.arithmetic import devices, precision
-from muzero_jax.evaluation.arena import Arena
-from muzero_jax.evaluation.progress import Ladder, Versions
+from muzero_jax.apps.evaluation.arena import Arena
+from muzero_jax.apps.evaluation.progress import Ladder, Versions
+from muzero_jax.ops import devices, precision
 from muzero_jax.run import accounting, assembly, budget, loop, metrics, program, report
 from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.run.memory import Meter, bytes_per_device

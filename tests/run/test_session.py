@@ -5,7 +5,7 @@ import shlex
 import pytest
 import tyro
 
-from muzero_jax.commands.train_flags import Command
+from muzero_jax.apps.commands.train_flags import Command
 from muzero_jax.run.session import Session, flags_to_resume, validate
 from muzero_jax.storage.config import Config
 

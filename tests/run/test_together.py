@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
-from muzero_jax.arithmetic import devices
-from muzero_jax.evaluation.arena import Arena
-from muzero_jax.run import metrics, population, program, together
+from muzero_jax.apps.evaluation.arena import Arena
+from muzero_jax.apps.study import population, together
+from muzero_jax.apps.study.together import Planned
+from muzero_jax.ops import devices
+from muzero_jax.run import metrics, program
 from muzero_jax.run.driver import Chunk, drive
-from muzero_jax.run.together import Planned
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from tests.reference import tiny_run

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from muzero_jax.commands.command_line import report_errors
+from muzero_jax.apps.commands.command_line import report_errors
 from scripts import accelerator_day as day
 from scripts.accelerator_day import Done
-from tests.commands.test_shown_commands import complaint
+from tests.apps.commands.test_shown_commands import complaint
 
 
 @pytest.fixture

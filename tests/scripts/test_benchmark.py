@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.commands.command_line import report_errors
+from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import benchmark
 from scripts.benchmarks import baseline, cases, ours, plain_pipeline, suites, workloads

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.arithmetic.legal_actions import uniform_legal_action
-from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
+from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.games import hex_solver
 from muzero_jax.games.environment import make_environment
+from muzero_jax.ops.legal_actions import uniform_legal_action
 from scripts import best_reply
 
 SIZE = 3

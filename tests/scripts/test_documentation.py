@@ -17,14 +17,13 @@ import pytest
 
 import muzero_jax
 from muzero_jax import presets
+from muzero_jax.apps.commands.train_flags import Command, all_flags
 from muzero_jax.building import make_parts
-from muzero_jax.commands.train_flags import Command, all_flags
 from muzero_jax.games.catalogue import GAMES
 from muzero_jax.run.session import Session
 from muzero_jax.storage.validation import validate
-from scripts.documentation import api, fill, hooks, reference, rooms, tables
+from scripts.documentation import api, fill, hooks, reference, tables
 from tests.reference.pages import PAGES, ROOT, read
-from tests.test_architecture import KNOWS
 
 OTHERS = {"--xla_disable_hlo_passes", "--xla_backend_optimization_level", "--logdir", "--no-FLAG", "--GROUP.no-FLAG"}
 OTHERS |= {"--xla_gpu_enable_command_buffer", "--xla_gpu_graph_min_graph_size"}
@@ -208,27 +207,8 @@ def test_a_docstring_becomes_a_list_of_arguments_and_a_record_keeps_its_comments
     page = api.members("muzero_jax/types.py Step QTransform")
     assert "# [] float32, signed; 0 where the rules ended the game" in page and "### QTransform" in page
     assert "# [] bool, the episode is over: by the rules" in page  # behind the last field
-    shown = api.members("muzero_jax/play/trained_agent.py load")
+    shown = api.members("muzero_jax/apps/play/trained_agent.py load")
     assert "**Args**" in shown and "- `num_simulations`: its usual search budget" in shown
-    checked = api.members("muzero_jax/building/checks/environment.py check_environment")
+    checked = api.members("muzero_jax/apps/check/environment.py check_environment")
     assert "\n- `num_games`: random games to play.\n- `max_moves`: moves" in checked
     assert "__call__(" in api.members("muzero_jax/learning/algorithm.py Update")
-
-
-def test_the_design_page_has_the_table_of_rooms_that_the_tests_hold():
-    rows = re.findall(r"^\| `(\w+)/?` \|[^|]*\|([^|]*)\|$", read(ROOT / "docs/design.md"), flags=re.MULTILINE)
-    without_types = {room: knows - {"types"} for room, knows in KNOWS.items()}
-    assert {room: set(re.findall(r"\w+", knows)) for room, knows in rows} == without_types
-
-
-def test_the_picture_of_the_rooms_is_that_of_the_imports():
-    """If it is not: python -m scripts.documentation.rooms"""
-    knows = rooms.read_imports()
-    assert knows == KNOWS
-    assert rooms.draw(knows) == rooms.PICTURE.read_text(encoding="utf-8")
-    assert ("training", "learning") in rooms.arrows(knows) and ("training", "types") not in rooms.arrows(knows)
-
-
-def test_the_script_says_what_it_can_do(tmp_path):
-    result = subprocess.run([ROOT / "scripts/docs.sh", "publish"], capture_output=True, text=True)
-    assert result.returncode == 2 and "scripts/docs.sh serve" in result.stderr

@@ -11,7 +11,7 @@ import pytest
 
 from muzero_jax import agent as agents
 from muzero_jax import presets
-from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
+from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.storage import agent_file
 from scripts import export_agent
 from tests.reference import tiny_run

@@ -12,9 +12,9 @@ import pytest
 
 from muzero_jax import agent as agents
 from muzero_jax import building, presets
-from muzero_jax.arithmetic.legal_actions import uniform_legal_action
+from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.building.searches import unbounded_simulator
-from muzero_jax.commands.command_line import EXIT_ERROR, report_errors
+from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.types import SearchRoots
 from scripts import export_onnx
 from scripts.browser import page as pages

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
-from muzero_jax.arithmetic import convolution
-from muzero_jax.commands.command_line import report_errors
+from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.ops import convolution
 from scripts import hardware_report
 from scripts.benchmarks import baseline
 from scripts.hardware_report import Sizes

@@ -15,8 +15,8 @@ import jax
 import pytest
 
 from muzero_jax import building
-from muzero_jax.arithmetic import computation, devices, precision
-from muzero_jax.commands.command_line import report_errors
+from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.ops import devices, precision
 from muzero_jax.run.program import make_chunk, make_init
 from scripts import preview
 from scripts.previewing import bounds, page, program, targets

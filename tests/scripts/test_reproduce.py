@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from muzero_jax.commands.command_line import report_errors
+from muzero_jax.apps.commands.command_line import report_errors
 from scripts import reproduce
 from tests.reference import told_runs
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muzero_jax.storage import python_file
+from muzero_jax.own import python_file
 
 
 @pytest.fixture

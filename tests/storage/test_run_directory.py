@@ -12,7 +12,7 @@ import jax
 import pytest
 
 from muzero_jax import agent as agents
-from muzero_jax.evaluation import players, tournament
+from muzero_jax.apps.evaluation import players, tournament
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from muzero_jax.storage import agent_file, python_file, trust
+from muzero_jax.own import python_file, trust
+from muzero_jax.own.trust import Trust
+from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import NetworkConfig
-from muzero_jax.storage.trust import Trust
 
 
 @pytest.fixture

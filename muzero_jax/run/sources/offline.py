@@ -14,13 +14,13 @@ import jax
 import numpy as np
 
 from muzero_jax.games.game_files import read_games
+from muzero_jax.own.files import from_home
 from muzero_jax.run.session import Session
 from muzero_jax.run.sources import stored_games
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import describe_replay, restore_replay
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import check_fields
-from muzero_jax.storage.files import from_home
 from muzero_jax.storage.run_directory import CHECKPOINTS, find_saved, holds_run
 from muzero_jax.types import Environment, ReplayState
 

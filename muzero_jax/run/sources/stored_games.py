@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from muzero_jax.games.game_files import StoredGame
 from muzero_jax.games.notation import Notation, Read, numbers
 from muzero_jax.learning import replay
-from muzero_jax.storage.fields import shown
+from muzero_jax.own.faults import shown
 from muzero_jax.types import Environment, EnvState, ReplayState, Transition
 
 BATCH = 256

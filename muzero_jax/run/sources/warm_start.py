@@ -16,10 +16,10 @@ import jax.numpy as jnp
 from muzero_jax import agent as agents
 from muzero_jax import building
 from muzero_jax.learning.algorithm import Algorithm, World
+from muzero_jax.own.trust import Trust
 from muzero_jax.storage import shapes
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import AlgorithmConfig
-from muzero_jax.storage.trust import Trust
 from muzero_jax.types import LearnerState, Model, Params
 
 

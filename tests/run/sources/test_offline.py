@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from muzero_jax import building
-from muzero_jax.evaluation.arena import Arena
+from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.run import assembly, metrics, program, runner
 from muzero_jax.run.session import Session
 from muzero_jax.run.sources import offline

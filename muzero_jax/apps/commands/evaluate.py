@@ -1,0 +1,297 @@
+"""Measures a trained agent: python experiments/evaluate.py match --run runs/hex-5-seed0 --opponent mcts:1000
+
+The agent searches without noise. Each command has flags of its own: python experiments/evaluate.py match --help
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from muzero_jax.apps.commands import evaluate_flags as flags
+from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.ops import devices
+from muzero_jax.own.files import make_new_folder
+from muzero_jax.own.trust import Trust
+from muzero_jax.run import compilation_cache
+from muzero_jax.storage.fields import check_fields
+
+Answer = tuple[dict[str, Any], str | None]
+"""A result as plain numbers, and the text to show it by, unless one line a field does."""
+
+
+def main(arguments: list[str], build: Callable | None = None) -> int:
+    """Runs the command; returns its exit status.
+
+    Args:
+      build: as `building.build`, for a game, a network or an algorithm that is not the configured one.
+    """
+    command, by_old_flags = flags.parse(arguments, __doc__ or "")
+    if isinstance(command, flags.Compare):
+        compare_runs(command)
+        return 0
+    num_devices = devices.configure_devices(command.devices, command.device)
+    check(command)
+    if command.compilation_cache:
+        compilation_cache.enable()
+    from muzero_jax import agent as agents
+    from muzero_jax import building
+    from muzero_jax.run import tables
+
+    mesh = devices.make_mesh(num_devices)
+    load_agent = partial(
+        agents.load_agent,
+        num_simulations=command.num_simulations,
+        build=build or building.build,
+        board_size=command.board_size,
+        trust=Trust(all_code=command.trust_code),
+    )
+    result, text = COMMANDS[type(command)](command, mesh, load_agent)
+    print(json.dumps(result) if command.json else text or tables.fields(result), flush=True)
+    draw(command, result)
+    if by_old_flags:
+        name = type(command).__name__.lower()
+        print(f"note: this is `evaluate.py {name}` now (see its --help); the old flags go on working", file=sys.stderr)
+    return 0
+
+
+def check(command: flags.Command) -> None:
+    """Raises ValueError in one sentence for what would be found out late."""
+    check_fields(command)
+    if isinstance(command, flags.Tournament | flags.Fidelity) and command.plot is not None:
+        from muzero_jax.run import charts
+
+        charts.check_path(command.plot)
+    if isinstance(command, flags.Games) and command.sgf is not None:
+        make_new_folder(command.sgf, "--sgf")
+
+
+def draw(command: flags.Command, result: dict[str, Any]) -> None:
+    """Draws what `--plot` asks for; called once the result is said, because a disk may be full."""
+    from muzero_jax.run import charts
+
+    if isinstance(command, flags.Tournament) and command.plot is not None:
+        charts.plot_tournament(result, command.plot)
+    if isinstance(command, flags.Fidelity) and command.plot is not None:
+        charts.plot_fidelity(result, command.plot)
+
+
+def compare_runs(a: flags.Compare) -> None:
+    """Prints the final scores of groups of runs, and draws their learning curves with `--plot`; nothing is played."""
+    from muzero_jax.apps.study import comparison, learning_curves
+    from muzero_jax.run import charts
+
+    if a.plot is not None:
+        charts.check_path(a.plot)
+    elif a.opponent or a.axis != comparison.AXES:
+        raise ValueError("--opponent and --axis are for the picture; add --plot FILE")
+    points = comparison.read_runs(a.runs)
+    evaluated = {point.run for point in points}
+    silent = ", ".join(str(run) for run in a.runs if str(run) not in evaluated)
+    if not points:
+        raise ValueError(
+            f"no run here was evaluated yet: {silent}; wait for its first scores (a game for one has none)"
+        )
+    if silent:
+        say(f"left out, because they have no scores yet: {silent}")
+    print(json.dumps(comparison.result(points)) if a.json else comparison.format_table(points), flush=True)
+    if a.plot is not None:
+        learning_curves.plot(points, a.plot, opponents=a.opponent, axes=a.axis)
+
+
+def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
+    """Plays a match; the result is the agent's. In a game for one it measures returns."""
+    import jax
+
+    from muzero_jax.apps.evaluation import engine_matches, players
+    from muzero_jax.apps.evaluation.players import PlayerSpec
+    from muzero_jax.run import tables
+
+    agent = load_agent(a.run)
+    rival = players.load(players.parse(a.opponent), agent, load_agent)
+    if isinstance(a, flags.Returns) or agent.world.environment.num_players == 1:
+        return measure_returns(a, mesh, agent, rival)
+    host = players.enter(PlayerSpec("agent"), agent)
+    match = engine_matches.make_match(
+        agent.world.environment,
+        host,
+        rival,
+        mesh,
+        num_games=a.games,
+        opening_plies=choose_plies(a, agent),
+        conditions=engine_conditions(a, [rival]),
+    )
+    if rival.engine is None:
+        compile_match(match, agent.params, rival.params)
+    else:
+        say("starting the engine, compiling our search, then playing ...")
+    report = make_progress_report("games finished")
+    result = match(agent.params, rival.params, jax.random.key(a.seed), report)
+    rest = {name: value for name, value in result.items() if name not in ("wins", "draws", "losses", "score", "ci95")}
+    rest |= about(a, agent) | {"player": host.player.name}
+    note = f"\n{tables.REPEATED}" if result["games"] < a.games else ""
+    text = f"{tables.strength({a.opponent: result})}{note}\n\n{tables.fields(rest)}"
+    return result | rest | {"opponent": a.opponent}, text
+
+
+def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answer:
+    """The agent's returns in a game for one, and those of another player of the same game."""
+    from muzero_jax.apps.evaluation import players, returns
+
+    environment = agent.world.environment
+    if isinstance(a, flags.Match) and a.opening_plies:
+        raise ValueError("--opening-plies is for matches; an episode of a game for one begins at its opening")
+    if isinstance(a, flags.Match) and a.sgf is not None:
+        raise ValueError("--sgf records games against another program, and no program plays a game for one")
+
+    def measure(player, params):
+        say(f"{player.name}: compiling, then playing {a.games} episodes ...")
+        report = make_progress_report("episodes finished")
+        episodes = returns.play(environment, player, params, mesh, num_games=a.games, seed=a.seed, report=report)
+        return returns.summarise(environment, episodes)
+
+    player = players.searching(agent)
+    result, other = measure(player, agent.params), measure(rival.player, rival.params)
+    rest = about(a, agent) | {"player": player.name, "opponent": a.opponent}
+    text = returns.format_table({player.name: result, a.opponent: other})
+    return result | rest | {"opponent_result": other}, text
+
+
+def engine_conditions(a: flags.Games, entrants):
+    """The terms of other programs."""
+    from muzero_jax.apps.evaluation.engine_matches import Conditions
+
+    if a.sgf is not None and not any(entrant.engine for entrant in entrants):
+        raise ValueError("--sgf records games against another program (gtp:COMMAND, uci:COMMAND), and none plays")
+    return Conditions(a.engine_seconds, a.engine_processes, a.sgf, say)
+
+
+def compile_match(match, *params) -> None:
+    """Compiles a match, and says so."""
+    start = time.monotonic()
+    say(f"compiling the match ({compilation_cache.HOW_LONG}) ...")
+    match.compile(*params)
+    say(f"compiled in {time.monotonic() - start:.1f} s; playing ...")
+
+
+def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
+    """Tries every reply; the result is the agent's."""
+    from muzero_jax.apps.evaluation import exhaustive, players
+
+    agent = load_agent(a.run)
+    player = players.searching(agent)
+    say("compiling, then trying every reply ...")
+    result = exhaustive.examine(agent.world.environment, player, agent.params, say)
+    return result | about(a, agent) | {"opponent": "exhaustive", "player": player.name}, None
+
+
+def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
+    """Plays a round robin."""
+    from muzero_jax.apps.evaluation import tournament
+
+    field = tournament.enter(a.players, load_agent)
+    result = tournament.play(
+        field,
+        mesh,
+        num_games=a.games,
+        opening_plies=choose_plies(a, field.host),
+        seed=a.seed,
+        anchor=a.anchor,
+        conditions=engine_conditions(a, field.entrants),
+        report=make_progress_report("matches played", "compiling and playing the first match ..."),
+    )
+    return result, tournament.format_table(result)
+
+
+def judge_openings(a: flags.Openings, mesh, load_agent) -> Answer:
+    """Compares the agent's values of Hex's opening moves with the solved ones."""
+    from muzero_jax.apps.evaluation import openings
+
+    agent = load_agent(a.run)
+    say("compiling, then searching ...")
+    result = openings.examine(agent)
+    return about(a, agent) | result, openings.format_table(result)
+
+
+def measure_fidelity(a: flags.Fidelity, mesh, load_agent) -> Answer:
+    """Compares the run's model with the rules."""
+    from muzero_jax.apps.evaluation import fidelity
+
+    agent = load_agent(a.run)
+    say("compiling, then comparing ...")
+    result = fidelity.examine(agent, num_positions=a.positions, unroll_steps=a.unroll_steps, seed=a.seed)
+    return about(a, agent) | result, fidelity.format_table(result)
+
+
+def ask_oracle(a: flags.Oracle, mesh, load_agent) -> Answer:
+    """Judges the agent's moves, or other players', by exact play."""
+    from muzero_jax.apps.evaluation import oracle_evaluation, players
+
+    if a.budgets is not None and a.num_simulations is not None:
+        raise ValueError("give --budgets or --num-simulations, not both: the second is one budget")
+    agent = load_agent(a.run)
+    if a.player == "agent":
+        default = oracle_evaluation.BUDGETS if a.num_simulations is None else (a.num_simulations,)
+        candidates = oracle_evaluation.agent_candidates(agent, default if a.budgets is None else a.budgets)
+    else:
+        specs = players.parse_all(a.player, others="agent, ")
+        candidates = [oracle_evaluation.named_candidate(s, agent, load_agent) for s in specs]
+    report = make_progress_report("positions solved")
+    result = oracle_evaluation.examine(
+        agent, candidates, num_positions=a.positions, seed=a.seed, report=report, say=say
+    )
+    result |= about(a, agent)
+    return result, oracle_evaluation.format_table(result)
+
+
+COMMANDS: dict[type, Callable[..., Answer]] = {
+    flags.Match: play_match,
+    flags.Returns: play_match,
+    flags.Tournament: play_tournament,
+    flags.Oracle: ask_oracle,
+    flags.Fidelity: measure_fidelity,
+    flags.Exhaustive: try_every_reply,
+    flags.Openings: judge_openings,
+}
+
+
+def about(a: flags.OfRun, agent) -> dict[str, Any]:
+    """Which agent was measured."""
+    return {"run": str(a.run), "iteration": agent.iteration}
+
+
+def choose_plies(a: flags.Games, agent) -> int:
+    """Random moves before each game."""
+    return agent.config.evaluation.opening_plies if a.opening_plies is None else a.opening_plies
+
+
+def say(line: str) -> None:
+    """Prints how the work stands, to stderr: stdout has the result alone."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def make_progress_report(what: str, first: str | None = None, interval: float = 5.0) -> Callable[[int, int], None]:
+    """`report(done, total)` that says `first` when it is first called, and then every `interval` seconds what is done.
+
+    Nothing is said about work that takes less.
+    """
+    said_at, is_new = time.monotonic(), True
+
+    def report(done: int, total: int) -> None:
+        nonlocal said_at, is_new
+        now = time.monotonic()
+        if is_new and first:
+            say(first)
+        elif now - said_at > interval:
+            said_at = now
+            say(f"{done} of {total} {what}")
+        is_new = False
+
+    return report
+
+
+def run(arguments: list[str]) -> int:
+    """`main`, with a mistake as one sentence; returns the exit status."""
+    return report_errors(main, arguments, flags.remedy(arguments))

@@ -1,0 +1,214 @@
+"""The commands of `evaluate.py` with their flags, and the flags of the time before there were commands."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from muzero_jax.apps.commands import flag_reader
+from muzero_jax.apps.study.comparison import AXES, Axis
+from muzero_jax.storage.config import Seed
+from muzero_jax.storage.fields import NOT_NEGATIVE, POSITIVE, Constraint, PositiveFloat, Simulations
+
+Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+AT_MOST_A_MILLION = Constraint(lambda number: number <= 1_000_000, "must be at most 1000000")
+Count = Annotated[int, POSITIVE, AT_MOST_A_MILLION]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """The flags of every command."""
+
+    num_simulations: Simulations | None = None
+    """search budget of every run that is named without one; default: its own evaluation.num_simulations"""
+    board_size: int | None = None
+    """the board to play on, for runs whose network fits every board; default: the one that they were trained on"""
+    json: Switch = False
+    """print one JSON object"""
+    trust_code: Switch = False
+    """run the Python files that somebody else's run or agent names; read them first"""
+    device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
+    """what to run on; auto: the best that JAX finds"""
+    devices: int | None = None
+    """devices to use; default: every CPU core, or every accelerator"""
+    compilation_cache: bool = True
+    """keep compiled programs in the user's cache folder, so that the same command starts in seconds the next time"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfRun(Command):
+    """The flags of commands that measure one run."""
+
+    run: Path
+    """run directory of the agent, RUN/versions/N for the agent after iteration N, or agent:NAME"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Games(Command):
+    """The flags of commands that play games."""
+
+    games: Count = 256
+    """games of the match, or of each pair of a tournament; rounded up to a multiple of two games a device.
+    Repeated games are left out where neither player is random or mcts:N and the game has no dice"""
+    opening_plies: Annotated[int, NOT_NEGATIVE, AT_MOST_A_MILLION] | None = None
+    """random moves before each game; default: the (first) run's evaluation.opening_plies"""
+    seed: Seed = 0
+    """seed of openings, and of moves drawn at random: 0 to 2^32 - 1"""
+    engine_seconds: PositiveFloat = 60.0
+    """the most that another program (gtp:COMMAND, uci:COMMAND) may take for a move; taking longer ends the match"""
+    engine_processes: Count = 1
+    """games at once against another program, each with a process of its own"""
+    sgf: Path | None = None
+    """new folder for the records of all games against another program"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match(Games, OfRun):
+    """Games against one opponent: colours balanced, every random opening played from both sides."""
+
+    opponent: str = "random"
+    """random, greedy (the run's policy head), rules:N (its network searching with the ground-truth model), mcts:N
+    (rollout MCTS with N simulations), expectimax:N and highest-gain (2048 and others with listed chance), pip-count
+    (backgammon), or another agent of the same game: RUN, RUN@N, RUN:rules@N, RUN:greedy, agent:NAME; or another
+    program: "gtp:COMMAND", "uci:COMMAND", "usi:COMMAND" or "gnubg:COMMAND" (docs/other-programs.md)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Returns(OfRun):
+    """The mean return of a run's agent in a game for one, with its interval, beside that of another player."""
+
+    games: Count = 200
+    """episodes of each player; rounded up to a multiple of the devices"""
+    opponent: str = "random"
+    """the other player: random, greedy (the run's policy head), expectimax:N and highest-gain (2048 and others with
+    listed chance), or another agent of the same game: RUN, RUN@N (N simulations), RUN:greedy, agent:NAME. For equal
+    simulations give --num-simulations, which every run that is named without a number takes"""
+    seed: Seed = 0
+    """seed of openings, of chance, and of moves drawn at random: 0 to 2^32 - 1"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tournament(Games):
+    """A round robin with a cross table and an Elo scale."""
+
+    players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER ...")]
+    """RUN, RUN@N (N simulations), RUN:rules@N (ground-truth model), RUN:greedy (policy head), rules:N, greedy (both of
+    the first run), mcts:N, random. RUN is a directory, RUN/versions/N that run after iteration N, RUN/versions
+    all of its versions, or agent:NAME a trained agent. Other programs are "gtp:COMMAND", "uci:COMMAND", "usi:COMMAND",
+    "gnubg:COMMAND"
+    """
+    anchor: str | None = None
+    """the player whose Elo is 0, named as the table does; default: random if it plays, else the first"""
+    plot: Path | None = None
+    """draw the table into this file (.png, .svg, .pdf)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Oracle(OfRun):
+    """Moves judged by exact play (tic-tac-toe, Connect Four after 16 moves, Hex up to 5x5)."""
+
+    player: str = "agent"
+    """whose moves: agent (the policy head, and search at every budget), or a player named as in a tournament"""
+    positions: Count = 500
+    """at most this many, half from random games and half from the agent's; tic-tac-toe is judged on all"""
+    budgets: tuple[Simulations, ...] | None = None
+    """simulations a move of the agent's searches; default: num-simulations, or else 16 64 256"""
+    seed: Seed = 0
+    """seed of the positions that are drawn: 0 to 2^32 - 1"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fidelity(OfRun):
+    """How far the learned model drifts from the ground-truth model, depth by depth and in the search tree."""
+
+    unroll_steps: Count = 8
+    """greatest depth"""
+    positions: Count = 500
+    """at most this many, of the agent's own games"""
+    seed: Seed = 0
+    """seed of the positions that are drawn: 0 to 2^32 - 1"""
+    plot: Path | None = None
+    """draw the drift into this file (.png, .svg, .pdf)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exhaustive(OfRun):
+    """Every reply there is by every opponent, as either colour; tiny games only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Openings(OfRun):
+    """Opening values: the agent's value of every first move of Hex, and how many are right (solved from 3x3 to 7x7)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compare:
+    """Final scores and learning curves of several runs; those that differ in their seed alone are a group."""
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")]
+    """run directories"""
+    opponent: tuple[str, ...] = ()
+    """whose scores are drawn, of those met while training; default: the strongest rollout MCTS"""
+    axis: tuple[Axis, ...] = AXES
+    """what lies along the curves"""
+    plot: Path | None = None
+    """draw the learning curves into this file (.png, .svg, .pdf)"""
+    json: Switch = False
+    """print one JSON object"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flags(Match, Oracle, Fidelity):
+    """The flags of the time before there were commands, which go on working."""
+
+    run: Path | None = None  # type: ignore
+    opponent: str | None = None  # type: ignore
+    tournament: tuple[str, ...] = ()
+    """players of a tournament, in place of run and opponent"""
+    anchor: str | None = None
+    """the player whose Elo is 0, with --tournament"""
+    oracle: Switch = False
+    fidelity: Switch = False
+
+
+def parse(arguments: list[str], description: str) -> tuple[Command | Compare, bool]:
+    """The command that the arguments mean, and whether they say so by the old flags."""
+    if arguments[:1] == ["--compare"]:
+        arguments = ["compare", *arguments[1:]]
+    if arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"):
+        return translate(flag_reader.read(Flags, arguments)), True
+    commands = Match | Returns | Tournament | Oracle | Fidelity | Exhaustive | Openings | Compare
+    return flag_reader.read(commands, arguments, description=description), False
+
+
+def translate(flags: Flags) -> Command:
+    """The command that the old flags mean; raises ValueError in one sentence where they mean none."""
+    asked = {name: kind for name, kind in OLD.items() if getattr(flags, name)}
+    if len(asked) > 1:
+        raise ValueError("--{} and --{} are two questions; ask one at a time".format(*asked))
+    if asked and flags.opponent is not None:
+        raise ValueError(f"--opponent is for a match; leave out --opponent or --{next(iter(asked))}")
+    if flags.tournament and flags.run is not None:
+        raise ValueError("--tournament takes the run as one of its players; leave --run out")
+    if flags.run is None and not flags.tournament:
+        raise ValueError("--run is missing: give the directory of a run, or players to --tournament")
+    if flags.anchor is not None and not flags.tournament:
+        raise ValueError("--anchor is for --tournament; add it or leave --anchor out")
+    if flags.plot is not None and not (flags.tournament or flags.fidelity):
+        raise ValueError("--plot draws what --tournament or --fidelity find; add one of them")
+    (kind,) = asked.values() or [Exhaustive if flags.opponent == "exhaustive" else Match]
+    values: dict[str, Any] = vars(flags) | {"players": flags.tournament, "opponent": flags.opponent or Match.opponent}
+    return kind(**{field.name: values[field.name] for field in fields(kind)})
+
+
+OLD: dict[str, type[Command]] = {"tournament": Tournament, "fidelity": Fidelity, "oracle": Oracle}
+
+
+def remedy(arguments: list[str]) -> str:
+    """Advice for a full memory, by flags that the command has."""
+    words = {word for argument in arguments for word in argument.split("=")}
+    of_positions = {"oracle", "fidelity", "openings", "exhaustive"}
+    no_games = words & {"--oracle", "--fidelity", "exhaustive"} or set(arguments[:1]) & of_positions
+    budget = "--budgets" if "--budgets" in words else "--num-simulations"
+    return f"lower {'' if no_games else '--games or '}{budget}, or use --device cpu"

@@ -1,0 +1,263 @@
+"""Plays against a trained agent: python experiments/play.py --agent hex_5x5 --web
+
+In the terminal by default. `--engine` speaks the Go Text Protocol on stdin and stdout, with HexGui's dialect for Hex,
+or UCI if the game is chess and the first line is `uci`; then stdout carries nothing else. `--web` serves a board on
+127.0.0.1 for a browser. `--tree out.svg` draws the search tree of a position (the opening, or after `--moves`), and
+`--film out.svg` a game that the agent plays against itself.
+"""
+
+import itertools
+import secrets
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from muzero_jax.apps.commands import flag_reader
+from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.ops import devices
+from muzero_jax.own.files import check_writable, write_whole
+from muzero_jax.own.trust import Trust
+from muzero_jax.run import compilation_cache
+from muzero_jax.storage import agent_file
+from muzero_jax.storage.config import Seed
+from muzero_jax.storage.fields import NotNegativeFloat, PositiveFloat, PositiveInt, check_fields
+
+NOT_FOR_ONE = ("engine", "colour")
+"""Flags that need two players."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """How to play."""
+
+    run: Path | None = None
+    """run directory of the agent, or RUN/versions/N for the agent after iteration N"""
+    agent: str | None = None
+    """in place of run: the name of a trained agent that comes with the package, or a .safetensors file"""
+    board_size: int | None = None
+    """the board to play on, if the agent's network fits every board; default: the one that it was trained on"""
+    engine: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """speak GTP (or UCI) on stdin and stdout, for other programs"""
+    notation: Literal["standard", "action"] = "standard"
+    """moves as the game's players write them, or as plain action numbers"""
+    num_simulations: int | None = None
+    """simulations a move; default: the agent's own, evaluation.num_simulations. With --time-per-move, the most"""
+    time_per_move: PositiveFloat | None = None
+    """seconds a move: as many simulations (a power of two) as they allow on this machine"""
+    temperature: NotNegativeFloat = 0.0
+    """0 plays the best move; above, moves are drawn from the search policy, at 1 as it is"""
+    seed: Seed = 0
+    """seed for moves drawn at a temperature, and for chance; left at 0, dice fall anew each time"""
+    colour: str | None = None
+    """your side in the terminal, by its name or initial (black or b, X, red); asked for if left out"""
+    web: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """serve a board for the browser on this machine, until Ctrl-C"""
+    port: int = 8000
+    """port for --web; 0 takes any that is free"""
+    tree: Path | None = None
+    """SVG file to draw a search tree into"""
+    film: Path | None = None
+    """SVG file to draw a game into that the agent plays against itself"""
+    film_pictures: PositiveInt = 300
+    """most pictures that --film draws; a longer game is shown at so many of its moves"""
+    moves: str = ""
+    """moves from the opening to where --tree or --film begins: "a1 b2", in the game's notation"""
+    depth: PositiveInt = 4
+    """moves that --tree looks ahead"""
+    width: PositiveInt = 4
+    """moves that --tree draws at each node, the most visited first"""
+    trust_code: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """run the Python files that somebody else's run or agent names; read them first"""
+    device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
+    """what to run on; auto: where there is an accelerator, that or the CPU, whichever searches sooner"""
+    devices: int | None = None
+    """devices to start; a search uses one of them"""
+    compilation_cache: bool = True
+    """keep compiled programs in the user's cache folder, so that the next start takes seconds"""
+
+
+def main(arguments: list[str], build: Callable | None = None) -> int:
+    """Runs the command; returns its exit status.
+
+    Args:
+      build: as `building.build`, for a game, a network or an algorithm that is not the configured one.
+    """
+    a = flag_reader.read(Arguments, arguments, description=__doc__)
+    check(a)
+    out = None
+    if a.engine:
+        from muzero_jax.apps.engines import protocol
+
+        out = protocol.claim_stdout()
+    devices.configure_devices(a.devices, a.device)
+    if a.compilation_cache:
+        compilation_cache.enable()
+    position, thinker, moves = load(a, build)
+    check_game(a, position)
+    if out is not None:
+        serve(a, position, thinker, moves, out, lambda size: load(replace(a, board_size=size), build))
+    elif a.web:
+        serve_page(a, position, thinker, moves)
+    elif a.tree or a.film:
+        draw(a, position, thinker, moves)
+    else:
+        play_in_terminal(a, position, thinker, moves)
+    return 0
+
+
+def check(a: Arguments) -> None:
+    """Raises ValueError for flags that make no sense."""
+    check_fields(a)
+    if a.run and a.agent:
+        raise ValueError("--run and --agent both name who plays; leave one of them out")
+    if a.run is None and a.agent is None:
+        known = ", ".join(agent_file.shipped())
+        raise ValueError(f"name one to play against: --agent NAME ({known}) or --run DIRECTORY")
+    if a.agent and a.agent not in agent_file.shipped() and Path(a.agent).is_dir():
+        raise ValueError(f"{a.agent} is a folder, and --agent takes a name or a file; give a run as --run {a.agent}")
+    if a.engine + a.web + (a.tree is not None) + (a.film is not None) > 1:
+        raise ValueError("choose one of --engine, --web, --tree and --film")
+    if a.engine and a.colour:
+        raise ValueError("--colour is for the terminal; an engine plays the colour that it is asked for")
+    if a.web and (a.colour or a.time_per_move or a.notation != "standard"):
+        raise ValueError(
+            "--web takes neither --colour, --time-per-move nor --notation; the page asks for what it needs"
+        )
+    for flag, path in (("--tree", a.tree), ("--film", a.film)):
+        if path and path.suffix.lower() != ".svg":
+            raise ValueError(f"{flag} draws SVG: name a file that ends in .svg, not {path.name}")
+        if path and a.time_per_move:
+            raise ValueError(f"{flag} takes --num-simulations, not --time-per-move")
+        if path:
+            check_writable(path, flag)
+    if a.moves and not (a.tree or a.film):
+        raise ValueError("--moves is for --tree and --film")
+
+
+def check_game(a: Arguments, position) -> None:
+    """Raises ValueError for a way to play that the game does not have."""
+    if position.environment.num_players == 1 and (other := next((f for f in NOT_FOR_ONE if getattr(a, f)), None)):
+        raise ValueError(f"{position.name} is a game for one, and has no --{other}; leave it out")
+    if position.dice is not None and a.engine:
+        raise ValueError(f"{position.name} has chance, which GTP cannot tell; play it in the terminal")
+
+
+def load(a: Arguments, build: Callable | None = None):
+    """The game, the agent and the notation that the flags ask for."""
+    from muzero_jax import agent as agents
+    from muzero_jax import building
+    from muzero_jax.apps.play.thinking import MOST_SIMULATIONS
+    from muzero_jax.games.catalogue import make_notation
+
+    if a.num_simulations is not None and not 1 <= a.num_simulations <= MOST_SIMULATIONS:
+        raise ValueError(f"--num-simulations is {a.num_simulations}, but must be from 1 to {MOST_SIMULATIONS}")
+    build = build or building.build
+    path = a.run or Path(f"{agent_file.PREFIX}{(a.agent or '').removeprefix(agent_file.PREFIX)}")
+    trust = Trust(all_code=a.trust_code)
+    agent = agents.load_agent(path, a.num_simulations, build, a.board_size, trust)
+    game, thinker = seat(a, agent, build)
+    return game, thinker, make_notation(agent.world.environment, a.notation)
+
+
+def seat(a: Arguments, agent, build: Callable):
+    """The game and the agent, on the device that the flags name; on auto, on the one that is measured to be fastest."""
+    import jax
+
+    from muzero_jax.apps.play import placement, position, thinking
+
+    def on(device):
+        world, algorithm = build(agent.config)  # anew: the device decides in which precision
+        params = jax.device_put(agent.params, device)
+        thinker = thinking.make_thinker(
+            agent._replace(world=world, make_search=algorithm.make_search, params=params),
+            num_simulations=agent.num_simulations,
+            most_simulations=a.num_simulations or thinking.MOST_SIMULATIONS,
+            temperature=a.temperature,
+            seed=a.seed,
+        )
+        return position.opening_of(world.environment, a.seed or secrets.randbelow(2**32)), thinker
+
+    def search(seated):
+        game, thinker = seated
+        budget = agent.num_simulations
+        thinker.search(game, min(thinking.FIRST_BUDGET, budget) if a.time_per_move else budget)
+
+    # The picture of a tree takes one search: to find out where would take several.
+    is_measured = a.device == "auto" and not (a.tree or a.film)
+    choice = placement.candidates() if is_measured else jax.devices()[:1]
+    return placement.place(on, search, choice, lambda line: print(line, file=sys.stderr, flush=True))
+
+
+def serve(a: Arguments, position, thinker, moves, out, resize: Callable) -> None:
+    """Speaks to a program until it has had enough. The first line tells UCI from GTP where both are possible."""
+    from muzero_jax.apps.engines import gtp, protocol, uci
+
+    if a.time_per_move:
+        thinker.prepare(position, a.time_per_move)
+    lines = protocol.read_lines(sys.stdin.buffer)
+    first = next(lines, "")
+    speaks_uci = position.game.read_fen and a.notation == "standard" and first.split()[:1] == ["uci"]
+    kind = uci.UciSession if speaks_uci else partial(gtp.GtpSession, resize=resize)
+    kind(position, thinker, moves, seconds=a.time_per_move).serve(itertools.chain([first], lines), out)
+
+
+def serve_page(a: Arguments, position, thinker, moves) -> None:
+    """Serves the board in the browser until Ctrl-C."""
+    from muzero_jax.apps.play import web_server
+    from muzero_jax.apps.play.web_session import WebGame
+
+    game = WebGame(position, thinker, moves)
+    listener = web_server.listen(a.port)
+    print(f"compiling the search ({compilation_cache.HOW_LONG}) ...", flush=True)
+    thinker.prepare(position)
+    print(f"play at http://{web_server.HOST}:{listener.getsockname()[1]} (Ctrl-C ends)", flush=True)
+    try:
+        web_server.make_server(game).run(sockets=[listener])
+    except KeyboardInterrupt:
+        print()
+
+
+def draw(a: Arguments, position, thinker, moves) -> None:
+    """Draws the search tree after --moves, or the game that follows, into a file."""
+    from muzero_jax.apps.play import film, tree_picture
+
+    for text in a.moves.split():
+        try:
+            position = position.play(moves.read(position.state, text))
+        except ValueError as error:
+            raise ValueError(f"--moves: {text} is move {len(position.plies) + 1}: {error}") from None
+    if a.tree:
+        tree_picture.picture(thinker, position, moves, depth=a.depth, width=a.width).save(a.tree)
+    if a.film:
+        write_whole(a.film, film.film(thinker.analyse, position, moves, a.film_pictures).svg)
+    print(f"drew {a.tree or a.film}")
+
+
+def play_in_terminal(a: Arguments, position, thinker, moves) -> None:
+    """Plays with a person until they have had enough."""
+    from rich.console import Console
+
+    from muzero_jax.apps.engines import protocol
+    from muzero_jax.apps.play import solo, terminal
+
+    colour = None if a.colour is None else terminal.colour_of(a.colour, position)
+    if a.colour is not None and colour is None:
+        raise ValueError(f"--colour is {a.colour}, but must be {' or '.join(position.game.view.colours)}")
+    print(f"compiling the search ({compilation_cache.HOW_LONG}) ...", flush=True)
+    thinker.prepare(position, a.time_per_move)
+    kind = solo.SoloGame if position.environment.num_players == 1 else terminal.TerminalGame
+    game = kind(position, thinker, moves, Console(), colour=colour, seconds=a.time_per_move)
+    try:
+        game.run(protocol.read_lines(sys.stdin.buffer))
+    except KeyboardInterrupt:
+        print()
+
+
+def run(arguments: list[str]) -> int:
+    """`main`, with a mistake as one sentence; returns the exit status."""
+    return report_errors(main, arguments, "lower --num-simulations or use --device cpu")

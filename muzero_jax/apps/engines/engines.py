@@ -1,0 +1,98 @@
+"""Other programs by name: `gtp:COMMAND`, `uci:COMMAND`, `usi:COMMAND`, `gnubg:COMMAND`, with settings after semicolons.
+
+    gtp:gnugo --mode gtp --level 1
+    gtp:mohex; param_mohex max_games 1000              a GTP engine's settings are its own commands
+    uci:fairy-stockfish; Skill Level=0; go nodes 100   a UCI engine's are options, and the words of its `go`
+    gnubg:gnubg -t -q                                  GNU Backgammon, which is told positions; its own commands
+
+No shell reads the command. Which games an engine plays nobody knows before it is asked.
+"""
+
+import os
+import shlex
+import shutil
+from typing import NamedTuple
+
+from muzero_jax.apps.engines import engine_process
+from muzero_jax.apps.engines.engine_protocols import Engine, GtpEngine, Setup, UciEngine
+from muzero_jax.apps.engines.gnubg import GnubgEngine
+from muzero_jax.apps.engines.hex_engine import HexEngine
+from muzero_jax.games.catalogue import GAMES, check_for_two, check_without_chance, game_of, make_notation
+from muzero_jax.types import Environment
+
+GTP = "gtp"
+GNUBG = "gnubg"
+PROTOCOLS = GTP, "uci", "usi", GNUBG
+
+
+class EngineSpec(NamedTuple):
+    """An engine's name, read."""
+
+    name: str  # as the user wrote it
+    protocol: str
+    command: tuple[str, ...]
+    settings: tuple[str, ...]
+
+
+def parse(text: str) -> EngineSpec | None:
+    """The engine that `text` names, None if it names none; ValueError if it names one that cannot be started."""
+    protocol, colon, rest = text.partition(":")
+    if not colon or protocol not in PROTOCOLS:
+        return None
+    line, *settings = (part.strip() for part in rest.split(";"))
+    try:
+        command = [os.path.expanduser(word) for word in shlex.split(line)]
+    except ValueError as error:
+        raise ValueError(f"the command of {text!r} cannot be read: {str(error).lower()}") from None
+    if not command:
+        raise ValueError(f"{text!r} names no program; write its command after the colon, as in {protocol}:PROGRAM")
+    if shutil.which(command[0]) is None:
+        raise ValueError(
+            f"there is no program {command[0]!r} to play as {text!r}; give its full path "
+            "(Debian's games lie in /usr/games)"
+        )
+    return EngineSpec(text, protocol, tuple(command), tuple(filter(None, settings)))
+
+
+def check(spec: EngineSpec, environment: Environment) -> None:
+    """Raises ValueError, in one sentence, if no engine of this protocol can play the game."""
+    check_for_two(environment, "a match with an engine needs")
+    game = game_of(environment)
+    spoken = {game.protocol}
+    if game.protocol != GNUBG:
+        check_without_chance(environment, "a match with an engine")
+        spoken.add(GTP)
+    if spec.protocol not in spoken:
+        known = ", ".join(name for name, other in GAMES.items() if other.protocol == spec.protocol)
+        raise ValueError(
+            f"{game.name} is not played by {spec.protocol.upper()}, which is for {known or 'games without chance'}; "
+            f"name the engine as {game.protocol or GTP}:COMMAND"
+        )
+
+
+def refusal(spec: EngineSpec) -> ValueError:
+    """The sentence where another program has no part."""
+    return ValueError(f"{spec.name} is another program, which plays matches and tournaments alone")
+
+
+def start(spec: EngineSpec, environment: Environment, *, seconds: float) -> Engine:
+    """Starts the engine for games of `environment`, and waits until it has taken its settings.
+
+    Raises EngineError, whose process is ended then, if it fails.
+    """
+    process = engine_process.start(spec.command, spec.name, in_order=spec.protocol == GNUBG)
+    notation, game = make_notation(environment), game_of(environment)
+    komi = game.points.komi if game.points else 0.0
+    setup = Setup(len(notation.columns), len(notation.rows), komi or None, game.variant)
+    if spec.protocol == GTP:
+        engine = (GtpEngine if notation.swap is None else HexEngine)(process, setup, seconds)
+    elif spec.protocol == GNUBG:
+        engine = GnubgEngine(process, setup, seconds, environment)
+    else:
+        engine = UciEngine(process, setup, seconds, spec.protocol)
+    try:
+        engine.greet(spec.settings)
+    except BaseException:
+        process.close(politely=False)
+        raise
+    return engine

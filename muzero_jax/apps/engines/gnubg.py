@@ -1,0 +1,147 @@
+"""GNU Backgammon as an opponent: it plays whole turns, and our rules play them one die at a time.
+
+Before each of its turns it is told the position and the dice, and asked for a `hint`. It need not know what came
+before. It answers with the ways of its checkers (`24/18 13/11*`), which lead to one board. A search among our legal
+moves finds dice that lead there too. There is no cube, and gammons count.
+"""
+
+import random
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muzero_jax.apps.engines.engine_process import EngineProcess
+from muzero_jax.apps.engines.engine_protocols import Engine, Ply, Setup
+from muzero_jax.games.backgammon import mover_points, roll
+from muzero_jax.games.catalogue import make_notation
+from muzero_jax.types import Environment, EnvState
+
+SETTINGS = (
+    *(f"set automatic {what} off" for what in ("game", "roll", "move", "bearoff")),
+    *(f"set player {seat} human" for seat in (0, 1)),
+    "set cube use off",
+    "set jacoby off",
+    "set evaluation chequerplay evaluation cubeful off",
+)
+"""Settings under which it does nothing by itself, and weighs a game without a cube."""
+TITLE, BEGUN, UNKNOWN = "GNU Backgammon", "A new session has been started.", "Unknown keyword"
+HINT = r" +1\. Cube\w+ \S+ +(\S.*?) +Eq\.:"
+"""The first line of a hint; the group is the turn."""
+NO_MOVE = "There are no legal moves."
+BAR, THEIR_BAR = 0, 25
+"""Places in a board of 26 numbers, as `mover_points` has it; the points lie between them under their own numbers."""
+
+
+class GnubgEngine(Engine):
+    """GNU Backgammon's terminal (`gnubg -t -q`); settings are commands, sent as they are.
+
+    A turn that a random opening began cannot be asked about, so it goes on at random. An opening of two moves is the
+    whole first turn, after which this never happens.
+    """
+
+    def __init__(self, process: EngineProcess, setup: Setup, seconds: float, environment: Environment):
+        super().__init__(process, setup, seconds)
+        assert environment.chance is not None
+        self._move, self._notation = jax.jit(environment.chance.move), make_notation(environment)
+        self._rest: list[str] = []  # of its turn: dice that it has still to play
+
+    def greet(self, settings: Sequence[str]) -> None:
+        """Waits for its name, and sends each setting; an unknown word in one is refused."""
+        deadline = self._deadline(is_start=True)
+        while not self.title.startswith(TITLE):
+            self.title = self.process.read(deadline).strip()
+        for line in (*SETTINGS, *settings, "new session", "set turn 1"):
+            self.process.send(line)
+        while (line := self.process.read(deadline)) != BEGUN:  # the end of what it says of the settings, on stderr too
+            if line.startswith(UNKNOWN):
+                raise self.process.failure(f"refuses a setting; it said {line!r}")
+
+    def new_game(self) -> None:
+        """It remembers nothing but the rest of a turn."""
+        self._rest = []
+
+    def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
+        """One die of its turn in the position `state`, as our notation writes it."""
+        assert state is not None
+        if not self._rest:
+            dice = roll(state)
+            self._rest = self._turn(state, dice) if dice else [self._any_move(state)]
+        return self._rest.pop(0)
+
+    def _turn(self, state: EnvState, dice: tuple[int, int]) -> list[str]:
+        """All dice of its turn; EngineError if our rules have no such turn."""
+        board = mover_points(state)
+        turn = self._ask(board, dice)
+        moves = self._dice_towards(after_turn(board, turn), state, False)
+        if not moves:
+            raise self.process.failure(f"answered {board} and the dice {dice} with {turn!r}, which is no legal turn")
+        return moves
+
+    def _ask(self, board: Sequence[int], dice: tuple[int, int]) -> str:
+        """Its turn as it writes it; empty where it sees no legal move."""
+        for line in (f"set board simple {_spaced(board)}", f"set dice {_spaced(dice)}", "hint 1"):
+            self.process.send(line)
+        deadline = self._deadline()
+        while not (found := re.match(HINT, line := self.process.read(deadline))):
+            if line.startswith(NO_MOVE):
+                return ""
+        return found[1]
+
+    def _dice_towards(self, target: Sequence[int], state: EnvState, is_over: bool) -> list[str] | None:
+        """Moves of one turn from `state` to the board `target`; None if there are none.
+
+        A checker leaves only places that hold more than they shall hold at the end. That loses no turn: where one
+        checker arrives and another one leaves, the first may as well go on.
+        """
+        board = mover_points(state)
+        if list(target) == board or is_over:
+            return [] if list(target) == board else None
+        for action in np.flatnonzero(state.legal_action_mask):
+            text = self._notation.write(state, int(action))
+            source, is_no_pass, _ = text.partition("/")
+            if is_no_pass and board[_place(source)] > target[_place(source)]:
+                after = self._move(state, jnp.int32(action))
+                rest = self._dice_towards(target, after.state, bool(after.awaits_chance | after.state.terminated))
+                if rest is not None:
+                    return [text, *rest]
+        return None
+
+    def _any_move(self, state: EnvState) -> str:
+        """A legal move, drawn by the position."""
+        legal = np.flatnonzero(state.legal_action_mask).tolist()
+        return self._notation.write(state, random.Random(_spaced(mover_points(state))).choice(legal))
+
+
+def after_turn(board: Sequence[int], turn: str) -> list[int]:
+    """The board after a turn as GNU Backgammon writes it: `24/18 13/11*`, `bar/20(2)`, `8/5*/2`, `6/off`.
+
+    A star says that a checker is hit. The board tells it too, so the stars are not read.
+    """
+    board = list(board)
+    for word in turn.split():
+        way, _, times = word.replace("*", "").rstrip(")").partition("(")
+        for _ in range(int(times or 1)):
+            for source, target in pairwise(way.split("/")):
+                _carry(board, source, target)
+    return board
+
+
+def _carry(board: list[int], source: str, target: str) -> None:
+    board[_place(source)] -= 1
+    if target == "off":
+        return
+    if board[_place(target)] == -1:
+        board[_place(target)], board[THEIR_BAR] = 0, board[THEIR_BAR] - 1
+    board[_place(target)] += 1
+
+
+def _place(name: str) -> int:
+    return BAR if name == "bar" else int(name)
+
+
+def _spaced(numbers: Sequence[int]) -> str:
+    return " ".join(map(str, numbers))

@@ -1,0 +1,156 @@
+"""The Universal Chess Interface, for chess and (with moves a1 to e5) Gardner's chess.
+
+A search is one compiled program and cannot be interrupted, so `go` answers as soon as its budget is searched; only
+`infinite` and `ponder` hold the answer back until `stop` or `ponderhit`. UCI has no error answers: what cannot be
+carried out is said in an `info string`, and leaves the position as it was. Depth and mate limits are not understood.
+"""
+
+import math
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from muzero_jax.apps.engines.clock import share
+from muzero_jax.apps.engines.protocol import Session, attempt
+from muzero_jax.apps.play import VERSION
+from muzero_jax.apps.play.position import BLACK, WHITE, Position
+from muzero_jax.apps.play.thinking import MOST_SIMULATIONS, Analysis, Thinker
+from muzero_jax.games.notation import Notation
+
+NO_MOVE = "0000"
+LIMITS = ("wtime", "btime", "winc", "binc", "movestogo", "nodes", "movetime")
+
+
+class UciSession(Session):
+    """A method for each word. White, UCI's first player, is `BLACK` of `position`; moves are in standard notation."""
+
+    def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
+        super().__init__(position, thinker, moves, seconds=seconds)
+        self._commands: dict[str, Callable[[list[str]], list[str] | None]] = {
+            "uci": self._uci,
+            "isready": self._isready,
+            "ucinewgame": self._ucinewgame,
+            "setoption": self._setoption,
+            "position": self._position,
+            "go": self._go,
+            "stop": self._stop,
+            "ponderhit": self._stop,
+            "quit": self._quit,
+        }
+
+    def answer(self, line: str) -> str:
+        """All lines that answer one line, mostly none; unknown words are skipped, as UCI asks."""
+        words = line.split()
+        while words and words[0] not in self._commands:
+            words = words[1:]
+        if not words:
+            return ""
+        text, ok = attempt(lambda: "".join(f"{said}\n" for said in self._commands[words[0]](words[1:]) or []))
+        return text if ok else f"info string {text}\n"
+
+    def _uci(self, _: list[str]) -> list[str]:
+        default = self.thinker.num_simulations
+        return [
+            f"id name muzero_jax {VERSION}",
+            "id author the authors of muzero_jax",
+            f"option name Simulations type spin default {default} min 1 max {max(default, MOST_SIMULATIONS)}",
+            "uciok",
+        ]
+
+    def _isready(self, _: list[str]) -> list[str]:
+        """The time to compile: a GUI waits for the answer."""
+        if not self.position.is_over:
+            self.thinker.prepare(self.position, self.seconds)
+        return ["readyok"]
+
+    def _ucinewgame(self, _: list[str]) -> None:
+        self.position = self.position.new()
+
+    def _setoption(self, words: list[str]) -> None:
+        """`setoption name Simulations value 128`."""
+        name, _, value = " ".join(words).removeprefix("name ").partition(" value ")
+        if name.lower() != "simulations":
+            raise ValueError(f"no such option: {name[:40]!r}")
+        digits = re.fullmatch("0*([0-9]{1,9})", value.strip())
+        if not digits or not 1 <= int(digits[1]) <= MOST_SIMULATIONS:
+            raise ValueError(f"Simulations must be a whole number from 1 to {MOST_SIMULATIONS}")
+        self.thinker.num_simulations = int(digits[1])
+
+    def _position(self, words: list[str]) -> None:
+        """`position startpos|fen FEN [moves ...]`."""
+        split = words.index("moves") if "moves" in words else len(words)
+        start, moves = words[:split], words[split + 1 :]
+        if start[:1] == ["fen"] and self.position.game.read_fen:
+            state, colour = self.position.game.read_fen(" ".join(start[1:]))
+            position = self.position.new(state, BLACK if colour == 0 else WHITE)
+        elif start == ["startpos"]:
+            position = self.position.new()
+        else:
+            raise ValueError("position needs startpos or fen")
+        for move in moves:
+            position = position.play(self.moves.read(position.state, move))
+        self.position = position
+
+    def _go(self, words: list[str]) -> list[str]:
+        self.held = None
+        if self.position.is_over:
+            return [f"bestmove {NO_MOVE}"]
+        limits = _limits(words)
+        budget = min(limits["nodes"], MOST_SIMULATIONS) if "nodes" in limits else None
+        analysis = self.thinker.analyse(
+            self.position,
+            num_simulations=None if budget is None else 1 << (budget.bit_length() - 1),
+            seconds=None if "infinite" in words else self._time(limits),
+            among=self._among(words),
+        )
+        best = f"bestmove {self.moves.write(self.position.state, analysis.action)}"
+        if "infinite" in words or "ponder" in words:
+            self.held = best
+            return [self._info(analysis)]
+        return [self._info(analysis), best]
+
+    def _time(self, limits: dict[str, int]) -> float | None:
+        """Seconds for this move; a clock is shared out over the moves to go."""
+        if "movetime" in limits:
+            return share(limits["movetime"] / 1000, 1)
+        side = "w" if self.position.colour_to_move == BLACK else "b"
+        if f"{side}time" in limits:
+            increment = limits.get(f"{side}inc", 0) / 1000
+            return share(limits[f"{side}time"] / 1000, limits.get("movestogo", 30), increment)
+        return self.seconds
+
+    def _among(self, words: list[str]) -> np.ndarray | None:
+        """`searchmoves m1 m2 ...` as a mask over actions; words that are no legal move end the list."""
+        mask, legal = np.zeros(self.position.environment.num_actions, bool), self.position.legal_action_mask()
+        for word in words[words.index("searchmoves") + 1 :] if "searchmoves" in words else []:
+            try:
+                mask[self.moves.read(self.position.state, word)] = True
+            except ValueError:
+                break
+        return mask & legal if (mask & legal).any() else None
+
+    def _info(self, analysis: Analysis) -> str:
+        """The score in centipawns is the odd function of the expected result that chess GUIs expect: 146 at +0.3."""
+        centipawns = round(290.68 * math.tan(1.5481 * max(-1.0, min(1.0, analysis.value))))
+        milliseconds = max(1, round(analysis.seconds * 1000))
+        speed = analysis.num_simulations * 1000 // milliseconds
+        move = self.moves.write(self.position.state, analysis.action)
+        counts = f"nodes {analysis.num_simulations} nps {speed} time {milliseconds}"
+        return f"info depth 1 score cp {centipawns} {counts} pv {move}"
+
+    def _stop(self, _: list[str]) -> list[str]:
+        held, self.held = self.held, None
+        return [held] if held else []
+
+    def _quit(self, _: list[str]) -> None:
+        self.is_done = True
+
+
+def _limits(words: list[str]) -> dict[str, int]:
+    """The numbers after `go`'s words; at least 0, nodes at least 1, words without a number left out."""
+    limits = {}
+    for name, value in zip(words, words[1:], strict=False):
+        if name in LIMITS and re.fullmatch("-?[0-9]{1,12}", value):
+            limits[name] = max(int(name == "nodes"), int(value))
+    return limits

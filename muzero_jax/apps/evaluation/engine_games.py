@@ -1,0 +1,161 @@
+"""One game between two players of which some are other programs: move by move on the host, by our rules alone.
+
+Our rules say what is legal, when the game is over and who won; an engine is never asked. An illegal move must not
+decide a game, so an engine that makes one ends the match, with a sentence.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from muzero_jax.apps.engines.engine_protocols import RESIGN, Engine, Ply
+from muzero_jax.apps.evaluation.player import Player, keys_of_chance
+from muzero_jax.games import sgf
+from muzero_jax.games.catalogue import game_of, make_notation, needs_key
+from muzero_jax.games.game import score
+from muzero_jax.games.notation import PASS, Notation
+from muzero_jax.types import Environment, EnvState, Params
+
+RESIGNS = -1
+"""In an action's place: the player gives up."""
+MOST_QUOTED = 12
+"""Moves before an illegal one that a sentence tells."""
+
+
+@runtime_checkable
+class Seat(Protocol):
+    """A player on the host, of one game at a time."""
+
+    def new_game(self) -> None:
+        """Begins a game at its opening."""
+
+    def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> tuple[int, bool]:
+        """The action of `colour` after the moves `plies`, or RESIGNS, and whether it was legal."""
+        ...
+
+
+class PlayerSeat:
+    """One of our players. It sees batches of one position, as in `play.py`."""
+
+    def __init__(self, player: Player, params: Params):
+        self._params = params
+        self._act = jax.jit(
+            lambda params, key, state: player.act(params, key, jax.tree.map(lambda x: jnp.asarray(x)[None], state))[0]
+        )
+
+    def new_game(self) -> None:
+        """It remembers nothing."""
+
+    def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> tuple[int, bool]:
+        """In place of an illegal action the first legal one, as in `matches`."""
+        action, legal = int(self._act(self._params, key, state)), np.asarray(state.legal_action_mask)
+        is_legal = 0 <= action < len(legal) and bool(legal[action])
+        return (action if is_legal else int(legal.argmax())), is_legal
+
+
+class EngineSeat:
+    """Another program, whose moves are read as the game writes them."""
+
+    def __init__(self, engine: Engine, notation: Notation):
+        self._engine, self._notation = engine, notation
+
+    def new_game(self) -> None:
+        """The program sets up the opening position."""
+        self._engine.new_game()
+
+    def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> tuple[int, bool]:
+        """Raises EngineError for an illegal move, and if the program fails in any other way."""
+        text = self._engine.choose(plies, colour, state)
+        if text.lower() == RESIGN:
+            return RESIGNS, True
+        try:
+            action = self._notation.read(state, text)
+            if state.legal_action_mask[action]:
+                return action, True
+        except ValueError:
+            pass
+        before = [ply.text for ply in plies]
+        line = " ".join(["...", *before[-MOST_QUOTED:]] if len(before) > MOST_QUOTED else before) or "no move"
+        raise self._engine.process.failure(f"answered with {text[:60]!r}, which is no legal move after {line}")
+
+
+class PlayedGame(NamedTuple):
+    """A finished game."""
+
+    plies: tuple[Ply, ...]
+    num_opening: int  # of these, drawn at random
+    lead: float  # of the first player in rewards: above 0 it won, 0 is a draw
+    score: str  # as `games.game.score`, or B+R where the second player resigned
+    illegal_actions: int  # that players chose; legal ones were played
+
+
+class Arbiter:
+    """Plays games of one environment; games may be played from several threads at once."""
+
+    def __init__(self, environment: Environment):
+        self.game, self.notation = game_of(environment), make_notation(environment)
+        self.has_chance = needs_key(environment)
+        self._move = jax.jit(environment.move)
+
+    def play(
+        self, start: EnvState, opening: Sequence[int], seats: Sequence[Seat], key: Array, first: int | None = None
+    ) -> PlayedGame:
+        """A game from `start`: an opening's actions, of which those below 0 were no moves, then both seats in turns.
+
+        The player with the id `first` has the first seat; None: who moves at `start`.
+        """
+        state, plies, lead, illegal_actions = start, [], 0.0, 0
+        first, line = int(start.current_player) if first is None else first, [move for move in opening if move >= 0]
+        for seat in seats:
+            seat.new_game()
+        while not state.terminated:
+            colour = int(int(state.current_player) != first)
+            move_key, forced = jax.random.fold_in(key, len(plies)), self._forced_pass(state)
+            if len(plies) < len(line):
+                action, is_legal = line[len(plies)], True
+            elif forced is not None:  # programs differ in whether they say it
+                action, is_legal = forced, True
+            else:
+                action, is_legal = seats[colour].choose(state, plies, colour, move_key)
+            illegal_actions += not is_legal
+            if action == RESIGNS:
+                break
+            plies.append(Ply(colour, action, self.notation.write(state, action), forced is not None))
+            state, reward, *_ = self._move(state, jnp.int32(action), keys_of_chance(move_key, 1)[0])
+            lead += float(-reward if colour else reward)
+        lead, result = self._result(state, first, lead)
+        return PlayedGame(tuple(plies), len(line), lead, result, illegal_actions)
+
+    def _forced_pass(self, state: EnvState) -> int | None:
+        """The action of a pass, where that alone is legal."""
+        legal = [action for action in np.flatnonzero(state.legal_action_mask) if action not in self.game.same_as]
+        return int(legal[0]) if len(legal) == 1 and self.notation.write(state, int(legal[0])) == PASS else None
+
+    def _result(self, state: EnvState, first: int, lead: float) -> tuple[float, str]:
+        """The first player's lead and the score. A game that the rules did not end was given up by who is to move."""
+        if not state.terminated:
+            resigns_first = int(state.current_player) == first
+            return (-1.0, "W+R") if resigns_first else (1.0, "B+R")
+        return lead, score(self.game, state, lead)
+
+
+def record(arbiter: Arbiter, played: PlayedGame, names: tuple[str, str]) -> str:
+    """The game as SGF; `names` are those of the first player and of the second."""
+    columns, rows = len(arbiter.notation.columns), len(arbiter.notation.rows)
+    size = None if not columns else str(columns) if columns == rows else f"{columns}:{rows}"
+    points = arbiter.game.points
+    properties = {
+        "GM": arbiter.game.sgf_number,
+        "SZ": size,
+        "KM": f"{points.komi:g}" if points and points.komi else None,
+        "PB": names[0],
+        "PW": names[1],
+        "RE": played.score,
+        "C": f"{arbiter.game.title}; moves of the opening, which was drawn at random: {played.num_opening}",
+    }
+    write = arbiter.notation.write_sgf
+    return sgf.write(properties, [(ply.colour, write(ply.action) if write else ply.text) for ply in played.plies])

@@ -1,0 +1,222 @@
+"""Matches in which another program plays, with the openings, seats and figures of all other matches.
+
+A program thinks about one game at a time. So these games are played on the host, one after another at each of a few
+tables, and our players search one position at a time. With the same key the openings are those of the match that one
+device plays.
+"""
+
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+from jax.sharding import Mesh
+
+from muzero_jax.apps.engines import engines
+from muzero_jax.apps.engines.engine_protocols import Engine
+from muzero_jax.apps.evaluation import arena, matches
+from muzero_jax.apps.evaluation.arena import Report, ShardedMatch, Summary, silent
+from muzero_jax.apps.evaluation.engine_games import Arbiter, EngineSeat, PlayedGame, PlayerSeat, Seat, record
+from muzero_jax.apps.evaluation.matches import MatchResult
+from muzero_jax.apps.evaluation.players import Entrant
+from muzero_jax.own.files import explained, write_whole
+from muzero_jax.types import Environment, EnvState, Params
+
+
+class Conditions(NamedTuple):
+    """The terms of engines; a match on devices needs none of them."""
+
+    seconds: float = 60.0  # for each move of an engine, at most
+    num_tables: int = 1  # games at once, with a process of each engine for each
+    folder: Path | None = None  # of the records of all games (SGF); None keeps none
+    say: Callable[[str], None] = silent  # called with how a match stood that is broken off
+
+    def of_match(self, index: int) -> "Conditions":
+        """Those of one match of several, whose records get a folder of their own."""
+        return self if self.folder is None else self._replace(folder=self.folder / f"match-{index + 1:02d}")
+
+
+DEFAULTS = Conditions()
+
+
+class Pairing(NamedTuple):
+    """A game that is to be played."""
+
+    index: int  # of the game
+    start: EnvState
+    first: int  # the id of the player in the first seat
+    opening: list[int]  # actions from `start` on, -1 for a move that was taken back
+    seating: int  # 0: A has the first seat
+    key: Array
+
+
+class EngineMatch:
+    """A match of two players of which one or both are engines; its number of games is rounded up to an even one.
+
+    It is called once, and returns `matches.summarise`'s dict, for A, and what the engines call themselves.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        a: Entrant,
+        b: Entrant,
+        *,
+        num_games: int,
+        opening_plies: int,
+        conditions: Conditions,
+    ):
+        self._environment, self._entrants, self._conditions = environment, (a, b), conditions
+        self._num_openings, self._opening_plies = -(-num_games // 2), opening_plies
+        matches.check_match(environment, 2 * self._num_openings, opening_plies)
+        self._arbiter = Arbiter(environment)
+        if conditions.folder is not None and self._arbiter.has_chance:
+            raise ValueError(f"--sgf keeps moves and no dice, so it is not for {environment.name}; leave it out")
+        self._stochastic = matches.is_stochastic(environment, a.player, b.player)
+        self._result = MatchResult(*np.zeros((4, 2, self._num_openings)))  # type: ignore
+        self._is_finished = np.zeros((2, self._num_openings), bool)
+
+    def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = silent) -> Summary:
+        """Plays the match. Whatever happens, all processes have ended when it returns or raises.
+
+        Raises ValueError if an engine fails or a record cannot be written, with the standing of the match.
+        """
+        running: list[Engine] = []
+        try:
+            with _stopped_by_signals(), _ended(running):
+                for _ in range(min(self._conditions.num_tables, 2 * self._num_openings)):
+                    for spec in (entrant.engine for entrant in self._entrants if entrant.engine is not None):
+                        running.append(engines.start(spec, self._environment, seconds=self._conditions.seconds))
+                self._play(self._tables((params_a, params_b), running), key, report)
+        except ValueError as error:
+            raise ValueError(f"{error}; {self._standing()}" if self._is_finished.any() else str(error)) from error
+        except KeyboardInterrupt:
+            self._conditions.say(self._standing())
+            raise
+        summary = matches.summarise(self._result, stochastic=self._stochastic)
+        return summary | {"engine": " and ".join(dict.fromkeys(e.title for e in running))}
+
+    def _tables(self, params: tuple[Params, Params], running: list[Engine]) -> "queue.SimpleQueue[list[Seat]]":
+        """Pairs of seats for A and B, as many as there are processes of each engine."""
+        own = [
+            PlayerSeat(entrant.player, weights) if entrant.engine is None else None
+            for entrant, weights in zip(self._entrants, params, strict=True)
+        ]
+        tables: queue.SimpleQueue[list[Seat]] = queue.SimpleQueue()
+        processes = iter(running)
+        for _ in range(len(running) // own.count(None)):
+            tables.put([seat or EngineSeat(next(processes), self._arbiter.notation) for seat in own])
+        return tables
+
+    def _play(self, tables: "queue.SimpleQueue[list[Seat]]", key: Array, report: Report) -> None:
+        """Plays all games, each at the table that is free next."""
+        total = self._is_finished.size
+        pool = ThreadPoolExecutor(tables.qsize())
+        try:
+            games = {pool.submit(self._play_game, tables, pairing): pairing for pairing in self._pairings(key)}
+            for future in as_completed(games):
+                self._note(games[future], future.result())
+                report(int(self._is_finished.sum()), total)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _pairings(self, key: Array) -> Iterator[Pairing]:
+        """All games: the first opening from both sides, then the second, and so on.
+
+        With chance a game starts where its opening ends, for the same actions would meet other dice.
+        """
+        counts = self._num_openings, self._opening_plies
+        draw = jax.jit(lambda key: matches.draw_openings(self._environment, key, *counts, replace=self._stochastic))
+        drawn, key = draw(key), jax.random.fold_in(key, 0)
+        starts, actions = drawn.starts, np.asarray(drawn.actions)
+        if self._arbiter.has_chance:
+            starts, actions = drawn.states, actions[:0]
+        for index in range(2 * self._num_openings):
+            opening, seating = divmod(index, 2)
+            start, first = jax.tree.map(lambda x, i=opening: x[i], (starts, drawn.starts.current_player))
+            line = actions[:, opening].tolist()
+            yield Pairing(index, start, int(first), line, seating, jax.random.fold_in(key, index))
+
+    def _play_game(self, tables: "queue.SimpleQueue[list[Seat]]", pairing: Pairing) -> PlayedGame:
+        seats = tables.get()
+        try:
+            seated = seats[::-1] if pairing.seating else seats
+            return self._arbiter.play(pairing.start, pairing.opening, seated, pairing.key, pairing.first)
+        finally:
+            tables.put(seats)
+
+    def _note(self, pairing: Pairing, played: PlayedGame) -> None:
+        """Keeps the result of a game, and its record."""
+        place = pairing.seating, pairing.index // 2
+        lead, moves = -played.lead if pairing.seating else played.lead, hash(tuple(ply.action for ply in played.plies))
+        figures = lead, len(played.plies) - played.num_opening, played.illegal_actions, moves
+        for field, figure in zip(self._result, figures, strict=True):
+            field[place] = figure  # type: ignore
+        self._is_finished[place] = True
+        if (folder := self._conditions.folder) is not None:
+            names = [entrant.name for entrant in self._entrants]
+            first, second = names[::-1] if pairing.seating else names
+            with explained("games", folder):
+                folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / f"game-{pairing.index + 1:04d}.sgf", record(self._arbiter, played, (first, second)))
+
+    def _standing(self) -> str:
+        """The standing of a match that was broken off, in a sentence."""
+        points = np.sign(np.asarray(self._result.points)[self._is_finished])
+        won, drawn, lost = ((points == sign).sum() for sign in (1, 0, -1))
+        kept = "" if self._conditions.folder is None or not len(points) else f", kept in {self._conditions.folder}"
+        return f"{len(points)} of {self._is_finished.size} games had ended: {won} won, {drawn} drawn, {lost} lost{kept}"
+
+
+def make_match(
+    environment: Environment,
+    a: Entrant,
+    b: Entrant,
+    mesh: Mesh,
+    *,
+    num_games: int,
+    opening_plies: int,
+    conditions: Conditions,
+) -> ShardedMatch | EngineMatch:
+    """A match of two players: on the mesh's devices, or on the host where one of them is an engine."""
+    if a.engine is b.engine is None:
+        return arena.sharded_match(
+            environment, a.player, b.player, mesh, num_games=num_games, opening_plies=opening_plies
+        )
+    return EngineMatch(environment, a, b, num_games=num_games, opening_plies=opening_plies, conditions=conditions)
+
+
+@contextmanager
+def _ended(running: list[Engine]) -> Iterator[None]:
+    """Ends all processes: politely after a match, at once where it is broken off."""
+    is_over = False
+    try:
+        yield
+        is_over = True
+    finally:
+        for engine in running:
+            engine.process.close(politely=is_over)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does, so that no process is left behind."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()
+    heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if is_main and signal.getsignal(n) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, stop) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

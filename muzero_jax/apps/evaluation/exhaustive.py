@@ -1,0 +1,114 @@
+"""An exhaustive walk: every reply by every opponent against one deterministic player.
+
+For a game small enough this is proof, not a sample: if the walk finds no loss, no opponent can beat the player.
+Positions are visited ply by ply in batches of one compiled size; one reached along several paths counts once.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from muzero_jax.apps.evaluation.batches import first_of_each, in_batches
+from muzero_jax.apps.evaluation.player import Player
+from muzero_jax.games.catalogue import check_for_two, check_without_chance
+from muzero_jax.types import Environment, EnvState, Params, Step
+
+MOST_POSITIONS = 500_000
+"""In one ply. Tic-tac-toe and Hex 3x3 stay far below; anything larger would take hours or all memory."""
+BATCH_SIZE = 256
+"""Positions a compiled call; changes speed only."""
+
+
+class WalkResult(NamedTuple):
+    """Distinct final moves by their result for the player, and the distinct positions in which it had to move."""
+
+    wins: int
+    draws: int
+    losses: int
+    positions: int
+
+
+def walk(
+    environment: Environment,
+    player: Player,
+    params: Params,
+    *,
+    moves_first: bool,
+    batch_size: int = BATCH_SIZE,
+    say: Callable[[str], None] = lambda line: None,
+) -> WalkResult:
+    """Plays `player` (deterministic, always given the same key) as one colour against every sequence of replies.
+
+    Args:
+      say: called with a line before each ply, which says how many positions it has.
+
+    Raises:
+      ValueError: a game with too many positions, or a player that chooses an illegal move.
+    """
+    first_player = int(environment.init(jax.random.key(0)).current_player)
+    players_id = first_player if moves_first else 1 - first_player
+    act = jax.jit(lambda states: player.act(params, jax.random.key(0), states))
+
+    def choose(states: EnvState) -> np.ndarray:
+        """The player's own move where it is its turn, else every legal one."""
+        say(f"moving {'first' if moves_first else 'second'}: trying {len(states.current_player):,} positions of a ply")
+        chosen = np.eye(environment.num_actions, dtype=bool)[in_batches(act, batch_size, states)]
+        moves = np.where((states.current_player == players_id)[:, None], chosen, states.legal_action_mask)
+        if (moves & ~states.legal_action_mask).any():
+            raise ValueError(f"{player.name} chose an illegal move")
+        return moves
+
+    results = {1: 0, 0: 0, -1: 0}
+    positions = 0
+    for states, row, step in plies(environment, choose, batch_size):
+        is_players = states.current_player == players_id
+        positions += int(is_players.sum())
+        for outcome in np.where(is_players[row], step.reward, -step.reward)[step.state.terminated]:
+            results[int(np.sign(outcome))] += 1
+    return WalkResult(results[1], results[0], results[-1], positions)
+
+
+def plies(
+    environment: Environment, choose: Callable[[EnvState], np.ndarray], batch_size: int = BATCH_SIZE
+) -> Iterator[tuple[EnvState, np.ndarray, Step]]:
+    """Ply by ply from the opening: (positions [N, ...], the position of each chosen move [M], the moves' steps [M]).
+
+    Args:
+      choose: positions [N, ...] -> [N, A] bool, the moves to follow.
+
+    Raises ValueError if a ply has too many positions.
+    """
+    move = jax.jit(jax.vmap(environment.move))
+    states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], environment.init(jax.random.key(0)))
+    while states.terminated.size:
+        if states.terminated.size > MOST_POSITIONS:
+            raise ValueError(f"{environment.name} has too many positions to try them all; play a match instead")
+        row, action = np.nonzero(choose(states))
+        step = in_batches(move, batch_size, _take(states, row), action.astype(np.int32))
+        yield states, row, step
+        after = _take(step.state, ~step.state.terminated)
+        states = _take(after, first_of_each(after.observation))  # at equal ply, equal observations are equal positions
+
+
+def examine(
+    environment: Environment, player: Player, params: Params, say: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
+    """Walks as either colour: a match's fields, where `games` are distinct final moves; losses by colour, positions.
+
+    Raises ValueError as `walk`, and for a game that is not for two players.
+    """
+    check_for_two(environment, "trying every reply needs")
+    check_without_chance(environment, "trying every reply")
+    first, second = (
+        walk(environment, player, params, moves_first=moves_first, say=say) for moves_first in (True, False)
+    )
+    both = WalkResult(*map(sum, zip(first, second, strict=True)))
+    games = both.wins + both.draws + both.losses
+    score = {"games": games, "score": (both.wins + both.draws / 2) / games}
+    return both._asdict() | score | {"losses_as_first": first.losses, "losses_as_second": second.losses}
+
+
+def _take(states: EnvState, rows: np.ndarray) -> EnvState:
+    return jax.tree.map(lambda leaf: leaf[rows], states)

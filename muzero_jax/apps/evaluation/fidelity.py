@@ -1,0 +1,282 @@
+"""How far a learned model drifts from the ground-truth model, k steps of dynamics away from a position that it saw.
+
+Two lines are walked side by side: the game's own states, and the model's embeddings, which see the first position and
+then only the moves. At each depth the model's opinion of its embedding is compared with its opinion of the true
+observation, so a difference is the dynamics' fault and not the heads'. `unroll` follows one line a position;
+`look_at_tree` asks the same of the nodes of search trees, where it matters.
+
+Positions come from the agent's own games, played by its policy head with random moves among its own, so they are
+varied and yet such as the agent meets. Means over a depth are over the lines that have not ended the game there. Along
+the agent's own moves that is a shrinking and ever more peaceful share, which is why random moves are walked as well.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from muzero_jax.agent import Agent, make_agent
+from muzero_jax.apps.evaluation import players, positions
+from muzero_jax.apps.evaluation.batches import in_keyed_batches
+from muzero_jax.games.catalogue import check_for_two, check_without_chance
+from muzero_jax.learning.algorithm import World
+from muzero_jax.ops.legal_actions import uniform_legal_action
+from muzero_jax.run.tables import align, percent
+from muzero_jax.search.simulator import policy, predicted_legal
+from muzero_jax.storage.config_groups import AlgorithmConfig
+from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params
+
+DECISIVE = 0.5
+"""A reward beyond this is a win, as outcomes are -1, 0 or 1."""
+MOST_MOVES = 32
+"""Legal moves whose reward is looked at in a position, drawn at random where it has more."""
+
+Result = dict[str, Any]
+"""`lines` (a list of rows, one a depth, for each kind of move), `tree` and the settings."""
+LINES = {"policy": "the agent's own moves", "random": "uniformly random moves"}
+COLUMNS = {
+    "depth": "depth",
+    "lines": "lines",
+    "wins": "wins",
+    "value_drift": "value",
+    "policy_drift": "policy",
+    "illegal_prior": "illegal",
+    "win_found_rate": "wins found",
+    "false_win_rate": "false wins",
+    "reward_error_decisive": "error (end)",
+    "reward_error_quiet": "error (other)",
+    "same_observation_rate": "imagined",
+}
+
+
+class Mean(NamedTuple):
+    """The contribution of N positions to a mean."""
+
+    total: Array  # [N, ...]
+    count: Array  # [N, ...]
+
+
+Means = dict[str, Mean]
+
+
+def examine(agent: Agent, *, num_positions: int, unroll_steps: int, seed: int) -> Result:
+    """Unrolls the agent's model from at most `num_positions` positions, and searches from them.
+
+    Raises ValueError for numbers that are not positive, for an agent that has no model, and for a game that is not for
+    two players, whose rules may need a key.
+    """
+    check_for_two(agent.world.environment, "this comparison needs")
+    check_without_chance(agent.world.environment, "this comparison")
+    if agent.config.model == "rules":
+        raise ValueError(f"{agent.name} was trained with --model rules, so it has no model whose faults could be shown")
+    if agent.world.model.num_codes:
+        raise ValueError(
+            f"{agent.name} imagines what chance does in codes of its own, and no line of the game says which one came; "
+            "its losses of chance in metrics.jsonl say how well it foresees"
+        )
+    for flag, number in (("--positions", num_positions), ("--unroll-steps", unroll_steps)):
+        if number < 1:
+            raise ValueError(f"{flag} is {number}, but must be positive")
+    states = _own_positions(agent, num_positions, seed)
+    return {
+        "positions": states.terminated.shape[0],
+        "lines": {kind: depth_rows(_walk(agent, states, kind, unroll_steps, seed)) for kind in LINES},
+        "tree": {"num_simulations": agent.num_simulations} | tree_row(_search(agent, states, seed)),
+    }
+
+
+def depth_rows(means: Means) -> list[Result]:
+    """One row a depth, from means with leaves [N, K+1]; a mean over nothing is None."""
+    sums = jax.tree.map(lambda leaf: np.asarray(leaf).sum(axis=0), means)
+    lines, wins = sums["value_drift"].count, sums["win_found_rate"].count
+    return [
+        {"depth": depth, "lines": int(lines[depth]), "wins": int(wins[depth])}
+        | {name: _ratio(mean.total[depth], mean.count[depth]) for name, mean in sums.items()}
+        for depth in range(len(lines))
+    ]
+
+
+def tree_row(means: Means) -> Result:
+    """Shares of all simulations, and the mean prior on illegal moves inside the trees; from means with leaves [N]."""
+    return {name: _ratio(np.sum(mean.total), np.sum(mean.count)) for name, mean in means.items()}
+
+
+def format_table(result: Result) -> str:
+    """A table for each kind of line, what the trees hold, and how to learn what all that costs."""
+    lines = []
+    for kind, rows in result["lines"].items():
+        lines.append(f"Along {LINES[kind]}, from {result['positions']} positions of its own games:")
+        columns = {key: title for key, title in COLUMNS.items() if any(row[key] is not None for row in rows)}
+        lines += [*align([columns.values(), *([_cell(row[key]) for key in columns] for row in rows)]), ""]
+    tree = result["tree"]
+    shares = {key: percent(tree[key], "none") for key in ("illegal_visits", "visits_beyond_end", "illegal_prior")}
+    lines += [
+        f"In search trees of {tree['num_simulations']} simulations: {shares['illegal_visits']} of them below a "
+        f"move that the rules forbid, {shares['visits_beyond_end']} beyond a game's end; below the root, "
+        f"{shares['illegal_prior']} of the prior is on illegal moves.",
+        "What the model costs in strength: the score of the same network against itself with the ground-truth model, "
+        f"evaluate.py match --opponent rules:{tree['num_simulations']}; half the points means that it costs nothing.",
+    ]
+    return "\n".join(lines)
+
+
+def unroll(
+    world: World, params: Params, key: Array, states: EnvState, is_random: Array, *, unroll_steps: int, imagines: bool
+) -> Means:
+    """The drift at depths 0 to K along one line from each of N positions: leaves [N, K+1].
+
+    The line takes uniformly random legal moves where `is_random` [N], else the policy head's best legal move in the
+    true position. Rewards at depth k are of moves from there, so they take k + 1 steps of dynamics. `imagines` says
+    whether the model was trained to reconstruct observations; if not, that mean is over nothing.
+    """
+    environment, model = world
+
+    def descend(carry, step_key):
+        states, output, is_alive = carry
+        move_key, look_key = jax.random.split(step_key)
+        observation, legal = jax.vmap(environment.observe)(states), states.legal_action_mask
+        true = model.initial_inference(params, observation)
+        is_same = (model.reconstruct(params, output.embedding) > 0) == observation.astype(bool)
+        means = {name: _mean(drift, is_alive) for name, drift in compare(model, legal, output, true).items()}
+        means |= _look_at_rewards(world, params, look_key, states, output.embedding, is_alive)
+        means["same_observation_rate"] = _mean(is_same.reshape(len(legal), -1).all(-1), is_alive & imagines)
+
+        likely = jnp.argmax(jnp.where(legal, true.policy_logits, -jnp.inf), axis=-1)
+        action = jnp.where(is_random, uniform_legal_action(move_key, legal), likely).astype(jnp.int32)
+        output = model.recurrent_inference(params, output.embedding, action)
+        states = jax.vmap(environment.move)(states, action).state
+        return (states, output, is_alive & ~states.terminated), means
+
+    root = model.initial_inference(params, jax.vmap(environment.observe)(states))
+    carry = states, root, ~states.terminated
+    means = lax.scan(descend, carry, jax.random.split(key, unroll_steps + 1))[1]
+    return jax.tree.map(lambda leaf: leaf.swapaxes(0, 1), means)
+
+
+def compare(model: Model, legal: Array, output: NetworkOutput, true: NetworkOutput) -> dict[str, Array]:
+    """Differences between the outputs for the embedding and for the true observation, [N] each.
+
+    `value_drift`: |difference|. `policy_drift`: total variation over the legal moves, in [0, 1]. `illegal_prior`: what
+    the embedding's policy gives to illegal moves, as a search sees it: of a model that predicts legal moves only those
+    that it thinks legal count.
+    """
+    legal_moves = None if output.legal_logits is None else predicted_legal(output)
+    logits, true_logits = (x.policy_logits.astype(jnp.float32) for x in (output, true))
+    difference = jax.nn.softmax(logits, where=legal) - jax.nn.softmax(true_logits, where=legal)
+    return {
+        "value_drift": jnp.abs(model.to_scalar(output.value_logits) - model.to_scalar(true.value_logits)),
+        "policy_drift": jnp.abs(difference).sum(-1) / 2,
+        "illegal_prior": jnp.where(legal, 0, policy(output, legal_moves)).sum(-1),
+    }
+
+
+def _look_at_rewards(
+    world: World, params: Params, key: Array, states: EnvState, embedding: Any, is_alive: Array
+) -> Means:
+    """How well the rewards of legal moves from here are predicted, of moves that win or end the game and of others."""
+    legal = states.legal_action_mask
+    num_moves = min(legal.shape[1], MOST_MOVES)
+    order = jnp.where(legal, jax.random.uniform(key, legal.shape), -1)
+    action = lax.top_k(order, num_moves)[1]
+    is_looked_at = jnp.take_along_axis(legal, action, axis=1) & is_alive[:, None]
+
+    flat_action = action.astype(jnp.int32).ravel()
+    each_state, each_embedding = (jax.tree.map(lambda x: jnp.repeat(x, num_moves, 0), x) for x in (states, embedding))
+    reward = jax.vmap(world.environment.move)(each_state, flat_action).reward.reshape(action.shape)
+    output = world.model.recurrent_inference(params, each_embedding, flat_action)
+    predicted = world.model.to_scalar(output.reward_logits).reshape(action.shape)
+
+    error, says_win = jnp.abs(predicted - reward), predicted > DECISIVE
+    wins, is_decisive = reward > DECISIVE, jnp.abs(reward) > DECISIVE
+    return {
+        "win_found_rate": _mean(says_win, is_looked_at & wins),
+        "false_win_rate": _mean(says_win, is_looked_at & ~wins),
+        "reward_error_decisive": _mean(error, is_looked_at & is_decisive),
+        "reward_error_quiet": _mean(error, is_looked_at & ~is_decisive),
+    }
+
+
+def look_at_tree(environment: Environment, states: EnvState, tree: Any) -> Means:
+    """The true states of the nodes of `tree` (`search.tree.Tree`, leaves [M+1, N, ...]), whose roots are `states`.
+
+    Replays every node's line: a node is illegal if a move on its line is, beyond the end if a legal line ended above.
+    The prior on illegal moves is of the nodes in which the game goes on, without the root.
+    """
+    num_nodes, num_games = tree.parent.shape
+    rows = jnp.arange(num_games)
+
+    def replay(node, carry):
+        nodes, is_illegal, is_beyond = carry
+        parent, action = tree.parent[node], tree.action[node]
+        above = jax.tree.map(lambda x: x[parent, rows], nodes)
+        beyond = is_beyond[parent, rows] | (above.terminated & ~is_illegal[parent, rows])
+        illegal = is_illegal[parent, rows] | (~beyond & ~above.legal_action_mask[rows, action])
+        moved = jax.vmap(environment.move)(above, action).state
+        nodes = jax.tree.map(lambda x, new: x.at[node].set(new), nodes, moved)
+        return nodes, is_illegal.at[node].set(illegal), is_beyond.at[node].set(beyond)
+
+    nodes = jax.tree.map(lambda x: jnp.zeros((num_nodes, *x.shape), x.dtype).at[0].set(x), states)
+    nowhere = jnp.zeros((num_nodes, num_games), bool)
+    nodes, is_illegal, is_beyond = lax.fori_loop(1, num_nodes, replay, (nodes, nowhere, nowhere))
+    is_node = nowhere.at[1:].set(True)
+    illegal_prior = jnp.where(nodes.legal_action_mask, 0, tree.prior).sum(-1)
+    return {
+        "illegal_visits": _mean(is_illegal.T, is_node.T),
+        "visits_beyond_end": _mean(is_beyond.T, is_node.T),
+        "illegal_prior": _mean(illegal_prior.T, (is_node & ~is_illegal & ~is_beyond & ~nodes.terminated).T),
+    }
+
+
+def _mean(values: Array, where: Array) -> Mean:
+    """The mean of the values [N] or [N, M] of each position, where they count."""
+    values, where = (x.reshape(len(x), -1) for x in (values, where))
+    return Mean(jnp.where(where, values, 0).sum(-1), where.sum(-1))
+
+
+def _ratio(total: Any, count: Any) -> float | None:
+    return float(total / count) if count else None
+
+
+def _cell(number: float | int | None) -> str:
+    return "-" if number is None else f"{number:.4f}" if isinstance(number, float) else str(number)
+
+
+def _own_positions(agent: Agent, num_positions: int, seed: int) -> EnvState:
+    """States [N, ...] of the agent's games, none of them over."""
+    num_drawn = 2 * num_positions  # half of them come from random games
+    drawn = positions.sample(
+        agent.world.environment,
+        players.policy_head(agent),
+        agent.params,
+        num_positions=num_drawn,
+        min_plies=0,
+        seed=seed,
+    )
+    own = np.nonzero(drawn.is_own_play)[0][:num_positions]
+    return jax.tree.map(lambda leaf: leaf[own], drawn.states)
+
+
+def _walk(agent: Agent, states: EnvState, kind: str, unroll_steps: int, seed: int) -> Means:
+    """`unroll` along one kind of line, on the host."""
+    imagines = agent.config.optimiser.reconstruction_weight > 0
+    by_line = partial(unroll, agent.world, agent.params, unroll_steps=unroll_steps, imagines=imagines)
+    return in_keyed_batches(jax.jit(by_line), seed, states, np.full(states.terminated.shape, kind == "random"))
+
+
+def _search(agent: Agent, states: EnvState, seed: int) -> Means:
+    """Faults in the trees that the agent's search grows from the states, on the host."""
+    environment, config = agent.world.environment, agent.config
+    # Trees that can be read: of our own engine, and whatever the run's own algorithm may be.
+    config = replace(config, search=replace(config.search, engine="own"), algorithm=AlgorithmConfig())
+    search = make_agent(config, agent.world).search(agent.num_simulations)
+
+    @jax.jit
+    def look(key, states):
+        output = search(agent.params, key, environment.roots(states))
+        return look_at_tree(environment, states, output.tree)
+
+    return in_keyed_batches(look, seed, states)

@@ -1,0 +1,243 @@
+"""Matches between two `Player`s, and their results as plain numbers.
+
+A match is a pure function of params and a key. Openings are random, and each is played twice with the seats exchanged,
+so an opening that favours one side favours both players once. From the same opening two deterministic players play the
+same game: their openings are drawn without replacement (Hex 5x5 has 25 of one stone), and repeats are left out.
+The two seatings are one `scan` over "does A start", so they compile once; a player moves only where it is its turn in
+some game, which `current_player` decides.
+An illegal action must never decide a game (pgx lets the other side win): it is counted, and a legal one played instead.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from muzero_jax.apps.evaluation.batches import first_of_each
+from muzero_jax.apps.evaluation.player import Player, keys_of_chance
+from muzero_jax.games.catalogue import check_for_two, needs_key
+from muzero_jax.ops.legal_actions import uniform_legal_action
+from muzero_jax.types import Environment, EnvState, Params
+
+
+class MatchResult(NamedTuple):
+    """P openings played twice; row 0 holds the games in which A has the first seat, row 1 those in which B has it."""
+
+    points: Array  # [2, P] float32, the sum of A's rewards: above 0 won, 0 drawn, below 0 lost
+    length: Array  # [2, P] int32, moves after the opening
+    illegal_actions: Array  # [2, P] int32, how often a player chose an illegal action: must be 0
+    moves: Array  # [2, P, 2] uint32, a hash of all moves, those of the opening too
+
+
+class Games(NamedTuple):
+    """A match in progress: both seatings of P openings. Of one seating, leaves lack the first axis."""
+
+    states: EnvState  # leaves [2, P, ...]
+    a_id: Array  # [2, P] int32, which player A is
+    result: MatchResult  # so far
+    num_moves: Array  # [2, 1] int32, moves since the opening
+
+
+class Pieces(NamedTuple):
+    """A match that is played some moves at a time, until every game has terminated."""
+
+    begin: Callable[..., Games]  # (key, share = 0), where `share` counts the devices that share the match
+    advance: Callable[[Params, Params, Array, Games, int], Games]  # by at most so many moves; a key for each device
+    stochastic: bool  # a player or the game draws from the key; else games from the same opening repeat
+
+
+def match_in_pieces(
+    environment: Environment, player_a: Player, player_b: Player, *, num_games: int, opening_plies: int
+) -> Pieces:
+    """A match of `num_games` games: num_games / 2 openings of `opening_plies` uniformly random legal moves.
+
+    The first seat is the side that made the opening's first move. Games are batched on axis 0 and nothing is global, so
+    the match may run under `shard_map` with a share of the games for each device. It comes in pieces, because on a CPU
+    whole matches of a large network are better not one call: what XLA's library leaves waits until it ends.
+
+    Raises:
+        ValueError: an odd number of games or none, a negative opening, or a game that is not for two players.
+    """
+    check_match(environment, num_games, opening_plies)
+    stochastic = is_stochastic(environment, player_a, player_b)
+
+    def begin(key: Array, share: Array | int = 0) -> Games:
+        drawn = draw_openings(environment, key, num_games // 2, opening_plies, replace=stochastic, share=share)
+        first, zeros = drawn.starts.current_player, jnp.zeros((2, num_games // 2), jnp.int32)
+        states, moves = jax.tree.map(lambda x: jnp.stack([x, x]), (drawn.states, drawn.moves))
+        return Games(
+            states=states,
+            a_id=jnp.stack([first, 1 - first]),
+            result=MatchResult(zeros.astype(jnp.float32), zeros, zeros, moves),
+            num_moves=jnp.zeros((2, 1), jnp.int32),
+        )
+
+    def advance(params_a: Params, params_b: Params, key: Array, games: Games, num_moves: int) -> Games:
+        game_key = jax.random.split(key)[1]
+        one_move = _make_one_move(environment, player_a, player_b, params_a, params_b)
+
+        def advance_seating(_, seating_and_games):
+            seating, games = seating_and_games
+            return None, _play_on(one_move, games, jax.random.fold_in(game_key, seating), num_moves)
+
+        return lax.scan(advance_seating, None, (jnp.arange(2), games))[1]
+
+    return Pieces(begin, advance, stochastic)
+
+
+def is_stochastic(environment: Environment, *both: Player) -> bool:
+    """Whether games of these players from the same opening differ by chance, the players' or the game's."""
+    return any(player.stochastic for player in both) or needs_key(environment)
+
+
+def summarise(result: MatchResult, *, stochastic: bool = False) -> dict[str, float | int | list[float]]:
+    """The match as plain numbers, for A; seats are the opening's, and `ci95` is Wilson's interval of the score.
+
+    `distinct_games` differ in their moves or in who made them. The others are left out of all figures unless the match
+    is `stochastic`: then they are samples as good as any. Where a game may count more than 1, as in backgammon,
+    `points_won` and `points_lost` are added up too. Short lost games (`mean_length_lost`) tell of a blind spot rather
+    than of weak play.
+    """
+    is_new = np.stack([np.isin(np.arange(len(moves)), first_of_each(moves)) for moves in np.asarray(result.moves)])
+    counts, points = is_new | stochastic, np.asarray(result.points, np.float64)
+    scores = (np.sign(points) + 1) / 2
+    as_first, as_second = (float(row[counted].mean()) for row, counted in zip(scores, counts, strict=True))
+    points, lengths, score = points[counts], np.asarray(result.length)[counts], float(scores[counts].mean())
+    won, lost = float(points.clip(0).sum()), float((-points).clip(0).sum())
+    lengths_lost = lengths[points < 0]
+    return {
+        "wins": int((points > 0).sum()),
+        "draws": int((points == 0).sum()),
+        "losses": int((points < 0).sum()),
+        "games": points.size,
+        "distinct_games": int(is_new.sum()),
+        "score": score,
+        "ci95": list(wilson_interval(score, points.size)),
+        **({"points_won": won, "points_lost": lost} if (np.abs(points) > 1).any() else {}),
+        "score_as_first": as_first,
+        "score_as_second": as_second,
+        "mean_length": float(lengths.mean()),
+        **({"mean_length_lost": float(lengths_lost.mean())} if lengths_lost.size else {}),
+        "illegal_actions": int(np.sum(result.illegal_actions)),
+    }
+
+
+def wilson_interval(score: float, num_games: int | float, z: float = 1.959964) -> tuple[float, float]:
+    """Wilson's score interval (1927) of a mean of `num_games` results in [0, 1]; wide where there are draws."""
+    shrink = 1 / (1 + z**2 / num_games)
+    centre = shrink * (score + z**2 / (2 * num_games))
+    half_width = shrink * z * float(np.sqrt(score * (1 - score) / num_games + (z / (2 * num_games)) ** 2))
+    return max(0.0, centre - half_width), min(1.0, centre + half_width)
+
+
+class Openings(NamedTuple):
+    """P random openings."""
+
+    starts: EnvState  # leaves [P, ...], before the first move
+    states: EnvState  # leaves [P, ...], after the last
+    moves: Array  # [P, 2] uint32, a hash of the moves
+    actions: Array  # [plies, P] int32, -1 in the place of a move that was taken back
+
+
+def draw_openings(
+    environment: Environment, key: Array, num_openings: int, plies: int, *, replace: bool, share: Array | int = 0
+) -> Openings:
+    """Openings of `plies` random moves; the match that has the same key begins with them.
+
+    Moves are uniform, drawn with replacement or without: then openings that are the same so far take the legal moves in
+    turn, in a random order, so none comes twice before all others that begin like it. `share` numbers the devices that
+    share the openings of a key.
+    """
+    start_key, move_key = jax.random.split(jax.random.split(jax.random.fold_in(key, share))[0])
+    starts = jax.vmap(environment.init)(jax.random.split(start_key, num_openings))
+    place = share * num_openings + jnp.arange(num_openings)
+    looks = jax.vmap(environment.observe)(starts)
+    moves = jnp.stack([jnp.where((looks == looks[0]).all(), 0, place), 0 * place], axis=1).astype(jnp.uint32)
+
+    def play_ply(openings, ply_key):
+        states, moves, place = openings
+        if replace:
+            actions = uniform_legal_action(ply_key, states.legal_action_mask)
+        else:
+            actions, place = jax.vmap(_deal, (None, 0, 0, 0))(key, moves, states.legal_action_mask, place)
+        moved = jax.vmap(environment.move)(states, actions, keys_of_chance(ply_key, len(actions))).state
+        states = jax.tree.map(lambda old, new: jax.vmap(jnp.where)(moved.terminated, old, new), states, moved)
+        actions = jnp.where(moved.terminated, -1, actions)  # the opening is a ply shorter
+        return (states, _add_moves(moves, actions), place), actions
+
+    (states, moves, _), actions = lax.scan(play_ply, (starts, moves, place), jax.random.split(move_key, plies))
+    return Openings(starts, states, moves, actions)
+
+
+def _deal(key: Array, moves: Array, legal_action_mask: Array, place: Array) -> tuple[Array, Array]:
+    """An action for the opening that has this place among those with the same moves, and its place among the rest."""
+    order = jax.random.uniform(jax.random.fold_in(key, moves[0]), legal_action_mask.shape)
+    num_legal = legal_action_mask.sum()
+    return jnp.argsort(jnp.where(legal_action_mask, order, 2.0))[place % num_legal], place // num_legal
+
+
+def _add_moves(moves: Array, actions: Array) -> Array:
+    """Hashes [P, 2] of moves and one more in each game; an action below 0 is none."""
+    hashed = jax.vmap(jax.random.fold_in)(jax.random.wrap_key_data(moves, impl="threefry2x32"), actions)
+    return jnp.where(actions[:, None] < 0, moves, jax.random.key_data(hashed))
+
+
+def _make_one_move(
+    environment: Environment, player_a: Player, player_b: Player, params_a: Params, params_b: Params
+) -> Callable[[Games, Array], Games]:
+    """`one_move(games, key)`: one move in every game of a seating that goes on."""
+
+    def choose(player, params, key, states, is_on_move):
+        no_move = jnp.zeros(is_on_move.shape, jnp.int32)
+        return lax.cond(is_on_move.any(), lambda: player.act(params, key, states), lambda: no_move)
+
+    def one_move(games, key):
+        states, result = games.states, games.result
+        active, a_is_to_move = ~states.terminated, states.current_player == games.a_id
+        key_a, key_b = jax.random.split(key)
+        action_a = choose(player_a, params_a, key_a, states, active & a_is_to_move)
+        action_b = choose(player_b, params_b, key_b, states, active & ~a_is_to_move)
+        action, is_legal = legal_or_first(jnp.where(a_is_to_move, action_a, action_b), states.legal_action_mask)
+        states, reward, *_ = jax.vmap(environment.move)(states, action, keys_of_chance(key, len(action)))
+        result = MatchResult(
+            points=result.points + active * jnp.where(a_is_to_move, reward, -reward),
+            length=result.length + active,
+            illegal_actions=result.illegal_actions + (active & ~is_legal),
+            moves=_add_moves(result.moves, jnp.where(active, action, -1)),
+        )
+        return games._replace(states=states, result=result, num_moves=games.num_moves + 1)
+
+    return one_move
+
+
+def _play_on(one_move: Callable[[Games, Array], Games], games: Games, key: Array, num_moves: int) -> Games:
+    """Plays the games of a seating on, by at most `num_moves` moves."""
+    stop = games.num_moves + num_moves
+
+    def goes_on(games):
+        return ~games.states.terminated.all() & (games.num_moves < stop).all()
+
+    def play(games):
+        return one_move(games, jax.random.fold_in(key, games.num_moves[0]))
+
+    return lax.while_loop(goes_on, play, games)
+
+
+def legal_or_first(action: Array, legal_action_mask: Array) -> tuple[Array, Array]:
+    """(the action, or the first legal one in its place; whether it was legal). An action out of range is illegal."""
+    num_actions = legal_action_mask.shape[-1]
+    rows = jnp.arange(action.shape[0])
+    is_legal = (action >= 0) & (action < num_actions) & legal_action_mask[rows, jnp.clip(action, 0, num_actions - 1)]
+    return jnp.where(is_legal, action, jnp.argmax(legal_action_mask, axis=-1)), is_legal
+
+
+def check_match(environment: Environment, num_games: int, opening_plies: int) -> None:
+    """Raises ValueError in one sentence for a match that cannot be fair, or not be played."""
+    if num_games < 2 or num_games % 2:
+        raise ValueError(f"A match plays every opening from both seats, so its games must be even, not {num_games}.")
+    if opening_plies < 0:
+        raise ValueError(f"An opening has 0 or more plies, not {opening_plies}.")
+    check_for_two(environment, "a match needs")

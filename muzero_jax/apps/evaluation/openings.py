@@ -1,0 +1,111 @@
+"""Opening values: an agent's value of every first move of Hex, and how many are right where they are solved.
+
+The other player answers without the swap, so the first move is judged by its place alone. In self-play the
+agent never meets such a position, so it must generalise. No opponent is needed. The share that is right, the
+opening-value accuracy, rises with training.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import SingleDeviceSharding
+
+from muzero_jax.agent import Agent
+from muzero_jax.games import hex_openings
+from muzero_jax.games.hex import without_swap
+from muzero_jax.games.notation import LETTERS
+from muzero_jax.ops.devices import placed_shapes
+from muzero_jax.types import Environment, EnvState, Params, SearchRoots
+
+WIDTH, SHIFT = 7, 4
+"""Characters of a value, and by how much a row leans: half of a cell."""
+
+
+def opening_positions(environment: Environment) -> EnvState:
+    """The positions after every first move, row by row, where the swap is no longer allowed: leaves [cells, ...]."""
+    opening, move = environment.init(jax.random.key(0)), jax.jit(environment.move)
+    states = [without_swap(move(opening, jnp.int32(cell)).state) for cell in range(environment.num_actions - 1)]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+
+
+class OpeningValues:
+    """An agent's search of every opening, compiled once for all its weights; it runs on `device`.
+
+    `size` is the board's; `wins` says which openings win, or is None where that is not solved. Raises ValueError for a
+    game that is not Hex.
+    """
+
+    def __init__(self, agent: Agent, device: Any = None):
+        self._environment, search = agent.world.environment, agent.search()
+        if not is_hex(self._environment):
+            name = self._environment.name
+            raise ValueError(f"openings are those of Hex, and {agent.name} plays {name}; name a run of Hex")
+        self.size = self._environment.observation_shape[0]
+        self.wins = hex_openings.WINS.get(self.size)
+        self._placed = SingleDeviceSharding(device or jax.devices()[0])
+        self._values = jax.jit(lambda params, roots: -search(params, jax.random.key(0), roots).value)
+
+    @functools.cached_property
+    def _roots(self) -> SearchRoots:
+        return jax.device_put(self._environment.roots(opening_positions(self._environment)), self._placed)
+
+    def compile(self, params: Params) -> None:
+        """Compiles the search for params, or `jax.ShapeDtypeStruct`s, of such shapes; JAX remembers it for the call."""
+        shapes = placed_shapes(params, self._placed)
+        self._values.lower(shapes, self._roots).compile()
+
+    def values(self, params: Params) -> np.ndarray:
+        """The value of every first move for the player who makes it: [size, size], in [-1, 1]."""
+        values = self._values(jax.device_put(params, self._placed), self._roots)
+        return np.asarray(values, np.float64).reshape(self.size, self.size)
+
+
+def is_hex(environment: Environment) -> bool:
+    """Whether this is our Hex, of any size, and not somebody's own game of that name."""
+    return environment.name == "hex" and environment.board is not None
+
+
+def solved_openings(agent: Agent, device: Any = None) -> OpeningValues | None:
+    """The agent's `OpeningValues` if its game is Hex of a size whose openings are solved."""
+    environment = agent.world.environment
+    is_solved = is_hex(environment) and environment.observation_shape[0] in hex_openings.WINS
+    return OpeningValues(agent, device) if is_solved else None
+
+
+def examine(agent: Agent) -> dict[str, Any]:
+    """The value of every first move for the player who makes it; where openings are solved, how many are right.
+
+    Raises ValueError for a game that is not Hex.
+    """
+    openings = OpeningValues(agent)
+    values, wins = openings.values(agent.params), openings.wins
+    known = {} if wins is None else judge(values, wins)
+    return {"size": openings.size, "num_simulations": agent.num_simulations, "values": values.tolist()} | known
+
+
+def judge(values: np.ndarray, wins: np.ndarray) -> dict[str, Any]:
+    """How many values [size, size] have the sign of the solved result, and the cells of those that have not."""
+    wrong = (values > 0) != wins
+    return {"right": int((~wrong).sum()), "solved": int(wins.size), "wrong": np.argwhere(wrong).tolist()}
+
+
+def format_table(result: dict[str, Any]) -> str:
+    """The board, leaning as Hex's does; a value that is wrong stands in brackets."""
+    wrong = set(map(tuple, result.get("wrong", ())))
+    columns = "".join(f"{letter:^{WIDTH + 1}}" for letter in LETTERS[: len(result["values"])])
+    lines = ["Value of every first move for the player who makes it, without the swap:", "", f"    {columns.rstrip()}"]
+    for row, values in enumerate(result["values"]):
+        cells = (_show(value, (row, column) in wrong) for column, value in enumerate(values))
+        lines.append(f"{row + 1:>2} {' ' * SHIFT * row} {' '.join(cells)}")
+    if "right" in result:
+        lines += ["", f"{result['right']} of {result['solved']} opening values are right; wrong ones stand in brackets"]
+    else:
+        lines += ["", f"the openings of {result['size']}x{result['size']} are not solved"]
+    return "\n".join(lines)
+
+
+def _show(value: float, is_wrong: bool) -> str:
+    return f"[{value:+.2f}]" if is_wrong else f" {value:+.2f} "

@@ -1,0 +1,204 @@
+"""Players by name: what a name means, what it loads, and the search without noise that plays for it.
+
+    RUN[@N]          a run's agent, searching with N simulations
+    RUN:rules[@N]    the same network and search, planning with the ground-truth model
+    RUN:greedy       its policy head
+    rules:N, greedy  the same of the host: the run that the others meet
+    mcts:N, random   rollout MCTS; uniformly random legal moves
+    gtp:COMMAND, uci:COMMAND, usi:COMMAND, gnubg:COMMAND
+                     another program, with settings after semicolons (`apps.engines.engines`)
+    expectimax:N, highest-gain, pip-count
+                     by the rules: N moves ahead with all chance; what earns most at once; expectimax:1 of backgammon
+
+RUN is a run's directory (its newest checkpoint), RUN/versions/N what it was after iteration N, or RUN/versions all of
+its versions, each a player; or agent:NAME, a trained agent in a file (`storage.agent_file`). A name that gives no N
+takes the command's budget, or else the run's own for evaluation.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from jax import Array
+
+from muzero_jax import agent as agents
+from muzero_jax.agent import Agent, check_budget, load_agent
+from muzero_jax.apps.engines import engines
+from muzero_jax.apps.engines.engines import EngineSpec
+from muzero_jax.apps.evaluation import opponents
+from muzero_jax.apps.evaluation.expectimax import expectimax_player, gain_player, pip_count_player
+from muzero_jax.apps.evaluation.player import Player
+from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
+from muzero_jax.games.catalogue import check_for_two
+from muzero_jax.storage import agent_file, run_directory
+from muzero_jax.storage.config import Config
+from muzero_jax.types import Environment, EnvState, Params
+
+SPECS = (
+    "random, greedy (the policy head), mcts:N (rollout MCTS, N simulations), rules:N (ground-truth model), "
+    "expectimax:N and highest-gain (games with listed chance), pip-count (backgammon), "
+    "RUN, RUN@N, RUN:rules@N or RUN:greedy, where RUN is a run directory, a version of one (RUN/versions/1200), all "
+    "of them (RUN/versions), or a trained agent (agent:NAME); or another program, gtp:COMMAND, uci:COMMAND, "
+    "usi:COMMAND or gnubg:COMMAND (backgammon)"
+)
+MOST_DIGITS = 4000
+"""Python reads no longer numbers."""
+
+
+BY_RULES: dict[str, Callable[[Environment], Player]] = {
+    "highest-gain": gain_player,
+    "pip-count": pip_count_player,
+}
+"""Players that need neither a network nor a budget."""
+
+
+class PlayerSpec(NamedTuple):
+    """A player's name, read."""
+
+    kind: str  # agent, rules, greedy, mcts, random, engine or one of `BY_RULES`
+    run: str | None = None  # whose network plays; None: the host's, or there is none
+    num_simulations: int | None = None  # None where the name gives no budget; the moves that expectimax looks ahead
+    engine: EngineSpec | None = None  # the program, where it is one
+
+
+class Entrant(NamedTuple):
+    """A player ready to play."""
+
+    name: str
+    player: Player
+    params: Params
+    program: Hashable  # equal for players that differ in their params alone
+    engine: EngineSpec | None = None  # the program that plays in the place of `player`
+
+
+LoadAgent = Callable[[Path], Agent]
+"""The function that loads a run: `agent.load_agent`, with the budget and the board that a command asks for."""
+
+
+def searching(agent: Agent, num_simulations: int | None = None, *, true_rules: bool = False) -> Player:
+    """Plays what the agent's search chooses; with `true_rules` it plans with the ground-truth model."""
+    name = f"{'ground-truth model' if true_rules else 'agent'} ({num_simulations or agent.num_simulations} simulations)"
+    search = agent.search(num_simulations, true_rules=true_rules)
+    return opponents.search_player(agent.world.environment, search, name)
+
+
+def policy_head(agent: Agent) -> Player:
+    """Plays what the network likes best, without search."""
+    world = agent.world
+    return opponents.search_player(world.environment, agents.policy_head(world.model), "greedy prior")
+
+
+def parse(text: str, *, others: str = "") -> PlayerSpec:
+    """The player that `text` names; a run's name goes before any other meaning.
+
+    Raises ValueError with the names that there are, and with `others`, which the caller knows as well, or if the name
+    asks for too many simulations.
+    """
+    spec = _parse(text, others)
+    if spec.num_simulations is not None:
+        check_budget(spec.num_simulations, f"the budget of {text!r}")
+    return spec
+
+
+def _parse(text: str, others: str) -> PlayerSpec:
+    if is_run(text):
+        return PlayerSpec("agent", str(Path(text)))
+    if (engine := engines.parse(text)) is not None:
+        return PlayerSpec("engine", engine=engine)
+    rest, budget = _split_budget(text, "@")
+    if is_run(rest):
+        return PlayerSpec("agent", str(Path(rest)), budget)
+    run, _, kind = rest.rpartition(":")
+    if is_run(run) and (kind == "rules" or (kind == "greedy" and budget is None)):
+        return PlayerSpec(kind, str(Path(run)), budget)
+    kind, budget = _split_budget(text, ":")
+    if (kind in ("mcts", "rules", "expectimax") and budget) or text in ("random", "greedy", *BY_RULES):
+        return PlayerSpec(kind, None, budget)
+    if text.startswith(agent_file.PREFIX):  # the same sentence as where an agent alone can stand
+        name = text.removeprefix(agent_file.PREFIX).partition("@")[0].partition(":")[0]
+        agent_file.check_exists(agent_file.SHIPPED / f"{name}{agent_file.SUFFIX}")
+    raise ValueError(f"there is no player {text!r}: choose {others}{SPECS}")
+
+
+def parse_all(text: str, *, others: str = "") -> list[PlayerSpec]:
+    """The players that `text` names: one, as `parse` reads it, or all versions of a run if it names their folder."""
+    spec = parse(text, others=others)
+    versions = None if spec.run is None else run_directory.versions_in(Path(spec.run))
+    if versions is None:
+        return [spec]
+    if not versions:
+        raise ValueError(f"there are no versions in {spec.run}; leave it out or name a run directory")
+    return [spec._replace(run=str(version)) for version in versions]
+
+
+def load(spec: PlayerSpec, host: Agent, load_agent: LoadAgent = load_agent) -> Entrant:
+    """The player that `spec` means, to meet the host; raises ValueError as `load_agent` and `check_same_game`."""
+    if spec.run is None:
+        return enter(spec, host)
+    agent = load_agent(Path(spec.run))
+    check_same_game(host.config, agent.config, spec.run)
+    return enter(spec, agent)
+
+
+def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
+    """The player of the agent's game that `spec` means; one without a network carries no params."""
+    environment, config = agent.world.environment, agent.config
+    budget = spec.num_simulations or agent.num_simulations
+    if spec.engine is not None:
+        engines.check(spec.engine, environment)
+        return Entrant(spec.engine.name, absent_player(spec.engine), None, spec.engine, spec.engine)
+    match spec.kind:
+        case "random":
+            return Entrant("random", opponents.random_player(environment), None, "random")
+        case "mcts":
+            check_for_two(environment, "rollout MCTS needs")
+            player = rollout_mcts_player(environment, num_simulations=budget)
+            return Entrant(f"mcts:{budget}", player, None, ("mcts", budget))
+        case "expectimax":
+            return Entrant(f"expectimax:{budget}", expectimax_player(environment, budget), None, ("expectimax", budget))
+        case kind if kind in BY_RULES:
+            return Entrant(kind, BY_RULES[kind](environment), None, kind)
+        case "greedy":
+            name, player = f"{agent.name}:greedy", policy_head(agent)
+        case "rules":
+            name, player = f"{agent.name}:rules@{budget}", searching(agent, budget, true_rules=True)
+        case _:
+            name, player = f"{agent.name}@{budget}", searching(agent, budget)
+    plays_alike = spec.kind, budget, config.model, config.network, config.search, config.targets, config.algorithm
+    if config.algorithm.file:  # it may read any field of the config
+        plays_alike = *plays_alike, replace(config, seed=0)
+    return Entrant(name, player, agent.params, plays_alike)
+
+
+def is_run(text: str) -> bool:
+    """Whether `text` is a run's directory, or lies in one, or is a trained agent."""
+    file = agent_file.find(text)
+    return run_directory.find_saved(Path(text)) is not None if file is None else file.is_file()
+
+
+def check_same_game(one: Config, other: Config, other_run: str) -> None:
+    """Raises ValueError if two runs cannot meet."""
+    for name in ("env", "board_size"):
+        ours, theirs = getattr(one, name), getattr(other, name)
+        if ours != theirs:
+            remedy = "; --board-size puts both on one board, if their networks fit it" if name == "board_size" else ""
+            raise ValueError(
+                f"the runs are of different games: {name} is {ours} here and {theirs} in {other_run}{remedy}"
+            )
+
+
+def _split_budget(text: str, separator: str) -> tuple[str, int | None]:
+    """`kind:N` as (kind, N), and anything else, a budget of 0 included, as (text, None)."""
+    kind, _, digits = text.rpartition(separator)
+    budget = int(digits[:MOST_DIGITS]) if digits.isdecimal() else 0
+    return (kind, budget) if budget else (text, None)
+
+
+def absent_player(spec: EngineSpec) -> Player:
+    """A player in an engine's place, which raises ValueError where it is asked for moves of a batch."""
+
+    def act(params: Params, key: Array, states: EnvState) -> Array:
+        raise engines.refusal(spec)
+
+    return Player(spec.name, act)

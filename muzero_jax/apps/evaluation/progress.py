@@ -1,0 +1,183 @@
+"""How strong a run has become so far: matches against fixed opponents, and an Elo among its own versions."""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+from jaxtyping import Array
+
+from muzero_jax.apps.evaluation import elo, openings
+from muzero_jax.apps.evaluation.arena import Arena, Summary
+from muzero_jax.own.files import write_whole
+from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps, restore_params
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.run_directory import VERSIONS
+from muzero_jax.types import Params
+
+_FINAL = 2**32 - 1  # folded into an evaluation's key, so that final matches are not those of the last evaluation
+_EVALUATION = 2**32 - 2  # folded into the seed, so that matches share no random numbers with training
+
+QUICK_SIMULATIONS = 100
+"""Rollout MCTS up to this budget plays while training; stronger ones at the end only, for they take minutes."""
+
+
+class Ladder:
+    """A run's versions and their games among themselves; gives each an Elo, the first version being 0.
+
+    Each new version meets the one before it and the one half-way back: all are connected, and not by one chain.
+    Results are kept in a JSON file, so that a resumed run keeps its scale.
+    """
+
+    def __init__(self, file: Path):
+        self._file = file
+        self.iterations: list[int] = []
+        self._games: list[tuple[int, int, float, float]] = []  # (i, j, points of i, points of j), by index
+
+    def load(self, up_to_iteration: int) -> None:
+        """Reads what an earlier session wrote, without versions newer than the checkpoint resumed from.
+
+        Raises ValueError, which names the file, if no ladder can be made of that.
+        """
+        if not self._file.exists():
+            return
+        try:
+            stored = json.loads(self._file.read_text(encoding="utf-8"))
+            self.iterations = [i for i in stored["iterations"] if i <= up_to_iteration]
+            count = len(self.iterations)
+            self._games = [(i, j, float(p), float(q)) for i, j, p, q in stored["games"] if i < count]
+            self.ratings()
+        except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
+            damaged = f"{self._file} is damaged; restore a copy, or delete it to start the run's Elo anew"
+            raise ValueError(damaged) from error
+
+    def rivals(self) -> list[int]:
+        """Iterations of the versions that the next one should meet."""
+        last = len(self.iterations) - 1
+        return [self.iterations[index] for index in sorted({last, last // 2})] if last >= 0 else []
+
+    def add(self, iteration: int, results: dict[int, Summary]) -> float:
+        """Records a new version and its matches against earlier ones (by iteration); returns its Elo."""
+        index = len(self.iterations)
+        for rival, summary in results.items():
+            points = summary["score"] * summary["games"]
+            self._games.append((index, self.iterations.index(rival), points, summary["games"] - points))
+        self.iterations.append(iteration)
+        write_whole(self._file, json.dumps({"iterations": self.iterations, "games": self._games}))
+        return self.ratings()[-1]
+
+    def by_iteration(self) -> dict[str, float]:
+        """Elo of every version so far, by its iteration."""
+        return {str(iteration): rating for iteration, rating in zip(self.iterations, self.ratings(), strict=True)}
+
+    def ratings(self) -> list[float]:
+        """Elo of every version so far."""
+        return elo.rate(elo.win_matrix(len(self.iterations), self._games)).elo.tolist() if self.iterations else []
+
+
+class Versions:
+    """Plays a run's present version against its opponents and its own past, whose weights are in `run_dir/versions`."""
+
+    def __init__(self, config: Config, arena: Arena, run_dir: Path, abstract_params: Params):
+        self._config, self._arena = config, arena
+        self._directory = run_dir / VERSIONS
+        self._abstract_params = abstract_params
+        self.has_matches, self.ladder = arena.has_matches, Ladder(run_dir / "elo.json")
+
+    def compilations(self) -> list[Callable[[], None]]:
+        """Functions that compile, when called, the search of the openings and all matches, the quick ones first."""
+        if not self.has_matches:
+            return []
+        e = self._config.evaluation
+        games = {(spec, e.final_games // self._final_matches): None for spec in _specs(e.mcts_simulations)}
+        if e.interval_minutes > 0:
+            games = {(spec, e.games): None for spec in _specs(self._quick)} | {("self", e.games // 2): None} | games
+        searched = self._arena.openings
+        judged = [] if searched is None else [partial(searched.compile, self._abstract_params)]
+        return judged + [
+            partial(self._arena.compile, spec, self._abstract_params, num_games=number) for spec, number in games
+        ]
+
+    def begin(self, params: Params) -> dict[str, float]:
+        """Keeps the untrained version, from which the others' Elo is counted; it meets no fixed opponent."""
+        if not self.has_matches:
+            return {}
+        if not self.ladder.iterations:  # a run may be resumed before its first chunk
+            self._save(params, 0)
+            self.ladder.add(0, {})
+        return {"eval/elo": 0.0}
+
+    def measure(self, params: Params, iteration: int) -> dict[str, float]:
+        """Scores against the quick opponents, opening values, and the Elo among the run's versions; saves this one.
+
+        In a game for one there is nobody to meet, and nothing is measured.
+        """
+        if not self.has_matches:
+            return {}
+        games = self._config.evaluation.games
+        summaries = self._meet_all(self._quick, params, self._key(iteration), games)
+        record = {f"eval/{spec}": summary["score"] for spec, summary in summaries.items()}
+        record |= share_right(self.judge_openings(params))
+        if iteration not in self.ladder.iterations:
+            rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
+            results = {rival: self._meet(rival, params, iteration) for rival in rivals}
+            self._save(params, iteration)
+            if results or not self.ladder.iterations:  # versions that were deleted leave no way to rate this one
+                record["eval/elo"] = self.ladder.add(iteration, results)
+        return record
+
+    def measure_fully(self, params: Params, iteration: int) -> dict[str, Summary]:
+        """The full matches of a run's end, against every opponent of the config."""
+        e, count = self._config.evaluation, self._final_matches
+        if not self.has_matches:
+            return {}
+        key = jax.random.fold_in(self._key(iteration), _FINAL)
+        return self._meet_all(e.mcts_simulations, params, key, e.final_games // count, count)
+
+    def judge_openings(self, params: Params) -> dict[str, Any] | None:
+        """`openings.judge` of the search's opening values; None where no openings are solved."""
+        searched = self._arena.openings
+        if searched is None or searched.wins is None:
+            return None
+        return openings.judge(searched.values(params), searched.wins)
+
+    @property
+    def _quick(self) -> list[int]:
+        return [n for n in self._config.evaluation.mcts_simulations if n <= QUICK_SIMULATIONS]
+
+    @property
+    def _final_matches(self) -> int:
+        """In how many matches the final games are played: those of the usual size need no program of their own."""
+        e = self._config.evaluation
+        return e.final_games // e.games if e.final_games % e.games == 0 else 1
+
+    def _save(self, params: Params, iteration: int) -> None:
+        with Checkpointer(self._directory, keep=None) as versions:
+            versions.save_params(iteration, params)
+
+    def _meet_all(
+        self, mcts_simulations: Sequence[int], params: Params, key: Array, num_games: int, num_matches: int = 1
+    ) -> dict[str, Summary]:
+        return {
+            spec: self._arena.play(spec, params, key, num_games=num_games, num_matches=num_matches)
+            for spec in _specs(mcts_simulations)
+        }
+
+    def _meet(self, rival: int, params: Params, iteration: int) -> Summary:
+        _, rival_params = restore_params(self._directory, self._abstract_params, step=rival)
+        num_games = self._config.evaluation.games // 2
+        return self._arena.play("self", params, self._key(iteration), num_games=num_games, rival=rival_params)
+
+    def _key(self, iteration: int) -> Array:
+        return jax.random.fold_in(jax.random.fold_in(jax.random.key(self._config.seed), _EVALUATION), iteration)
+
+
+def share_right(judged: dict[str, Any] | None) -> dict[str, float]:
+    """The metric of `Versions.judge_openings`'s answer; nothing where there is none."""
+    return {} if judged is None else {"eval/openings_right": judged["right"] / judged["solved"]}
+
+
+def _specs(mcts_simulations: Sequence[int]) -> list[str]:
+    return ["random", *(f"mcts:{n}" for n in mcts_simulations)]

@@ -1,0 +1,169 @@
+"""Everybody against everybody: a round robin on the device, a cross table, an Elo scale.
+
+Pairs whose players differ in nothing but their weights, as runs of one preset do, share one compiled match.
+"""
+
+from collections.abc import Callable, Hashable
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from muzero_jax import agent as agents
+from muzero_jax.apps.evaluation import elo, engine_matches, players
+from muzero_jax.apps.evaluation.arena import ShardedMatch
+from muzero_jax.apps.evaluation.engine_matches import Conditions, EngineMatch
+from muzero_jax.apps.evaluation.matches import wilson_interval
+from muzero_jax.apps.evaluation.players import Agent, Entrant, LoadAgent
+from muzero_jax.run.tables import REPEATED, align, percent, percent_interval
+
+Result = dict[str, Any]
+"""`players`, `cross_table`, `matches`, `anchor` and the settings, as plain numbers and lists."""
+
+
+class Field(NamedTuple):
+    """Who takes part, and the first run among them, whose game it is."""
+
+    entrants: list[Entrant]
+    host: Agent
+
+
+def enter(names: tuple[str, ...], load_agent: LoadAgent = agents.load_agent) -> Field:
+    """The players that `names` name, as `players` reads them.
+
+    Raises:
+      ValueError: fewer than two players or no run, a name that is nobody's, one player twice, runs of several games.
+    """
+    specs = [spec for name in names for spec in players.parse_all(name)]
+    if len(specs) < 2:
+        raise ValueError("a tournament needs two players or more")
+    runs = list(dict.fromkeys(spec.run for spec in specs if spec.run is not None))
+    if not runs:
+        raise ValueError("a tournament needs a run directory among its players, which says what game it is")
+    agents = {run: load_agent(Path(run)) for run in runs}
+    host = agents[runs[0]]
+    for run in runs[1:]:
+        players.check_same_game(host.config, agents[run].config, run)
+    entrants = [players.enter(spec, agents[spec.run or runs[0]]) for spec in specs]
+    taken = [entrant.name for entrant in entrants]
+    for name in taken:
+        if taken.count(name) > 1:
+            raise ValueError(f"{name} plays in the tournament twice; name every player once")
+    return Field(entrants, host)
+
+
+def play(
+    field: Field,
+    mesh: Mesh,
+    *,
+    num_games: int,
+    opening_plies: int,
+    seed: int,
+    anchor: str | None = None,
+    conditions: Conditions = engine_matches.DEFAULTS,
+    report: Callable[[int, int], None] = lambda played, total: None,
+) -> Result:
+    """Every pair plays `num_games` games (rounded up as in `arena.sharded_match`), each opening with both colours.
+
+    Args:
+      anchor: the player whose Elo is 0; by default `random` if it plays, else the first.
+      conditions: those of engines; the records of each match with one get a folder of their own.
+      report: called with (matches played, matches in all).
+
+    A tournament that is broken off tells `conditions.say` how it stood. Raises ValueError if the anchor does not play.
+    """
+    entrants = field.entrants
+    names = [entrant.name for entrant in entrants]
+    anchor_index = _find_anchor(names, anchor)
+    pairs = list(combinations(range(len(entrants)), 2))
+    programs: dict[Hashable, ShardedMatch | EngineMatch] = {}
+    matches = []
+
+    def play_match(played: int, a: Entrant, b: Entrant) -> None:
+        program = a.program, b.program
+        if program not in programs or a.engine or b.engine:
+            programs[program] = engine_matches.make_match(
+                field.host.world.environment,
+                a,
+                b,
+                mesh,
+                num_games=num_games,
+                opening_plies=opening_plies,
+                conditions=conditions.of_match(played),
+            )
+        key = jax.random.fold_in(jax.random.key(seed), played)
+        matches.append({"a": a.name, "b": b.name} | programs[program](a.params, b.params, key))
+
+    try:
+        for played, (i, j) in enumerate(pairs):
+            report(played, len(pairs))
+            play_match(played, entrants[i], entrants[j])
+    except (ValueError, OSError, RuntimeError, KeyboardInterrupt):  # what commands say in a line
+        if matches:
+            met = [name for name in names if any(name in (match["a"], match["b"]) for match in matches)]
+            so_far = summarise(met, matches, anchor=met.index(names[anchor_index]) if names[anchor_index] in met else 0)
+            conditions.say(f"{len(matches)} of {len(pairs)} matches had ended:\n{format_table(so_far)}")
+        raise
+    settings = {"games_per_pair": num_games, "opening_plies": opening_plies, "seed": seed}
+    return settings | summarise(names, matches, anchor=anchor_index)
+
+
+def summarise(names: list[str], matches: list[dict[str, Any]], *, anchor: int = 0) -> Result:
+    """Scores and ratings of the players, from `matches.summarise`'s dicts with the names of `a` and `b`.
+
+    `cross_table[i][j]` is player i's score against j in [0, 1], None on the diagonal and where a pair did not meet. All
+    that a player met count alike in its score, though some pairs have fewer distinct games.
+    """
+    points = [(match["score"] * match["games"], (1 - match["score"]) * match["games"]) for match in matches]
+    seats = [(names.index(match["a"]), names.index(match["b"])) for match in matches]
+    wins = elo.win_matrix(len(names), [(*pair, *both) for pair, both in zip(seats, points, strict=True)])
+    ratings = [field.tolist() for field in elo.rate(wins, anchor=anchor)]
+    games = wins + wins.T
+    table = [[float(w / g) if g else None for w, g in zip(*row, strict=True)] for row in zip(wins, games, strict=True)]
+    rows = []
+    for name, scores, played, rating, *ends in zip(names, table, games, *ratings, strict=True):
+        score = float(np.mean([score for score in scores if score is not None]))
+        size = np.count_nonzero(played) ** 2 / (1 / played[played > 0]).sum()  # games of equal pairs that tell as much
+        rows.append({"name": name, "games": round(played.sum()), "score": score})
+        rows[-1] |= {"ci95": list(wilson_interval(score, size)), "elo": rating, "elo_ci95": ends}
+    return {"anchor": names[anchor], "players": rows, "cross_table": table, "matches": matches}
+
+
+def format_table(result: Result) -> str:
+    """The players from strongest to weakest: Elo with its interval, score, and the score against each of the others."""
+    players, table = result["players"], result["cross_table"]
+    order = sorted(range(len(players)), key=lambda i: -players[i]["elo"])
+    rows = [["", "", "Elo", "95%", "score", "95%", *map(str, range(1, len(order) + 1))]]
+    for place, i in enumerate(order, start=1):
+        player = players[i]
+        elo_low, elo_high = player["elo_ci95"]
+        interval = "anchor" if player["name"] == result["anchor"] else f"[{elo_low:z.0f}, {elo_high:z.0f}]"
+        cells = [str(place), player["name"], f"{player['elo']:z.0f}", interval]
+        cells += [percent(player["score"]), percent_interval(player["ci95"])]
+        rows.append(cells + ["-" if table[i][j] is None else f"{100 * table[i][j]:.1f}" for j in order])
+    return "\n".join([*align(rows, "><>"), *_remarks(result)])
+
+
+def _remarks(result: Result) -> list[str]:
+    """Notes for the reader of the ratings."""
+    notes = [f"\nElo by Bradley-Terry, draws as half wins, {result['anchor']} = 0; scores of the row in per cent."]
+    if any(score in (0.0, 1.0) for row in result["cross_table"] for score in row):
+        notes.append(
+            "Some pair's games were all won by one side: its Elo difference is held finite by Jeffreys' prior, and is"
+            " a lower bound rather than an estimate."
+        )
+    distinct = sorted(match["distinct_games"] for match in result["matches"])
+    notes.append(f"{distinct[0]} to {distinct[-1]} games of a pair differ. {REPEATED}")
+    illegal = sum(match.get("illegal_actions", 0) for match in result["matches"])
+    return notes + ([f"ILLEGAL MOVES were chosen {illegal} times."] if illegal else [])
+
+
+def _find_anchor(names: list[str], anchor: str | None) -> int:
+    if anchor is None:
+        return names.index("random") if "random" in names else 0
+    if anchor not in names:
+        raise ValueError(f"--anchor {anchor} does not play; the players are {', '.join(names)}")
+    return names.index(anchor)

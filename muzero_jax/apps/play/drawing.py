@@ -1,0 +1,112 @@
+"""A board as lines of text: for GTP's `showboard` plain, for the terminal with a style for each kind of piece.
+
+Stones are the initials of their colours (B and W, X and O). In Hex the small letters around the board say whose edge
+it is. A star stands before every cell of the chain or row that won.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from muzero_jax.apps.play.position import Position
+from muzero_jax.games import view
+from muzero_jax.games.notation import Notation
+
+LABEL, EMPTY, FIRST, SECOND = "label", "empty", "first", "second"
+"""Kinds of text: the name of a row or column, a free cell, and what belongs to the first player or to the other."""
+LAST, EDGE, WON = "last", "edge", "won"
+"""Marks: the stone just played, an edge of the board, the star of a cell that won."""
+
+LARGE = 100
+"""Values from here on have no decimals."""
+
+
+class Piece(NamedTuple):
+    """A piece of a line."""
+
+    text: str
+    kind: str = LABEL
+    mark: str = ""
+
+
+Line = list[Piece]
+
+
+def draw(position: Position, notation: Notation) -> list[Line]:
+    """The position row by row with its coordinates; Hex leans to the right, as its cells do."""
+    lines = list(_rows(position, notation))
+    if position.game.view.has_edges:
+        lines = _framed(lines, position)
+    if notation.columns:
+        lines.insert(0, [Piece(_header(position, notation))])
+    hands = position.game.view.hands(position.state)
+    if any(hands):
+        held = ", ".join(f"{name} {hand or '-'}" for name, hand in zip(position.game.view.colours, hands, strict=True))
+        lines.append([Piece(f"{position.game.view.hands_title}: {held}")])
+    return lines
+
+
+def signed(value: float) -> str:
+    """A value with its sign; a large one has no decimals."""
+    return f"{round(value, 2) + 0.0:+.2f}" if abs(value) < LARGE else f"{value:+,.0f}"
+
+
+def plain(lines: list[Line]) -> str:
+    """The drawing as text without styles."""
+    return "\n".join("".join(piece.text for piece in line).rstrip() for line in lines)
+
+
+def letters(position: Position) -> tuple[str, str]:
+    """The letters of both sides' stones."""
+    first, second = position.game.view.colours
+    return first[0].upper(), second[0].upper()
+
+
+def _header(position: Position, notation: Notation) -> str:
+    return " " * _margin(notation) + "".join(" " + name.rjust(_width(position)) for name in notation.columns)
+
+
+def _margin(notation: Notation) -> int:
+    return max((len(label) for label in notation.rows), default=0)
+
+
+def _width(position: Position) -> int:
+    return max(len(cell) for row in position.squares for cell in row)
+
+
+def _rows(position: Position, notation: Notation) -> Iterator[Line]:
+    won, last = set(position.winning_cells), _last_cell(position, len(position.squares[0]))
+    stones: dict[str, str] = dict(zip((view.FIRST, view.SECOND), letters(position), strict=True))
+    margin, width = _margin(notation), _width(position)
+    for index, row in enumerate(position.squares):
+        indent = " " * index if position.game.view.leans else ""
+        label = notation.rows[index] if notation.rows else ""
+        line = [Piece(indent + label.rjust(margin))]
+        for column, cell in enumerate(row):
+            mark = LAST if (index, column) == last else ""
+            line.append(Piece("*", mark=WON) if (index, column) in won else Piece(" "))
+            line.append(Piece(stones.get(cell, cell).rjust(width), _kind(cell), mark))
+        yield line
+
+
+def _framed(rows: list[Line], position: Position) -> list[Line]:
+    """The rows between the letters of those who own the edges."""
+    first, second = (letter.lower() for letter in letters(position))
+    indent, width = len(rows[0][0].text), len(rows[0]) // 2
+    side = [Piece(" "), Piece(second, SECOND, EDGE)]
+    level = [Piece(" "), Piece(first, FIRST, EDGE)] * width
+    above, below = Piece(" " * (indent + 1)), Piece(" " * (indent + len(rows) + 2))
+    return [[above, *level], *([row[0], *side, *row[1:], *side] for row in rows), [below, *level]]
+
+
+def _kind(cell: str) -> str:
+    if cell == view.EMPTY:
+        return EMPTY
+    return SECOND if cell == view.SECOND or cell.islower() else FIRST
+
+
+def _last_cell(position: Position, width: int) -> tuple[int, int] | None:
+    """Where the last stone was put, in games where an action is a cell."""
+    if not position.plies or not position.game.view.marks_last:
+        return None
+    row, column = divmod(position.plies[-1].action, width)
+    return (row, column) if 0 <= row < len(position.squares) else None

@@ -1,0 +1,72 @@
+"""A game that the agent plays against itself, as one SVG that moves: what search thinks at every move, over the board.
+
+A browser, a notebook and a README show it as they show a picture; nothing needs to run.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from muzero_jax.apps.play import board_picture
+from muzero_jax.apps.play.drawing import signed
+from muzero_jax.apps.play.framing import BoardPicture, framed
+from muzero_jax.apps.play.position import Position
+from muzero_jax.apps.play.thinking import Analysis
+from muzero_jax.games.notation import Notation
+
+SECONDS, LAST_SECONDS, MOST_SECONDS = 1.4, 4.0, 120.0
+"""How long a position is shown at most, the last one, and all others together."""
+MOST_MOVES, MOST_PICTURES = 20_000, 300
+Analyse = Callable[[Position], Analysis]
+
+
+def film(analyse: Analyse, position: Position, notation: Notation, most_pictures: int = MOST_PICTURES) -> BoardPicture:
+    """The game from `position` to its end, `MOST_MOVES` moves at most.
+
+    A longer game than `most_pictures` moves is shown at that many of them, as evenly as may be, and its end.
+    """
+    moments = list(_moments(analyse, position))
+    count = min(len(moments), max(1, most_pictures))
+    shown = [moments[index * len(moments) // count] for index in range(count)] if moments else []
+    end = moments[-1][0].play(moments[-1][1].action) if moments else position
+    last = board_picture.draw(end, notation, title=end.result or "")
+    return animate([*(_picture(*moment, notation) for moment in shown), last])
+
+
+def _moments(analyse: Analyse, position: Position) -> Iterator[tuple[Position, Analysis]]:
+    """Every position that a move is made in, with what the agent thinks of it."""
+    for _ in range(MOST_MOVES):
+        if position.is_over:
+            break
+        found = analyse(position)
+        yield position, found
+        position = position.play(found.action)
+
+
+def _picture(position: Position, found: Analysis, notation: Notation) -> BoardPicture:
+    move = notation.write(position.state, position.game.same_as.get(found.action, found.action))
+    if position.environment.num_players == 1:
+        title = f"{position.total:,.10g} points: {move}, {signed(found.value)} expected"
+    else:
+        to_move = position.game.view.inks[position.colour_to_move]
+        title = f"{to_move} thinks: {move}, value {signed(found.value)}"
+    return board_picture.draw(position, notation, policy=found.policy, title=title)
+
+
+def animate(pictures: Sequence[BoardPicture]) -> BoardPicture:
+    """Pictures one after another, again and again, in the room of the largest."""
+    seconds = min(SECONDS, MOST_SECONDS / max(1, len(pictures) - 1))
+    total = seconds * (len(pictures) - 1) + LAST_SECONDS
+    width, height = (max(getattr(picture, side) for picture in pictures) for side in ("width", "height"))
+    grounds = {picture.ground for picture in pictures}
+    ground = grounds.pop() if len(grounds) == 1 else ""  # drawn once below all of them
+    shown = []
+    for number, picture in enumerate(pictures):
+        begin = seconds * number / total
+        end = 1.0 if number == len(pictures) - 1 else seconds * (number + 1) / total
+        # Where nothing moves (a printed page), the last picture stands.
+        still = "inline" if number == len(pictures) - 1 else "none"
+        drawing = picture.above if ground else picture.svg
+        shown.append(
+            f'<g display="{still}"><animate attributeName="display" dur="{total:.2f}s" repeatCount="indefinite" '
+            f'calcMode="discrete" values="none;inline;none" keyTimes="0;{begin:.4f};{end:.4f}"/>{drawing}</g>'
+        )
+    return framed("\n".join(shown), width, height, ground)

@@ -1,0 +1,72 @@
+"""A game for one in the terminal: a person plays and may ask the agent for a hint, or watches it play.
+
+What chance does comes from the position's own seed and the number of moves, so a move that is taken back and played
+again has the same answer.
+"""
+
+from collections.abc import Iterable
+
+from rich.panel import Panel
+from rich.text import Text
+
+from muzero_jax.apps.play.position import BLACK
+from muzero_jax.apps.play.terminal import TerminalGame
+
+SOLO_HELP = """\
+a move     in the game's notation, e.g. {example}
+hint       what the agent would play
+watch N    let the agent play N moves (10 without a number)
+eval       the return that the agent expects from here
+undo       take back your last move
+new        start again
+moves      all legal moves
+quit       leave (or Ctrl-D)"""
+WATCHED, MOST_WATCHED = 10, 1000
+NOT_HERE = ("side", "resign")
+
+
+class SoloGame(TerminalGame):
+    """One person, one terminal, and nobody to play against."""
+
+    help_text = SOLO_HELP
+
+    def run(self, lines: Iterable[str]) -> None:
+        """Plays until `quit` or the end of `lines`."""
+        self.colour = BLACK
+        for name in NOT_HERE:
+            self._commands.pop(name, None)
+        super().run(lines)
+
+    def _obey(self, text: str) -> None:
+        word, _, count = text.lower().partition(" ")
+        if word != "watch":
+            super()._obey(text)
+        elif count and not (count.isdecimal() and 1 <= int(count[:9]) <= MOST_WATCHED):
+            raise ValueError(f"watch takes a number of moves, from 1 to {MOST_WATCHED}")
+        else:
+            self._watch(int(count or WATCHED))
+
+    def _watch(self, num_moves: int) -> None:
+        """The agent's moves, in one line, then the board."""
+        moves = []
+        while len(moves) < num_moves and not self.position.is_over:
+            action = self._analyse().action
+            moves.append(self.notation.write(self.position.state, action))
+            self._play(action)
+        self._say(f"I played {' '.join(moves)}" if moves else "the game is over")
+        self._show()
+
+    def _say_status(self) -> None:
+        points = f"{self.position.total:g} points after {len(self.position.plies)} moves"
+        if not self.position.is_over:
+            self._say(points)
+            return
+        self.console.print(Panel.fit(Text(f"Game over: {points}", style="bold"), padding=(0, 2)))
+        self._say("new starts again, undo takes a move back")
+
+    def _eval(self) -> None:
+        analysis = self._analyse()
+        self._say(
+            f"expected from here: {analysis.value:,.4g} after {analysis.num_simulations} simulations, "
+            f"{analysis.prior_value:,.4g} at first sight"
+        )

@@ -1,0 +1,228 @@
+"""Asking a trained agent about a position: its search at any budget, or as much of it as a time allows.
+
+XLA compiles one program a budget, so a time chooses among powers of two, by what their searches took so far. Compiling
+takes seconds, and never happens on the clock unless no compiled budget is small enough: the budget that a time would
+have allowed is remembered and compiled by `catch_up`, between moves. Search is without noise, hence deterministic;
+a temperature draws from the search policy by the host's own seeded generator.
+"""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from muzero_jax import types
+from muzero_jax.agent import Agent, policy_head
+from muzero_jax.apps.play.position import Position
+from muzero_jax.search.tree import Tree
+from muzero_jax.types import EnvState, Params, SearchFn
+
+FIRST_BUDGET = 16  # measured first when a time is to choose: enough simulations to show their price
+MOST_SIMULATIONS = 16384
+MOST_COMPILED = 8
+"""Budgets whose searches are kept compiled; a page or a program may ask for any number of them."""
+
+WHY_ANOTHER = (
+    "The move is the best of those that search tried most. The shares rate all moves, also those it tried less: "
+    "they are what the network learns from."
+)
+
+
+class Analysis(NamedTuple):
+    """The agent's analysis of a position, with one colour to move."""
+
+    action: int  # what it would play
+    policy: Float[np.ndarray, " A"]  # of the search
+    value: float  # of the search, in [-most_value, most_value], for the colour to move
+    prior: Float[np.ndarray, " A"]  # the network's own policy over legal actions
+    prior_value: float  # the network's own value, likewise
+    num_simulations: int
+    seconds: float
+    tree: Tree | None = None  # of the search, without embeddings, still on the device; None if the engine is mctx
+    most_value: float = 1.0  # the largest return that the network can say
+
+    def best(self, count: int) -> list[int]:
+        """The action to play, then those with the largest shares; `count` at most, none below a thousandth."""
+        order = [int(a) for a in np.argsort(-self.policy, kind="stable") if self.policy[a] >= 1e-3]
+        return [self.action, *(action for action in order if action != self.action)][:count]
+
+
+class Thinker:
+    """An agent that analyses positions of its game.
+
+    Args:
+      make_search: budget -> search; called once for every budget that is used.
+      head: the network without search, in a search's place.
+      num_simulations: the budget where a call gives neither a budget nor a time.
+      most_simulations: the most that a time may choose; it chooses powers of two.
+      temperature: 0 plays the search's choice; T draws from policy^(1/T), from `seed` on.
+    """
+
+    most_value = 1.0
+    """The largest return that a game may have; values are clipped to it."""
+
+    def __init__(
+        self,
+        make_search: Callable[[int], SearchFn],
+        head: SearchFn,
+        params: Params,
+        *,
+        num_simulations: int,
+        most_simulations: int = MOST_SIMULATIONS,
+        temperature: float = 0.0,
+        seed: int = 0,
+    ):
+        self._make_search, self._head, self._params = make_search, head, params
+        self.num_simulations, self.most_simulations, self.temperature = num_simulations, most_simulations, temperature
+        self._generator = np.random.default_rng(seed)
+        self._compiled: dict[int, Callable] = {}  # by budget, the last used last
+        self._took: dict[int, float] = {}  # seconds of a search, by budget
+        self._behind: int | None = None  # a budget that a time allowed but that was not compiled
+        self._look = jax.jit(head)
+
+    def analyse(
+        self,
+        position: Position,
+        colour: int | None = None,
+        *,
+        num_simulations: int | None = None,
+        seconds: float | None = None,
+        among: np.ndarray | None = None,
+    ) -> Analysis:
+        """Searches for `colour` (by default the side to move); `among` [A] restricts the root to some actions.
+
+        Raises IllegalMove if the game is over or `colour` cannot be to move.
+        """
+        state = position.seen_by(colour)
+        mask = np.array(state.legal_action_mask) & (True if among is None else among)
+        start = time.perf_counter()
+        while True:
+            left = None if seconds is None else seconds - (time.perf_counter() - start)
+            budget = num_simulations or self._choose_budget(state, left)
+            analysis = self._search(state, mask, budget)
+            action = self._draw(analysis.policy * mask, analysis.action)
+            if mask.sum() == 1 or not position.repeats(action, colour):
+                return analysis._replace(action=action, seconds=time.perf_counter() - start)
+            mask[action] = False
+
+    def explain(self, analysis: Analysis) -> str:
+        """Why the move that it would play has not the largest share, in one line; empty where it has."""
+        if analysis.policy[analysis.action] >= analysis.policy.max():
+            return ""
+        return f"The move is drawn at temperature {self.temperature:g}." if self.temperature else WHY_ANOTHER
+
+    def search(self, position: Position, num_simulations: int) -> Analysis:
+        """One search for the side to move; its action is the search's own, and nothing is drawn at any temperature."""
+        state = position.seen_by()
+        return self._search(state, np.asarray(state.legal_action_mask), num_simulations)
+
+    def prior(self, position: Position) -> Float[np.ndarray, " A"]:
+        """The network's own policy over the legal actions of the side to move: no search, nothing drawn."""
+        states = jax.tree.map(lambda x: jnp.asarray(x)[None], position.seen_by())
+        roots = types.SearchRoots(states.observation, states.legal_action_mask, states)
+        return np.asarray(self._look(self._params, jax.random.key(0), roots).policy[0])
+
+    def line(self, position: Position, length: int) -> list[int]:
+        """The continuation: what both sides would play from here, each move found by its own search."""
+        actions: list[int] = []
+        while len(actions) < length and not position.is_over:
+            mask = position.legal_action_mask()
+            actions.append(self._search(position.state, mask, self.num_simulations).action)
+            position = position.play(actions[-1])
+        return actions
+
+    def prepare(self, position: Position, seconds: float | None = None) -> None:
+        """Compiles what a move of `seconds` (by default the usual budget) will need, and finds out which that is."""
+        state = position.seen_by()
+        position.play(int(np.argmax(state.legal_action_mask)))  # compiles the rules
+        if seconds is None:
+            self._measure(state, self.num_simulations)
+            return
+        budget = self._affordable(seconds) if self._took else min(FIRST_BUDGET, self.most_simulations)
+        while not self._is_ready(budget):
+            self._measure(state, budget)
+            budget = self._affordable(seconds)
+
+    def catch_up(self, position: Position) -> None:
+        """Compiles what the last move would have needed; call it when an answer is out. Nothing to do, mostly."""
+        if self._behind is not None and not position.is_over:
+            self._measure(position.seen_by(), self._behind)
+            self._behind = None
+
+    def _choose_budget(self, state: EnvState, seconds: float | None) -> int:
+        if seconds is None:
+            return self.num_simulations
+        if not self._took:
+            self._measure(state, min(FIRST_BUDGET, self.most_simulations))
+        wanted = self._affordable(seconds)
+        if self._is_ready(wanted):
+            return wanted
+        smaller = [budget for budget in self._took if budget < wanted and self._is_ready(budget)]
+        self._behind = wanted if smaller else None
+        return max(smaller) if smaller else wanted
+
+    def _is_ready(self, budget: int) -> bool:
+        """Whether a search is compiled and its time is known."""
+        return budget in self._compiled and budget in self._took
+
+    def _affordable(self, seconds: float) -> int:
+        """The largest power of two whose search should take at most `seconds`; at least 1."""
+        largest = max(self._took)
+        simulations = min(max(0.0, seconds) * largest / self._took[largest], self.most_simulations)
+        budget = 1 << max(0, int(simulations).bit_length() - 1)
+        while budget > 1 and self._took.get(budget, 0.0) > seconds:
+            budget //= 2
+        return budget
+
+    def _measure(self, state: EnvState, budget: int) -> None:
+        """Searches twice: the first call compiles."""
+        mask = np.asarray(state.legal_action_mask)
+        for _ in range(2):
+            self._took[budget] = self._search(state, mask, budget).seconds
+
+    def _search(self, state: EnvState, mask: np.ndarray, budget: int) -> Analysis:
+        is_new = budget not in self._compiled
+        search = self._compile(budget) if is_new else self._compiled.pop(budget)
+        start = time.perf_counter()
+        answer, tree = search(self._params, state, jnp.asarray(mask))
+        action, policy, value, prior, prior_value = jax.device_get(answer)
+        value, prior_value = (float(np.clip(x, -self.most_value, self.most_value)) for x in (value, prior_value))
+        seconds = time.perf_counter() - start
+        self._compiled[budget] = search
+        for oldest in list(self._compiled)[:-MOST_COMPILED]:
+            del self._compiled[oldest]
+        if not is_new:
+            self._took[budget] = seconds if budget not in self._took else (self._took[budget] + seconds) / 2
+        return Analysis(int(action), policy, value, prior, prior_value, budget, seconds, tree, self.most_value)
+
+    def _compile(self, budget: int) -> Callable:
+        search, head = self._make_search(budget), self._head
+
+        def think(params, state, mask):
+            states, mask = jax.tree.map(lambda x: jnp.asarray(x)[None], (state, mask))
+            roots, key = types.SearchRoots(states.observation, mask, states), jax.random.key(0)
+            found, first_sight = search(params, key, roots), head(params, key, roots)
+            tree = found.tree._replace(embedding=None) if isinstance(found.tree, Tree) else None
+            answer = found.action, found.policy, found.value, first_sight.policy, first_sight.value
+            return jax.tree.map(lambda x: x[0], answer), tree
+
+        return jax.jit(think)
+
+    def _draw(self, policy: np.ndarray, best: int) -> int:
+        """`best` at temperature 0 (or with no policy to draw from), else a draw from policy^(1/T)."""
+        if not self.temperature or not policy.max() > 0:
+            return best
+        weights = (policy.astype(np.float64) / policy.max()) ** (1 / self.temperature)
+        return int(self._generator.choice(len(weights), p=weights / weights.sum()))
+
+
+def make_thinker(agent: Agent, **options) -> Thinker:
+    """The `Thinker` of a loaded run; `options` are Thinker's keyword arguments."""
+    thinker = Thinker(agent.search, policy_head(agent.world.model), agent.params, **options)
+    bound = agent.world.model.bound
+    thinker.most_value = float("inf") if bound is None else bound
+    return thinker

@@ -1,0 +1,220 @@
+"""A trained agent as a Python object: `muzero_jax.load("runs/x")`, or `muzero_jax.load("agent:hex_5x5")`.
+
+    agent = muzero_jax.load("agent:hex_5x5")
+    state = agent.environment.init(jax.random.key(0))
+    analysis = agent.analyse(state)
+    print(analysis.value, analysis.lines[0].moves)
+    found = agent.search(states)  # many states at once: found.action [B], found.policy [B, A], found.value [B]
+    state = agent.environment.move(state, agent.act(state)).state
+
+A state alone is enough: who is to move, and what is legal, are in it. The search is the one that plays in the terminal
+and in the browser, so it has no noise and answers the same question alike. Each budget is compiled when it is first
+used, which takes seconds.
+"""
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Float
+
+from muzero_jax import agent as agents
+from muzero_jax.agent import Agent
+from muzero_jax.apps.play import tree_view
+from muzero_jax.apps.play.position import Position, opening_of
+from muzero_jax.apps.play.thinking import Analysis, make_thinker
+from muzero_jax.games.catalogue import make_notation
+from muzero_jax.learning.algorithm import Algorithm, World
+from muzero_jax.own.trust import Trust
+from muzero_jax.search.simulator import policy
+from muzero_jax.types import Array, EnvState, Params, SearchOutput, Step
+
+NUM_LINES, LINE_LENGTH = 5, 8
+
+
+class Line(NamedTuple):
+    """How the game may go on, as the search expects it; the moves are legal, one after the other."""
+
+    moves: tuple[str, ...]  # 8 at most, as the game's players write them; only one in a game for one or with chance
+    actions: tuple[int, ...]  # the same as numbers
+    visits: int  # simulations that began with the first move
+    value: float  # of the first move, for the side to move
+
+
+class StateAnalysis(NamedTuple):
+    """An agent's analysis of a state. Values are returns for the side to move: in [-1, 1], unless the run's
+    `network.support_range` is larger.
+    """
+
+    action: int  # what it would play
+    policy: Float[np.ndarray, " A"]  # of the search
+    value: float  # of the search
+    prior: Float[np.ndarray, " A"]  # the network's own policy over legal actions
+    prior_value: float  # the network's own value
+    lines: tuple[Line, ...]  # of the 5 best moves at most, first that of `action`; empty where the search keeps no tree
+    num_simulations: int
+
+
+class Judgement(NamedTuple):
+    """What a network says of N positions by itself, without a search."""
+
+    policy: Float[Array, "N A"]  # over all actions, illegal ones included
+    value: Float[Array, " N"]  # for the player to move
+    embedding: Array  # [N, ...]
+
+
+class TrainedAgent:
+    """A trained agent, which judges states of its game.
+
+    Attributes:
+      environment: the game, compiled. `environment.init(key)` begins one, `environment.move(state, action)` goes on; a
+        game with chance takes a key as well.
+      notation: `notation.write(state, action)` is a move as text, and `notation.read(state, text)` its action.
+      num_simulations: the search budget where a call gives none.
+      agent: the network, its config and its weights (`muzero_jax.agent.Agent`).
+      name, iteration: the path that it was loaded from, and how many iterations of training it has seen.
+    """
+
+    def __init__(self, agent: Agent):
+        self.agent, environment = agent, agent.world.environment
+        self._game = opening_of(environment)
+        has_key = environment.num_players == 1 or self._game.dice is not None
+        move = jax.jit(environment.move) if has_key else lambda state, action, key: self._game.move(state, action)
+
+        def checked(state: EnvState, action: Any, key: Array | None = None) -> Step:
+            """As positions call it, for a person: what is no legal action of this state is refused."""
+            if not any(isinstance(value, Tracer) for value in (action, state.legal_action_mask)):
+                self._check_legal(state, action)
+            return move(state, jnp.int32(action), key)
+
+        def judge(params: Params, observations: Array) -> Judgement:
+            output = agent.world.model.initial_inference(params, observations)
+            return Judgement(policy(output), agent.world.model.to_scalar(output.value_logits), output.embedding)
+
+        self._searches: dict[int, Callable[..., SearchOutput]] = {}
+        self._network = jax.jit(judge)
+        self._thinker = make_thinker(agent, num_simulations=agent.num_simulations)
+        self._shapes = jax.eval_shape(environment.init, jax.random.key(0))
+        self.environment = environment._replace(
+            init=jax.jit(environment.init),
+            move=checked,
+        )
+        self.notation = make_notation(environment)
+        self.num_simulations, self.name, self.iteration = agent.num_simulations, agent.name, agent.iteration
+
+    def __repr__(self) -> str:
+        what = f"{self._game.game.title}, iteration {self.iteration}, {self.num_simulations} simulations"
+        return f"<TrainedAgent {self.name}: {what}>"
+
+    def act(self, state: EnvState, num_simulations: int | None = None) -> int:
+        """The action that the agent plays in `state`; raises ValueError as `analyse` does."""
+        return self._analyse(self._position(state), num_simulations).action
+
+    def analyse(self, state: EnvState, num_simulations: int | None = None) -> StateAnalysis:
+        """The agent's analysis of `state`, after a search of `num_simulations` (by default its usual budget).
+
+        Raises ValueError if the game is over, or `state` is not one state of this game, or the budget is out of range.
+        """
+        position = self._position(state)
+        found = self._analyse(position, num_simulations)
+        return StateAnalysis(
+            found.action,
+            found.policy,
+            found.value,
+            found.prior,
+            found.prior_value,
+            self._lines(position, found),
+            found.num_simulations,
+        )
+
+    def search(self, states: EnvState, num_simulations: int | None = None) -> SearchOutput:
+        """Searches B states (leaves [B, ...]) in one compiled call.
+
+        Returns:
+          `action` [B], `policy` [B, A], `value` [B], and `tree`, a `muzero_jax.search.tree.Tree` of all nodes and
+          edges. A row does not depend on the others; it is what `analyse` finds for the state alone, but for rounding.
+        """
+        budget = agents.check_budget(num_simulations or self.num_simulations, "num_simulations")
+        if budget not in self._searches:
+            self._searches[budget] = jax.jit(self.agent.search(budget))
+        return self._searches[budget](self.agent.params, jax.random.key(0), self.environment.roots(states))
+
+    def network(self, observations: Array) -> Judgement:
+        """The network's own judgement of N observations [N, ...], in one compiled call."""
+        return self._network(self.agent.params, jnp.asarray(observations))
+
+    def _check_legal(self, state: EnvState, action: Any) -> None:
+        legal, number = np.asarray(state.legal_action_mask), operator.index(action)
+        if not (0 <= number < len(legal) and legal[number]):
+            raise ValueError(
+                f"the action {number} is not legal here; the legal ones are {np.flatnonzero(legal).tolist()}"
+            )
+
+    def _analyse(self, position: Position, num_simulations: int | None) -> Analysis:
+        budget = None if num_simulations is None else agents.check_budget(num_simulations, "num_simulations")
+        return self._thinker.analyse(position, num_simulations=budget)
+
+    def _position(self, state: EnvState) -> Position:
+        for field in ("observation", "legal_action_mask", "current_player"):
+            given = getattr(getattr(state, field, None), "shape", None)
+            needed = getattr(self._shapes, field).shape
+            if given != needed:
+                raise ValueError(
+                    f"the state's {field} has the shape {given}, but that of one state of {self.environment.name} is "
+                    f"{needed}; make states with agent.environment, or ask about many by agent.search"
+                )
+        return self._game.new(state)
+
+    def _lines(self, position: Position, found: Analysis) -> tuple[Line, ...]:
+        if found.tree is None:
+            return ()
+        if self.environment.num_players == 1 or self._game.dice is not None:
+            root = tree_view.branches(found.tree, found.action, depth=1, width=NUM_LINES, most=found.most_value)
+            write = partial(self.notation.write, position.state)
+            return tuple(Line((write(move.action),), (move.action,), move.visits, move.q) for move in root.children)
+        limits = {"width": NUM_LINES, "width_below": 1, "most": found.most_value}
+        root = tree_view.branches(found.tree, found.action, depth=LINE_LENGTH, **limits)
+        lines = []
+        for branches in tree_view.lines(tree_view.named(root, position, self.notation)):
+            legal = [branch for branch in branches if branch.is_legal]  # below the root the model may imagine others
+            moves, actions = tuple(branch.text for branch in legal), tuple(branch.action for branch in legal)
+            lines.append(Line(moves, actions, branches[0].visits, branches[0].q))
+        return tuple(lines)
+
+
+def load(
+    run: str | Path,
+    num_simulations: int | None = None,
+    board_size: int | None = None,
+    *,
+    world: World | None = None,
+    algorithm: Algorithm | None = None,
+    trust_code: bool = False,
+) -> TrainedAgent:
+    """The agent of a run directory (its newest intact checkpoint), of a version in it (RUN/versions/N), or of a file.
+
+    `agent:hex_5x5` is a trained agent that comes with the package, `agent:PATH.safetensors` one in a file of yours.
+
+    Args:
+      run: the run's folder, a version in it, or agent:NAME.
+      num_simulations: its usual search budget; by default the run's evaluation.num_simulations.
+      board_size: the board to play on, if its network fits every board; by default the one that it was trained on.
+      world, algorithm: those that a program gave to `muzero_jax.train`; by default the ones that the config names.
+      trust_code: run the Python files of a game, a network or an algorithm that the run or the agent names; read them
+        first. Files that you trained with yourself, and that have not changed since, run without it.
+
+    Raises ValueError in one sentence if there is no such run or agent, or it would run a Python file that you did not
+    train with.
+    """
+    if num_simulations is not None:
+        agents.check_budget(num_simulations, "num_simulations")
+    if board_size is not None and not (world is algorithm is None):
+        raise ValueError("board_size is for what the config names; make your own world and algorithm for that board")
+    build, trust = agents.with_own(world, algorithm), Trust(all_code=trust_code)
+    return TrainedAgent(agents.load_agent(Path(run), num_simulations, build, board_size, trust))

@@ -1,0 +1,93 @@
+"""A search tree as a person reads it: branches of moves, of which only the busiest are kept.
+
+The tree of a search is arrays on the device, in the network's own world: below the root a learned model knows no rules,
+so it also imagines moves that nobody may make. Moves are therefore named by playing them in the real game as far as
+that goes, and those that its rules forbid are marked: that is where the model dreams.
+"""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from muzero_jax.apps.play.position import Position
+from muzero_jax.games.notation import Notation
+from muzero_jax.search.tree import ROOT, Tree
+
+NO_ACTION = -1
+"""The action of the root, to which none leads."""
+
+
+class Branch(NamedTuple):
+    """A node, with the edge that leads to it."""
+
+    action: int
+    visits: int  # simulations that took the edge; at the root, all of them
+    q: float  # of the edge, for the one who moves along it; at the root, the mean of all simulations
+    prior: float  # of the edge; 1 at the root
+    is_best: bool  # on the line that the search expects: the root, its choice, then the most visited moves
+    hidden: int = 0  # visited moves of this node that are not among `children`
+    children: tuple["Branch", ...] = ()
+    text: str = ""  # the move as its players write it; the action's number where the real game ended or never came
+    is_legal: bool = True  # False where the rules forbid the move, or one above it
+
+
+def branches(
+    tree: Tree, best: int, *, depth: int, width: int, width_below: int | None = None, most: float = 1.0
+) -> Branch:
+    """The first game's tree down to `depth` moves, with the `width` most visited moves of every node.
+
+    Branches end where chance acts next.
+
+    Args:
+      best: the move to play at the root, which is kept and comes first if the search tried it.
+      width_below: as `width`, for nodes below the root; 1 gives lines instead of a tree.
+      most: the largest return that the game has.
+
+    Raises ValueError if a limit is not positive.
+    """
+    for limit, value in (("depth", depth), ("width", width)):
+        if value < 1:
+            raise ValueError(f"the tree's {limit} is {value}, but must be positive")
+    fields = jax.device_get((tree.visits, tree.q, tree.prior, tree.children, tree.value))
+    visits, q, prior, children, value = (np.asarray(field)[:, 0] for field in fields)
+    q, value = (np.clip(x, -most, most) for x in (q, value))  # what people read is a result of the game
+    ends = np.zeros(len(visits), bool) if tree.is_chance is None else np.asarray(tree.is_chance)[:, 0]
+
+    def grow(branch: Branch, node: int, left: int) -> Branch:
+        tried = visits[node] > 0 if not ends[node] else np.zeros(visits.shape[1], bool)
+        order = [int(a) for a in np.lexsort((-prior[node], -visits[node])) if tried[a]]
+        if node == ROOT and best in order:
+            order = [best, *(a for a in order if a != best)]
+        limit = width if node == ROOT or width_below is None else width_below
+        kept = order[:limit] if left else []
+        edges = [(a, int(visits[node, a]), float(q[node, a]), float(prior[node, a])) for a in kept]
+        expected = best if node == ROOT else order[0] if order else NO_ACTION
+        below = [Branch(*edge, is_best=branch.is_best and edge[0] == expected) for edge in edges]
+        grown = tuple(grow(child, int(children[node, child.action]), left - 1) for child in below)
+        return branch._replace(hidden=len(order) - len(kept), children=grown)
+
+    return grow(Branch(NO_ACTION, int(visits[ROOT].sum()), float(value[ROOT]), 1.0, True), ROOT, depth)
+
+
+def named(root: Branch, position: Position, notation: Notation) -> Branch:
+    """`root`, which belongs to `position`, with `text` and `is_legal` filled in below it."""
+    return root._replace(children=tuple(_named(child, position, notation) for child in root.children))
+
+
+def _named(branch: Branch, position: Position, notation: Notation) -> Branch:
+    if not position.legal_action_mask()[branch.action]:
+        return _dreamt(branch)
+    text = notation.write(position.state, branch.action)
+    return named(branch._replace(text=text), position.play(branch.action), notation)
+
+
+def _dreamt(branch: Branch) -> Branch:
+    """No state of the game belongs to it, so neither does a notation."""
+    children = tuple(_dreamt(child) for child in branch.children)
+    return branch._replace(text=f"#{branch.action}", is_legal=False, children=children)
+
+
+def lines(root: Branch) -> list[list[Branch]]:
+    """Each of the root's moves with what follows it, always the first child."""
+    return [[branch, *(lines(branch)[0] if branch.children else [])] for branch in root.children]

@@ -1,0 +1,1 @@
+"""Several runs: seeds together in one program, comparison, tuning, live plots."""

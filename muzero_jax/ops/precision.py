@@ -1,0 +1,66 @@
+"""Which arithmetic the networks compute in: the hardware's fastest that needs no further care, unless a flag says.
+
+bfloat16 has float32's range, so it is chosen wherever there are units for it. float16 overflows at 65,504 and loses
+gradients below 6e-8, so only a flag chooses it: it is for GPUs without bfloat16 units (a T4), and the learner then
+scales its loss. Parameters are float32 always.
+
+CPUs with AMX multiply bfloat16 matrices several times as fast as float32, and are faster in float32 in all else. For
+them there is `bfloat16_products`: float32 throughout, but what the layers of trunks multiply is rounded.
+"""
+
+from typing import NamedTuple
+
+from muzero_jax.ops import bfloat16_products
+from muzero_jax.ops.devices import has_amx, target_device
+
+BFLOAT16_CAPABILITY = 8.0
+"""The CUDA compute capability from which on GPUs have units for bfloat16; a T4 has 7.5."""
+
+
+class Precision(NamedTuple):
+    """A compute dtype, as configs name it, and why it was chosen."""
+
+    compute_dtype: str
+    reason: str
+
+    @property
+    def scales_loss(self) -> bool:
+        """Whether gradients need a scaled loss to survive."""
+        return self.compute_dtype == "float16"
+
+
+def choose(platform: str, compute_capability: str | None, *, amx: bool = False) -> Precision:
+    """The meaning of `auto` on a device.
+
+    Args:
+      platform: JAX's name of the platform: "cpu", "gpu", "tpu" or another.
+      compute_capability: a CUDA GPU's, "7.5" for example; other devices have none, or other text ("gfx90a").
+      amx: whether a CPU has units for products of bfloat16 matrices that XLA uses.
+    """
+    if platform == "tpu":
+        return Precision("bfloat16", "what a TPU multiplies")
+    if platform == "cpu" and amx:
+        return Precision(bfloat16_products.COMPUTE_DTYPE, "AMX multiplies bfloat16; all else is faster in float32")
+    if platform == "cpu":
+        return Precision("float32", "half precision is no faster on a CPU without AMX or with jaxlib before 0.9")
+    try:
+        capability = float(str(compute_capability))
+    except ValueError:
+        capability = None
+    if platform != "gpu" or capability is None:
+        return Precision("float32", "this device is not known to have bfloat16 units")
+    if capability >= BFLOAT16_CAPABILITY:
+        return Precision("bfloat16", f"compute capability {compute_capability} has units for it")
+    return Precision(
+        "float32",
+        f"compute capability {compute_capability} has no bfloat16 units; --network.compute-dtype float16 may be faster",
+    )
+
+
+def resolve(compute_dtype: str) -> Precision:
+    """The precision that a config asks for; for "auto" the best of the device that programs are made for."""
+    if compute_dtype != "auto":
+        return Precision(compute_dtype, "as network.compute_dtype says")
+    device = target_device()
+    capability = getattr(device, "compute_capability", None)
+    return choose(device.platform, capability, amx=has_amx())

@@ -1,0 +1,1 @@
+"""Files that people bring: loading a Python file with trust, small files whole, one sentence about what is wrong."""

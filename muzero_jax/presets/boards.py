@@ -1,0 +1,133 @@
+"""The settings of board games, but for Hex."""
+
+from dataclasses import replace
+
+from muzero_jax.ops import devices
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import (
+    EvaluationConfig,
+    NetworkConfig,
+    OptimiserConfig,
+    ReplayConfig,
+    SearchConfig,
+    SelfPlayConfig,
+    TargetConfig,
+)
+
+
+def small_board(env: str, *, longest_game: int, num_bins: int, exploration: float) -> Config:
+    """The settings of small boards: imagined observations, Monte-Carlo returns, large batches, the auxiliary loss.
+
+    Args:
+      env: the game's name. num_bins: bins of value and reward.
+      longest_game: in moves, so that value targets are Monte-Carlo returns.
+      exploration: share of random moves in self-play.
+    """
+    # A move changes little, so the next observation can be predicted whole and judged by a network that learned from
+    # real ones. An MLP's embedding drifts: Connect Four scored a third with it, and two thirds with the ground-truth
+    # model.
+    return Config(
+        env=env,
+        network=NetworkConfig(kind="observation", width=128, num_bins=num_bins),
+        search=SearchConfig(num_simulations=16, max_num_considered_actions=8, value_scale=0.4),
+        self_play=SelfPlayConfig(num_envs=512, rollout_length=8, exploration=exploration),
+        replay=ReplayConfig(replay_length=128, end_weight=4),
+        targets=TargetConfig(unroll_steps=4, td_steps=longest_game),
+        optimiser=OptimiserConfig(
+            batch_size=512,
+            updates_per_iteration=12,
+            learning_rate=2e-3,
+            schedule="cosine",
+            reward_weight=3.0,
+            reconstruction_weight=10.0,
+        ),
+    )
+
+
+def tic_tac_toe() -> Config:
+    """python experiments/train.py --env tic_tac_toe
+
+    After 4 minutes no reply by any opponent beats it (evaluate.py exhaustive), and in every position that can arise
+    it plays an optimal move (evaluate.py oracle), for seeds 0, 1 and 2.
+    """
+    # Half of all moves are drawn at random, so that it meets every position, also those that good play never leads to.
+    config = small_board("tic_tac_toe", longest_game=9, num_bins=3, exploration=0.5)
+    return replace(config, minutes=4.0)
+
+
+def connect_four() -> Config:
+    """python experiments/train.py --env connect_four
+
+    After 30 minutes 100% against random, 97.3% [94.5, 98.7] against rollout MCTS with 100 simulations, 90.0% [88.1,
+    91.7] with 1,000, and a winning-move accuracy of 94.6% [91.1, 96.7].
+    """
+    config = small_board("connect_four", longest_game=42, num_bins=3, exploration=0.1)
+    return replace(
+        config,
+        minutes=30.0,
+        network=replace(config.network, width=256),
+        search=replace(config.search, num_simulations=8, max_num_considered_actions=4),
+        replay=replace(config.replay, replay_length=512),
+        targets=replace(config.targets, td_lambda=0.95),
+        optimiser=replace(config.optimiser, updates_per_iteration=8),
+    )
+
+
+def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = ()) -> Config:
+    """A convolution tower for larger boards: chess, shogi and Go 19x19; meant for an accelerator.
+
+    mcts_simulations: budgets of rollout MCTS to play against. By default none: 32 random games at once take 2 ms of
+    Othello, but 40 of animal shogi, 400 of Gardner chess, 700 of Go 9x9 and 2,700 of chess, and a match needs a hundred
+    or a thousand times some 30. There random play and the run's own versions tell how it goes.
+    """
+    return Config(
+        env=env,
+        minutes=60.0,
+        iterations_per_chunk=chunk_of_tower(),
+        network=NetworkConfig(kind="tower", width=64, num_blocks=2, num_bins=num_bins),
+        search=SearchConfig(num_simulations=16, max_num_considered_actions=8, value_scale=0.4),
+        self_play=SelfPlayConfig(num_envs=128, rollout_length=8, exploration=0.02),
+        replay=ReplayConfig(replay_length=256, end_weight=4),
+        targets=TargetConfig(unroll_steps=4, td_steps=32, td_lambda=0.95),
+        optimiser=OptimiserConfig(
+            batch_size=128, updates_per_iteration=8, reward_weight=3.0, reconstruction_weight=10.0
+        ),
+        # One evaluation of Go 9x9 takes a minute and more: at a small board's pace there would be nothing else.
+        evaluation=EvaluationConfig(interval_minutes=10.0, games=64, final_games=64, mcts_simulations=mcts_simulations),
+    )
+
+
+def chunk_of_tower() -> int:
+    """One iteration on CPUs: it lasts seconds, each of which leaves 25 MiB of tasks in XLA's queue."""
+    return 1 if devices.kind() == "CPU" else Config.iterations_per_chunk
+
+
+def imagining(config: Config) -> Config:
+    """In a tower's place convolutions that imagine the next position, and Muon: Othello and Go 9x9.
+
+    In six minutes of Othello on a core these made 1.5 times the tower's frames, and won 86% [75, 92] of 64 games
+    against it (docs/results/2026-11-25-agents.md).
+    """
+    return replace(
+        config,
+        network=replace(config.network, kind="fully_convolutional", width=32),
+        optimiser=replace(config.optimiser, name="muon", learning_rate=0.01, schedule="cosine"),
+    )
+
+
+def othello() -> Config:
+    """python experiments/train.py --env othello
+
+    After 50 minutes on one core, 11,045 games: 91.8% [88, 95] against rollout MCTS with 100 simulations and 85.0%
+    [80, 89] with 1,000, 256 games each (docs/results/2026-11-25-agents.md). A tower had 88% and 48% after 8 minutes.
+    """
+    return imagining(tower("othello", num_bins=3, mcts_simulations=(100, 1000)))
+
+
+def go_9x9() -> Config:
+    """python experiments/train.py --env go_9x9
+
+    After 45 minutes on one core, 3,897 games: 100% [81, 100] of 16 games against rollout MCTS with 100 simulations, and
+    10% [4, 23] of 40 against GNU Go at level 1 (docs/results/2026-11-25-agents.md).
+    """
+    return imagining(tower("go_9x9", num_bins=2))

@@ -1,0 +1,83 @@
+"""The settings of Hex, by the size of its board."""
+
+from dataclasses import replace
+
+from muzero_jax.ops import devices
+from muzero_jax.presets.boards import chunk_of_tower, small_board
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import (
+    EvaluationConfig,
+)
+
+LARGEST_SMALL_BOARD = 7
+"""The largest Hex board that takes the small boards' network, whose games are many and cheap. Larger ones take
+convolutions, whose weights fit every board: those of an hour of 7x7 alone won 84% of their games on 9x9 against MLPs
+that had learned 9x9 itself with as many FLOPs (docs/results/hex-sizes)."""
+SMALLEST_WITH_MUON = 6
+"""From this Hex board on Muon was better than AdamW, one seed each; on 5x5, with canonical observations, they were
+level."""
+HEX_MINUTES = {3: 3.0, 4: 8.0, 5: 15.0}
+"""Training minutes by board size; 6x6 and 7x7 take half an hour."""
+STARTS = 72
+"""Frames of each game in the buffer of a larger board at which a window may start."""
+
+
+def hex_any(board_size: int) -> Config:
+    """python experiments/train.py --env hex --board-size 5
+
+    Since it has canonical observations: 5x5 scores 91% against rollout MCTS with 1,000 simulations after 327,680
+    frames (three seeds; 84% before). On one core 6x6 scores 100% [98.5, 100] after 20 minutes, and 99.6% with 10,000
+    simulations; 7x7 99.6% [97.8, 99.9] and 96.5% after 30 (docs/results/2026-11-23-hex-sizes.md).
+    Before: 5x5 95.2% [93.7, 96.4] and 96.1% [94.7, 97.1] after 15 minutes on two cores (two seeds), with a
+    winning-move accuracy of 98.1% and 97.2%. Half of all games are lost by strategy, because of the swap. 4x4 scores
+    86.9% [85.4, 88.3] after 8 minutes, where the best possible is some 90%. 3x3 scores 58.9% [56.8, 61.0] after 3,
+    where it is some 59% (scripts/best_reply.py).
+    """
+    # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
+    opening_plies = 1
+    longest_game = board_size**2
+    exploration = 2.5 / longest_game  # about two random moves a game
+    config = small_board("hex", longest_game=longest_game, num_bins=2, exploration=exploration)
+    # Half of all games begin in a lost position. There an exact value is the same after every move, so an agent has no
+    # reason to resist. Exploratory returns run on through random moves, so they differ between moves. With them it
+    # scores 95% against rollout MCTS with 1,000 simulations on 5x5; it scored 87 to 90% (docs/lab-notebook.md). So a
+    # value is not that of perfect play, and the search's own value reaches no target.
+    config = replace(
+        config,
+        board_size=board_size,
+        minutes=HEX_MINUTES.get(board_size, 30.0),
+        network=replace(config.network, canonical=True),
+        targets=replace(config.targets, stop_at_exploration=False),
+        evaluation=EvaluationConfig(opening_plies=opening_plies),
+    )
+    if board_size >= SMALLEST_WITH_MUON:
+        config = replace(config, optimiser=replace(config.optimiser, name="muon", learning_rate=0.01))
+    return config if board_size <= LARGEST_SMALL_BOARD else larger_hex(config)
+
+
+def larger_hex(config: Config) -> Config:
+    """Hex from 8x8: convolutions, which see every cell alike."""
+    size, rollout = config.board_size or 0, config.self_play.rollout_length
+    budgets = (100, 1000) if size <= 9 else (100,) if size <= 13 else ()
+    # A window must fit into the buffer whole. Beyond it there is room for as many starts as on 7x7.
+    replay_length = -(-(config.window_length + STARTS) // rollout) * rollout
+    return replace(
+        config,
+        minutes=60.0,
+        iterations_per_chunk=chunk_of_tower(),
+        network=replace(config.network, kind="fully_convolutional", width=32),
+        replay=replace(config.replay, replay_length=replay_length),
+        evaluation=replace(
+            config.evaluation, interval_minutes=10.0, games=64, final_games=64, mcts_simulations=budgets
+        ),
+    )
+
+
+def default_hex_size() -> tuple[int, str]:
+    """The largest board that this machine learns in one session, and the reason in words."""
+    if devices.kind() == "CPU":
+        return 5, "5x5, what a CPU learns in one session"
+    limit = devices.memory_stats(devices.target_device()).get("bytes_limit", 0) / 2**30
+    if limit and limit < devices.SMALL_GPU:
+        return 9, f"9x9, for an accelerator with {limit:.0f} GiB"
+    return 11, "11x11, for a large accelerator"

@@ -1,0 +1,59 @@
+"""Compiled programs kept on disk between processes, so that the second start of a command takes seconds.
+
+They lie in the user's cache folder, in a subfolder for each version of jaxlib and each machine, because a program that
+was compiled for another CPU may crash; or where JAX_COMPILATION_CACHE_DIR says.
+"""
+
+import hashlib
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+import jax
+import platformdirs
+
+from muzero_jax.ops.devices import machine
+
+MOST_BYTES = 1 << 30
+"""Beyond, JAX deletes what was used longest ago. A run's programs take some 3 MiB."""
+SHORTEST_SECONDS = 0.1
+"""Programs that compile faster are not kept: there are hundreds."""
+
+HOW_LONG = "10 to 60 s the first time, seconds from then on"
+"""The words of a command that compiles."""
+
+
+def enable() -> Path | None:
+    """Keeps programs from now on and returns the folder; where there can be none, says so on stderr and goes on."""
+    own = jax.config.jax_compilation_cache_dir  # type: ignore
+    name = f"jaxlib-{version('jaxlib')}-{hashlib.sha256(machine().encode()).hexdigest()[:12]}"
+    folder = Path(own) if own else platformdirs.user_cache_path("muzero_jax") / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = error.strerror or error
+        print(f"compiled programs cannot be kept in {folder} ({reason}); starts stay slow", file=sys.stderr)
+        return None
+    if not own:
+        _heal(folder)
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_compilation_cache_max_size", MOST_BYTES)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST_SECONDS)
+    return folder
+
+
+def _heal(folder: Path) -> None:
+    """Deletes programs without their time of use, as a full disk leaves them: with one, JAX keeps no others.
+
+    A program of the last minute may still get its time.
+    """
+    for program in folder.glob("*-cache"):
+        with suppress(OSError):
+            is_old = time.time() - program.stat().st_mtime > 60.0
+            if is_old and not program.with_name(f"{program.name.removesuffix('-cache')}-atime").exists():
+                program.unlink()

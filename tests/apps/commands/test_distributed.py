@@ -1,0 +1,152 @@
+"""Several processes train one agent: to the last bit what one process trains, and none waits for ever for another."""
+
+import os
+import shutil
+import signal
+
+import jax
+import numpy as np
+import pytest
+
+from muzero_jax import building
+from muzero_jax.apps.commands import guard
+from muzero_jax.apps.commands.command_line import EXIT_ERROR
+from muzero_jax.run import processes
+from muzero_jax.run.metrics import read_records
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.checkpoint import checkpoint_steps, restore_params
+from tests.reference.training import command
+from tests.reference.two_processes import begin, child_of, said, start, wait_for
+
+END = ["--max-iterations", "6", "--checkpoint-minutes", "0"]
+LONG = ["--max-iterations", "1500", "--checkpoint-minutes", "0.001"]
+EVALUATED = ["--max-iterations", "200", "--evaluation.interval-minutes", "0.03", "--evaluation.games", "4"]
+
+
+def trained(run_dir):
+    """What a run has learned: its newest weights, and the loss of every chunk."""
+    model = building.make_world(configs.load(run_dir)).model
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    step, params = restore_params(run_dir / "checkpoints", shapes)
+    losses = [record["train/loss"] for record in read_records(run_dir) if "train/loss" in record]
+    return step, losses, jax.device_get(params)
+
+
+def assert_trained_alike(one, other):
+    (step, losses, params), (other_step, other_losses, other_params) = trained(one), trained(other)
+    assert step == other_step and losses == other_losses and losses
+    jax.tree.map(np.testing.assert_array_equal, params, other_params)
+
+
+def statuses(processes, seconds=120):
+    return [process.wait(timeout=seconds) for process in processes]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder with a run `two`, by two processes of a device each, and a run `one`, by one process of two."""
+    folder = tmp_path_factory.mktemp("runs")
+    pair = start(folder / "two", *END)
+    alone = begin(folder / "one", *END, devices=2, said=folder / "one.txt")
+    assert statuses([*pair, alone]) == [0, 0, 0], said(folder / "two", 0).read_text()
+    return folder
+
+
+@pytest.mark.slow
+def test_two_processes_of_one_device_train_what_one_process_of_two_devices_does(runs):
+    assert_trained_alike(runs / "two", runs / "one")
+
+
+@pytest.mark.slow
+def test_process_0_alone_speaks(runs):
+    assert "random" in said(runs / "two", 0).read_text()  # the final matches
+    lines = said(runs / "two", 1).read_text().splitlines()
+    assert all("Gloo" in line for line in lines), lines  # process 0 alone speaks
+
+
+def alone(coordinator, *_, **__):
+    """`jax.distributed.initialize` where nothing says who the processes are."""
+    assert coordinator is None
+    raise ValueError("coordinator_address should be defined.")
+
+
+@pytest.mark.parametrize(
+    "flags, sentence",
+    [
+        ("--coordinator localhost:1", "--coordinator, --num-processes and --process-id go together"),
+        ("--coordinator localhost --num-processes 1 --process-id 0", "must be HOST:PORT of process 0"),
+        ("--run-dir x", "finds no Slurm, Open MPI, Kubernetes or TPU pod here"),
+        ("--autotune --run-dir x", "--autotune and --profile are for one process"),
+    ],
+)
+def test_a_process_that_cannot_find_the_others_is_one_sentence(flags, sentence, capsys, monkeypatch):
+    if "--autotune" in flags:
+        monkeypatch.setattr(processes, "join", lambda cluster: None)
+    monkeypatch.setattr(jax.distributed, "initialize", alone)
+    assert command("--distributed", *flags.split(), "--env", "tic_tac_toe") == EXIT_ERROR
+    error = capsys.readouterr().err
+    assert sentence in error and error.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_two_processes_of_two_devices_train_what_one_process_of_four_devices_does(tmp_path):
+    pair = start(tmp_path / "two", *END, devices=2)
+    assert statuses(pair) == [0, 0]
+    assert statuses([begin(tmp_path / "one", *END, devices=4, said=tmp_path / "one.txt")]) == [0]
+    assert_trained_alike(tmp_path / "two", tmp_path / "one")
+
+
+@pytest.mark.slow
+def test_matches_wait_for_the_end_though_the_config_has_them_while_training(tmp_path):
+    """A version that process 0 kept alone would come between the saves of all."""
+    pair = start(tmp_path / "run", *EVALUATED, "--checkpoint-minutes", "0.01")
+    assert statuses(pair) == [0, 0]
+    assert not (tmp_path / "run" / "versions").exists() and "random" in said(tmp_path / "run", 0).read_text()
+    assert checkpoint_steps(tmp_path / "run" / "checkpoints")[-1] == 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+def test_when_one_is_killed_the_other_ends_and_both_go_on_as_if_nothing_had_happened(victim, tmp_path):
+    run_dir = tmp_path / "run"
+    pair = start(run_dir, *LONG)
+    wait_for(lambda: checkpoint_steps(run_dir / "checkpoints"))
+    os.kill(child_of(pair[victim]), signal.SIGKILL)
+    found = statuses(pair, processes.HEARTBEAT_SECONDS + 60)
+    assert found[victim] == 128 + signal.SIGKILL and found[1 - victim] == guard.EXIT_UNFINISHED
+    words = said(run_dir, 1 - victim).read_text()
+    assert "another process died or fell silent" in words and "--resume-if-any" in words.splitlines()[-1]
+    reached = str(max(checkpoint_steps(run_dir / "checkpoints")) + 20)
+    ends = ["--max-iterations", reached, "--checkpoint-minutes", "0"]
+    assert statuses(start(run_dir, *ends, "--resume-if-any")) == [0, 0]
+    assert statuses([begin(tmp_path / "one", *ends, devices=2, said=tmp_path / "one.txt")]) == [0]
+    assert_trained_alike(run_dir, tmp_path / "one")
+
+
+@pytest.mark.slow
+def test_a_process_that_is_stopped_does_not_hold_the_other_for_ever(tmp_path):
+    """The watchdog is quicker here than JAX's heartbeat, so it is the one that speaks."""
+    run_dir = tmp_path / "run"
+    pair = start(run_dir, "--max-iterations", "100000", "--checkpoint-minutes", "0", "--watchdog-minutes", "0.1")
+    wait_for(lambda: (run_dir / "metrics.jsonl").exists() and len(read_records(run_dir)) > 5)
+    stuck = child_of(pair[1])
+    os.kill(stuck, signal.SIGSTOP)
+    assert pair[0].wait(timeout=60) == guard.EXIT_HUNG
+    assert "no progress for" in said(run_dir, 0).read_text()
+    assert pair[1].wait(timeout=60) == guard.EXIT_HUNG  # its own watchdog, which was not stopped
+
+
+@pytest.mark.slow
+def test_a_checkpoint_goes_on_with_any_number_of_devices(tmp_path):
+    """Each device draws other numbers, so it is another run of the same kind: its losses are like the others'."""
+    saved = tmp_path / "saved"
+    assert statuses([begin(saved, *END, devices=4, said=tmp_path / "saved.txt")]) == [0]
+    first_losses, means = trained(saved)[1], {}
+    for devices in (1, 2, 4, 8):
+        run_dir = shutil.copytree(saved, tmp_path / f"on{devices}")
+        goes_on = "--resume", "--max-iterations", "206", "--checkpoint-minutes", "0"
+        assert statuses([begin(run_dir, *goes_on, devices=devices, said=tmp_path / f"{devices}.txt")]) == [0]
+        step, losses, _ = trained(run_dir)
+        assert step == 206 and losses[: len(first_losses)] == first_losses
+        means[devices] = np.mean(losses[-150:])
+    np.testing.assert_allclose(list(means.values()), np.mean(list(means.values())), rtol=0.1)  # seen: within 7%

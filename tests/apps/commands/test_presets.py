@@ -1,0 +1,102 @@
+"""Presets can do what they are for: every one is traced at its full size, and one of each kind plays and learns."""
+
+import math
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from muzero_jax import building, presets
+from muzero_jax.ops import devices
+from muzero_jax.run.program import make_chunk, make_init
+from muzero_jax.storage.config import flat
+from muzero_jax.storage.validation import validate
+from scripts.previewing.targets import TARGETS
+from tests.reference.programs import QUICKLY
+
+DEAR = "othello", "go_9x9"
+PRESETS = [
+    *(pytest.param(env, None, marks=pytest.mark.slow) if env in DEAR else (env, None) for env in presets.GAMES),
+    ("hex", 8),
+]
+"""`.ci/run` trains Hex 5x5 as it is."""
+KINDS = {"a small board": ("hex", 5), "a larger one": ("hex", 8), "a tower": ("animal_shogi", None)}
+
+
+@pytest.mark.parametrize(("env", "board_size"), PRESETS)
+def test_a_preset_is_traced_at_its_full_size(env, board_size):
+    """Whatever its sizes contradict is found here, without a compilation; a chunk gives back what it was given."""
+    config = replace(presets.preset(env, board_size), iterations_per_chunk=2)
+    parts, mesh = building.make_parts(config), devices.make_mesh(1)
+    first = make_init(parts, 0, mesh).eval_shape()
+    state, metrics = jax.eval_shape(make_chunk(parts, mesh, num_iterations=2), first)
+    assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), state) == jax.tree.map(
+        lambda leaf: (leaf.shape, leaf.dtype), first
+    )
+    assert metrics["train/loss"].shape == (2,)
+
+
+@pytest.mark.parametrize("board_size", range(2, 20))
+def test_the_ring_of_every_hex_board_has_room_for_many_starts_of_windows(board_size):
+    config = presets.hex_any(board_size)
+    assert config.replay.replay_length - config.window_length >= 64
+
+
+ACCELERATORS = {"t4": ("small GPU", 9), "l4": ("small GPU", 9), "h100": ("large GPU", 11), "v5e": ("TPU", 9)}
+"""By the preview's names, with the board of Hex that each learns."""
+
+
+@pytest.mark.parametrize("name", ACCELERATORS)
+def test_hex_on_an_accelerator_says_what_it_chose_and_why(name, capsys):
+    kind, board_size = ACCELERATORS[name]
+    with devices.made_for(TARGETS[name]):
+        assert devices.kind() == kind
+        config = presets.preset("hex", None)
+    size, settings = capsys.readouterr().out.splitlines()
+    assert config.board_size == board_size and f"board size: {board_size}x{board_size}" in size
+    assert settings.startswith(f"settings: for a {kind}: {config.self_play.num_envs:,} games")
+    assert "never timed" in settings and "--autotune" in settings
+
+
+@pytest.mark.parametrize("kind", presets.TIMES)
+@pytest.mark.parametrize(("env", "board_size"), KINDS.values(), ids=KINDS)
+def test_a_device_changes_sizes_and_search_alone_and_never_the_replay_ratio(env, board_size, kind):
+    config = presets.preset(env, board_size)
+    found, _ = presets.suited(config, kind)
+    times = presets.TIMES[kind].get(config.network.kind, 1)
+    assert (found.self_play.num_envs, found.optimiser.batch_size) == (
+        times * config.self_play.num_envs,
+        times * config.optimiser.batch_size,
+    )
+    is_busy = kind == "small GPU" and config.network.kind == "fully_convolutional"
+    assert found.search.engine == ("own" if kind == "TPU" or is_busy else "loop_free")
+    changed = {name for name, value in flat(found).items() if value != flat(config)[name]}
+    assert changed <= {"self_play.num_envs", "optimiser.batch_size", "search.engine"}
+    assert validate(found) == found
+
+
+def test_on_a_cpu_presets_are_what_they_were(capsys):
+    assert presets.preset("hex", 5) == presets.hex_any(5) and presets.preset("othello", None) == presets.othello()
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("env", "board_size"), KINDS.values(), ids=KINDS)
+def test_a_preset_plays_and_learns_for_two_iterations(env, board_size):
+    """With few games and a narrow network: all else is the preset's own."""
+    whole = presets.preset(env, board_size)
+    length = whole.self_play.rollout_length
+    config = replace(
+        whole,
+        network=replace(whole.network, width=16),
+        self_play=replace(whole.self_play, num_envs=4),
+        replay=replace(whole.replay, replay_length=length * math.ceil(whole.window_length / length), min_frames=0),
+        optimiser=replace(whole.optimiser, batch_size=4, updates_per_iteration=1),
+    )
+    parts, mesh = building.make_parts(config), devices.make_mesh(1)
+    init = make_init(parts, 0, mesh)
+    program = make_chunk(parts, mesh, num_iterations=2).lower(init.eval_shape()).compile(QUICKLY)
+    state, metrics = program(init.lower().compile(QUICKLY)())  # type: ignore
+    assert np.isfinite(jax.device_get(metrics["train/loss"])).all()
+    assert int(state.replay.num_stored) == 2 * length

@@ -1,0 +1,171 @@
+"""What pages show can be typed: every command's flags are read by the real command line, and nothing is run."""
+
+import ast
+import functools
+import importlib
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+import tyro
+
+from muzero_jax import presets
+from muzero_jax.apps.commands import evaluate_flags, play, train_flags, tune
+from muzero_jax.apps.commands.train_flags import Command
+from muzero_jax.games import catalogue
+from muzero_jax.run.session import Session
+from muzero_jax.storage.fields import check_fields
+from scripts import (
+    accelerator_day,
+    benchmark,
+    best_reply,
+    export_agent,
+    export_onnx,
+    hardware_report,
+    preview,
+    reproduce,
+)
+from tests.reference import pages
+
+by_page = pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+KNOWN_LINES = (  # what else a block of shell may hold
+    r"(python3|\S*python3?) (-m venv|experiments/|scripts/)",
+    r"\S*pip install -e \S+( -c constraints\.txt)?$",
+    r"for \w+ in .*; do$",
+    r"done$",
+    r"export XLA_FLAGS=",
+    r"tensorboard --logdir \S+$",
+    r"scripts/\w+\.sh( serve)?$",
+    r"scripts/launch/local\.sh \d+ --env \w+ --minutes \d+ --run-dir \S+$",
+    r"\.venv/bin/pytest -n 2",  # README's own, which .ci/run runs
+    r"(MUZERO_FUZZ_(EXAMPLES|SEED)=\d+ )*\.venv/bin/pytest -m slow -s tests/[\w/.]+( -k \w+)?$",
+)
+
+
+def read_train(words):
+    words = [word for word in train_flags.spelled_out(words) if word not in (*train_flags.HELP, train_flags.HELP_ALL)]
+    default = Command(presets.tic_tac_toe(), Session())
+    train_flags.check_names(words, default)
+    command = tyro.cli(Command, default=default, args=words, add_help=False)
+    check_fields(command.config)
+    check_fields(command.session)
+    env = command.config.env
+    if env not in catalogue.GAMES and not (pages.ROOT / env).exists():
+        raise ValueError(f"there is no game {env}")
+
+
+def read_evaluate(words):
+    check_fields(evaluate_flags.parse(words, "")[0])
+
+
+def read_play(words):
+    play.check(tyro.cli(play.Arguments, args=words))
+
+
+def read_tune(words):
+    own, others = tyro.cli(tune.Arguments, args=words, return_unknown_args=True)
+    check_fields(own)
+    read_train(others)
+
+
+READERS = {
+    "experiments/train.py": read_train,
+    "experiments/evaluate.py": read_evaluate,
+    "experiments/play.py": read_play,
+    "experiments/tune.py": read_tune,
+    "scripts/benchmark.py": benchmark.read_arguments,
+    "scripts/hardware_report.py": lambda words: tyro.cli(hardware_report.Arguments, args=words),
+    "scripts/accelerator_day.py": lambda words: tyro.cli(accelerator_day.Arguments, args=words),
+    "scripts/preview.py": preview.read_arguments,
+    "scripts/best_reply.py": lambda words: tyro.cli(best_reply.Arguments, args=words),
+    "scripts/export_agent.py": lambda words: tyro.cli(export_agent.Arguments, args=words),
+    "scripts/export_onnx.py": lambda words: tyro.cli(export_onnx.Arguments, args=words),
+    "scripts/reproduce.py": lambda words: tyro.cli(reproduce.Arguments, args=words),
+}
+
+
+@functools.cache
+def complaint(command):
+    """What is wrong with a command, or None; a variable of the shell stands for 1, and `...` for nothing."""
+    script, *words = shlex.split(re.sub(r"\$\w+", "1", command).replace(" ...", ""))
+    if set(words) & {"--help", "-h"}:
+        return None
+    try:
+        READERS[script](words)
+    except (ValueError, SystemExit, KeyError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+@by_page
+def test_every_command_that_a_page_shows_has_flags_that_exist(page, capfd):
+    found = {f"{page.name}:{line}: {command}": complaint(command) for line, command in pages.commands(page)}
+    assert {where: problem for where, problem in found.items() if problem} == {}, capfd.readouterr().err
+
+
+@by_page
+def test_a_block_of_shell_holds_nothing_that_no_test_reads(page):
+    lines = [
+        (number + offset, line.split("#")[0].strip())
+        for number, block in pages.blocks(page, "bash")
+        for offset, line in enumerate(block.splitlines())
+    ]
+    parts = [(number, part.strip()) for number, line in lines for part in line.split("&&") if part.strip()]
+    assert [part for part in parts if not any(re.match(known, part[1]) for known in KNOWN_LINES)] == []
+
+
+@by_page
+def test_a_page_names_only_scripts_and_extras_that_exist(page):
+    text = pages.read(page)
+    scripts = {name for name in re.findall(r"(?<![\w/])((?:scripts|experiments)/[\w/]+\.(?:py|sh))", text)}
+    assert {name for name in scripts if not (pages.ROOT / name).exists()} == set()
+    extras = tomllib.loads((pages.ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(re.findall(r"\.\[(\w+)\]", text)) <= set(extras)
+
+
+@by_page
+def test_every_import_in_a_block_of_python_works(page):
+    for line, block in pages.blocks(page, "python"):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("muzero_jax"):
+                module = importlib.import_module(str(node.module))
+                for name in node.names:
+                    found = hasattr(module, name.name) or importlib.util.find_spec(f"{node.module}.{name.name}")
+                    assert found, f"{page.name}:{line}: {node.module} has no {name.name}"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "experiments/train.py --env hexx",
+        "experiments/train.py --env hex --search.simulations 4",
+        "experiments/train.py --env hex --seed -1",
+        "experiments/evaluate.py match --opponent random",
+        "experiments/evaluate.py duel --run runs/x",
+        "experiments/play.py --run runs/x --web --engine",
+        "scripts/benchmark.py --suite everything",
+        "scripts/missing.py --now",
+    ],
+)
+def test_a_wrong_command_is_noticed(command, capfd):
+    assert complaint(command)
+
+
+def test_commands_are_found_in_blocks_sentences_and_over_two_lines(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "Say `python experiments/play.py --run runs/x`.\n\n```bash\nfor n in 1 2; do\n"
+        "  .venv/bin/python experiments/train.py --seed $n \\\n    --env hex  # why\ndone\n```\n`scripts/some.py`\n"
+    )
+    found = [(line, shlex.split(command)) for line, command in pages.commands(page)]
+    assert found == [
+        (1, ["experiments/play.py", "--run", "runs/x"]),
+        (5, ["experiments/train.py", "--seed", "$n", "--env", "hex"]),
+    ]
+
+
+def test_pages_are_those_of_the_repository():
+    assert Path("README.md") in [page.relative_to(pages.ROOT) for page in pages.PAGES]
+    assert len(pages.PAGES) > 30

@@ -1,0 +1,154 @@
+"""Every way by which a run or an agent from a stranger comes in: its Python files leave no mark until trusted."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+import muzero_jax
+from muzero_jax.apps.commands import evaluate, play, train
+from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
+from muzero_jax.own import trust
+from muzero_jax.run import compilation_cache, runner
+from muzero_jax.run.runner import Result
+from muzero_jax.storage import agent_file
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.config_groups import NetworkConfig
+from scripts import export_agent, export_onnx
+from tests.reference import tiny_run
+
+NEW = "--env tic_tac_toe --network.width 16 --frames 1 --run-dir DIR/new"
+LOADERS = {
+    "match": (evaluate.main, "match --run WHAT"),
+    "opponent": (evaluate.main, "match --run OWN --opponent WHAT"),
+    "tournament": (evaluate.main, "tournament WHAT random"),
+    "old flags": (evaluate.main, "--run WHAT --oracle"),
+    "play": (play.main, "--run WHAT --tree DIR/tree.svg"),
+    "export": (export_agent.main, "WHAT --out DIR/out.safetensors"),
+    "onnx": (export_onnx.main, "WHAT --out DIR/onnx"),
+    "init-from": (train.main, f"{NEW} --init-from WHAT"),
+    "seeds": (train.main, f"{NEW} --seeds 2 --overwrite --init-from WHAT"),
+}
+"""Commands that load the agent of a run or of a file."""
+MADE_BY_A_STRANGER = "network", "game"
+
+
+@pytest.fixture(autouse=True)
+def quietly(monkeypatch):
+    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
+
+
+@pytest.fixture
+def mark(tmp_path):
+    """What exists once a stranger's file has run."""
+    return tmp_path / "mark"
+
+
+@pytest.fixture
+def code(tmp_path, mark):
+    """A stranger's Python file, which is neither a game nor a network."""
+    file = tmp_path / "strong.py"
+    file.write_text(f"open({str(mark)!r}, 'w').close()\n")
+    return file
+
+
+@pytest.fixture(params=MADE_BY_A_STRANGER)
+def config(request, code):
+    """The config of a run with a game or a network in the stranger's file."""
+    if request.param == "game":
+        return replace(tiny_run.CONFIG, env=str(code))
+    return replace(tiny_run.CONFIG, network=NetworkConfig(file=str(code)))
+
+
+@pytest.fixture
+def run(saved_run, tmp_path, config):
+    """The stranger's run."""
+    shutil.copytree(saved_run, tmp_path / "run")
+    configs.save(config, tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def agent(tmp_path, config):
+    """The stranger's agent, with the Python file beside it."""
+    agent_file.save(tmp_path / "strong.safetensors", config, tiny_run.make_init()().learner.params, iteration=1)
+    return tmp_path / "strong.safetensors"
+
+
+def refusal(main, text, capsys):
+    """The one sentence with which a command refuses."""
+    assert report_errors(main, text.split()) == EXIT_ERROR
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("error: "), error
+    return error
+
+
+@pytest.mark.parametrize("way", LOADERS)
+def test_no_command_runs_the_code_of_a_strangers_run(way, run, saved_run, code, mark, tmp_path, capsys):
+    main, text = LOADERS[way]
+    text = text.replace("WHAT", str(run)).replace("OWN", str(saved_run)).replace("DIR", str(tmp_path))
+    error = refusal(main, text, capsys)
+    assert f"would run the Python file {code}" in error and "read it, then add --trust-code" in error
+    assert not mark.exists()
+    assert not list((tmp_path / "new").glob("*/config.json")), "and no run begins"
+
+
+@pytest.mark.parametrize("way", ["match", "play", "init-from"])
+def test_a_strangers_agent_runs_no_code_until_it_is_trusted(way, agent, code, mark, tmp_path, capsys):
+    main, text = LOADERS[way]
+    text = text.replace("WHAT", f"agent:{agent}").replace("DIR", str(tmp_path))
+    assert f"would run the Python file {code}" in refusal(main, text, capsys)
+    assert not mark.exists()
+    refusal(main, f"{text} --trust-code", capsys)  # for what is in the file, once it has run
+    assert mark.exists()
+
+
+@pytest.mark.parametrize("flags", ["--resume --run-dir WHAT", "--offline WHAT --run-dir DIR/new"])
+def test_training_goes_on_with_no_strangers_run_until_it_is_trusted(flags, run, config, code, mark, tmp_path, capsys):
+    if "--offline" in flags and config.network.file:
+        pytest.skip("games alone are read, and the network is the new run's own")
+    text = flags.replace("WHAT", str(run)).replace("DIR", str(tmp_path))
+    assert f"would run the Python file {code}" in refusal(train.main, text, capsys)
+    assert not mark.exists()
+    refusal(train.main, f"{text} --trust-code", capsys)
+    assert mark.exists()
+
+
+def test_python_runs_no_strangers_code_until_told_to(run, agent, code, mark):
+    for what in (run, agent):
+        with pytest.raises(ValueError, match=r"would run the Python file .*strong\.py"):
+            muzero_jax.load(what)
+    assert not mark.exists()
+    with pytest.raises(ValueError, match=r"strong\.py"):
+        muzero_jax.load(run, trust_code=True)
+    assert mark.exists()
+
+
+def test_a_file_that_a_flag_of_this_call_names_is_no_strangers(run, config, code, monkeypatch):
+    """The user moved their network, and says where it lies."""
+    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
+    flag = "--network" if config.network.file else "--env"
+    parsed = train.parse(["--resume", "--run-dir", str(run), flag, str(code)])
+    assert parsed is not None and parsed[0].own_files == (str(code),)
+
+
+def test_the_card_of_an_agent_is_not_its_network(tmp_path, mark, capsys):
+    """Headings of markdown are comments of Python, so a card may be a program."""
+    card = tmp_path / "strong.md"
+    card.write_text(f"# Strong\n\nopen({str(mark)!r}, 'w').close()\n")
+    config = replace(tiny_run.CONFIG, network=NetworkConfig(file=str(card)))
+    agent_file.save(tmp_path / "strong.safetensors", config, {}, iteration=1)
+    text = f"match --run {tmp_path / 'strong.safetensors'} --trust-code"
+    assert "strong.md as code, but it is no Python file" in refusal(evaluate.main, text, capsys)
+    text = f"--env tic_tac_toe --frames 1 --network {card} --run-dir {tmp_path / 'new'}"
+    assert "must be a Python file (.py)" in refusal(train.main, text, capsys)
+    assert not mark.exists()
+
+
+def test_who_trained_with_a_file_needs_no_flag_until_it_changes(run, code, mark, capsys):
+    trust.note([str(code)])
+    text = f"match --run {run}"
+    assert "would run" not in refusal(evaluate.main, text, capsys)
+    assert mark.exists()
+    code.write_text("x = 1\n")
+    assert f"{code} has changed since you trained with it" in refusal(evaluate.main, text, capsys)

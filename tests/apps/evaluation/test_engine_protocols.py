@@ -1,0 +1,138 @@
+"""What an engine is told, word for word, and what is made of its answers."""
+
+import pytest
+
+from muzero_jax.apps.engines.engine_process import EngineError
+from muzero_jax.apps.engines.engine_protocols import GtpEngine, Ply, Setup, UciEngine
+from tests.reference import engines
+
+TIC_TAC_TOE = Setup(3, 3)
+PLIES = [Ply(0, 4, "b2"), Ply(1, 0, "a1"), Ply(0, 1, "b1")]
+
+
+@pytest.fixture
+def play(tmp_path):
+    """Starts a scripted engine and returns it, and what it was told so far."""
+    running, log = [], tmp_path / "log"
+
+    def start(protocol, *arguments, setup=TIC_TAC_TOE, seconds=20.0):
+        process = engines.started(protocol, "--log", log, *arguments)
+        running.append(process)
+        return GtpEngine(process, setup, seconds) if protocol == "gtp" else UciEngine(process, setup, seconds, protocol)
+
+    yield start, lambda: log.read_text().splitlines()
+    for process in running:
+        process.close(politely=False)
+
+
+# --- GTP --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_gtp_engine_is_told_a_game_from_its_opening(play):
+    start, told = play
+    engine = start("gtp", setup=Setup(7, 6, 7.5))
+    engine.greet(["level 3"])
+    engine.new_game()
+    assert engine.choose(PLIES[:1], 1) == "a1"
+    assert engine.choose(PLIES, 1) == "c1"
+    assert told() == [
+        "name", "version", "level 3", "boardsize 7 6", "clear_board", "komi 7.5",
+        "play b b2", "genmove w", "play b b1", "genmove w",
+    ]  # fmt: skip
+    engine.new_game()
+    assert engine.choose([], 0) == "a1"
+    assert engine.title == "Fake 1.0"
+
+
+def test_a_square_board_has_one_size_and_a_board_without_names_none(play):
+    start, told = play
+    start("gtp").new_game()
+    assert told() == ["boardsize 3", "clear_board"]
+    start("gtp", setup=Setup(0, 0)).new_game()
+    assert told() == ["boardsize 3", "clear_board", "clear_board"]
+
+
+def test_a_forced_pass_may_be_refused_and_no_other_move(play):
+    start, _ = play
+    engine = start("gtp", "--refuses", "play w pass")
+    engine.new_game()
+    passed = [*PLIES[:1], Ply(1, 9, "pass", is_forced_pass=True)]
+    assert engine.choose(passed, 0) == "a1"
+    engine.new_game()
+    with pytest.raises(EngineError, match="^the engine gtp:fake refuses 'play w pass'; it said 'I would rather not'$"):
+        engine.choose([*PLIES[:1], Ply(1, 9, "pass")], 0)
+
+
+def test_what_an_engine_refuses_is_named_unless_it_is_a_command_that_it_has_not(play):
+    start, _ = play
+    with pytest.raises(EngineError, match="refuses 'boardsize 3'; it said 'I would rather not'"):
+        start("gtp", "--refuses", "boardsize").new_game()
+    with pytest.raises(EngineError, match="refuses 'visits 9'; it said 'unknown command'"):
+        start("gtp").greet(["visits 9"])
+    start("gtp").new_game()
+
+
+def test_a_banner_is_no_answer_and_neither_is_nonsense(play):
+    start, _ = play
+    engine = start("gtp", "--banner", "Welcome!", "--then", "say hello there")
+    engine.greet([])
+    engine.new_game()
+    with pytest.raises(EngineError, match="answered 'genmove b' with 'hello there', which is no GTP"):
+        engine.choose([], 0)
+
+
+# --- UCI --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_uci_engine_is_told_the_whole_game_at_every_move(play):
+    start, told = play
+    engine = start("uci", "--moves", "a2a3 b2b3", setup=Setup(5, 5, variant="gardner"))
+    engine.greet(["skill level = 3", "go nodes 10"])
+    engine.new_game()
+    assert engine.choose([], 0) == "a2a3"
+    assert engine.choose([Ply(0, 0, "a2a3"), Ply(1, 0, "e4e3")], 0) == "b2b3"
+    assert told() == [
+        "uci", "setoption name UCI_Variant value gardner", "setoption name skill level value 3",
+        "ucinewgame", "isready", "position startpos", "go nodes 10",
+        "position startpos moves a2a3 e4e3", "go nodes 10",
+    ]  # fmt: skip
+    assert engine.title == "Fake"
+
+
+def test_usi_differs_in_its_first_words(play):
+    start, told = play
+    engine = start("usi", "--moves", "2c2b", setup=Setup(3, 4, variant="dobutsu"))
+    engine.greet([])
+    engine.new_game()
+    assert engine.choose([], 0) == "2c2b"
+    assert [told()[0], told()[2]] == ["usi", "usinewgame"] and told()[-1] == "go movetime 1000"
+
+
+def test_an_option_that_it_has_not_is_answered_with_the_closest(play):
+    start, _ = play
+    with pytest.raises(EngineError, match="has no option 'Skil'; the closest are Skill Level, "):
+        start("uci").greet(["Skil=3"])
+    with pytest.raises(EngineError, match="does not play chess: UCI_Variant has no such value"):
+        start("uci", setup=Setup(8, 8, variant="chess")).greet([])
+
+
+@pytest.mark.parametrize("word", ["(none)", "0000", "win", ""])
+def test_a_uci_engine_that_takes_the_game_for_over_is_named(play, word):
+    start, _ = play
+    engine = start("uci", "--then", f"say bestmove {word}")
+    with pytest.raises(EngineError, match="answered 'go movetime 1000' with 'bestmove.*', but the game goes on"):
+        engine.choose([], 0)
+
+
+def test_resignation_is_an_answer(play):
+    start, _ = play
+    assert start("usi", "--then", "say bestmove resign").choose([], 0) == "resign"
+    engine = start("gtp", "--then", "say = resign|")
+    assert engine.choose([], 0) == "resign"
+
+
+def test_an_engine_that_hangs_is_given_up(play):
+    start, _ = play
+    engine = start("uci", "--then", "hang", seconds=0.2)
+    with pytest.raises(EngineError, match="did not answer 'go movetime 1000' in time"):
+        engine.choose([], 0)

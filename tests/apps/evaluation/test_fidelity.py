@@ -1,0 +1,116 @@
+"""A model with known faults at nim is told to have exactly those; a perfect one is told to have none."""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.apps.evaluation import fidelity
+from muzero_jax.learning.algorithm import World
+from muzero_jax.types import Model, NetworkOutput
+from tests.reference.nim import make_nim, make_state
+
+NIM = make_nim(9)
+
+
+def output_of(stones, reward):
+    """Value: the heap over 10. Policy: as good as all on one stone. Embedding: the heap itself."""
+    logits = jnp.broadcast_to(jnp.array([50.0, 0.0, 0.0]), (*stones.shape, 3))
+    return NetworkOutput(stones, reward, stones / 10, logits)
+
+
+def step(params, stones, action):
+    """The rules where `params` is 0; a model that takes `params` stones too few, and so sees wins too late."""
+    left = stones - (action + 1 - params)
+    return output_of(jnp.maximum(left, 0), (left <= 0).astype(jnp.float32))
+
+
+MODEL = Model(
+    init=lambda key: 0,
+    initial_inference=lambda params, observation: output_of(observation[:, 0], jnp.zeros(observation.shape[0])),
+    recurrent_inference=step,
+    reconstruct=lambda params, stones: stones[:, None] - 0.5,  # true where stones are left
+    to_scalar=lambda logits: logits,
+    scalar_loss=lambda logits, target: logits,
+)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """`rows(params)`: the table of two lines from 9 and from 2 stones, one stone a move, three moves deep."""
+
+    @jax.jit
+    def unroll(params):
+        states = make_state(jnp.array([9, 2]), jnp.array([0, 1]))
+        key, moves = jax.random.key(0), jnp.array([False, False])
+        return fidelity.unroll(World(NIM, MODEL), params, key, states, moves, unroll_steps=3, imagines=True)
+
+    return lambda params: fidelity.depth_rows(jax.device_get(unroll(jnp.int32(params))))
+
+
+def test_a_perfect_model_does_not_drift(rows):
+    for row in rows(0):
+        assert row["value_drift"] < 1e-6 and row["policy_drift"] < 1e-6
+        assert row["false_win_rate"] == row["reward_error_quiet"] == 0
+        assert row["same_observation_rate"] == 1
+
+
+def test_a_line_counts_until_it_ends_its_game(rows):
+    """9 8 7 6, and 2 1."""
+    assert [row["lines"] for row in rows(0)] == [2, 2, 1, 1]
+
+
+def test_wins_are_found_where_the_reward_is_predicted(rows):
+    """A heap of 2 or 1 can be taken at once, one of 6 to 9 can't."""
+    found = rows(0)
+    assert [row["wins"] for row in found] == [1, 1, 0, 0]
+    assert [row["win_found_rate"] for row in found] == [1, 1, None, None]
+    assert [row["reward_error_decisive"] for row in found] == [0, 0, None, None]
+
+
+def test_the_value_drifts_by_what_the_dynamics_forgets(rows):
+    """It takes no stone where one is taken: a stone a depth, a tenth of value each, and it misses the wins."""
+    drift = rows(1)
+    np.testing.assert_allclose([row["value_drift"] for row in drift], [0, 0.1, 0.2, 0.3], atol=1e-6)
+    assert [row["win_found_rate"] for row in drift] == [0, 0, None, None]
+    assert [row["reward_error_decisive"] for row in drift] == [1, 1, None, None]
+
+
+def test_a_reward_predicted_too_early_is_a_false_win(rows):
+    """It takes two stones too many: from 2, one stone (of two legal moves) looks like a win and is none."""
+    first = rows(-2)[0]
+    assert first["win_found_rate"] == 1
+    assert first["false_win_rate"] == 1 / 4  # the three moves from 9, and one from 2
+    assert first["reward_error_quiet"] == 1 / 4
+
+
+def test_policy_on_illegal_moves_is_counted_apart_from_drift_over_the_legal_ones():
+    """Legal are one stone and two; the prior has 1/4, 1/4 and 1/2 on three against 1/3 each."""
+    said, true = jnp.log(jnp.array([[1.0, 1.0, 2.0]])), jnp.zeros((1, 3))
+    zeros = jnp.zeros(1)
+    legal = jnp.array([[True, True, False]])
+    outputs = (NetworkOutput(zeros, zeros, zeros, logits) for logits in (said, true))
+    drift = fidelity.compare(MODEL, legal, *outputs)
+    np.testing.assert_allclose(drift["policy_drift"], 0, atol=1e-6)
+    np.testing.assert_allclose(drift["illegal_prior"], 0.5, atol=1e-6)
+
+
+def test_nodes_of_a_tree_are_judged_by_replaying_their_lines():
+    """From 2 stones. Node 1: take one. Node 2, below it: take two of the one left, illegal. Node 3, below that: illegal
+    too. Node 4: take both, which wins. Node 5: a move after that. Priors on illegal moves count in node 1 alone.
+    """
+    tree = SimpleNamespace(
+        parent=jnp.array([0, 0, 1, 2, 0, 4])[:, None],
+        action=jnp.array([0, 0, 1, 0, 1, 0])[:, None],
+        prior=jnp.tile(jnp.array([0.5, 0.3, 0.2]), (6, 1, 1)),
+    )
+    faults = fidelity.look_at_tree(NIM, make_state(jnp.array([2]), jnp.array([0])), tree)
+    assert {name: int(mean.count[0]) for name, mean in faults.items()} == {
+        "illegal_visits": 5,
+        "visits_beyond_end": 5,
+        "illegal_prior": 1,
+    }
+    row = fidelity.tree_row(jax.device_get(faults))
+    assert row == pytest.approx({"illegal_visits": 2 / 5, "visits_beyond_end": 1 / 5, "illegal_prior": 0.5})

@@ -1,0 +1,243 @@
+"""GNU Backgammon as an opponent: what it is told, what its turns mean, and the dice that our rules play for them."""
+
+import functools
+import shutil
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.apps.engines import engines, gnubg
+from muzero_jax.apps.engines.engine_process import EngineError
+from muzero_jax.apps.evaluation.engine_games import Arbiter
+from muzero_jax.apps.evaluation.engine_matches import Conditions, EngineMatch
+from muzero_jax.apps.evaluation.opponents import random_player
+from muzero_jax.apps.evaluation.players import Entrant
+from muzero_jax.games.backgammon import mover_points, roll
+from muzero_jax.games.catalogue import make_notation
+from tests.games.test_backgammon import BAR, OFF, THEIR_BAR, THEIR_OFF, position
+from tests.reference.games import environment_of
+
+FAKE = Path(__file__).parents[2] / "reference" / "fake_gnubg.py"
+REAL = shutil.which("gnubg") or shutil.which("/usr/games/gnubg")
+OPENING = [0, -2, 0, 0, 0, 0, 5, 0, 3, 0, 0, 0, -5, 5, 0, 0, 0, -3, 0, -5, 0, 0, 0, 0, 2, 0]
+KEY = jax.random.key(0)
+
+
+@functools.cache
+def environment():
+    environment = environment_of("backgammon")
+    return environment._replace(chance=environment.chance._replace(move=jax.jit(environment.chance.move)))
+
+
+@pytest.fixture
+def start():
+    """`start(turns)`: the scripted program; `start(command=...)`: another one. All are ended."""
+    running = []
+
+    def begin(*turns, command=(), settings=()):
+        spec = engines.EngineSpec("gnubg", engines.GNUBG, command or (sys.executable, str(FAKE), *turns), settings)
+        running.append(engines.start(spec, environment(), seconds=20.0))
+        return running[-1]
+
+    yield begin
+    for engine in running:
+        engine.process.close()
+
+
+def turn_of(engine, state):
+    """All dice that the engine plays of one turn, and the board after them."""
+    played, notation = [], make_notation(environment())
+    while True:
+        played.append(engine.choose([], 0, state))
+        after = environment().chance.move(state, jnp.int32(notation.read(state, played[-1])))
+        state = after.state
+        if after.awaits_chance or state.terminated or not engine._rest:
+            return played, mover_points(state)
+
+
+# --- what it is told --------------------------------------------------------------------------------------------------
+
+
+def test_a_position_is_told_from_the_movers_side_with_the_others_checkers_below_zero():
+    assert mover_points(position((3, 1))) == OPENING and roll(position((3, 1))) == (3, 1)
+    assert sum(np.abs(OPENING)) == 30
+    state = position((5, 5), {BAR: 2, THEIR_BAR: -1, OFF: 4, THEIR_OFF: -3, 23: 6, 0: 3, 10: -11})
+    assert mover_points(state) == [2, 6, *[0] * 12, -11, *[0] * 9, 3, -1]
+
+
+def test_dice_of_a_turn_that_has_begun_are_no_roll():
+    state = position((3, 1))
+    action = make_notation(environment()).read(state, "8/5")
+    assert roll(environment().chance.move(state, jnp.int32(action)).state) is None
+
+
+def test_its_answer_is_asked_with_board_and_dice(start):
+    engine = start()
+    assert engine._ask(OPENING, (3, 1)) == "" and engine.title == "GNU Backgammon 1.07.fake"
+    assert engine.process._last[-1].endswith(f"set board simple {' '.join(map(str, OPENING))} | set dice 3 1")
+
+
+def test_an_unknown_word_in_a_setting_is_refused_in_a_sentence(start):
+    start(settings=("set evaluation chequerplay evaluation plies 2",))
+    with pytest.raises(EngineError, match="the engine gnubg refuses a setting; it said .Unknown keyword .sett"):
+        start(settings=("sett plies 2",))
+
+
+def test_a_complaint_is_heard_though_its_answer_is_there_before_all_that_it_says_on_stderr_was_read(start):
+    with pytest.raises(EngineError, match="refuses a setting; it said .Unknown keyword .sett"):
+        start(settings=("chatter 20000", "sett plies 2"))
+
+
+def test_what_it_says_on_stderr_before_its_name_is_no_name(start):
+    engine = start(command=("/bin/sh", "-c", f"echo Locale not supported >&2; exec {sys.executable} {FAKE}"))
+    assert engine.title == "GNU Backgammon 1.07.fake"
+
+
+# --- what its turns mean ----------------------------------------------------------------------------------------------
+
+
+def board_with(**places):
+    """26 numbers, which are 0 but at these places: p6=2 for point 6, bar=1, their_bar=-1."""
+    board = [0] * 26
+    for place, count in places.items():
+        board[{"bar": 0, "their_bar": 25}.get(place) if "bar" in place else int(place[1:])] = count
+    return board
+
+
+@pytest.mark.parametrize(
+    "before, turn, after",
+    [
+        ({"p8": 3, "p6": 5}, "8/5 6/5", {"p8": 2, "p6": 4, "p5": 2}),
+        ({"p24": 2, "p13": 5}, "24/18(2) 13/7(2)", {"p18": 2, "p13": 3, "p7": 2}),
+        ({"bar": 1, "p20": -1}, "bar/20*", {"p20": 1, "their_bar": -1}),
+        ({"p8": 1, "p5": -1, "p2": -1}, "8/5*/2*", {"p2": 1, "their_bar": -2}),
+        ({"p13": 2, "p7": -1}, "13/7*(2)", {"p7": 2, "their_bar": -1}),
+        ({"p8": 1, "p5": -1}, "8/2", {"p5": -1, "p2": 1}),
+        ({"p2": 1, "p1": 2}, "2/off 1/off(2)", {}),
+        ({"bar": 2}, "", {"bar": 2}),
+    ],
+)
+def test_a_turn_of_its_leads_to_a_board(before, turn, after):
+    assert gnubg.after_turn(board_with(**before), turn) == board_with(**after)
+
+
+# --- the dice that our rules play -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "turn, dice, checkers, expected",
+    [
+        ("8/5 6/5", (3, 1), None, {"8/5", "6/5"}),
+        ("24/13", (5, 6), None, {"24/18", "18/13"}),  # point 19 is held, so the 6 comes first
+        ("13/3(2)", (5, 5), None, {"13/8", "8/3"}),
+        ("bar/20 13/7", (5, 6), {BAR: 1, 11: 14, 23: -15}, {"bar/20", "13/7"}),
+        ("5/off 1/off", (6, 1), {19: 1, 23: 1, OFF: 13, 0: -15}, {"5/off(6)", "1/off"}),
+        ("6/off 5/4", (6, 1), {18: 1, 19: 1, OFF: 13, 0: -15}, {"6/off", "5/4"}),
+    ],
+)
+def test_its_turn_is_played_one_die_at_a_time(start, turn, dice, checkers, expected):
+    state = position(dice, checkers)
+    played, board = turn_of(start(turn), state)
+    assert set(played) == expected and board == gnubg.after_turn(mover_points(state), turn)
+    assert len(played) == (4 if dice[0] == dice[1] else 2)
+
+
+def ends_of(state, is_over=False):
+    """All boards on which a turn may end."""
+    if is_over:
+        return {tuple(mover_points(state))}
+    ends = set()
+    for action in np.flatnonzero(state.legal_action_mask):
+        after = environment().chance.move(state, jnp.int32(action))
+        ends |= ends_of(after.state, bool(after.awaits_chance | after.state.terminated))
+    return ends
+
+
+@pytest.mark.parametrize("dice, checkers", [((2, 1), None), ((4, 3), {BAR: 1, 5: 2, 9: 2, 12: 3, 3: -1, 16: -1})])
+def test_dice_are_found_for_every_board_on_which_a_turn_may_end(start, dice, checkers):
+    state, engine = position(dice, checkers), start()
+    ends = ends_of(state)
+    assert len(ends) > 5
+    for end in ends:
+        moves = engine._dice_towards(end, state, False)
+        after = state
+        for text in moves:
+            after = environment().chance.move(after, jnp.int32(make_notation(environment()).read(after, text))).state
+        assert tuple(mover_points(after)) == end
+
+
+def test_a_turn_that_our_rules_do_not_have_ends_the_match_in_a_sentence(start):
+    with pytest.raises(EngineError, match="and the dice .3, 1. with '13/5', which is no legal turn"):
+        start("13/5").choose([], 0, position((3, 1)))
+
+
+def test_a_turn_that_an_opening_began_goes_on_with_a_legal_move(start):
+    state = position((3, 1)).replace(_played_dice_num=jnp.int32(1))
+    text = start().choose([], 0, state)
+    assert state.legal_action_mask[make_notation(environment()).read(state, text)]
+
+
+# --- matches ----------------------------------------------------------------------------------------------------------
+
+
+def test_backgammon_is_played_by_gnubg_alone():
+    backgammon, spec = environment(), engines.EngineSpec("x", engines.GNUBG, ("x",), ())
+    engines.check(spec, backgammon)
+    with pytest.raises(ValueError, match="backgammon is not played by GTP, .* name the engine as gnubg:COMMAND"):
+        engines.check(spec._replace(protocol="gtp"), backgammon)
+    with pytest.raises(
+        ValueError, match="chess is not played by GNUBG, which is for backgammon; name the engine as uci:COMMAND"
+    ):
+        engines.check(spec, environment_of("gardner_chess"))
+
+
+def test_a_pass_of_which_there_are_six_is_asked_of_nobody():
+    stuck = position((1, 1), {BAR: 1, 10: 14, **dict.fromkeys(range(6), -2), 6: -3})
+    assert stuck.legal_action_mask.sum() == 6 and Arbiter(environment())._forced_pass(stuck) == 0
+
+
+def test_a_match_begins_with_the_dice_that_its_openings_ended_with():
+    """The same actions would meet other dice. Both seats get each opening, and the other player is to move."""
+    match = EngineMatch(environment(), *entrants(), num_games=4, opening_plies=2, conditions=Conditions())
+    games = list(match._pairings(KEY))
+    for game in games:
+        assert game.opening == [] and roll(game.start) is not None and mover_points(game.start) != OPENING
+        assert int(game.start.current_player) == 1 - game.first and int(game.start._turn) == 1
+        assert mover_points(game.start) == mover_points(games[game.index // 2 * 2].start)
+    assert [game.seating for game in games] == [0, 1, 0, 1]
+
+
+def entrants():
+    name = f"gnubg:{REAL or sys.executable} -t -q"
+    spec = engines.parse(name)
+    ours = Entrant("random", random_player(environment()), None, "random")
+    return Entrant(name, players.absent_player(spec), None, spec, spec), ours
+
+
+def test_games_with_dice_are_not_kept_as_sgf(tmp_path):
+    with pytest.raises(ValueError, match="--sgf keeps moves and no dice, so it is not for backgammon; leave it out"):
+        EngineMatch(
+            environment(), *entrants(), num_games=2, opening_plies=2, conditions=Conditions(folder=tmp_path / "games")
+        )
+
+
+@pytest.mark.skipif(REAL is None, reason="gnubg is not installed (Debian: apt install gnubg)")
+def test_the_real_program_makes_the_golden_point(start):
+    engine = start(command=(REAL, "-t", "-q"))
+    assert engine.title.startswith("GNU Backgammon")
+    assert set(turn_of(engine, position((3, 1)))[0]) == {"8/5", "6/5"}
+    stuck = position((1, 1), {BAR: 1, 10: 14, **dict.fromkeys(range(6), -2), 6: -3})
+    assert engine._ask(mover_points(stuck), (1, 1)) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(REAL is None, reason="gnubg is not installed (Debian: apt install gnubg)")
+def test_the_real_program_beats_random_play_in_points_and_nobody_moves_illegally():
+    match = EngineMatch(environment(), *entrants(), num_games=4, opening_plies=2, conditions=Conditions())
+    summary = match(None, None, KEY)
+    assert summary["wins"] == 4 and summary["illegal_actions"] == 0
+    assert summary.get("points_won", 4) >= 4

@@ -1,0 +1,109 @@
+"""Opening values of Hex: they are those of the player who moved, the swap is gone, and right ones are counted."""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.apps.evaluation import openings
+from muzero_jax.apps.evaluation.players import Agent
+from muzero_jax.games import hex_openings
+from muzero_jax.games.environment import make_environment
+from muzero_jax.games.hex_solver import make_oracle
+from tests.reference import tiny_run
+
+
+@pytest.mark.parametrize("size", hex_openings.WINS)
+def test_the_tables_are_whole_and_look_the_same_after_a_half_turn(size):
+    wins = hex_openings.WINS[size]
+    assert wins.shape == (size, size)
+    np.testing.assert_array_equal(wins, wins[::-1, ::-1])
+    assert {3: 5, 4: 4, 5: 13, 6: 24, 7: 27}[size] == wins.sum()
+
+
+@pytest.fixture(scope="module")
+def stones():
+    """The positions after each first move of 3x3."""
+    return openings.opening_positions(make_environment("hex", board_size=3))
+
+
+def test_one_stone_lies_there_and_the_swap_is_gone(stones):
+    mask = np.asarray(stones.legal_action_mask)
+    assert mask.shape == (9, 10) and not mask[:, -1].any()
+    assert (mask[:, :9].sum(axis=1) == 8).all() and not mask[np.arange(9), np.arange(9)].any()
+
+
+def test_perfect_play_agrees_with_the_table(stones):
+    """Our own solver on 3x3: after a winning first move the other player, who cannot swap, loses."""
+    environment = make_environment("hex", board_size=3)
+    observations = environment.roots(stones).observation
+    best = [max(make_oracle(3).action_values(np.asarray(seen)).values()) for seen in observations]
+    np.testing.assert_array_equal(np.reshape(best, (3, 3)) < 0, hex_openings.WINS[3])
+
+
+def test_a_verdict_is_right_if_its_sign_is():
+    values = np.where(hex_openings.WINS[3], 0.1, -0.9)
+    assert openings.judge(values, hex_openings.WINS[3]) == {"right": 9, "solved": 9, "wrong": []}
+    values[0, 0], values[1, 1] = 0.2, 0.0
+    found = openings.judge(values, hex_openings.WINS[3])
+    assert found["right"] == 7 and found["wrong"] == [[0, 0], [1, 1]]
+
+
+def test_the_board_leans_and_marks_what_is_wrong():
+    values = np.where(hex_openings.WINS[3], 0.1, -0.9)
+    values[0, 0] = 0.2
+    result = {"size": 3, "values": values.tolist()} | openings.judge(values, hex_openings.WINS[3])
+    text = openings.format_table(result)
+    assert "[+0.20]" in text and text.count("[") == 1 and "8 of 9 opening values are right" in text
+    columns, first, second, third = text.splitlines()[2:6]
+    assert columns.split() == ["a", "b", "c"] and first.startswith(" 1  [+0.20]")
+    assert second.startswith(" 2 " + " " * openings.SHIFT) and third.startswith(" 3 " + " " * 2 * openings.SHIFT)
+    assert "the openings of 9x9 are not solved" in openings.format_table({"size": 9, "values": [[0.0]]})
+
+
+# --- the same values for the command and for a run's metric ----------------------------------------------------------
+
+
+class Solver(Agent):
+    """Its search knows which first moves of 3x3 win, and gives them the value `params` for who makes them."""
+
+    def search(self, num_simulations=None, *, true_rules=False):
+        def search(params, key, asked):
+            stone = asked.observation[..., :2].any(-1).reshape(-1, 9).argmax(1)
+            won = jnp.asarray(hex_openings.WINS[3].ravel())[stone]
+            return SimpleNamespace(value=jnp.where(won, -params, params))
+
+        return search
+
+
+def solver(size, params=0.5):
+    world = tiny_run.world()._replace(environment=make_environment("hex", board_size=size))
+    return Solver(*tiny_run.agent()._replace(world=world, params=jnp.float32(params), name="the solver"))
+
+
+def test_the_command_says_what_the_search_says_from_the_movers_side():
+    result = openings.examine(solver(3))
+    assert (result["size"], result["num_simulations"], result["right"], result["solved"]) == (3, 2, 9, 9)
+    np.testing.assert_array_equal(result["values"], np.where(hex_openings.WINS[3], 0.5, -0.5))
+    assert openings.examine(solver(3, params=-0.5))["right"] == 0
+
+
+def test_values_compiled_beforehand_are_not_compiled_again_for_new_weights():
+    values = openings.solved_openings(solver(3), jax.devices()[1])
+    values.compile(jax.ShapeDtypeStruct((), jnp.float32))
+    compiled, weights = [], jax.block_until_ready([jnp.float32(1), jnp.float32(-1)])
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, seconds, **_: compiled.append(event) if "backend_compile" in event else None
+    )
+    judged = [openings.judge(values.values(params), values.wins)["right"] for params in weights]
+    assert judged == [9, 0] and not compiled
+
+
+def test_only_solved_boards_of_hex_are_judged():
+    assert openings.solved_openings(solver(8)) is None
+    tic_tac_toe = tiny_run.agent()
+    assert openings.solved_openings(tic_tac_toe) is None
+    with pytest.raises(ValueError, match="openings are those of Hex, and agent plays tic_tac_toe; name a run of Hex"):
+        openings.examine(tic_tac_toe)

@@ -1,0 +1,397 @@
+"""The engine as a controller meets it: GTP's framing, each game's sessions, HexGui's habits, and any input at all."""
+
+import functools
+import io
+import random
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from muzero_jax.apps.engines import gtp, protocol
+from muzero_jax.games.notation import ACTION, STANDARD
+from tests.reference.play import fake_thinker, notation, opening
+
+ANSWER = re.compile(r"[=?][0-9]* [^\n\x00-\x08\x0b-\x1f]*(\n[^\n]+)*\n\n")
+CENTRE = {"hex": 5, "tic_tac_toe": 4, "connect_four": 3, "go_9x9": 40}
+
+
+@functools.cache
+def centre_thinker(name):
+    """Programs are shared between sessions; the fake agent remembers nothing."""
+    return fake_thinker(favourite=CENTRE[name])
+
+
+def session(name, kind=STANDARD, thinker=None):
+    return gtp.GtpSession(opening(name), thinker or centre_thinker(name), notation(name, kind))
+
+
+def talk(engine, text):
+    """The answers to lines, as (ok, text)."""
+    answers = []
+    for line in text.strip().split("\n"):
+        answer = engine.answer(line.strip())
+        assert ANSWER.fullmatch(answer), answer
+        answers.append((answer[0] == "=", answer[2:].strip()))
+    return answers
+
+
+def texts(engine, text):
+    """The answers' texts; none may be a failure."""
+    answers = talk(engine, text)
+    assert all(ok for ok, _ in answers), answers
+    return [answer for _, answer in answers]
+
+
+def failures(engine, text):
+    answers = talk(engine, text)
+    assert not any(ok for ok, _ in answers), answers
+    return [answer for _, answer in answers]
+
+
+# --- framing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line, answer",
+    [
+        ("name", "= muzero_jax\n\n"),
+        ("12 name", "=12 muzero_jax\n\n"),
+        ("  007\tprotocol_version  # please", "=007 2\n\n"),
+        ("3 play b a1", "=3 \n\n"),
+        ("4 play b z1", "?4 invalid coordinate\n\n"),
+        ("5 nonsense b a1", "?5 unknown command\n\n"),
+        ("9" * 40 + " name", "=" + "9" * 40 + " muzero_jax\n\n"),
+        ("na\x00m\x07e\r\n", "= muzero_jax\n\n"),
+        ("7", "?7 unknown command\n\n"),
+        ("", None),
+        ("  \t \r\n", None),
+        ("# only a comment", None),
+        ("\x00\x01", None),
+    ],
+)
+def test_answers_are_framed_as_gtp_2_says(line, answer):
+    assert session("hex").answer(line) == answer
+
+
+def test_every_command_of_the_list_is_known_and_the_list_holds_what_controllers_need():
+    engine = session("hex")
+    commands = texts(engine, "list_commands")[0].split("\n")
+    needed = """name version protocol_version known_command list_commands quit boardsize clear_board komi play
+        genmove undo showboard final_score reg_genmove all_legal_moves time_settings time_left hexgui-analyze_commands
+        swap-pieces loadsgf"""
+    assert set(needed.split()) <= set(commands)
+    assert set(texts(engine, "\n".join(f"known_command {c}" for c in commands))) == {"true"}
+    assert texts(engine, "known_command\nknown_command zugzwang") == ["false", "false"]
+
+
+def test_a_command_that_breaks_is_answered_and_the_session_goes_on(capsys):
+    engine = session("hex")
+    engine._commands["name"] = lambda _: 1 / 0
+    assert failures(engine, "name") == ["internal error: ZeroDivisionError"]
+    assert "ZeroDivisionError" in capsys.readouterr().err
+    assert texts(engine, "version")
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_of_hex_with_a_swap():
+    engine = session("hex")
+    assert texts(engine, "boardsize 4\nclear_board\nplay b c1") == ["", "", ""]
+    assert texts(engine, "all_legal_moves")[0].split()[-1] == "swap-pieces"
+    assert texts(engine, "play white swap-pieces\nshowboard")[1].split("\n") == [
+        "a b c d", "   b b b b", "1 w . . . . w", " 2 w . . . . w", "  3 w W . . . w", "   4 w . . . . w",
+        "        b b b b",
+    ]  # fmt: skip
+    assert texts(engine, "genmove b\ngenmove w\nundo\nundo\nundo") == ["b2", "d4", "", "", ""]
+    assert texts(engine, "swap-pieces") == [""]
+    assert failures(
+        engine, "final_score\nswap-pieces\nplay b swap-pieces\nplay b a3\nplay b b9\nplay b\nplay x a1"
+    ) == [
+        "cannot score",
+        "illegal move",
+        "illegal move",
+        "illegal move",
+        "invalid coordinate",
+        "syntax error: play needs a colour and a move",
+        "syntax error: the colour is b or w",
+    ]
+
+
+def test_undo_goes_back_to_the_opening_and_no_further():
+    engine = session("hex")
+    assert texts(engine, "play b c1\nplay w d4\nundo\nundo") == [""] * 4
+    assert failures(engine, "undo") == ["cannot undo"] and not engine.position.plies
+
+
+def test_the_end_of_a_game_of_hex():
+    engine = session("hex")
+    texts(engine, "play b b1\nplay w a1\nplay b b2\nplay w a2\nplay b b3\nplay w a3\nplay b b4")
+    assert texts(engine, "final_score\ngenmove w\nreg_genmove b\nall_legal_moves") == ["B+", "resign", "resign", ""]
+    assert failures(engine, "play w a4\nplay b a4\nmuzero-value") == ["the game is over"] * 3
+    assert texts(engine, "undo\ngenmove b") == ["", "d4"]
+    assert texts(engine, "play w resign\nfinal_score\nundo\nclear_board") == ["", "B+R", "", ""]
+
+
+def test_sessions_of_tic_tac_toe_and_connect_four():
+    assert texts(session("tic_tac_toe"), "genmove b\nplay w a1\ngenmove b\nplay w b1\nplay b c1\nundo\nplay b a3") == [
+        "b2", "", "c3", "", "", "", "",
+    ]  # fmt: skip
+    engine = session("connect_four")
+    assert texts(engine, "play b D\ngenmove w") == ["", "d"]
+    assert texts(engine, "showboard")[0].split("\n")[4:] == ["4 . . . . . . .", "5 . . . Y . . .", "6 . . . R . . ."]
+    texts(engine, "play b e\nplay w e\nplay b f\nplay w f\nplay b g")
+    assert texts(engine, "final_score\ngenmove w") == ["B+", "pass"]
+    assert failures(engine, "play w a\nboardsize 8\nboardsize 6 7") == [
+        "the game is over", "unacceptable size", "unacceptable size",
+    ]  # fmt: skip
+    assert texts(engine, "boardsize 7 6\nboardsize 7\ngenmove b") == ["", "", "d"]
+
+
+def test_an_agent_of_every_board_follows_the_controllers():
+    asked = []
+
+    def resize(size):
+        asked.append(size)
+        if size != 3:
+            raise ValueError("no such board")
+        return opening("tic_tac_toe"), centre_thinker("tic_tac_toe"), notation("tic_tac_toe")
+
+    engine = gtp.GtpSession(opening("hex"), centre_thinker("hex"), notation("hex"), resize=resize)
+    texts(engine, "play b a1\nboardsize 4\nboardsize 4 4")
+    assert asked == [] and engine.position.plies == (), "its own board: a new game, and nothing is loaded"
+    assert failures(engine, "boardsize 20\nboardsize 3 5") == ["unacceptable size"] * 2
+    assert texts(engine, "genmove b\nboardsize 3\nplay b a1\ngenmove w") == ["b2", "", "", "b2"]
+    assert asked == [20, 3]
+    assert [len(engine.moves.columns), len(engine.moves.rows), len(engine.position.plies)] == [3, 3, 2]
+
+
+def test_a_session_of_go():
+    engine = session("go_9x9")
+    texts(engine, "boardsize 9\nclear_board\nkomi 6.5\nplay b D4\nplay w J9")
+    assert texts(engine, "genmove b\nplay w pass\nplay b PASS") == ["E5", "", ""]
+    assert texts(engine, "final_score\ngenmove w\nshowboard")[:2] == ["W+5.5", "pass"]  # 2 stones to 1, no area
+    assert failures(engine, "play w I5\nplay b c3\nkomi x\nkomi nan\nkomi\nboardsize 19\nboardsize nine") == [
+        "invalid coordinate",
+        "the game is over",
+        *["komi not a float"] * 3,
+        "unacceptable size",
+        "boardsize not an integer",
+    ]
+
+
+def test_an_engine_that_speaks_action_numbers():
+    engine = session("hex", ACTION)
+    assert texts(engine, "play b 2\nplay w 16\ngenmove b\nreg_genmove w") == ["", "", "5", "15"]
+    assert texts(engine, "all_legal_moves")[0] == "0 1 2 3 4 6 7 9 10 11 12 13 14 15"
+    assert failures(engine, "play w 5\nplay w 17\nplay w a1\nplay w -1\nplay w 99999999999999999999") == [
+        "illegal move", *["invalid action: not a number from 0 to 16"] * 4,
+    ]  # fmt: skip
+    assert texts(session("go_9x9", ACTION), "play b 81\nplay w 81\ngenmove b") == ["", "", "pass"]
+
+
+def test_an_engine_that_is_told_stones_searches_for_either_side():
+    """HexGui: the size first, which starts anew, then stones in scan order."""
+    engine = session("hex")
+    texts(engine, "play b a1\nboardsize 4 4\nplay w a1\nplay b b1\nplay b c1\nplay b a2\nplay w b2\nplay w d4")
+    assert texts(engine, "genmove w\ngenmove w\ngenmove b\nundo\nundo\nundo\nreg_genmove b") == [
+        "c4", "b4", "a4", "", "", "", "c4",
+    ]  # fmt: skip
+    assert texts(engine, "showboard")[0].split("\n")[2:6] == [
+        "1 w W B B . w", " 2 w B W . . w", "  3 w . . . . w", "   4 w . . . W w",
+    ]  # fmt: skip
+
+
+def test_what_hexgui_shows_of_the_agent():
+    engine = session("hex")
+    for line in texts(engine, "hexgui-analyze_commands")[0].split("\n"):
+        kind, label, command = line.split("/")
+        assert kind in ("pspairs", "gfx", "string", "var", "varc", "plist") and label
+        assert texts(engine, f"known_command {command.split()[0]}") == ["true"]
+    texts(engine, "play b a1")
+    assert texts(engine, "muzero-policy")[0].startswith("b2 0.21 b1 0.05 c1 0.05")
+    assert "swap-pieces" not in texts(engine, "muzero-policy\nmuzero-prior")[1]
+    assert texts(engine, "muzero-value") == ["search +0.040 (4 simulations), network +0.250"]
+    assert texts(engine, "muzero-variation\nmuzero-gfx")[0] == "b2 d4 c4 b4 a4 d3"
+    assert re.fullmatch(r"INFLUENCE b2 1\.00 b1 0\.17 .* TEXT plays b2, value \+0\.040", texts(engine, "muzero-gfx")[0])
+    assert texts(engine, "genmove w") == ["b2"]
+
+
+def test_the_move_that_it_would_play_stands_first_and_is_coloured_most_whatever_its_share():
+    thinker = fake_thinker(favourite=5)
+    engine, analyse = session("hex", thinker=thinker), thinker.analyse
+    thinker.analyse = lambda *arguments, **keywords: analyse(*arguments, **keywords)._replace(action=2)
+    policy, gfx, variation = texts(engine, "muzero-policy\nmuzero-gfx\nmuzero-variation")
+    assert policy.startswith("c1 0.05 b2 0.21 a1 0.05") and policy.count("c1") == 1
+    assert gfx.startswith("INFLUENCE c1 1.00 b2 0.70 a1 0.17") and "TEXT plays c1, value" in gfx
+    assert variation.split()[:3] == ["c1", "b2", "d4"] and texts(engine, "reg_genmove b") == ["c1"]
+
+
+def test_the_networks_policy_takes_no_search_and_no_draw():
+    plain, asked = (session("hex", thinker=fake_thinker(temperature=1.0, seed=3)) for _ in range(2))
+    commands = ["genmove b", "genmove w", "genmove b"]
+    search, asked.thinker._search = asked.thinker._search, None
+    assert texts(asked, "muzero-prior")[0].startswith("a1 0.06 b1 0.06")
+    asked.thinker._search = search
+    assert [texts(asked, c) for c in commands] == [texts(plain, c) for c in commands]
+
+
+def test_a_wrong_time_left_says_what_is_wrong():
+    engine = session("hex")
+    assert failures(engine, "time_left b 1\ntime_left x 1 1\ntime_left b x 1") == [
+        "syntax error: time_left needs a colour, a time and a number of stones",
+        "syntax error: the colour is b or w",
+        "syntax error: not a time",
+    ]
+
+
+def test_time_commands_choose_the_budget():
+    engine = session("hex", thinker=fake_thinker(most_simulations=32))
+    texts(engine, "time_settings 3600 0 0")
+    assert "(32 simulations)" in texts(engine, "muzero-value")[0]
+    texts(engine, "time_left b 0 0\ntime_left w 3000 10")
+    assert "(32 simulations)" not in texts(engine, "muzero-value")[0]
+    assert texts(engine, "genmove w\ntime_settings 0 0 0") == ["a1", ""]
+    assert "(4 simulations)" in texts(engine, "muzero-value")[0]
+    assert all(
+        f.startswith("syntax") for f in failures(engine, "time_settings 1 2\ntime_left b x 1\ntime_left b nan 1")
+    )
+
+
+# --- SGF --------------------------------------------------------------------------------------------------------------
+
+
+def test_sgf_files_of_hex_and_go_are_loaded_up_to_a_move(tmp_path):
+    hex_file, go_file = tmp_path / "hex.sgf", tmp_path / "go.sgf"
+    hex_file.write_text("(;FF[4]GM[11]SZ[4]C[a \\] b]\n;B[b1];W[swap-pieces](;B[d4];W[c3])(;B[a1]))")
+    engine = session("hex")
+    board = texts(engine, f"loadsgf {hex_file}\nshowboard")[1].split("\n")
+    assert board[2:6] == ["1 w . . . . w", " 2 w W . . . w", "  3 w . . W . w", "   4 w . . . B w"]
+    assert texts(engine, f"loadsgf {hex_file} 2\nshowboard")[1].count("W") == 0
+    go_file.write_text("(;GM[1]SZ[9]AB[aa][ba]AW[ii];W[ca];B[];W[tt])")
+    engine = session("go_9x9")
+    assert texts(engine, f"loadsgf {go_file}\nshowboard")[1].split("\n")[1] == "9 B B W . . . . . ."
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", "(;SZ[4];B[a1]", "(;SZ[5];B[a1])", "(;SZ[4];B[a1];W[a1])", "(;SZ[4];B[z9])", "(;AE[a1])"]
+)
+def test_a_file_that_cannot_be_loaded_leaves_the_position(tmp_path, text):
+    (tmp_path / "bad.sgf").write_text(text)
+    engine = session("hex")
+    texts(engine, "play b d1")
+    failed = failures(engine, f"loadsgf {tmp_path}/bad.sgf\nloadsgf {tmp_path}\nloadsgf {tmp_path}/no.sgf\nloadsgf")
+    assert [failure[:16] for failure in failed[:3]] == ["cannot load file"] * 3
+    assert texts(engine, "showboard")[0].split("\n")[2] == "1 w . . . B w"
+
+
+# --- any input --------------------------------------------------------------------------------------------------------
+
+WORDS = """play genmove undo b w black a1 b2 c3 d4 e5 swap-pieces pass resign 0 7 16 17 -1 1e9 99999999999999999999
+    showboard boardsize 4 clear_board komi nan inf final_score all_legal_moves time_settings time_left
+    reg_genmove known_command loadsgf /dev/null /dev/zero /etc # 12 \x00 \t é \ud83d\ude00  １
+    muzero-policy muzero-value list_commands""".split()
+
+
+def fuzzed_lines(count):
+    """Commands, commands with their letters disturbed, and noise."""
+    generator = random.Random(0)
+    for _ in range(count):
+        words = " ".join(generator.choices(WORDS, k=generator.randint(0, 4)))
+        if generator.random() < 0.5:
+            move = generator.choice("abcd") + generator.choice("1234")
+            words = f"{generator.choice(['', '5 '])}play {generator.choice('bw')} {move}"
+        line = bytearray(words.encode("utf-8", errors="surrogatepass"))
+        for _ in range(generator.choice([0, 0, 0, 1, 3, 20])):
+            line.insert(generator.randint(0, len(line)), generator.randrange(256))
+        yield bytes(line).replace(b"\n", b"")
+
+
+def test_thousands_of_arbitrary_lines_get_one_answer_each_and_end_nothing():
+    lines, out = list(fuzzed_lines(4_000)), io.BytesIO()
+    engine = session("hex")
+    stream = io.BytesIO(b"\n".join(line for line in lines if b"quit" not in line) + b"\n900 name")
+    engine.serve(protocol.read_lines(stream), out)
+    answers = out.getvalue().decode()
+    assert answers.endswith("=900 muzero_jax\n\n")
+    num_commands = sum(protocol.parse(line.decode("utf-8", errors="replace")) is not None for line in lines)
+    assert len(ANSWER.findall(answers)) == num_commands + 1
+    assert "".join(match[0] for match in ANSWER.finditer(answers)) == answers
+    assert answers.count("internal error") == 0
+    assert 100 < answers.count("illegal move") < num_commands
+
+
+def test_quit_and_the_end_of_input_end_it_and_a_closed_pipe_does_too():
+    out = io.BytesIO()
+    session("hex").serve(protocol.read_lines(io.BytesIO(b"1 quit\n2 name\n")), out)
+    assert out.getvalue() == b"=1 \n\n"
+    session("hex").serve(protocol.read_lines(io.BytesIO(b"")), out)
+    out.close()
+    session("hex").serve(iter(["name", "name"]), out)
+
+
+def test_a_line_longer_than_memory_should_hold_is_one_command():
+    stream = io.BytesIO(b"x" * 3 * protocol.MOST_BYTES + b"\n" + b"y" * (protocol.MOST_BYTES - 1) + b"\nname\n")
+    assert [line.strip()[:1] for line in protocol.read_lines(stream)] == ["x", "y", "n"]
+
+
+# --- engine against engine --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["hex", "tic_tac_toe", "connect_four", "go_9x9"])
+def test_engines_play_games_against_each_other_without_one_failure(name):
+    """Five games each of four games; both boards stay the same, and both name the same winner."""
+    drawing = fake_thinker(favourite=0, temperature=1.0, seed=1)
+    for _ in range(5):
+        black, white = (session(name, thinker=drawing) for _ in "bw")
+        for ply in range(200):
+            mover, other = (black, white)[:: 1 if ply % 2 == 0 else -1]
+            colour = "bw"[ply % 2]
+            (move,) = texts(mover, f"genmove {colour}")
+            assert texts(other, f"play {colour} {move}") == [""]
+            assert texts(mover, "showboard") == texts(other, "showboard")
+            if mover.position.is_over:
+                break
+        assert mover.position.is_over and texts(mover, "final_score") == texts(other, "final_score")
+        assert texts(other, "genmove b") in (["pass"], ["resign"])
+
+
+GNUGO = shutil.which("gnugo") or shutil.which("gnugo", path="/usr/games")
+
+
+@pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed (Debian: apt-get install gnugo)")
+def test_an_engine_plays_go_against_gnugo():
+    """Two games, both colours, by a controller that knows nothing of Go; GNU Go agrees with every move of ours."""
+    with subprocess.Popen(
+        [GNUGO, "--mode", "gtp", "--level", "1", "--seed", "1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+
+        def gnugo(command):
+            process.stdin.write(command + "\n")
+            process.stdin.flush()
+            answer = "".join(iter(process.stdout.readline, "\n"))
+            assert answer.startswith("="), (command, answer)
+            return answer[1:].strip()
+
+        for ours in "bw":
+            engine = session("go_9x9", thinker=fake_thinker(temperature=1.0, seed=ord(ours)))
+            for command in ("boardsize 9", "clear_board", "komi 7.5"):
+                gnugo(command)
+                texts(engine, command)
+            for ply in range(160):
+                colour = "bw"[ply % 2]
+                if colour == ours:
+                    (move,) = texts(engine, f"genmove {colour}")
+                    gnugo(f"play {colour} {move}")
+                else:
+                    move = gnugo(f"genmove {colour}")
+                    texts(engine, f"play {colour} {move}")
+                if move.lower() == "resign" or engine.position.is_over:
+                    break
+            assert engine.position.is_over
+        gnugo("quit")

@@ -1,0 +1,325 @@
+"""A game in progress: colours, swap, positions built from stones, undo, results."""
+
+import jax
+import numpy as np
+import pytest
+
+from muzero_jax.apps.play import thinking
+from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove, new_game
+from muzero_jax.games.environment import make_environment
+from tests.reference.play import fake_thinker, notation, opening, played
+from tests.reference.tiny_run import assert_same
+
+SIZE = 4
+SWAP = SIZE * SIZE
+
+
+def drawn(position):
+    return "/".join("".join(row) for row in position.squares)
+
+
+def what_a_mover_sees(position, colour):
+    """All that search is given, and whether the game is over."""
+    if position.is_over:
+        return position.winner, drawn(position)
+    state = position.seen_by(colour)
+    return np.asarray(state.observation), np.asarray(state.legal_action_mask), drawn(position)
+
+
+def assert_same_view(one, other, colour):
+    for x, y in zip(what_a_mover_sees(one, colour), what_a_mover_sees(other, colour), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+# --- turns and colours ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "othello", "hex", "go_9x9"])
+def test_black_moves_first_and_owns_the_first_stone(name):
+    position = opening(name)
+    assert position.colour_to_move == BLACK
+    stones = drawn(position).count("X")
+    position = position.play(position.legal_actions()[-2 if name in ("hex", "go_9x9") else 0])
+    assert drawn(position).count("X") > stones and position.colour_to_move == WHITE
+
+
+def test_after_a_swap_white_owns_the_mirrored_stone_and_black_is_to_move():
+    position = played("hex", "b:b3 w:swap-pieces")
+    assert drawn(position) == "..../..O./..../...."  # c2: row and column of b3 exchanged
+    assert position.colour_to_move == BLACK and not position.legal_action_mask()[SWAP]
+    assert [ply.colour for ply in position.plies] == [BLACK, WHITE]
+
+
+def test_white_still_joins_left_and_right_after_a_swap():
+    position = played("hex", "b:b3 w:swap b:a1 w:a2 b:a3 w:b2 b:a4 w:d2")
+    assert position.is_over and position.winner == WHITE and position.score() == "W+"
+
+
+def test_the_game_ends_and_nothing_can_be_played_on():
+    position = played("tic_tac_toe", "b:a1 w:a2 b:b1 w:b2 b:c1")
+    assert position.is_over and position.winner == BLACK and not position.legal_action_mask().any()
+    for colour in (BLACK, WHITE):
+        with pytest.raises(IllegalMove, match="over"):
+            position.play(8, colour)
+        with pytest.raises(IllegalMove, match="over"):
+            position.seen_by(colour)
+    position = position.undo()
+    assert not position.is_over and position.winner is None
+
+
+@pytest.mark.parametrize("action", [-1, 0, 16, 17, 10**9])
+def test_an_illegal_action_changes_nothing(action):
+    position = played("hex", "b:a1 w:b2")
+    before = position.state
+    with pytest.raises(IllegalMove):
+        position.play(action)
+    assert position.state is before and len(position.plies) == 2
+
+
+def test_resigning_gives_the_game_to_the_other_side_until_it_is_taken_back():
+    position = played("hex", "b:a1")
+    resigned = position.resign(BLACK)
+    assert resigned.is_over and resigned.winner == WHITE and resigned.score() == "W+R"
+    assert not resigned.undo().is_over and resigned.undo().colour_to_move == WHITE
+    assert not position.is_over
+
+
+# --- positions built from stones --------------------------------------------------------------------------------------
+
+IN_TURNS = {
+    "hex": "b:b3 w:a1 b:c2 w:d4 b:d1",
+    "tic_tac_toe": "b:b2 w:a1 b:c1 w:a3",
+    "connect_four": "b:d w:d b:e w:a b:g",
+}
+IN_SCAN_ORDER = {
+    "hex": "w:a1 b:d1 b:c2 b:b3 w:d4",
+    "tic_tac_toe": "w:a1 b:c1 b:b2 w:a3",
+    "connect_four": "w:a b:d w:d b:e b:g",
+}
+
+
+@pytest.mark.parametrize("colour", [BLACK, WHITE])
+@pytest.mark.parametrize("name", IN_TURNS)
+def test_stones_in_any_order_make_the_position_that_play_in_turns_makes(name, colour):
+    built, game = played(name, IN_SCAN_ORDER[name]), played(name, IN_TURNS[name])
+    assert game.in_turns and not built.in_turns
+    assert_same_view(built, game, colour)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_game_of_hex_can_be_built_in_scan_order_also_when_it_is_won(seed):
+    generator, game = np.random.default_rng(seed), opening("hex")
+    for _ in range([3, 6, 9, 16, 16][seed]):
+        if not game.is_over:
+            game = game.play(int(generator.choice(game.legal_action_mask()[:SWAP].nonzero()[0])))
+    built = opening("hex")
+    for action, cell in enumerate(drawn(game).replace("/", "")):
+        if cell != ".":
+            built = built.play(action, BLACK if cell == "X" else WHITE)
+    assert built.is_over == game.is_over and built.winner == game.winner
+    assert_same_view(built, game, game.colour_to_move)
+
+
+def test_a_swap_answers_the_first_move_of_a_game_and_no_other_stone():
+    assert played("hex", "b:b2").legal_action_mask(WHITE)[SWAP]
+    assert not played("hex", "b:b2").legal_action_mask(BLACK)[SWAP]
+    assert not played("hex", "w:b2").legal_action_mask(BLACK)[SWAP]
+    assert not played("hex", "w:b2").seen_by(BLACK).observation[..., 3].any()
+    assert not played("hex", "b:b2 b:c3").legal_action_mask(WHITE)[SWAP]
+    with pytest.raises(IllegalMove):
+        played("hex", "b:b2 b:swap-pieces")
+
+
+def test_in_go_the_other_side_passes_without_ending_the_game():
+    position = played("go_9x9", "b:C3 b:pass b:D3 b:pass b:E3 w:E4 w:D4")
+    assert not position.is_over and position.colour_to_move == BLACK
+    assert drawn(position).split("/")[6] == "..XXX...." and drawn(position).split("/")[5] == "...OO...."
+    assert played("go_9x9", "b:C3 w:pass b:pass").is_over
+
+
+def test_go_stones_that_are_built_have_their_liberties():
+    """Black takes a white stone that was set up in its mouth."""
+    position = played("go_9x9", "b:A2 w:A1 b:B1")
+    assert drawn(position).endswith("X......../.X.......")
+
+
+def test_in_othello_the_other_side_passes():
+    position = played("othello", "b:d3 w:c3 w:e3")
+    assert drawn(position).split("/")[2:5] == ["..OOO...", "...OO...", "...XO..."]
+    assert position.colour_to_move == BLACK and position.legal_action_mask(WHITE).any()
+
+
+@pytest.mark.parametrize("name", ["gardner_chess"])
+def test_chess_is_played_in_turns(name):
+    with pytest.raises(IllegalMove, match="the other side is to move"):
+        opening(name).play(0, WHITE)
+
+
+# --- undo -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("hex", "b:b3 w:swap-pieces w:c1 b:d4 b:a1"),
+        ("tic_tac_toe", "w:a1 w:b1 b:c3"),
+        ("connect_four", "b:d b:d w:d w:a"),
+        ("othello", "b:d3 w:c3 w:e3 b:d2"),
+        ("go_9x9", "b:A2 w:A1 b:B1 b:pass w:pass"),
+    ],
+)
+def test_undo_restores_every_state_exactly(name, text):
+    position, states = opening(name), []
+    for word in text.split():
+        states.append((jax.tree.map(np.asarray, position.state), position.in_turns, position.colour_to_move))
+        position = position.play(notation(name).read(position.state, word[2:]), "bw".index(word[0]))
+    for state, in_turns, colour in reversed(states):
+        position = position.undo()
+        assert_same(position.state, state)
+        assert (position.in_turns, position.colour_to_move) == (in_turns, colour)
+    with pytest.raises(ValueError, match="there is nothing to take back"):
+        position.undo()
+
+
+def test_undo_goes_back_to_the_last_choice_of_a_colour():
+    position = played("tic_tac_toe", "b:a1 w:b1 b:c1 w:a2")
+    assert [len(position.undo(colour).plies) for colour in (BLACK, WHITE, None)] == [2, 3, 3]
+    with pytest.raises(ValueError, match="there is nothing to take back"):
+        played("tic_tac_toe", "b:a1").undo(WHITE)
+
+
+def test_a_position_stays_as_it_is_whatever_is_played_on_it():
+    position = played("hex", "b:a1 w:b2")
+    for action in position.legal_actions():
+        assert position.play(action).plies[:2] == position.plies
+    position.resign(WHITE)
+    position.undo()
+    position.new()
+    assert drawn(position) == "X.../.O../..../...." and len(position.plies) == 2 and not position.is_over
+
+
+def test_all_positions_of_a_game_share_its_compiled_rules():
+    position = opening("tic_tac_toe")
+    assert position.play(0).undo().new().play(1).move is position.move
+
+
+def test_only_games_for_two_can_be_played():
+    with pytest.raises(ValueError, match="tic_tac_toe is a game for one player, and play needs two"):
+        new_game(make_environment("tic_tac_toe")._replace(num_players=1))
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_draw_scores_0():
+    position = played("tic_tac_toe", "b:a1 w:b2 b:c3 w:b1 b:b3 w:a3 b:c1 w:c2 b:a2")
+    assert position.is_over and position.winner is None and position.score() == "0"
+
+
+def test_go_is_scored_by_area_with_komi_and_agrees_with_the_rules_at_the_end():
+    position = played("go_9x9", "b:E5 w:pass b:pass")
+    assert position.score() == "B+73.5" and position.winner == BLACK
+    assert position.score(komi=81.0) == "0"
+    assert opening("go_9x9").score() == "W+7.5"
+    with pytest.raises(ValueError, match="cannot score"):
+        opening("hex").score()
+
+
+# --- asking an agent --------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_is_asked_from_the_right_side_with_the_right_legality():
+    position, thinker = played("hex", "w:b2"), fake_thinker(favourite=SWAP)
+    for colour in (BLACK, WHITE):
+        analysis = thinker.analyse(position, colour)
+        assert analysis.action == SWAP - 1 and analysis.policy[SWAP] == 0 and analysis.policy[5] == 0
+    assert thinker.analyse(played("hex", "b:b2")).action == SWAP
+    assert analysis.best(2)[0] == SWAP - 1 and analysis.policy.sum() == pytest.approx(1)
+
+
+def test_nobody_is_told_a_value_beyond_a_win():
+    """Whatever a search or a network says: here 1.7 and -1.2."""
+    thinker = fake_thinker(num_simulations=170, first_sight=-1.2)
+    analysis = thinker.analyse(opening("tic_tac_toe"))
+    assert (analysis.value, analysis.prior_value) == (1.0, -1.0)
+
+
+def test_a_position_in_go_is_not_repeated():
+    """White took a ko; pgx lets black take back after a pass and calls that lost, so the agent does something else."""
+    position = played("go_9x9", "b:B2 w:C2 b:A1 w:D1 b:C1 w:B1 b:pass")
+    assert drawn(position).endswith("/.XO....../XO.O.....")
+    retake = notation("go_9x9").read(position.state, "C1")
+    assert position.legal_action_mask(BLACK)[retake] and position.repeats(retake, BLACK)
+    assert fake_thinker(favourite=retake).analyse(position, BLACK).action != retake
+    assert fake_thinker(favourite=retake - 1).analyse(position, BLACK).action == 81  # B1 is taken: the last, a pass
+
+
+def test_moves_are_drawn_at_a_temperature_and_the_same_with_the_same_seed():
+    position = opening("tic_tac_toe")
+
+    def draws(temperature, seed):
+        thinker = fake_thinker(favourite=4, temperature=temperature, seed=seed)
+        return [thinker.analyse(position).action for _ in range(30)]
+
+    assert set(draws(0.0, 0)) == {4}
+    assert draws(1.0, 0) == draws(1.0, 0) != draws(1.0, 1)
+    assert len(set(draws(2.0, 0))) > 4
+    assert draws(0.05, 0).count(4) == 30
+
+
+def test_a_time_chooses_a_power_of_two_that_was_measured_to_fit():
+    position, thinker = opening("tic_tac_toe"), fake_thinker(most_simulations=100)
+    thinker.prepare(position, 60.0)
+    assert thinker.analyse(position, seconds=60.0).num_simulations == 64
+    assert thinker.analyse(position, seconds=0.0).num_simulations < 64
+    assert thinker.analyse(position).num_simulations == 4
+    assert thinker.analyse(position, num_simulations=7).num_simulations == 7
+
+
+def test_what_was_searched_before_does_not_spare_the_preparation_for_a_time():
+    position, thinker = opening("tic_tac_toe"), fake_thinker(num_simulations=16, most_simulations=100)
+    for _ in range(2):
+        thinker.analyse(position)
+    thinker.prepare(position, 60.0)
+    assert thinker.analyse(position, seconds=60.0).num_simulations == 64
+
+
+def test_a_bounded_number_of_budgets_stays_compiled_and_a_dropped_one_is_never_compiled_on_the_clock():
+    position, thinker = opening("tic_tac_toe"), fake_thinker(most_simulations=32)
+    thinker.prepare(position, 60.0)
+    assert thinker.analyse(position, seconds=60.0).num_simulations == 32
+    for budget in range(100, 100 + thinking.MOST_COMPILED - 1):
+        thinker.analyse(position, num_simulations=budget)
+    assert len(thinker._compiled) == thinking.MOST_COMPILED and 32 in thinker._compiled
+    thinker.analyse(position, num_simulations=1)
+    thinker.analyse(position, num_simulations=1)
+    assert 32 not in thinker._compiled and len(thinker._compiled) == thinking.MOST_COMPILED
+    assert thinker.analyse(position, seconds=60.0).num_simulations == 1
+    thinker.catch_up(position)
+    assert thinker.analyse(position, seconds=60.0).num_simulations == 32
+
+
+def test_what_it_would_play_is_the_first_of_the_best():
+    analysis = fake_thinker(favourite=4).analyse(opening("tic_tac_toe"))
+    assert analysis.best(2) == [4, 0] and analysis._replace(action=8).best(3) == [8, 4, 0]
+    assert analysis._replace(action=8, policy=np.eye(9)[4]).best(3) == [8, 4]
+
+
+@pytest.mark.parametrize(
+    "name, moves, says",
+    [
+        ("tic_tac_toe", "b:a1 w:a2 b:b1 w:b2 b:c1", "X wins"),
+        ("tic_tac_toe", "b:a1 w:b2 b:c3 w:b1 b:b3 w:a3 b:c1 w:c2 b:a2", "a draw"),
+        ("go_9x9", "b:E5 w:pass b:pass", "black wins by 73.5"),
+        ("hex", "b:b3", None),
+    ],
+)
+def test_a_result_is_told_with_the_games_own_names(name, moves, says):
+    assert played(name, moves).result == says
+    assert played("connect_four", "b:a").resign(WHITE).result == "red wins by resignation"
+
+
+def test_a_line_is_played_under_the_true_rules_and_leaves_the_position():
+    position, thinker = played("tic_tac_toe", "b:a1"), fake_thinker(favourite=1)
+    assert thinker.line(position, 4) == [1, 8, 7, 6]
+    assert drawn(position) == "X../.../..." and len(position.plies) == 1

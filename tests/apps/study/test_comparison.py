@@ -1,0 +1,173 @@
+"""Groups of runs: which runs belong together, what their scores are together, and between which evaluations."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from muzero_jax.apps.commands import evaluate
+from muzero_jax.apps.study import comparison, learning_curves
+from tests.reference import told_runs
+from tests.reference.told_runs import HEX, tell
+
+RULES = replace(HEX, model="rules")
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Three seeds of one group, and two of another that differs in its model."""
+    first = [tell(tmp_path / f"hex-5-seed{k}", [0.2, 0.4 + k / 10], seed=k, final=0.6 + k / 10) for k in range(3)]
+    second = [tell(tmp_path / f"rules/seed{k}", [0.5, 0.9], seed=k, final=0.8, config=RULES) for k in range(2)]
+    return first + second
+
+
+def test_runs_that_differ_in_their_seed_alone_are_a_group_called_as_their_folders(runs):
+    assert list(comparison.group_names(runs).values()) == ["hex-5"] * 3 + ["rules"] * 2
+
+
+def test_groups_whose_folders_say_nothing_are_told_apart_by_their_flags(tmp_path):
+    runs = [tell(tmp_path / name / "seed0", [0.5], config=config) for name, config in (("r", HEX), ("s/r", RULES))]
+    first, second = comparison.group_names(runs).values()
+    assert first.endswith("--model learned") and second.endswith("--model rules")
+
+
+def test_with_four_runs_the_outer_half_does_not_count():
+    assert comparison.estimate([0.0, 0.4, 0.6, 1.0]).mean == pytest.approx(0.5)
+    assert comparison.estimate([0.0, 0.4, 0.6, 100.0]).mean == pytest.approx(0.5)
+
+
+def test_an_interval_holds_the_mean_and_lies_within_the_runs():
+    found = comparison.estimate([0.1, 0.2, 0.6])
+    assert 0.1 <= found.low < found.mean < found.high <= 0.6 and found.count == 3
+
+
+def test_one_run_has_no_interval():
+    found = comparison.estimate([0.3])
+    assert found.mean == 0.3 and np.isnan([found.low, found.high]).all()
+
+
+def test_intervals_cover_as_often_as_they_say_where_runs_are_many():
+    """200 experiments with 20 normal runs each: about 95% of the intervals hold the true mean."""
+    random = np.random.default_rng(1)
+    found = [comparison.estimate(list(random.normal(0.5, 0.1, size=20))) for _ in range(200)]
+    assert 0.88 < np.mean([interval.low <= 0.5 <= interval.high for interval in found]) < 0.99
+
+
+def test_final_scores_are_those_of_the_final_matches(runs):
+    points = comparison.read_runs(runs)
+    first, second = (comparison.final_scores(of) for of in comparison.groups_of(points).values())
+    assert first["mcts:1000"].mean == pytest.approx(0.7) and first["mcts:1000"].count == 3
+    assert second["mcts:1000"].mean == pytest.approx(0.8)
+
+
+def test_between_two_evaluations_a_runs_score_is_interpolated(runs):
+    points = comparison.groups_of(comparison.read_runs(runs))["hex-5"]
+    places, score = learning_curves.curve(points, "mcts:100", "frames")
+    assert (places[0], places[-1]) == (told_runs.FRAMES_A_MINUTE, 2 * told_runs.FRAMES_A_MINUTE)
+    middle = np.interp(1.5 * told_runs.FRAMES_A_MINUTE, places, score.mean)
+    assert score.mean[0] == pytest.approx(0.2) and middle == pytest.approx((0.2 + 0.5) / 2, abs=0.01)
+
+
+def test_a_curve_goes_as_far_as_the_shortest_of_its_runs(tmp_path):
+    runs = [tell(tmp_path / "r-seed0", [0.1, 0.2, 0.3]), tell(tmp_path / "r-seed1", [0.1, 0.2], seed=1)]
+    places, _ = learning_curves.curve(comparison.read_runs(runs), "mcts:100", "minutes")
+    assert places[-1] == 2.0
+    assert learning_curves.curve(comparison.read_runs(runs), "random", "minutes") is None
+
+
+POINT = comparison.Point("g", "r", 0, 1, 1, 1.0, 1.0, "mcts:100", 0.2, False, 128)
+
+
+def test_a_curve_ends_in_the_final_match_and_not_in_a_hook():
+    """The last evaluation and the longer final match are of one agent, which had spent the same."""
+    late = [POINT._replace(minutes=2.0, score=0.6, is_final=True), POINT._replace(minutes=2.0, score=0.4)]
+    places, score = learning_curves.curve([POINT, *late], "mcts:100", "minutes")
+    np.testing.assert_allclose(score.mean, np.interp(places, [1.0, 2.0], [0.2, 0.6]))
+
+
+def lines_of(points, axis="minutes"):
+    """The labels and the places of the lines that a panel shows."""
+    axes = Figure().subplots()
+    learning_curves._panel(axes, comparison.groups_of(points), "mcts:100", axis)
+    return [(line.get_label(), *line.get_xdata()[[0, -1]]) for line in axes.lines]
+
+
+def test_a_group_whose_runs_share_no_part_of_an_axis_is_drawn_run_by_run():
+    """As after `--seeds 2`: the first waits for its matches to compile, and is measured when the second has ended."""
+    first, last = POINT._replace(run="0", minutes=1.02), POINT._replace(run="1", minutes=1.01)
+    points = [first, first._replace(score=0.4, is_final=True), POINT._replace(run="1", minutes=0.2), last]
+    assert learning_curves.curve(points, "mcts:100", "minutes") is None
+    assert [places[1:] for places in lines_of(points)] == [(1.02, 1.02), (0.2, 1.01)]
+    assert lines_of(points)[0][0] == "g (2)"
+    together = [point._replace(frames=int(100 * point.minutes)) for point in points] + [first._replace(frames=30)]
+    assert lines_of(together, "frames") == [("g (2)", 30, 101)]
+
+
+def test_a_group_that_met_an_opponent_in_its_final_matches_alone_is_drawn_beside_the_others(tmp_path):
+    late = POINT._replace(group="late", run="s", is_final=True)
+    learning_curves.plot([POINT, POINT._replace(minutes=2.0), late], tmp_path / "all.svg")
+    assert "<!-- late (1) -->" in (tmp_path / "all.svg").read_text()
+
+
+def test_the_table_has_a_line_a_group_with_what_was_spent(runs):
+    table = comparison.format_table(comparison.read_runs(runs))
+    _, heading, first, second = table.splitlines()
+    assert "mcts:1000" in heading and "mcts:100 " not in heading
+    assert first.split()[:5] == ["hex-5", "3", "2,000", "20", "2.0"] and "70.0%" in first and "80.0%" in second
+
+
+def test_curves_are_drawn_over_the_axes_that_were_asked_for(runs, tmp_path):
+    learning_curves.plot(comparison.read_runs(runs), tmp_path / "all.svg")
+    learning_curves.plot(comparison.read_runs(runs), tmp_path / "one.svg", axes=("minutes",))
+    every, one = ((tmp_path / f"{name}.svg").read_text() for name in ("all", "one"))
+    assert "<!-- frames -->" in every and "<!-- minutes -->" in one and "<!-- frames -->" not in one
+    assert "<!-- rules (2) -->" in every
+
+
+def test_an_opponent_that_not_all_met_cannot_be_drawn(runs, tmp_path):
+    with pytest.raises(ValueError, match=r"not all runs met mcts:7 .* choose of mcts:100"):
+        learning_curves.plot(comparison.read_runs(runs), tmp_path / "all.svg", opponents=["mcts:7"])
+
+
+def test_two_runs_with_the_same_seed_are_two_runs(tmp_path):
+    """Say, those of two commits; their points are not one run's."""
+    runs = [tell(tmp_path / name, [score, score], final=score) for name, score in (("before", 0.2), ("after", 0.8))]
+    points = comparison.read_runs(runs)
+    assert set(comparison.group_names(runs).values()) == {"before"}
+    _, score = learning_curves.curve(points, "mcts:100", "frames")
+    assert score.count == 2 and score.mean == pytest.approx(0.5)
+    assert "before     2" in comparison.format_table(points)
+
+
+def test_runs_that_have_not_ended_have_a_line_without_final_scores(tmp_path):
+    runs = [tell(tmp_path / f"r-seed{k}", [0.1, 0.2], seed=k) for k in range(2)]
+    table = comparison.format_table(comparison.read_runs(runs))
+    assert table.splitlines()[-1].split() == ["r", "2", "2,000", "20", "2.0", "2.0e+09"]
+
+
+def test_digits_at_a_names_end_belong_to_it(tmp_path):
+    configs = [replace(HEX, minutes=minutes) for minutes in (1.0, 2.0)]
+    runs = [tell(tmp_path / f"lr-0.00{k}", [0.1], config=config) for k, config in enumerate(configs)]
+    assert list(comparison.group_names(runs).values()) == ["lr-0.000", "lr-0.001"]
+
+
+def test_new_runs_are_expected_where_a_normal_mean_would_be():
+    """Three runs of 0.4, 0.5 and 0.6: mean 0.5, deviation 0.1; t of 2 degrees of freedom is 4.303."""
+    point = comparison.Point("g", "r", 0, 1, 1, 1.0, 1.0, "mcts:1000", 0.5, True, 512)
+    points = [point._replace(run=str(k), score=0.4 + k / 10) for k in range(3)]
+    low, high = comparison.expected(points, "mcts:1000", 3)
+    assert (low, high) == pytest.approx(
+        (0.5 - 4.303 * 0.1 * (2 / 3) ** 0.5, 0.5 + 4.303 * 0.1 * (2 / 3) ** 0.5), abs=1e-3
+    )
+    perfect = [point._replace(run=str(k), score=1.0) for k in range(3)]
+    low, high = comparison.expected(perfect, "mcts:1000", 1)
+    assert 0.97 < low < 1.0 and high == 1.0  # a lost game or two are no surprise
+    low, high = comparison.expected(points[:1], "mcts:1000", 1)
+    assert low == pytest.approx(0.4 - 1.96 * (0.4 * 0.6 / 512 * 2) ** 0.5, abs=2e-3)
+
+
+def test_runs_without_scores_are_refused_in_a_sentence(tmp_path):
+    run_dir = tell(tmp_path / "new", [])
+    with pytest.raises(ValueError, match=r"was evaluated yet: .*new; wait"):
+        evaluate.main(["compare", str(run_dir)])

@@ -1,0 +1,124 @@
+"""Products of bfloat16 round their factors and nothing else, forwards and backwards."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax import building
+from muzero_jax.ops import bfloat16_products, devices
+from muzero_jax.run.program import make_chunk, make_init
+from tests.reference import tiny_run
+
+
+def rounded(array):
+    """To what bfloat16 can hold, in float64."""
+    return np.asarray(jnp.asarray(array).astype(jnp.bfloat16), np.float64)
+
+
+def random_factors(rows, inner, columns):
+    """Inputs, kernel and a cotangent of their product."""
+    generator = np.random.default_rng(0)
+    shapes = (rows, inner), (inner, columns), (rows, columns)
+    return [jnp.asarray(generator.normal(size=shape), jnp.float32) for shape in shapes]
+
+
+@pytest.fixture(params=[True, False], ids=["units", "no units"])
+def units(request, monkeypatch):
+    """On a CPU with units for such products, and on one without, where rounded factors are multiplied in float32."""
+    monkeypatch.setattr(bfloat16_products, "has_amx", lambda: request.param and devices.has_amx())
+
+
+def test_the_name_of_the_dtype_stands_for_two():
+    assert bfloat16_products.dtypes("bfloat16_products") == (jnp.float32, jnp.bfloat16)
+    assert bfloat16_products.dtypes("bfloat16") == (jnp.bfloat16, None)
+
+
+@pytest.mark.usefixtures("units")
+@pytest.mark.parametrize("sizes", [(7, 5, 3), (7, 3, 5), (1, 4, 4), (6, 1, 2), (1, 1, 1), (64, 96, 32)])
+def test_a_product_and_its_cotangents_are_of_rounded_factors_summed_exactly(sizes):
+    factors = random_factors(*sizes)
+    inputs, kernel, cotangent = factors
+
+    @jax.jit
+    def with_cotangents(inputs, kernel, cotangent):
+        outputs, pullback = jax.vjp(bfloat16_products.multiply, inputs, kernel)
+        return outputs, *pullback(cotangent)
+
+    found = with_cotangents(inputs, kernel, cotangent)
+    x, k, c = map(rounded, factors)
+    for one, other in zip(found, (x @ k, c @ k.T, x.T @ c), strict=True):
+        assert one.dtype == jnp.float32
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+    assert (found[0] != np.asarray(inputs) @ np.asarray(kernel)).any()
+
+
+@pytest.mark.usefixtures("units")
+def test_a_transposed_product_is_one_that_can_be_computed():
+    """Without its barrier XLA (jaxlib 0.10) exchanges the factors and then has no program for what that makes."""
+    inputs, kernel, _ = random_factors(64, 96, 32)
+    rounded_transpose = jax.jit(lambda a, b: bfloat16_products.product(bfloat16_products.transposed(a), b).T)
+    found = rounded_transpose(kernel, inputs.T)
+    np.testing.assert_allclose(found, rounded(inputs) @ rounded(kernel), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("units")
+def test_kernels_side_by_side_have_each_its_own_gradient():
+    inputs, kernel, cotangent = random_factors(5, 9, 4)
+    kernels = jnp.stack([kernel, -2 * kernel])
+
+    def gradient(kernel):
+        return jax.vjp(bfloat16_products.multiply, inputs, kernel)[1](cotangent)
+
+    found = jax.jit(jax.vmap(gradient))(kernels)
+    for i in range(2):
+        for one, other in zip(found, gradient(kernels[i]), strict=True):
+            np.testing.assert_allclose(one[i], other, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.usefixtures("units")
+def test_a_sum_of_more_than_bfloat16_can_count_is_exact():
+    """256 + 1 is 256 in bfloat16."""
+    ones = jnp.ones((1, 1000))
+    assert bfloat16_products.multiply(ones, ones.T)[0, 0] == 1000
+    gradient = jax.grad(lambda kernel: jnp.sum(bfloat16_products.multiply(ones.T, kernel)))(jnp.ones((1, 1)))
+    assert gradient[0, 0] == 1000
+
+
+@pytest.mark.usefixtures("units")
+def test_the_transpose_is_exact():
+    numbers = random_factors(7, 5, 1)[0] * 1e30  # squares would overflow
+    np.testing.assert_array_equal(jax.jit(bfloat16_products.transposed)(numbers), numbers.astype(jnp.bfloat16).T)
+
+
+def test_other_contractions_than_a_dense_layers_are_refused():
+    inputs, kernel, _ = random_factors(7, 5, 3)
+    dense = bfloat16_products.dot_general(inputs, kernel, (((1,), (0,)), ((), ())), precision=None)
+    np.testing.assert_array_equal(dense, bfloat16_products.multiply(inputs, kernel))
+    with pytest.raises(ValueError, match="dense layer"):
+        bfloat16_products.dot_general(inputs, kernel.T, (((1,), (1,)), ((), ())))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind, checkpoint_unroll", [("tower", True), ("observation", False)])
+def test_a_run_learns_on_two_devices(kind, checkpoint_unroll):
+    """Every product in a run's own surroundings: loops, devices, a gradient that computes steps anew."""
+    network = replace(tiny_run.CONFIG.network, kind=kind, width=32, num_blocks=1, compute_dtype="bfloat16_products")
+    learning = {"checkpoint_unroll": checkpoint_unroll, "reconstruction_weight": 1.0, "updates_per_iteration": 1}
+    optimiser = replace(tiny_run.CONFIG.optimiser, **learning)
+    replay = replace(tiny_run.CONFIG.replay, min_frames=1, replay_length=8)
+    search = replace(tiny_run.CONFIG.search, num_simulations=2, max_num_considered_actions=2)
+    targets = replace(tiny_run.CONFIG.targets, unroll_steps=1)
+    groups = {"network": network, "optimiser": optimiser, "replay": replay, "search": search, "targets": targets}
+    config = replace(tiny_run.CONFIG, **groups)
+    parts, mesh = building.make_parts(config), tiny_run.mesh()
+    state = make_init(parts, config.seed, mesh)()
+    before = jax.device_get(state.learner.params)
+    state, metrics = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk)(state)
+    assert metrics["train/updates"].sum() > 0
+    for leaf in jax.tree.leaves((metrics, state.learner.params)):
+        assert np.isfinite(leaf).all()
+    moved = jax.tree.map(lambda x, y: np.abs(x - y).max() > 0, before, jax.device_get(state.learner.params))
+    assert all(jax.tree.leaves(moved["dynamics"]))

@@ -1,0 +1,317 @@
+"""The board convolution equals its definition, whatever the formulation, and stays fast inside loops."""
+
+import re
+import time
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from muzero_jax.ops import bfloat16_products
+from muzero_jax.ops.convolution import (
+    convolve,
+    cpu_formulation,
+    im2col,
+    native,
+)
+from muzero_jax.ops.devices import has_amx
+from muzero_jax.ops.row_windows import row_windows
+from muzero_jax.ops.winograd import tile_side, winograd
+
+BOARDS = [(2, 3), (4, 4), (5, 6), (6, 7), (9, 9), (11, 8)]
+
+
+def definition(inputs, kernel):
+    """The definition, in loops over the board's cells and the kernel's cells, in float64."""
+    _, height, width, _ = inputs.shape
+    kernel_height, kernel_width, _, features = kernel.shape
+    outputs = np.zeros((*inputs.shape[:3], features))
+    for row, column, i, j in np.ndindex(height, width, kernel_height, kernel_width):
+        y, x = row + i - kernel_height // 2, column + j - kernel_width // 2
+        if 0 <= y < height and 0 <= x < width:
+            outputs[:, row, column] += inputs[:, y, x].astype(np.float64) @ kernel[i, j].astype(np.float64)
+    return outputs
+
+
+def arrays(*shapes):
+    generator = np.random.default_rng(0)
+    return [jnp.asarray(generator.normal(size=shape), jnp.float32) for shape in shapes]
+
+
+def assert_close(one, other, tolerance=1e-4):
+    """Equal within `tolerance` of the largest element."""
+    scale = np.abs(np.asarray(other, np.float64)).max()
+    np.testing.assert_allclose(
+        np.asarray(one, np.float64), np.asarray(other, np.float64), rtol=0, atol=tolerance * scale
+    )
+
+
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("formulation", [native, im2col, winograd])
+def test_every_formulation_equals_the_definition(formulation, board):
+    inputs, kernel = arrays((2, *board, 3), (3, 3, 3, 4))
+    assert_close(jax.jit(formulation)(inputs, kernel), definition(np.asarray(inputs), np.asarray(kernel)))
+
+
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (5, 5), (1, 3)])
+def test_convolve_takes_every_odd_kernel(height, width):
+    inputs, kernel = arrays((2, 6, 7, 3), (height, width, 3, 4))
+    assert_close(convolve(inputs, kernel), definition(np.asarray(inputs), np.asarray(kernel)))
+
+
+@pytest.mark.parametrize("kernel_shape", [(1, 1, 3, 2), (3, 3, 3, 2), (5, 5, 3, 2), (3, 3, 32, 33)])
+@pytest.mark.parametrize("board", [(2, 2), (6, 7)])
+def test_gradients_equal_those_of_the_native_convolution(board, kernel_shape):
+    *_, channels, features = kernel_shape
+    inputs, kernel, cotangent = arrays((2, *board, channels), kernel_shape, (2, *board, features))
+    ours = jax.jit(lambda *primals: jax.vjp(convolve, *primals)[1](cotangent))(inputs, kernel)
+    theirs = jax.jit(lambda *primals: jax.vjp(native, *primals)[1](cotangent))(inputs, kernel)
+    for one, other in zip(ours, theirs, strict=True):
+        assert_close(one, other)
+
+
+@pytest.mark.parametrize(
+    "channels, product_dtype, tolerance, gradient_tolerance",
+    [
+        (4, None, 1e-3, 1e-4),
+        (32, None, 1e-3, 1e-4),
+        (32, jnp.bfloat16, 2e-2, 1e-2),  # factors are rounded by up to 2^-9, three times in a row
+    ],
+)
+def test_a_scan_applies_the_convolution_again_and_again_and_differentiates_through_it(
+    channels, product_dtype, tolerance, gradient_tolerance
+):
+    inputs, kernel = arrays((2, 3, 4, channels), (3, 3, channels, channels))
+    kernel = kernel / channels
+
+    def looped(kernel):
+        return lax.scan(lambda boards, _: (convolve(boards, kernel, product_dtype), None), inputs, None, length=3)[0]
+
+    def unrolled(kernel):
+        return native(native(native(inputs, kernel), kernel), kernel)
+
+    (one, one_gradient), (other, other_gradient) = (
+        jax.jit(jax.value_and_grad(lambda kernel, apply=apply: jnp.sum(jnp.sin(apply(kernel)))))(kernel)
+        for apply in (looped, unrolled)
+    )
+    np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+    assert_close(one_gradient, other_gradient, gradient_tolerance)
+
+
+def test_a_while_loop_gives_the_second_application():
+    inputs, kernel = arrays((2, 5, 5, 32), (3, 3, 32, 32))
+    body = lambda carry: (carry[0] + 1, convolve(carry[1], kernel))  # noqa: E731
+    _, looped = lax.while_loop(lambda carry: carry[0] < 2, body, (0, inputs))
+    assert_close(looped, native(native(inputs, kernel), kernel))
+
+
+def test_vmap_over_kernels_convolves_each_with_its_own():
+    inputs, kernels = arrays((2, 3, 3, 32), (2, 3, 3, 32, 32))
+
+    def gradients(formulation):
+        return jax.vmap(jax.grad(lambda kernel: jnp.sum(formulation(inputs, kernel) ** 2)))
+
+    one, other = jax.jit(lambda kernels: (gradients(convolve)(kernels), gradients(native)(kernels)))(kernels)
+    assert_close(one, other)
+
+
+@pytest.mark.parametrize("channels", [3, 32])
+def test_bfloat16_boards_are_summed_in_float32_and_return_as_bfloat16(channels):
+    inputs, kernel = arrays((2, 5, 5, channels), (3, 3, channels, channels))
+    inputs = inputs.astype(jnp.bfloat16)
+
+    @jax.jit
+    def outputs_and_cotangents(inputs, kernel):
+        outputs, pullback = jax.vjp(convolve, inputs, kernel)
+        return outputs, *pullback(outputs)
+
+    outputs, inputs_cotangent, kernel_cotangent = outputs_and_cotangents(inputs, kernel)
+    assert outputs.dtype == inputs_cotangent.dtype == jnp.bfloat16
+    assert kernel_cotangent.dtype == jnp.float32
+    # Half a unit in the last place of bfloat16 is all that may be lost.
+    assert_close(outputs, definition(np.asarray(inputs), np.asarray(kernel)), tolerance=2**-8)
+
+
+@pytest.mark.parametrize("board", [(2, 3), (4, 5), (6, 6), (1, 9), (7, 6), (9, 9)])
+def test_every_tile_is_exact_to_a_few_units_of_float32_forwards_and_backwards(board):
+    inputs, kernel, cotangent = arrays((4, *board, 64), (3, 3, 64, 64), (4, *board, 64))
+    outputs, *ours = jax.jit(lambda *primals: with_cotangents(winograd, cotangent, *primals))(inputs, kernel)
+    _, *theirs = jax.jit(lambda *primals: with_cotangents(native, cotangent, *primals))(inputs, kernel)
+    assert_close(outputs, definition(np.asarray(inputs), np.asarray(kernel)), tolerance=2e-5)
+    for one, other in zip(ours, theirs, strict=True):
+        assert_close(one, other, tolerance=2e-5)
+
+
+def with_cotangents(formulation, cotangent, *primals):
+    outputs, pullback = jax.vjp(formulation, *primals)
+    return outputs, *pullback(cotangent)
+
+
+def rounded(array):
+    """To what bfloat16 can hold, in the array's own dtype."""
+    return array.astype(jnp.bfloat16).astype(array.dtype)
+
+
+@pytest.mark.parametrize("board", [(1, 9), (2, 3), (6, 7), (9, 9)])
+@pytest.mark.parametrize("dtype, units", [(jnp.float32, True), (jnp.bfloat16, True), (jnp.float32, False)])
+def test_row_windows_round_nothing_but_the_factors_forwards_and_backwards(board, dtype, units, monkeypatch):
+    monkeypatch.setattr(bfloat16_products, "has_amx", lambda: units and has_amx())
+    inputs, kernel, cotangent = arrays((3, *board, 32), (3, 3, 32, 34), (3, *board, 34))
+    primals = inputs.astype(dtype), kernel
+    outputs, *ours = jax.jit(lambda *primals: with_cotangents(row_windows, cotangent.astype(dtype), *primals))(*primals)
+    exact = [rounded(array) for array in (inputs, kernel)]
+    _, *theirs = jax.jit(lambda *primals: with_cotangents(native, rounded(cotangent), *primals))(*exact)
+    assert [x.dtype for x in (outputs, *ours)] == [dtype, dtype, jnp.float32]
+    tolerance = 2e-6 if dtype == jnp.float32 else 2**-8  # the result of bfloat16 boards is rounded once more
+    assert_close(outputs, definition(*map(np.asarray, exact)), tolerance)
+    for one, other in zip(ours, theirs, strict=True):
+        assert_close(one, other, tolerance)
+
+
+def test_each_board_of_row_windows_is_convolved_as_if_alone():
+    inputs, kernel = arrays((5, 4, 6, 32), (3, 3, 32, 32))
+    together = jax.jit(row_windows)(inputs, kernel)
+    alone = jnp.concatenate([jax.jit(row_windows)(inputs[i : i + 1], kernel) for i in range(5)])
+    assert_close(together, alone, tolerance=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 32, 33), (3, 3, 16, 32), (5, 5, 32, 32), (1, 1, 32, 32)])
+def test_products_of_other_kernels_are_not_rounded_on_a_cpu(shape):
+    inputs, kernel = arrays((2, 4, 4, shape[2]), shape)
+    convolved = jax.jit(convolve, static_argnums=2)
+    np.testing.assert_array_equal(convolved(inputs, kernel, jnp.bfloat16), convolved(inputs, kernel, None))
+
+
+def test_wide_kernels_multiply_bfloat16_on_a_cpu_if_asked():
+    inputs, kernel = arrays((2, 4, 4, 32), (3, 3, 32, 32))
+    asked = jax.jit(convolve, static_argnums=2)(inputs, kernel, jnp.bfloat16)
+    assert asked.dtype == jnp.float32
+    np.testing.assert_array_equal(asked, jax.jit(row_windows)(inputs, kernel))
+    assert np.abs(asked - convolve(inputs, kernel)).max() > 1e-3
+
+
+def test_an_accelerator_multiplies_what_it_is_asked_to(monkeypatch):
+    monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="gpu")])
+    inputs, kernel = arrays((2, 5, 5, 32), (3, 3, 32, 32))
+    text = str(jax.make_jaxpr(lambda *operands: convolve(*operands, jnp.bfloat16))(inputs, kernel))
+    assert "bf16[2,5,5,32] = conv_general_dilated" in text
+    assert convolve(inputs, kernel, jnp.bfloat16).dtype == jnp.float32
+
+
+def test_tiles_waste_little_of_the_board():
+    """By hand for 7 cells: tiles of 4 take 2 x 6 x 14 = 168, of 3 take 3 x 5 x 13 = 195, of 6 take 2 x 8 x 16 = 256."""
+    assert [tile_side(length) for length in (2, 3, 4, 5, 6, 7, 8, 9, 11)] == [2, 3, 4, 5, 6, 4, 4, 3, 4]
+
+
+def test_a_loop_finds_the_kernel_transformed_already():
+    """XLA takes what does not change out of the body, so a search transforms each kernel once."""
+    inputs, kernel = arrays((2, 5, 5, 32), (3, 3, 32, 32))
+    looped = jax.jit(lambda inputs, kernel: lax.fori_loop(0, 3, lambda _, x: winograd(x, kernel), inputs))
+    text = looped.lower(inputs, kernel).compile().as_text()
+    transformed = "f32[49,1024]"  # 7 x 7 points, 32 x 32 channels
+    assert transformed in text.split("ENTRY")[1]
+    bodies = [part for part in text.split("\n\n") if "get-tuple-element" in part and "ENTRY" not in part]
+    made = [line for part in bodies for line in part.splitlines() if f"= {transformed}" in line]
+    assert made
+    assert all("get-tuple-element" in line or "bitcast" in line or "parameter" in line for line in made), made
+
+
+def test_an_update_transforms_each_kernel_once():
+    """For every step of the unroll, forwards and backwards, and for all parts of the batch."""
+    parts, kernel = arrays((2, 2, 5, 5, 32), (3, 3, 32, 32))
+
+    def loss(kernel, boards):
+        for _ in range(2):
+            boards = jax.nn.relu(winograd(boards, kernel))
+        return (boards**2).sum()
+
+    def update(kernel, _):
+        total, _ = lax.scan(
+            lambda sum_, part: (sum_ + jax.grad(loss)(kernel, part), None), jnp.zeros_like(kernel), parts
+        )
+        return kernel - 1e-3 * total, None
+
+    text = jax.jit(lambda kernel: lax.scan(update, kernel, length=2)[0]).lower(kernel).compile().as_text()
+    assert len(re.findall(r"= f32\[49,1024\]\S* dot\(", text)) == 1  # 7 x 7 points, 32 x 32 channels
+
+
+def test_the_formulation_follows_the_kernel_shape():
+    assert cpu_formulation((3, 3, 32, 64)) is winograd
+    assert cpu_formulation((3, 3, 2, 64)) is im2col
+    assert cpu_formulation((5, 5, 64, 64)) is im2col
+
+
+def test_an_accelerator_gets_the_native_convolution(monkeypatch):
+    monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="gpu")])
+    inputs, kernel = arrays((2, 5, 5, 32), (3, 3, 32, 32))
+    text = str(jax.make_jaxpr(lambda *operands: convolve(*operands))(inputs, kernel))
+    assert "conv_general_dilated" in text
+    assert convolve(inputs.astype(jnp.bfloat16), kernel).dtype == jnp.bfloat16
+
+
+def test_a_cpu_beside_an_accelerator_gets_winograd_where_programs_are_traced_for_it(monkeypatch):
+    """One jitted function, asked for either device: neither finds the other's trace."""
+    find = jax.devices
+    monkeypatch.setattr(jax, "devices", lambda kind=None: find(kind) if kind else [SimpleNamespace(platform="gpu")])
+    inputs, kernel = arrays((2, 5, 5, 32), (3, 3, 32, 32))
+    jitted = jax.jit(lambda *operands: convolve(*operands))
+    assert "conv_general_dilated" in str(jitted.trace(inputs, kernel).jaxpr)
+    for device in (find()[1], "cpu"):
+        with jax.default_device(device):
+            assert "conv_general_dilated" not in str(jitted.trace(inputs, kernel).jaxpr)
+    assert "conv_general_dilated" in str(jitted.trace(inputs, kernel).jaxpr)
+
+
+def test_a_mistaken_kernel_is_refused_in_one_sentence():
+    inputs, even, foreign = arrays((1, 3, 3, 2), (2, 2, 2, 2), (3, 3, 5, 2))
+    with pytest.raises(ValueError, match="odd sides, not 2x2"):
+        convolve(inputs, even)
+    with pytest.raises(ValueError, match="reads 5 channels but the inputs have 2"):
+        convolve(inputs, foreign)
+
+
+def tower_loss(params, boards):
+    """Four residual blocks: 3x3 convolution, LayerNorm over channels, relu."""
+    for kernel, scale, bias in params:
+        hidden = jax.nn.standardize(convolve(boards, kernel), axis=-1) * scale + bias
+        boards = jax.nn.relu(boards + hidden)
+    return jnp.mean(boards**2)
+
+
+def tower_step(params, boards):
+    return jax.tree.map(lambda leaf, slope: leaf - 0.01 * slope, params, jax.grad(tower_loss)(params, boards))
+
+
+def seconds(function, *arguments):
+    start = time.perf_counter()
+    jax.block_until_ready(function(*arguments))
+    return time.perf_counter() - start
+
+
+@pytest.mark.slow
+def test_a_gradient_step_inside_a_scan_costs_at_most_1_3_of_one_outside():
+    steps = 4
+    boards, kernels = arrays((64, 9, 9, 32), (4, 3, 3, 32, 32))
+    params = [(kernel / 17, jnp.ones(32), jnp.zeros(32)) for kernel in kernels]
+    scanned = jax.jit(lambda params: lax.scan(lambda p, _: (tower_step(p, boards), None), params, None, steps)[0])
+    single = jax.jit(tower_step)
+
+    def outside(params):
+        for _ in range(steps):
+            params = single(params, boards)
+        return params
+
+    for inside_leaf, outside_leaf in zip(*map(jax.tree.leaves, (scanned(params), outside(params))), strict=True):
+        assert_close(inside_leaf, outside_leaf, 1e-3)
+    ratios = []
+    while len(ratios) < 2:  # once again where a noisy neighbour spoiled the medians
+        pairs = [(seconds(scanned, params), seconds(outside, params)) for _ in range(15)]
+        inside, out = np.median(pairs, axis=0) / steps
+        ratios.append(inside / out)
+        print(f"inside a scan {inside * 1e3:.2f} ms, outside {out * 1e3:.2f} ms, ratio {ratios[-1]:.2f}")
+        if ratios[-1] <= 1.3:
+            return
+    pytest.fail(f"A gradient step takes {min(ratios):.2f} times as long inside a scan as outside.")

@@ -1,0 +1,148 @@
+"""A batch in parts: how large they are, and that their mean is the whole's."""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax import building
+from muzero_jax.building import updates
+from muzero_jax.games.environment import make_environment
+from muzero_jax.learning.algorithm import World
+from muzero_jax.networks.model import make_model
+from muzero_jax.networks.value_transform import Support
+from muzero_jax.ops import micro_batches
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, SearchConfig
+
+
+@pytest.mark.parametrize(
+    "batch_size, largest, expected",
+    [(128, None, 128), (128, 1000, 128), (128, 128, 128), (128, 100, 64), (96, 33, 32), (7, 6, 1), (8, 1, 1)],
+)
+def test_a_part_is_the_largest_divisor_that_is_allowed(batch_size, largest, expected):
+    assert micro_batches.size(batch_size, largest=largest) == expected
+
+
+@pytest.mark.parametrize(
+    "batch_size, cells, channels, expected",
+    [
+        (128, 42, 64, 32),  # 10.5 KiB a window: 36 fit into 384 KiB
+        (128, 81, 64, 16),
+        (16, 42, 64, 16),  # fewer than would fit
+        (128, 361, 64, 8),  # 4 would fit, but parts are no smaller than 8
+        (127, 42, 64, 127),  # a prime number of windows: all rather than one by one
+        (12, 361, 64, 12),  # 6 would be too small
+    ],
+)
+def test_on_a_cpu_parts_are_what_its_cache_holds_but_never_small(monkeypatch, batch_size, cells, channels, expected):
+    monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))
+    assert micro_batches.size_for_cache(batch_size, 4 * cells * channels, micro_batches.GRADIENT_BYTES) == expected
+
+
+def test_an_accelerator_takes_a_batch_whole(monkeypatch):
+    monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="gpu"))
+    assert micro_batches.size_for_cache(128, 10**9, micro_batches.GRADIENT_BYTES) == 128
+
+
+@pytest.mark.parametrize(
+    "network, optimiser, expected",
+    [
+        ({"kind": "tower"}, {}, 32),
+        ({"kind": "tower"}, {"micro_batch_size": 10}, 8),
+        ({"kind": "observation", "width": 2048}, {}, 128),  # dense layers would read all weights again for each part
+        ({"kind": "observation", "width": 2048}, {"micro_batch_size": 64}, 64),
+    ],
+)
+def test_parts_are_for_towers_unless_a_flag_asks_for_them(network, optimiser, expected):
+    config = Config(
+        env="connect_four",
+        network=NetworkConfig(**({"width": 64} | network)),
+        optimiser=OptimiserConfig(**optimiser),
+    )
+    assert updates.micro_batch(config, building.make_parts(config).model, 128) == expected
+
+
+@pytest.mark.parametrize("micro_batch", [1, 3, 6])
+def test_the_mean_of_the_parts_is_that_of_the_batch(micro_batch):
+    rows = {"x": np.arange(12.0, dtype=np.float32).reshape(6, 2), "y": np.arange(6.0, dtype=np.float32)}
+
+    def gradient(batch):
+        return {"sum": jnp.mean(batch["x"] * batch["y"][:, None], axis=0)}, jnp.mean(batch["y"])
+
+    found = jax.jit(lambda batch: micro_batches.mean(gradient, batch, micro_batch))(rows)
+    np.testing.assert_allclose(found[0]["sum"], (rows["x"] * rows["y"][:, None]).mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(found[1], 2.5, rtol=1e-6)
+
+
+def test_parts_that_leave_windows_over_are_refused():
+    with pytest.raises(ValueError, match="parts of 4 without 2 rows left over"):
+        micro_batches.mean(lambda batch: batch, np.zeros((6, 2)), 4)
+
+
+def spied(model, asked):
+    """`model`, whose inferences note how many positions they were asked about."""
+
+    def spy(inference):
+        def infer(params, *rows):
+            asked.append(rows[0].shape[0])
+            return inference(params, *rows)
+
+        return infer
+
+    return model._replace(
+        initial_inference=spy(model.initial_inference), recurrent_inference=spy(model.recurrent_inference)
+    )
+
+
+@pytest.fixture
+def tower():
+    environment = make_environment("hex", board_size=3)
+    support, sizes = Support(-1.0, 1.0, 3), {"width": 4, "num_blocks": 1}
+    model = make_model(environment, support, kind="tower", activation="relu", compute_dtype="float32", **sizes)
+    assert model.layer_bytes == 4 * 4 * 9
+    return environment, model._replace(layer_bytes=micro_batches.INFERENCE_BYTES // 9)  # so that 9 positions fit
+
+
+@pytest.mark.slow
+def test_a_tower_asked_in_parts_that_the_cache_holds_answers_the_same(monkeypatch, tower):
+    monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))
+    environment, model = tower
+    asked = []
+    in_parts = micro_batches.for_inference(spied(model, asked))
+    init_key, observation_key, embedding_key = jax.random.split(jax.random.key(0), 3)
+    params = jax.tree.map(lambda x: x + 0.1, model.init(init_key))  # heads start at zero
+    observation = jax.random.bernoulli(observation_key, 0.5, (24, *environment.observation_shape))
+    embedding = jax.random.uniform(embedding_key, (24, 3, 3, 4))
+    actions = jnp.arange(24) % environment.num_actions
+    for name, rows in (("initial_inference", (observation,)), ("recurrent_inference", (embedding, actions))):
+        whole, parted = (jax.jit(getattr(each, name))(params, *rows) for each in (model, in_parts))
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5), whole, parted)
+    assert set(asked) == {8}
+
+
+@pytest.mark.parametrize("true_rules", [False, True])
+@pytest.mark.parametrize("layer_bytes, expected", [(micro_batches.INFERENCE_BYTES // 9, {8}), (None, {24})])
+def test_every_search_asks_in_parts_unless_the_network_is_no_tower(
+    monkeypatch, tower, true_rules, layer_bytes, expected
+):
+    monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))
+    environment, model = tower
+    search = SearchConfig(num_simulations=2, max_num_considered_actions=2)
+    config = Config(env="hex", board_size=3, model="rules" if true_rules else "learned", search=search)
+    asked = []
+    model = spied(model._replace(layer_bytes=layer_bytes), asked)
+    search = building.make_search(config, World(environment, model), noise=False)
+    states = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 24))
+    params = jax.eval_shape(model.init, jax.random.key(0))
+    jax.eval_shape(search, params, jax.random.key(0), environment.roots(states))
+    assert set(asked) == expected
+
+
+def test_rows_are_taken_in_order_and_none_may_be_left_over():
+    found = micro_batches.over(lambda rows: 2 * rows, jnp.arange(6), 2)
+    np.testing.assert_array_equal(found, 2 * np.arange(6))
+    with pytest.raises(ValueError, match="parts of 4 without 2 rows left over"):
+        micro_batches.over(lambda rows: rows, jnp.arange(6), 4)

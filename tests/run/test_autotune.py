@@ -1,0 +1,206 @@
+"""The sizes that learn fastest: what stays the same while they change, and which of them is kept."""
+
+import weakref
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import tyro
+
+from muzero_jax import presets
+from muzero_jax.ops import devices
+from muzero_jax.run import autotune
+from muzero_jax.run.autotune import Sizes
+from muzero_jax.storage.config import Config
+from tests.reference import tiny_run
+from tests.reference.tiny_run import CONFIG
+
+PRESETS = [presets.tic_tac_toe(), presets.hex_any(6), presets.connect_four(), presets.go_9x9()]
+OWN = autotune.sizes_of(CONFIG)
+
+
+def windows_per_frame(config):
+    o, s = config.optimiser, config.self_play
+    return o.updates_per_iteration * o.batch_size / (s.num_envs * s.rollout_length)
+
+
+@pytest.fixture
+def tuned(monkeypatch):
+    """Tunes on two devices with the speed of sizes as a formula; returns the config, the lines, the sizes measured."""
+
+    def tune(speed, config=CONFIG, *, minutes=1.0):
+        lines, tried = [], []
+
+        def measure(config, mesh):
+            tried.append(autotune.sizes_of(config))
+            return float(speed(tried[-1]))
+
+        monkeypatch.setattr(autotune, "_measure", measure)
+        found = autotune.tune(config, devices.make_mesh(2), minutes=minutes, say=lines.append)
+        return found, [line.removeprefix("autotune: ") for line in lines], tried
+
+    return tune
+
+
+# --- other sizes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sizes", [Sizes(16, 4, 8), Sizes(8, 8, 8), Sizes(4, 4, 4), Sizes(8, 2, 8)])
+def test_other_sizes_learn_as_much_from_each_frame_and_remember_as_many(sizes):
+    tuned = autotune.with_sizes(CONFIG, sizes)
+    assert autotune.sizes_of(tuned) == sizes
+    assert windows_per_frame(tuned) == windows_per_frame(CONFIG)
+    assert tuned.replay.replay_length * sizes.num_envs == CONFIG.replay.replay_length * OWN.num_envs
+    assert tuned.replay.min_frames * sizes.num_envs == CONFIG.replay.min_frames * OWN.num_envs
+
+
+@pytest.mark.parametrize("config", [CONFIG, *PRESETS], ids=lambda c: f"{c.env}{c.board_size or ''}")
+def test_the_sizes_of_a_config_are_that_config(config):
+    assert autotune.with_sizes(config, autotune.sizes_of(config)) == config
+
+
+def test_a_ring_too_short_for_so_many_games_grows_until_every_frame_begins_a_window():
+    """A window is 2 + 4 + 1 = 7 frames, so after 4 new ones 4 begin one in a ring of 10, and 12 is whole rollouts."""
+    ring = autotune.with_sizes(CONFIG, Sizes(64, 4, 8)).replay
+    assert (ring.replay_length, ring.min_frames) == (12, 1)
+
+
+def test_long_rollouts_make_no_ring_longer_than_a_game_has_in_the_config():
+    assert autotune.with_sizes(CONFIG, Sizes(64, 32, 8)).replay.replay_length == 32
+    with pytest.raises(ValueError, match="rollouts of 64 are longer than the 32 frames"):
+        autotune.with_sizes(CONFIG, Sizes(8, 64, 8))
+
+
+def test_larger_batches_make_the_learning_rates_schedule_shorter():
+    config = replace(CONFIG, optimiser=replace(CONFIG.optimiser, warmup_updates=10, decay_updates=100))
+    optimiser = autotune.with_sizes(config, Sizes(16, 4, 16)).optimiser
+    assert (optimiser.warmup_updates, optimiser.decay_updates) == (5, 50)
+
+
+# --- the climb --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("config", PRESETS, ids=lambda c: f"{c.env}{c.board_size or ''}")
+def test_the_climb_reaches_the_thousands_of_games_that_an_accelerator_wants(config, tuned):
+    """Twice the games are twice as fast up to 16,384, and nothing else matters."""
+    found, _, _ = tuned(lambda sizes: min(sizes.num_envs, 16_384), config)
+    assert found.self_play.num_envs == 16_384
+    assert found.replay.replay_length >= found.window_length
+    assert windows_per_frame(found) == windows_per_frame(config)
+
+
+def test_the_climb_ends_at_the_fastest_sizes_tries_none_twice(tuned):
+    """More games help up to 16, longer rollouts and larger batches never."""
+
+    def speed(sizes):
+        return min(sizes.num_envs, 16) * 100 / (sizes.rollout_length * sizes.batch_size)
+
+    found, lines, tried = tuned(speed)
+    assert autotune.sizes_of(found) == Sizes(16, 1, 2)
+    assert len(tried) == len(set(tried)) == sum("frames/s" in line for line in lines)
+
+
+def test_what_cannot_be_is_skipped_with_the_reason_and_the_rest_is_tried(tuned):
+    """Memory is for 8 games and two devices share the batch; at one update an iteration, 4 games would get half."""
+
+    def speed(sizes):
+        if sizes.num_envs > 8:
+            raise ValueError("16 games need too much")
+        return sizes.num_envs
+
+    half = "the replay ratio would need 0.5 updates an iteration; choose sizes that divide"
+    config = replace(CONFIG, optimiser=replace(CONFIG.optimiser, batch_size=2, updates_per_iteration=1))
+    found, lines, _ = tuned(speed, config)
+    assert found == config
+    assert lines == [
+        "8 games, rollouts of 4, batches of 2: 8 frames/s, to begin with",
+        "skips 16 games, rollouts of 4, batches of 2: 16 games need too much",
+        f"skips 4 games, rollouts of 4, batches of 2: {half}",
+        "8 games, rollouts of 8, batches of 2: 8 frames/s, 1.00x the best so far",
+        f"skips 8 games, rollouts of 2, batches of 2: {half}",
+        f"skips 8 games, rollouts of 4, batches of 4: {half}",
+        "skips 8 games, rollouts of 4, batches of 1: batch size 1 isn't divisible by 2 devices; use "
+        "--optimiser.batch-size 2",
+        "8 games, rollouts of 4, batches of 2 is the fastest found",
+    ]
+
+
+def test_what_a_run_had_allocated_is_free_before_the_next_size_is_tried(tuned):
+    """An exception that is kept keeps its frames, and these what they hold."""
+    held = []
+
+    def speed(sizes):
+        assert not any(reference() for reference in held)
+        state = {1, 2}
+        held.append(weakref.ref(state))
+        if sizes != OWN:
+            raise ValueError("too much")
+        return 1.0
+
+    tuned(speed)
+    assert len(held) > 2
+
+
+def test_a_start_that_does_not_fit_is_refused_with_its_own_reason(tuned):
+    def speed(sizes):
+        raise ValueError(f"{sizes.num_envs} games need too much")
+
+    with pytest.raises(ValueError, match="^8 games need too much$"):
+        tuned(speed)
+
+
+def test_a_full_memory_is_a_reason_to_skip_and_another_failure_is_raised(tuned):
+    def fails(says):
+        def speed(sizes):
+            if sizes.num_envs > OWN.num_envs:
+                raise RuntimeError(says)
+            return 1.0
+
+        return speed
+
+    with pytest.raises(RuntimeError, match="something else"):
+        tuned(fails("INTERNAL: something else"))
+    found, lines, _ = tuned(fails("RESOURCE_EXHAUSTED: out of memory"))
+    assert found == CONFIG
+    assert f"skips {Sizes(16, 4, 8)}: the device's memory is full" in lines
+
+
+def test_when_the_time_is_up_the_fastest_so_far_is_taken(tuned, monkeypatch):
+    """A minute a measurement; more games help up to 64."""
+    now = [0.0]
+    monkeypatch.setattr(autotune.time, "monotonic", lambda: now[0])
+
+    def speed(sizes):
+        now[0] += 60
+        return min(sizes.num_envs, 64)
+
+    found, lines, tried = tuned(speed, minutes=1.5)
+    assert len(tried) == 2 and found.self_play.num_envs == 16
+    assert f"the time is up; {Sizes(16, 4, 8)} is the fastest found so far" in lines
+
+
+def test_the_flags_told_at_the_end_make_the_same_run_without_a_search(tuned):
+    found, lines, _ = tuned(lambda sizes: min(sizes.num_envs, 64))
+    assert found != CONFIG
+    told = lines[-1].removeprefix("the same without a search: ").split()
+    assert tyro.cli(Config, default=CONFIG, args=told) == found
+
+
+@pytest.mark.slow
+def test_a_rate_is_of_the_real_programs_chunks_after_one_that_learns(monkeypatch):
+    """Tiny: 8 games, rollouts of 4, two iterations a chunk; the clock goes on by a second a chunk, eight in all."""
+    iterations = []
+
+    def chunk(state):
+        state, metrics = tiny_run.program()(state)
+        iterations.append(int(state.iteration))
+        return state, metrics
+
+    run, asked = SimpleNamespace(init=tiny_run.make_init(), program=chunk), []
+    monkeypatch.setattr(autotune, "assemble", lambda config, mesh, say: asked.append(config) or run)
+    monkeypatch.setattr(autotune.time, "perf_counter", lambda: float(len(iterations)))
+    monkeypatch.setattr(autotune, "TIMED_SECONDS", 7.5)
+    assert autotune._measure(CONFIG, tiny_run.mesh()) == 8 * 4 * 2  # frames a chunk, one chunk a second
+    assert asked == [CONFIG] and CONFIG.iterations_per_chunk == 2
+    warm_up = len(iterations) - 8
+    assert iterations[warm_up - 1] > CONFIG.iterations_to_learn >= 2 * (warm_up - 1)
