@@ -65,6 +65,7 @@ class NetworkOutput(NamedTuple):
     legal_logits: Array | None = None  # [A], above 0 where a move is thought legal; None from a model without that head
     discount_logits: Array | None = None  # [3], of a move whose discount is -gamma, 0, +gamma; None likewise
     chance_logits: Array | None = None  # [C], of what chance does next, at an afterstate; None without chance
+    extras: dict[str, Array] = {}  # further heads by name, [...] each: the unroll stacks them, a loss reads them
 
 
 class Model(NamedTuple):
@@ -213,6 +214,7 @@ class Targets(NamedTuple):
     alive: Array  # [N, K+1] float32, 0 past the end
     mask: Array  # [N, K+1] float32, 0 past a time limit: what would have come then is not known
     discount: Array  # [N, K] float32, signed, of each move; 0 past the end
+    extras: dict[str, Array] = {}  # targets of further heads by name, [N, ...] each; no symmetry turns them
 
 
 class Batch(NamedTuple):
@@ -259,6 +261,7 @@ class Unrolled(NamedTuple):
     afterstate_value_logits: Array | None = None  # [N, K, S], for the player who moved; None without chance
     chance_logits: Array | None = None  # [N, K, C], of the codes, as afterstates expect them; None likewise
     code_probabilities: Array | None = None  # [N, K, C], of the codes of what was seen next; None without an encoder
+    extras: dict[str, Array] = {}  # `NetworkOutput.extras`, [N, K+1, ...] each
 
 
 class ReplayState(NamedTuple):

@@ -1,6 +1,7 @@
 """The game and the network that a config names."""
 
 import inspect
+from dataclasses import replace
 
 import jax
 
@@ -39,8 +40,11 @@ def build_model(config: Config, environment: Environment) -> Model:
     if network.file:
         make_own = python_file.load_function(network.file, "make_model")
         options = python_file.read_options(network.options)
-        if "abilities" in inspect.signature(make_own).parameters:
+        wanted = inspect.signature(make_own).parameters
+        if "abilities" in wanted:
             options["abilities"] = abilities
+        if "base" in wanted:
+            options["base"] = build_model(replace(config, network=replace(network, file=None)), environment)
         model = contract.checked(make_own(environment, support, **options), environment, abilities, source=network.file)
         encode_chance = model.encode_chance if abilities.encodes_chance else None
         return model._replace(bound=support.high, num_codes=abilities.num_codes, encode_chance=encode_chance)

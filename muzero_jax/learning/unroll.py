@@ -43,6 +43,7 @@ def unroll(
             "value_logits": output.value_logits,
             "policy_logits": output.policy_logits,
             "legal_logits": output.legal_logits,
+            "extras": output.extras,
             "observation_logits": model.reconstruct(params, output.embedding) if reconstruct else None,
         }
 

@@ -98,8 +98,11 @@ def _of_child(root: NetworkOutput, child: Any, num_actions: int, abilities: Abil
     """Faults in the output of an imagined move, beyond what every output must be."""
     if not isinstance(child, NetworkOutput):
         return
-    for field in STORED_TOGETHER:
-        seen, imagined = (_shown(getattr(output, field)) for output in (root, child))
+    pairs = {field: (getattr(root, field), getattr(child, field)) for field in STORED_TOGETHER}
+    extras = {*root.extras, *child.extras}
+    pairs |= {f"extras[{name!r}]": (root.extras.get(name), child.extras.get(name)) for name in sorted(extras)}
+    for field, outputs in pairs.items():
+        seen, imagined = (_shown(output) for output in outputs)
         if seen != imagined:
             yield (
                 f"{field} is {seen} from initial_inference and {imagined} from recurrent_inference; make them alike, "

@@ -27,7 +27,9 @@ from tests.reference.training import command, quiet
 from tests.reference.windows import random_window
 
 ROOT = Path(__file__).parent.parent.parent
-FILES = sorted((ROOT / "examples" / "algorithms").glob("*.py"))
+FILES = sorted(
+    set((ROOT / "examples" / "algorithms").glob("*.py")) - {ROOT / "examples" / "algorithms" / "moves_left.py"}
+)
 NAMES = ["entropy_bonus", "lambda_schedule", "mean_value", "no_search", "step_size"]
 NO_SEARCH = ROOT / "examples" / "algorithms" / "no_search.py"
 
@@ -36,7 +38,7 @@ def with_file(file, *options):
     return replace(CONFIG, algorithm=AlgorithmConfig(str(file), options))
 
 
-def test_there_are_five_of_at_most_25_lines():
+def test_there_are_five_of_at_most_25_lines_beside_the_one_with_a_head():
     assert [file.stem for file in FILES] == NAMES
     assert max(len(file.read_text().splitlines()) for file in FILES) <= 25
 

@@ -81,7 +81,7 @@ ACTIONS = np.arange(N, dtype=np.int32)
 
 
 def assert_outputs_close(one, other, **tolerance):
-    for x, y in zip(one, other, strict=True):
+    for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         np.testing.assert_allclose(np.asarray(x, np.float32), np.asarray(y, np.float32), **tolerance)
 
 

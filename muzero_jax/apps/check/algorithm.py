@@ -163,7 +163,7 @@ class _Check:
         return unroll.unroll(self.world.model, learner.params, batch, **asked), batch
 
     def update(self, learner: LearnerState, window: Transition) -> Any:
-        return self.parts.update(learner, self.batch(learner, window))
+        return self.parts.update(learner, self.parts.augment(self.batch(learner, window), jax.random.key(4)))
 
     def note(self, learner: LearnerState, window: Transition) -> Any:
         place = jnp.zeros(NUM_GAMES, jnp.int32)
