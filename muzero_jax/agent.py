@@ -149,11 +149,13 @@ def misreading(theirs: Agent, network: NetworkConfig | None, arrays: dict[str, s
     if found or network is None:
         return found
     # The same arrays read with other settings are another function. Who writes a network answers for its own options.
-    ours = {} if network.file else {"activation": "activation", "canonical": "sees_one_side"}
-    for flag, field in {"support-range": "support_range", "squash": "squash", **ours}.items():
+    meaning = {} if network.file else {"activation": "activation", "canonical": "sees_one_side"}
+    if network.num_bins > 1:
+        meaning |= {"support-range": "support_range", "squash": "squash"}
+    for flag, field in meaning.items():
         was, now = (getattr(each, field) for each in (theirs.config.network, network))
         if was != now:
-            return f"it was trained with --network.{flag} {was}, not {now}"
+            return f"its network.{flag} was {was}, not {now}"
     return None
 
 

@@ -211,7 +211,7 @@ def _introduce(config: Config, num_devices: int, run_dir: Path, say: Say, *, ver
         say(f"offline     from the games of {config.offline} alone; none are played")
     say(f"directory   {run_dir}")
     if config.model == "rules" and ":" in config.env and not python_file.is_path(config.env):  # gymnax:X, X:hidden
-        say("hidden      --model rules plans with the whole state, including what the player cannot see")
+        say("hidden      --model rules plans with the whole state, also with what the player may not see")
 
 
 def _advice(config: Config) -> str:

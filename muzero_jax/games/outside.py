@@ -95,7 +95,7 @@ def seen(leaves: Sequence[tuple[Array, int | None]]) -> Array:
 def num_values(low: Any, high: Any) -> int | None:
     """The number of values from 0 on that whole numbers in these bounds have, or one that is too large to be shown.
 
-    None where they begin below -1. That stands for none of the values in jumanji, and is all zeros.
+    None where they begin below -1. In jumanji -1 stands for none of the values, and becomes all zeros.
     """
     return int(min(np.max(high), MOST_VALUES)) + 1 if np.min(low) >= -1 else None
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-REPEATED = "Repeated games are left out where neither player is random or mcts:N and the game has no dice."
+REPEATED = "Neither player draws its moves, so repeated games are left out; --opening-plies makes more openings."
 
 
 def align(rows: Iterable[Iterable[str]], sides: str = ">") -> list[str]:

@@ -73,8 +73,11 @@ def test_agents_of_different_networks_have_no_mean(saved_run, tmp_path, capsys):
 @pytest.mark.parametrize(
     "changed, found",
     [
-        ({"network": replace(tiny_run.CONFIG.network, activation="gelu")}, "--network.activation gelu, not relu"),
-        ({"network": replace(tiny_run.CONFIG.network, support_range=9.0)}, "--network.support-range 9.0, not 1.0"),
+        ({"network": replace(tiny_run.CONFIG.network, activation="gelu")}, "its network.activation was gelu, not relu"),
+        (
+            {"network": replace(tiny_run.CONFIG.network, support_range=9.0)},
+            "its network.support-range was 9.0, not 1.0",
+        ),
         ({"env": "connect_four"}, "it plays connect_four, not tic_tac_toe"),
     ],
 )

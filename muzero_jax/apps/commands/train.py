@@ -235,7 +235,7 @@ def show(summary: dict[str, Any]) -> None:
     if summary["strength"]:
         print(f"\n{tables.strength(summary['strength'])}")
     if openings := summary.get("openings"):
-        print(f"opening values: {openings['right']} of {openings['solved']} right")
+        print(f"opening-value accuracy: {openings['right']} of {openings['solved']}")
     if returns := summary.get("returns"):
         shown = [f"{value:.3g} ({name})" for name, value in returns.items() if value is not None]
         print(f"\nMean return: {', '.join(shown)}")

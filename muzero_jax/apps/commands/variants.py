@@ -121,13 +121,19 @@ def train_together(runs: Sequence[Run], request: Request, parse: Parse) -> int:
     several.check_folders(runs, request.folders)
     if request.folders.overwrite:
         run_directory.make_room_for_all(run.run_dir for run in runs)
-    groups: dict[tuple[Config, bool], list[Run]] = {}
+    groups: dict[tuple[Config, bool, bool], list[Run]] = {}
     for run in runs:
-        groups.setdefault((together.alike(run.config), run_directory.holds_run(run.run_dir)), []).append(run)
+        has_begun = run_directory.holds_run(run.run_dir)
+        kind = together.alike(run.config), has_begun, has_begun and several.has_spent(run)
+        groups.setdefault(kind, []).append(run)
     if len(groups) > 1:
         varied = comparison.differing([run.config for run in runs])
         names = [name for name in varied if name not in population.NUMBERS]
-        why = f"{' and '.join(names)} changes what is compiled, or the matches" if names else "some runs begin only now"
+        why = (
+            f"{' and '.join(names)} changes what is compiled, or the matches"
+            if names
+            else "the runs did not begin together"
+        )
         print(f"{why}: {len(groups)} programs, one after another")
     for group in groups.values():
         if status := _train_group(group, request, parse):

@@ -163,7 +163,7 @@ class EngineProcess:
 def start(command: Sequence[str], name: str | None = None, *, in_order: bool = False) -> EngineProcess:
     """Starts a program; raises EngineError if that cannot be.
 
-    With `in_order` what it says on stderr is read like its stdout, in the order in which it said both.
+    With `in_order` what it says on stderr is read like its stdout, as both arrive in one pipe.
     """
     name = name or shlex.join(command)
     pipe, stderr = subprocess.PIPE, subprocess.STDOUT if in_order else subprocess.PIPE

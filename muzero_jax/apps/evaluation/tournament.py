@@ -156,7 +156,8 @@ def _remarks(result: Result) -> list[str]:
             " a lower bound rather than an estimate."
         )
     distinct = sorted(match["distinct_games"] for match in result["matches"])
-    notes.append(f"{distinct[0]} to {distinct[-1]} games of a pair differ. {REPEATED}")
+    if distinct[0] < distinct[-1]:
+        notes.append(f"{distinct[0]} to {distinct[-1]} games of a pair differ. {REPEATED}")
     illegal = sum(match.get("illegal_actions", 0) for match in result["matches"])
     return notes + ([f"ILLEGAL MOVES were chosen {illegal} times."] if illegal else [])
 

@@ -181,14 +181,14 @@ def test_weights_that_do_not_fit_are_one_sentence(tmp_path, made_with, config, s
 @pytest.mark.parametrize(
     "changed, found",
     [
-        ({"activation": "gelu"}, "activation relu, not gelu"),
-        ({"support_range": 100.0}, "support-range 1.0, not 100.0"),
-        ({"squash": True}, "squash False, not True"),
+        ({"activation": "gelu"}, "activation was relu, not gelu"),
+        ({"support_range": 100.0}, "support-range was 1.0, not 100.0"),
+        ({"squash": True}, "squash was False, not True"),
     ],
 )
 def test_weights_of_another_meaning_are_one_sentence_though_they_would_fit(source, changed, found):
     config = replace(CONFIG, network=replace(CONFIG.network, **changed))
-    with pytest.raises(ValueError, match=f"it was trained with --network.{found}; give this run the network flags"):
+    with pytest.raises(ValueError, match=f"its network.{found}; give this run the network flags"):
         open_source(source, config)
 
 
