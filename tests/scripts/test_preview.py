@@ -17,6 +17,7 @@ import pytest
 from muzero_jax import building
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices, precision
+from muzero_jax.run import flops
 from muzero_jax.run.program import make_chunk, make_init
 from scripts import preview
 from scripts.previewing import bounds, page, program, targets
@@ -242,7 +243,7 @@ def started(jaxpr, where="iteration", found=None):
             found[f"waits of a {where}"] = found.get(f"waits of a {where}", 0) + 1
             inside = f"level of a {where}"
         found[where] = found.get(where, 0) + (kind in STARTED)
-        for part in computation._inner(equation):
+        for part in flops._inner(equation):
             started(part, inside, found)
     return found
 
