@@ -155,9 +155,9 @@ def _remarks(result: Result) -> list[str]:
             "Some pair's games were all won by one side: its Elo difference is held finite by Jeffreys' prior, and is"
             " a lower bound rather than an estimate."
         )
-    distinct = sorted(match["distinct_games"] for match in result["matches"])
-    if distinct[0] < distinct[-1]:
-        notes.append(f"{distinct[0]} to {distinct[-1]} games of a pair differ. {REPEATED}")
+    counted = sorted(match["games"] for match in result["matches"])
+    if counted[0] < result.get("games_per_pair", counted[-1]):
+        notes.append(f"{counted[0]} to {counted[-1]} games of a pair differ. {REPEATED}")
     illegal = sum(match.get("illegal_actions", 0) for match in result["matches"])
     return notes + ([f"ILLEGAL MOVES were chosen {illegal} times."] if illegal else [])
 

@@ -12,8 +12,8 @@ and in the browser, so it has no noise and answers the same question alike. Each
 used, which takes seconds.
 """
 
+import functools
 import operator
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,7 +97,7 @@ class TrainedAgent:
             output = agent.world.model.initial_inference(params, observations)
             return Judgement(policy(output), agent.world.model.to_scalar(output.value_logits), output.embedding)
 
-        self._searches: dict[int, Callable[..., SearchOutput]] = {}
+        self._compiled = functools.cache(lambda budget: jax.jit(agent.search(budget)))
         self._network = jax.jit(judge)
         self._thinker = make_thinker(agent, num_simulations=agent.num_simulations)
         self._shapes = jax.eval_shape(environment.init, jax.random.key(0))
@@ -140,10 +140,8 @@ class TrainedAgent:
           `action` [B], `policy` [B, A], `value` [B], and `tree`, a `muzero_jax.search.tree.Tree` of all nodes and
           edges. A row does not depend on the others; it is what `analyse` finds for the state alone, but for rounding.
         """
-        budget = agents.check_budget(num_simulations or self.num_simulations, "num_simulations")
-        if budget not in self._searches:
-            self._searches[budget] = jax.jit(self.agent.search(budget))
-        return self._searches[budget](self.agent.params, jax.random.key(0), self.environment.roots(states))
+        roots = self.environment.roots(states)
+        return self._compiled(self._budget(num_simulations))(self.agent.params, jax.random.key(0), roots)
 
     def network(self, observations: Array) -> Judgement:
         """The network's own judgement of N observations [N, ...], in one compiled call."""
@@ -157,8 +155,10 @@ class TrainedAgent:
             )
 
     def _analyse(self, position: Position, num_simulations: int | None) -> Analysis:
-        budget = None if num_simulations is None else agents.check_budget(num_simulations, "num_simulations")
-        return self._thinker.analyse(position, num_simulations=budget)
+        return self._thinker.analyse(position, num_simulations=self._budget(num_simulations))
+
+    def _budget(self, given: int | None) -> int:
+        return self.num_simulations if given is None else agents.check_budget(given, "num_simulations")
 
     def _position(self, state: EnvState) -> Position:
         for field in ("observation", "legal_action_mask", "current_player"):

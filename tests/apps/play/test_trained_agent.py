@@ -92,6 +92,8 @@ def test_many_states_are_searched_at_once_as_each_is_alone(agent):
         legal = np.where(state.legal_action_mask, judged.policy[row], 0.0)
         np.testing.assert_allclose(legal / legal.sum(), alone.prior, atol=1e-5)
     assert len(judged.embedding) == len(states)
+    with pytest.raises(ValueError, match="num_simulations"):
+        agent.search(batch, num_simulations=0)
 
 
 def test_the_package_lists_what_it_offers():
