@@ -9,7 +9,7 @@ import queue
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -120,9 +120,9 @@ class EngineMatch:
         total = self._is_finished.size
         pool = ThreadPoolExecutor(tables.qsize())
         try:
-            games = {pool.submit(self._play_game, tables, pairing): pairing for pairing in self._pairings(key)}
-            for future in as_completed(games):
-                self._note(games[future], future.result())
+            games = [(pairing, pool.submit(self._play_game, tables, pairing)) for pairing in self._pairings(key)]
+            for pairing, game in games:  # in their order, as the games after the one that failed fail at its table too
+                self._note(pairing, game.result())
                 report(int(self._is_finished.sum()), total)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
