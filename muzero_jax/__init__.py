@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from muzero_jax import presets
+    from muzero_jax.algorithm import Algorithm
     from muzero_jax.apps.check.algorithm import check_algorithm
     from muzero_jax.apps.check.environment import check_environment
     from muzero_jax.apps.check.model import check_model
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from muzero_jax.apps.start import train
     from muzero_jax.games.environment import make_environment
     from muzero_jax.games.game import Game
-    from muzero_jax.learning.algorithm import Algorithm
     from muzero_jax.learning.losses import Term
     from muzero_jax.storage.config import Config
 
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Algorithm": "learning.algorithm",
+    "Algorithm": "algorithm",
     "Config": "storage.config",
     "Game": "games.game",
     "Term": "learning.losses",

@@ -1,6 +1,6 @@
 """A trained network and its search, from a run or a file: all that evaluation and play need.
 
-Nothing of a run but its weights is read, and none of the `Parts` that train it is made.
+Nothing of a run but its weights is read, and of what trains it nothing is made, unless the user's own file changes it.
 """
 
 from collections.abc import Callable
@@ -12,30 +12,32 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from muzero_jax import building
-from muzero_jax.learning.algorithm import Algorithm, Build, World
+from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import Algorithm, Build
+from muzero_jax.building import playing
 from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
-from muzero_jax.search import simulator
+from muzero_jax.search.simulator import Simulator, policy
 from muzero_jax.storage import agent_file, run_directory, shapes
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import restore_params
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import NetworkConfig
 from muzero_jax.storage.fields import Simulations, check_value
-from muzero_jax.types import Model, Params, SearchFn, SearchOutput
+from muzero_jax.types import Environment, Model, Params, SearchFn, SearchOutput
 
 
 class Agent(NamedTuple):
     """A trained network and its search. Without noise, what it plays depends on the position alone."""
 
     config: Config
-    world: World  # the game and the network
-    make_search: Callable[[int], SearchFn]  # `Algorithm.make_search`: number of simulations -> search without noise
+    environment: Environment
+    model: Model
+    make_simulator: Callable[[Environment, Model], Simulator]  # as `Algorithm`'s
+    make_search: Callable[[Simulator, int | None, bool], SearchFn]
     num_simulations: int  # of a search, by default
     params: Params = None
     iteration: int = 0
     name: str = "agent"  # the path that it was loaded from
-    make_rules_search: Callable[[int], SearchFn] | None = None  # the same with the ground-truth model, if known
 
     def search(self, num_simulations: int | None = None, *, true_rules: bool = False) -> SearchFn:
         """Its search without noise.
@@ -43,17 +45,11 @@ class Agent(NamedTuple):
         Args:
           num_simulations: for each position; by default the agent's own budget.
           true_rules: plan with the ground-truth model, the game's own rules, and not with the learned dynamics.
-
-        Raises ValueError in one sentence if its algorithm was given by a program and `true_rules` are asked for.
         """
-        budget = num_simulations or self.num_simulations
-        if not true_rules:
-            return self.make_search(budget)
-        if self.make_rules_search is None:
-            raise ValueError(
-                f"a program gave the algorithm of {self.name}, so it has no search with the ground-truth model"
-            )
-        return self.make_rules_search(budget)
+        make = self.make_simulator
+        if true_rules:
+            make = partial(playing.make_simulator, replace(self.config, model="rules"))
+        return self.make_search(make(self.environment, self.model), num_simulations or self.num_simulations, False)
 
 
 def policy_head(model: Model) -> SearchFn:
@@ -61,7 +57,7 @@ def policy_head(model: Model) -> SearchFn:
 
     def look(params, key, position):
         output = model.initial_inference(params, position.observation)
-        prior = simulator.policy(output, position.legal_action_mask)
+        prior = policy(output, position.legal_action_mask)
         best = jnp.argmax(jnp.where(position.legal_action_mask, output.policy_logits, -jnp.inf), axis=-1)
         return SearchOutput(best.astype(jnp.int32), prior, model.to_scalar(output.value_logits))
 
@@ -70,37 +66,31 @@ def policy_head(model: Model) -> SearchFn:
 
 def make_agent(
     config: Config,
-    world: World | None = None,
     algorithm: Algorithm | None = None,
     *,
     num_simulations: int | None = None,
     params: Params = None,
 ) -> Agent:
-    """An agent of weights at hand; its game, network and algorithm are those of the config, unless given.
+    """An agent of weights at hand; its game, network and search are those of the config, unless a record is given.
 
     Args:
       num_simulations: of a search, by default; the config's evaluation.num_simulations if left out.
     """
-    world, made = building.build(config, world, algorithm)
-    budget = num_simulations or config.evaluation.num_simulations
-    rules = _rules_search(config, world) if algorithm is None else None
-    return Agent(config, world, made.make_search, budget, params, make_rules_search=rules)
-
-
-def _rules_search(config: Config, world: World) -> Callable[[int], SearchFn]:
-    """The configured search with the ground-truth model; made while its file is the one that was trusted."""
-    return building.make_algorithm(replace(config, model="rules"), world).make_search
-
-
-def with_own(world: World | None, algorithm: Algorithm | None) -> Build:
-    """`building.build`, with your own records in place of those that the config names."""
-    return building.build if world is algorithm is None else partial(building.build, world=world, algorithm=algorithm)
+    if algorithm is None and config.algorithm.file:
+        algorithm = algorithms.make(config)
+    if algorithm is None:
+        environment = playing.build_environment(config)
+        model = playing.build_model(config, environment)
+        made = environment, model, partial(playing.make_simulator, config), partial(playing.make_search, config)
+    else:
+        made = algorithm.environment, algorithm.model, algorithm.make_simulator, algorithm.make_search
+    return Agent(config, *made, num_simulations or config.evaluation.num_simulations, params)
 
 
 def load_agent(
     path: Path,
     num_simulations: int | None = None,
-    build: Build = building.build,
+    build: Build | None = None,
     board_size: int | None = None,
     trust: Trust = OWN_FILES_ALONE,
 ) -> Agent:
@@ -113,7 +103,7 @@ def load_agent(
       path: RUN, RUN/versions/N, or agent:NAME.
       num_simulations: of a search; by default the run's evaluation budget.
       board_size: another board, for a network that fits every board.
-      build: makes the game, the network and the algorithm of a config; your own where the config does not name yours.
+      build: makes the algorithm of a config, with its game and its network, where a program gave it.
 
     Raises ValueError in one sentence if `path` names no run, no intact checkpoint, no version that there is, or no
     agent, if its network or its game does not fit `board_size`, or if it would run a Python file without `trust`.
@@ -134,7 +124,7 @@ def load_agent(
                 f"fit the board {board_size} ({found}); leave the board size out, or train with a network for every "
                 "board (--network.kind fully_convolutional)"
             )
-    iteration, params = restore(jax.eval_shape(agent.world.model.init, jax.random.key(0)))
+    iteration, params = restore(jax.eval_shape(agent.model.init, jax.random.key(0)))
     return agent._replace(num_simulations=budget, params=params, iteration=iteration, name=str(path))
 
 
@@ -160,14 +150,12 @@ def misreading(theirs: Agent, network: NetworkConfig | None, arrays: dict[str, s
 
 
 def _shapes_of(agent: Agent) -> dict[str, str]:
-    return shapes.of_network(agent.world.model.init)
+    return shapes.of_network(agent.model.init)
 
 
-def _build_agent(config: Config, build: Build) -> Agent:
+def _build_agent(config: Config, build: Build | None) -> Agent:
     """The agent without its weights; a program's own `build` may begin with the usual algorithm."""
-    if build is building.build:
-        return make_agent(config)
-    return make_agent(config, *build(configs.without_record(config)))
+    return make_agent(config, build and build(configs.without_record(config)))
 
 
 def _open(path: Path, trust: Trust) -> tuple[Config, Path, Callable[[Params], tuple[int, Params]]]:

@@ -1,103 +1,90 @@
 """MuZero on one page: `train_iteration` is the algorithm; each name in it leads to one file of `learning`.
 
 Training runs as a single compiled program, `jit(scan(train_iteration))` (`run.program`). Python only starts it, and
-between pieces of it writes logs, evaluates and saves. Every choice is bound in `Parts` (`building`), so this module
-sees no config and no hyperparameter. Devices share the games and the batch over one mesh axis, "data". Each plays its
-own games into its own slice of the replay buffer and learns from its own slice of the batch; only the gradients meet.
+between pieces of it writes logs, evaluates and saves. Every choice is a field of `Algorithm`, so this module sees no
+config and no hyperparameter. Devices share the games and the batch over one mesh axis, "data". Each plays its own games
+into its own slice of the replay buffer and learns from its own slice of the batch; only the gradients meet.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from muzero_jax.algorithm import Algorithm
 from muzero_jax.learning import replay, self_play
 from muzero_jax.ops.devices import AXIS
-from muzero_jax.types import (
-    ActorState,
-    Batch,
-    Draws,
-    Environment,
-    LearnerState,
-    Metrics,
-    Model,
-    Params,
-    ReplayState,
-    Revision,
-    TrainState,
-    Transition,
-)
+from muzero_jax.types import Draws, LearnerState, Metrics, ReplayState, Revision, TrainState
 
 
-class Parts(NamedTuple):
-    """The functions that a run is made of, with their hyperparameters bound.
-
-    The `init` functions make the whole of what devices share; the others see one device's share.
-    """
-
-    environment: Environment
-    model: Model
-    init_actor: Callable[[Array], ActorState]  # key -> fresh games
-    init_learner: Callable[[Array], LearnerState]  # key -> fresh parameters
-    init_replay: Callable[[Transition], ReplayState]  # one transition's shapes -> an empty buffer
-    rollout: Callable[[Params, ActorState, Array], tuple[ActorState, Transition]]  # leaves [T, B, ...]
-    draw: Callable[[Array, ReplayState], Draws]  # the windows of U batches [U, N]
-    gather: Callable[[ReplayState, Draws], Transition]  # windows, leaves [N, L, ...]
-    reanalyze: Callable[[LearnerState, Transition, Array], tuple[Transition, Metrics]]  # searches windows again, or not
-    make_batch: Callable[[Transition, Array, Array, Array], Batch]  # (windows, weights [N], updates made, key)
-    augment: Callable[[Batch, Array], Batch]  # symmetries of the game, if any
-    update: Callable[[LearnerState, Batch], tuple[LearnerState, Metrics]]  # one gradient step
-    note: Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]  # what the buffer stores of it
-    frames_to_learn: int  # of each game in the buffer before the first update
-
-
-def train_iteration(state: TrainState, *, parts: Parts) -> tuple[TrainState, Metrics]:
+def train_iteration(state: TrainState, progress: Array, *, algorithm: Algorithm) -> tuple[TrainState, Metrics]:
     """One iteration of MuZero: play T moves of B games, store them, learn from U batches of windows.
 
     Runs inside `shard_map`: leaves of `state` are one device's share, and `AXIS` names the devices.
 
     Args:
       state: the whole run. Its key is `fold_in(seed_key, iteration)`, so a resumed run draws the same numbers.
-      parts: the functions of the run, with their hyperparameters bound.
+      progress: [] the share of the run's budget that is spent, from 0 to 1; schedules are functions of it.
+      algorithm: the game, the network and the stages, with their hyperparameters bound.
 
     Returns:
       the state after the iteration, and scalar metrics, equal on all devices.
     """
-    key = jax.random.fold_in(jax.random.fold_in(state.seed_key, state.iteration), jax.lax.axis_index(AXIS))
-    rollout_key, learn_key = jax.random.split(key)
-
-    actor, trajectory = parts.rollout(state.learner.params, state.actor, rollout_key)
+    rollout_key, learn_key = jax.random.split(iteration_key(state))
+    actor, trajectory = algorithm.rollout(
+        state.learner.params,
+        state.actor,
+        rollout_key,
+        environment=algorithm.environment,
+        search=algorithm.search(noise=True),
+        choose=algorithm.choose,
+    )
     buffer = replay.add(state.replay, trajectory)
-
-    # Until the buffer is ready, only play.
-    ready = buffer.num_stored >= parts.frames_to_learn
-    learn = jax.jit(partial(learn_from, parts=parts), inline=True)  # traced once, for its outputs' shapes too
-    learned = jax.lax.cond(ready, learn, partial(skip_learning, learn), state.learner, buffer, learn_key)
-    learner, revisions, learn_metrics = learned
-    buffer = replay.revise(buffer, revisions)
-
-    metrics = jax.lax.psum(self_play.statistics(trajectory, state.actor, actor), AXIS) | learn_metrics
+    learner, buffer, metrics = learn(state.learner, buffer, progress, learn_key, algorithm=algorithm)
+    metrics |= jax.lax.psum(self_play.statistics(trajectory, state.actor, actor), AXIS)
     return TrainState(actor, learner, buffer, state.iteration + 1, state.seed_key), metrics
 
 
-def learn_iteration(state: TrainState, *, parts: Parts) -> tuple[TrainState, Metrics]:
+def learn_iteration(state: TrainState, progress: Array, *, algorithm: Algorithm) -> tuple[TrainState, Metrics]:
     """One iteration of MuZero Unplugged: learn from U batches of stored windows; no game is played.
 
-    (Schrittwieser et al. 2021, arXiv 2104.06294.) Runs inside `shard_map`, as `train_iteration` does.
+    (Schrittwieser et al. 2021, arXiv 2104.06294.) As `train_iteration`.
     """
-    key = jax.random.fold_in(jax.random.fold_in(state.seed_key, state.iteration), jax.lax.axis_index(AXIS))
-    learner, revisions, metrics = learn_from(state.learner, state.replay, key, parts=parts)
-    buffer = replay.revise(state.replay, revisions)
+    learned = learn(state.learner, state.replay, progress, iteration_key(state), algorithm=algorithm)
+    learner, buffer, metrics = learned
     return state._replace(learner=learner, replay=buffer, iteration=state.iteration + 1), metrics
 
 
-def learn_from(
-    learner: LearnerState, buffer: ReplayState, key: Array, *, parts: Parts
+def iteration_key(state: TrainState) -> Array:
+    """The key of an iteration, another one on each device."""
+    return jax.random.fold_in(jax.random.fold_in(state.seed_key, state.iteration), jax.lax.axis_index(AXIS))
+
+
+def learn(
+    learner: LearnerState, buffer: ReplayState, progress: Array, key: Array, *, algorithm: Algorithm
+) -> tuple[LearnerState, ReplayState, Metrics]:
+    """U gradient steps on windows of the buffer, and what they found out about stored frames written back to it.
+
+    Until the buffer holds `min_frames` of each game there are none, and the metrics are 0. To play these first frames
+    in a program of their own would cost a compilation of the search more: 6 s of Hex 5x5 on two cores.
+    """
+    steps = jax.jit(partial(learn_steps, algorithm=algorithm), inline=True)  # traced once, also for the shapes of skip
+    inputs = learner, buffer, progress, key
+
+    def skip(learner: LearnerState, *others) -> tuple:
+        _, *found = jax.eval_shape(steps, learner, *others)
+        return learner, *jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), found)
+
+    is_ready = buffer.num_stored >= algorithm.min_frames
+    learner, revisions, metrics = jax.lax.cond(is_ready, steps, skip, *inputs)
+    return learner, replay.revise(buffer, revisions), metrics
+
+
+def learn_steps(
+    learner: LearnerState, buffer: ReplayState, progress: Array, key: Array, *, algorithm: Algorithm
 ) -> tuple[LearnerState, tuple[Revision, ...], Metrics]:
-    """U gradient steps on windows of the buffer.
+    """U gradient steps.
 
     Args:
       learner: weights and optimiser. buffer: with at least one window. key: for windows, symmetries and searches.
@@ -105,16 +92,21 @@ def learn_from(
     Returns:
       the learner, what the steps found out about stored frames (leaves [U, ...]), and means of the metrics.
     """
-    draw_key, update_key = jax.random.split(key)
-    draws = parts.draw(draw_key, buffer)
+    sample_key, update_key = jax.random.split(key)
+    draws = algorithm.sample(sample_key, buffer)
     num_updates = draws.slot.shape[0]
-    steps = draws, jax.random.split(update_key, num_updates)
-    learner, (revisions, metrics) = jax.lax.scan(partial(learn_step, buffer=buffer, parts=parts), learner, steps)
+    step = partial(learn_step, buffer=buffer, progress=progress, algorithm=algorithm)
+    learner, (revisions, metrics) = jax.lax.scan(step, learner, (draws, jax.random.split(update_key, num_updates)))
     return learner, revisions, jax.tree.map(jnp.mean, metrics) | {"train/updates": jnp.float32(num_updates)}
 
 
 def learn_step(
-    learner: LearnerState, step: tuple[Draws, Array], *, buffer: ReplayState, parts: Parts
+    learner: LearnerState,
+    step: tuple[Draws, Array],
+    *,
+    buffer: ReplayState,
+    progress: Array,
+    algorithm: Algorithm,
 ) -> tuple[LearnerState, tuple[tuple[Revision, ...], Metrics]]:
     """One gradient step on N windows: read, search again, make targets, apply a symmetry, descend.
 
@@ -126,16 +118,12 @@ def learn_step(
     """
     draws, key = step
     reanalyze_key, batch_key, augment_key = jax.random.split(key, 3)
-    window, staleness = parts.reanalyze(learner, parts.gather(buffer, draws), reanalyze_key)
-    batch = parts.make_batch(window, draws.weight, learner.num_updates, batch_key)
-    learner, metrics = parts.update(learner, parts.augment(batch, augment_key))
-    revisions, surprise = parts.note(draws, window, batch)
+    model, terms = algorithm.model, algorithm.terms
+    window = algorithm.gather(buffer, draws, model=model, terms=terms)
+    window, staleness = algorithm.reanalyze(learner, window, reanalyze_key, search=algorithm.search())
+    targets = algorithm.make_targets(window, progress)
+    batch = algorithm.augment(algorithm.make_batch(window, targets, draws.weight, batch_key, terms=terms), augment_key)
+    loss = partial(algorithm.loss, model=model, terms=terms)
+    learner, metrics = algorithm.update(learner, batch, progress, loss=loss, optimiser=algorithm.optimiser)
+    revisions, surprise = algorithm.write_back(draws, window, batch)
     return learner, (revisions, metrics | jax.lax.pmean(staleness | surprise, AXIS))
-
-
-def skip_learning(
-    learn: Callable, learner: LearnerState, *inputs
-) -> tuple[LearnerState, tuple[Revision, ...], Metrics]:
-    """The learner as it is, in the structure of `learn`'s outputs: no frame is known, and metrics are 0."""
-    _, *others = jax.eval_shape(learn, learner, *inputs)
-    return learner, *jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), others)

@@ -287,7 +287,6 @@ class LearnerState(NamedTuple):
     params: Params
     optimiser_state: Any  # in float16 with the scale of the loss
     num_updates: Array  # [] int32, steps skipped for an overflow in float16 included
-    schedule_span: Array  # [] int32, updates over which the learning rate falls; `learner.UNKNOWN_SPAN` until timed
     target_params: Params | None = None  # the target network, which follows slowly; None without one
 
 

@@ -5,7 +5,7 @@ JAX backend, so that a CPU still becomes a device for each core.
 """
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +25,7 @@ from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import check_resumable, validate
 
 if TYPE_CHECKING:
-    from muzero_jax.learning.algorithm import Algorithm, World
+    from muzero_jax.algorithm import Algorithm
     from muzero_jax.run.runner import Result
 
 MOST_CHECK_SECONDS = 3.0
@@ -52,7 +52,6 @@ def train(
     run_dir: str | Path,
     *,
     minutes: float | None = None,
-    world: "World | None" = None,
     algorithm: "Algorithm | None" = None,
     overwrite: bool = False,
     trust_code: bool = False,
@@ -64,9 +63,9 @@ def train(
 
     Args:
       minutes: the budget, in place of those that the config names.
-      world: a game and a network of your own, in place of those that the config names.
-      algorithm: an algorithm of your own, made for that world. No file holds it, so only a program can load the run
-        again (`muzero_jax.load(..., algorithm=...)`); one in a file, named by the config, loads by itself.
+      algorithm: your own game, network or algorithm, instead of those of the config (`algorithm.make`). No file holds
+        them, so that only a program can load the run again (`muzero_jax.load(..., algorithm=...)`). What lies in files
+        that the config names loads by itself.
       overwrite: delete the run in `run_dir` first.
       trust_code: run the Python files that the source of `init_from` names; those that the config names run anyway.
       say, on_metrics, on_evaluation: called as `runner.train` says; `say=lambda line: None` prints nothing.
@@ -84,11 +83,8 @@ def train(
     if jax.default_backend() == "cpu" and available < cores:
         first = "muzero_jax.ops.devices.configure_devices()"
         say(f"JAX has begun with {available} of {cores} cores; to use all of them, call {first} before anything else")
-    given = {name for name, record in (("world", world), ("algorithm", algorithm)) if record is not None}
-    ready, own = prepare(config, session, available, say, given=given), (world, algorithm)
-    return runner.train(
-        ready.config, session, ready.run_dir, ready.mesh, say, own, on_metrics=on_metrics, on_evaluation=on_evaluation
-    )
+    ready = prepare(config, session, available, say, is_given=algorithm is not None)
+    return runner.train(ready.config, session, ready.run_dir, ready.mesh, say, algorithm, on_metrics, on_evaluation)
 
 
 def prepare(
@@ -98,35 +94,36 @@ def prepare(
     say: Say,
     *,
     made_with: Config | None = None,
-    given: Collection[str] = (),
+    is_given: bool = False,
 ) -> Ready:
     """Settles what a run's source and devices decide, checks it, says what will be trained, and makes its folder.
 
     Args:
       num_devices: those at hand, as `devices.configure_devices` says.
       made_with: the config of the run that `session.resume` goes on with.
-      given: "world", "algorithm": what a program gives in place of what the config names, which is then not checked.
+      is_given: a program gives the algorithm in place of what the config names, which is then not checked.
 
     Raises ValueError in one sentence, before anything is made or deleted.
     """
     processes.check_alike("command", repr((config, session.resume, session.overwrite)))
     with processes.all_or_none():
-        return _prepare(config, session, num_devices, say, made_with, given)
+        return _prepare(config, session, num_devices, say, made_with, is_given)
 
 
 def _prepare(
-    config: Config, session: Session, num_devices: int, say: Say, made_with: Config | None, given: Collection[str]
+    config: Config, session: Session, num_devices: int, say: Say, made_with: Config | None, is_given: bool
 ) -> Ready:
     config = configs.with_absolute_paths(config)
     if not session.resume:
         config = offline.fit_to_source(config, num_devices)
     run_dir = _check(config, session, made_with or config)
-    if given and session.autotune:
+    if is_given and session.autotune:
         raise ValueError("--autotune measures what the config names; leave it out with a game or network of your own")
     mesh = devices.make_mesh(_count_devices(config, session, num_devices, say))
     if session.compilation_cache:
         compilation_cache.enable()
-    _check_files(config, given, say, is_new=not session.resume)
+    if not is_given:
+        _check_files(config, say, is_new=not session.resume)
     if session.autotune:
         from muzero_jax.run import autotune
 
@@ -134,7 +131,7 @@ def _prepare(
     _introduce(config, mesh.size, run_dir, say, verbose=session.verbose)
     if not session.resume and (advice := _advice(config)):
         say(f"advice      {advice}")
-    if python_file.is_path(config.env) and not (session.resume or "world" in given):
+    if python_file.is_path(config.env) and not (session.resume or is_given):
         _examine(config, say)
     if processes.is_first():
         run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
@@ -158,24 +155,22 @@ def _check(config: Config, session: Session, made_with: Config) -> Path:
     return run_dir
 
 
-def _check_files(config: Config, given: Collection[str], say: Say, *, is_new: bool) -> None:
+def _check_files(config: Config, say: Say, *, is_new: bool) -> None:
     """Checks a network and an algorithm in files of the user's; raises ValueError for what cannot be meant."""
-    network = None if "world" in given else config.network.file
-    algorithm_file = config.algorithm.file if is_new and not given else None
+    network, algorithm_file = config.network.file, config.algorithm.file if is_new else None
     if not (network or algorithm_file):
         return
-    from muzero_jax import building  # here, because pgx starts JAX when it is imported
+    from muzero_jax import algorithm as algorithms  # here, because pgx starts JAX when it is imported
     from muzero_jax.apps.check.algorithm import check_algorithm
     from muzero_jax.apps.check.model import check_model
 
-    world = building.make_world(config)
+    algorithm = algorithms.make(config)
     if network and config.model != "rules":  # the check looks at the dynamics most of all, and there are none
-        for sentence in check_model(world.model, world.environment):
+        for sentence in check_model(algorithm.model, algorithm.environment):
             say(f"warning     {network}: {sentence}")
     if algorithm_file:
         say(f"checking    {algorithm_file} (up to half a minute)")
-        algorithm = building.make_algorithm(config, world)
-        if found := check_algorithm(algorithm, world, config):
+        if found := check_algorithm(algorithm, config):
             raise ValueError(f"{algorithm_file}: {found[0]}")
 
 
@@ -197,14 +192,14 @@ def _count_devices(config: Config, session: Session, num_devices: int, say: Say)
 
 def _introduce(config: Config, num_devices: int, run_dir: Path, say: Say, *, verbose: bool) -> None:
     """Says what will be trained, on what, for how long and where; with `verbose` the whole config."""
-    from muzero_jax import building
+    from muzero_jax.building import playing
     from muzero_jax.games.catalogue import game_of
 
     if verbose:
         say(configs.describe(config))
     size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
     compute_dtype, reason = precision.resolve(config.network.compute_dtype)
-    say(f"game        {game_of(building.build_environment(config)).title}{size}")
+    say(f"game        {game_of(playing.build_environment(config)).title}{size}")
     say(f"device      {devices.describe_device(num_devices)}, {compute_dtype} ({reason})")
     say(f"budget      {budget.describe(config)}; compiling and the final matches come on top")
     if config.offline:
@@ -225,11 +220,11 @@ def _advice(config: Config) -> str:
 
 def _examine(config: Config, say: Say) -> None:
     """Plays random games of somebody's own file; raises ValueError for the first problem, and says what is odd."""
-    from muzero_jax import building
     from muzero_jax.apps.check import environment as checks
+    from muzero_jax.building import playing
     from muzero_jax.games import own_game
 
-    environment, num_games = building.build_environment(config), own_game.NUM_GAMES
+    environment, num_games = playing.build_environment(config), own_game.NUM_GAMES
     largest = config.network.support_range
     found = checks.examine(
         environment, num_games=num_games, max_moves=1000, seconds=MOST_CHECK_SECONDS, largest=largest

@@ -1,8 +1,7 @@
 """The learner: one gradient step on a batch of windows.
 
-AdamW, or another optimiser by name, after clipping by global norm, with a linear warm-up and then a constant or cosine
-learning rate. How many updates the cosine spans is part of the state, because a run with a budget in minutes learns it
-only once it has been timed.
+AdamW, or another optimiser by name, after clipping by global norm, with a linear warm-up and then a constant learning
+rate, or one that falls as a cosine of the run's progress.
 Under data parallelism each device sees its share of the batch and a `pmean` over `axis_name` makes the gradients one.
 
 float16 loses small gradients and overflows with large ones, so its loss is multiplied by a scale that Flax adapts
@@ -32,13 +31,10 @@ LossOf = Callable[[Params, Batch], tuple[Array, Metrics]]
 """(params, batch) -> the loss, a mean over the batch, and metrics."""
 
 Schedule = Callable[[Array, Array], Array]
-"""(updates made, updates that it spans) -> the learning rate."""
+"""(progress of the run, updates made) -> the learning rate."""
 
 Follow = Callable[[Params, Params, Array], Params]
 """(target network, network, updates made) -> the target network after an update."""
-
-UNKNOWN_SPAN = 2**31 - 1
-"""The span until it is known: a cosine over so many updates stays at its peak."""
 
 ADAMS_STEP = 0.2
 """The root mean square of AdamW's steps, as a share of the learning rate (Liu et al. 2025, arXiv 2502.16982)."""
@@ -55,11 +51,10 @@ class ScaledState(NamedTuple):
 
 
 def make_schedule(*, learning_rate: Number, schedule: Literal["constant", "cosine"], warmup_updates: int) -> Schedule:
-    """Linear warm-up from 0, then constant, or a cosine to a tenth of the peak at the end of the span."""
+    """Linear warm-up from 0, and constant, or a cosine to a tenth of the peak at the end of the run."""
 
-    def rate(num_updates: Array, span: Array) -> Array:
+    def rate(progress: Array, num_updates: Array) -> Array:
         warmup = jnp.minimum(num_updates / warmup_updates, 1.0) if warmup_updates else 1.0
-        progress = (num_updates - warmup_updates) / jnp.maximum(span - warmup_updates, 1)
         cosine = 0.55 + 0.45 * jnp.cos(jnp.pi * jnp.clip(progress, 0.0, 1.0))
         return jnp.float32(learning_rate) * warmup * (cosine if schedule == "cosine" else 1.0)
 
@@ -142,7 +137,7 @@ def init(
         scale = DynamicScale(fin_steps=jnp.int32(0), scale=jnp.float32(2**16), minimum_scale=MINIMUM_SCALE)  # type: ignore
         optimiser_state = ScaledState(optimiser_state, scale)
     target = jax.tree.map(jnp.copy, params) if has_target else None  # a buffer of its own: both are donated
-    return LearnerState(params, optimiser_state, jnp.int32(0), jnp.int32(UNKNOWN_SPAN), target)
+    return LearnerState(params, optimiser_state, jnp.int32(0), target)
 
 
 def copied(target: Params, params: Params, num_updates: Array, *, period: int) -> Params:
@@ -165,6 +160,7 @@ def search_params(learner: LearnerState) -> Params:
 def update(
     learner: LearnerState,
     batch: Batch,
+    progress: Array | float,
     *,
     loss: LossOf,
     optimiser: optax.GradientTransformation,
@@ -176,6 +172,7 @@ def update(
     """One gradient step, or none where the gradient of a scaled loss overflows.
 
     Args:
+      progress: the share of the run's budget that is spent, for the schedule.
       loss: the loss of a batch, with everything else bound.
       follow: how the target network follows the other one, if there is one.
       micro_batch: how many of the N windows to compute the gradient of at once, a divisor of N; by default all. A
@@ -187,7 +184,7 @@ def update(
         step = _scaled_step
     else:
         step = partial(_step, micro_batch=micro_batch or batch.actions.shape[0])
-    rate = schedule(learner.num_updates, learner.schedule_span)
+    rate = schedule(jnp.asarray(progress), learner.num_updates)
     descend = partial(optax.with_extra_args_support(optimiser).update, learning_rate=rate)
     params, optimiser_state, metrics = step(
         loss, learner.params, learner.optimiser_state, batch, descend=descend, axis_name=axis_name
@@ -197,7 +194,7 @@ def update(
     target = (
         None if learner.target_params is None or follow is None else follow(learner.target_params, params, num_updates)
     )
-    return LearnerState(params, optimiser_state, num_updates, learner.schedule_span, target), metrics
+    return LearnerState(params, optimiser_state, num_updates, target), metrics
 
 
 def _step(

@@ -90,7 +90,7 @@ def loss(
         reconstruct="observation_logits" in wanted,
         consistency="projection" in wanted,
         checkpoint=checkpoint,
-        abreast=abreast,
+        abreast=abreast and model.rounds_embeddings,
     )
     return total(outputs, batch, terms)
 

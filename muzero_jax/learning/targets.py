@@ -139,10 +139,10 @@ def unroll_actions(window: Transition, key: Array, *, unroll_steps: int) -> Int[
 
 def make_batch(
     window: Transition,
+    targets: Targets,
     weight: Float[Array, "N"],
     key: Array,
     *,
-    make_targets: Callable[[Transition], Targets],
     unroll_steps: int,
     legal_length: int,
     draw_codes: Callable[[Transition, Array, Array], Array] | None = None,
@@ -152,16 +152,15 @@ def make_batch(
     `key` draws actions and codes of chance past a game's end.
 
     Args:
-      weight: of each window. make_targets: `make`, with its hyperparameters bound.
+      targets: as `make` makes them. weight: of each window.
       legal_length: how many frames of legal moves the losses read, 1 or K + 1.
       draw_codes: `chance.draw_codes`, with its hyperparameters bound; None without chance.
     """
-    wanted = make_targets(window)
     return Batch(
         observation=window.observation[:, : unroll_steps + 1],  # Reanalyze reads more, the losses do not
         legal_action_mask=window.legal_action_mask[:, :legal_length],
         actions=unroll_actions(window, key, unroll_steps=unroll_steps),
-        targets=wanted if window.in_full is None else weigh_policies(wanted),
+        targets=targets if window.in_full is None else weigh_policies(targets),
         weight=weight,
-        codes=None if draw_codes is None else draw_codes(window, wanted.alive, jax.random.fold_in(key, 1)),
+        codes=None if draw_codes is None else draw_codes(window, targets.alive, jax.random.fold_in(key, 1)),
     )

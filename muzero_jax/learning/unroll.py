@@ -34,7 +34,7 @@ def unroll(
       checkpoint: the gradient keeps of each unrolled step the embedding alone and computes the step anew on its way
         back (`jax.checkpoint`): the memory of K steps becomes that of one and of K embeddings, for about a third more
         arithmetic.
-      abreast: for a model that rounds its embeddings, imagine all K moves at once, when it is known where each starts:
+      abreast: for a model that rounds its embeddings: imagine all K moves at once, when it is known where each starts:
         the same, with a third of the kernels, for about a tenth more arithmetic.
     """
 

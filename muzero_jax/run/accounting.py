@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import numpy as np
 
@@ -71,15 +70,11 @@ class Totals:
         self.self_play_share: float | None = record.get("time/self_play_share")
         self.mean_return: float | None = record.get(RETURN)  # the newest; None in a game for two
         self.random_return: float | None = record.get(RANDOM_RETURN)
-        self.pace = Pace()
         self._filling: list[float] = []  # seconds an iteration
         self._learning: list[float] = []
 
-    def add(self, metrics: dict[str, np.ndarray], seconds: float, *, is_typical: bool = True) -> Record:
-        """One chunk's metrics (leading axis: iterations) as a record: totals so far, rates now, means of the losses.
-
-        No pace is taken from a chunk that is not typical, because something else kept the machine busy.
-        """
+    def add(self, metrics: dict[str, np.ndarray], seconds: float) -> Record:
+        """One chunk's metrics (leading axis: iterations) as a record: totals so far, rates now, means of the losses."""
         chunk = {name: float(metrics[name].sum()) for name in self._counted}
         for name, total in self._counted.items():
             self.counts[total] += chunk[name]
@@ -87,8 +82,6 @@ class Totals:
         learned = metrics["train/updates"] > 0
         self.counts[FLOPS] += float(len(learned) * self._flops.always + learned.sum() * self._flops.at_times)
         self._estimate_share(learned, seconds / len(learned))
-        if is_typical and learned.all():
-            self.pace = self.pace.after(chunk["train/updates"], seconds)
         losses = {
             name: float(values[learned].mean())
             for name, values in metrics.items()
@@ -149,19 +142,3 @@ class Totals:
         if self.mean_return is not None:
             summary["returns"] = {RETURNS[RETURN]: self.mean_return, RETURNS[RANDOM_RETURN]: self.random_return}
         return summary
-
-
-class Pace(NamedTuple):
-    """How fast a session learns, by its chunks in which every iteration did."""
-
-    chunks: int = 0
-    updates: float = 0.0
-    seconds: float = 0.0
-
-    def after(self, updates: float, seconds: float) -> "Pace":
-        """The pace with one more chunk."""
-        return Pace(self.chunks + 1, self.updates + updates, self.seconds + seconds)
-
-    def updates_in(self, minutes: float, evaluating: float) -> int:
-        """Updates that so many minutes hold, if `evaluating` is the share of them that goes into evaluations."""
-        return round(60 * minutes * (1 - evaluating) * self.updates / self.seconds)

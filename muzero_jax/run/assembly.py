@@ -10,22 +10,21 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import Mesh
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import Algorithm
 from muzero_jax.ops import devices
 from muzero_jax.run import flops, memory
 from muzero_jax.run.compilation_cache import HOW_LONG
 from muzero_jax.run.flops import Flops
 from muzero_jax.run.memory import Plan
-from muzero_jax.run.program import Init, make_chunk, make_init
+from muzero_jax.run.program import Init, abstract_progress, make_chunk, make_init
 from muzero_jax.storage.config import Config
-from muzero_jax.training import Parts
 from muzero_jax.types import TrainState
 
 
 class Assembly(NamedTuple):
     """The parts that a run needs to begin. Nothing of its state is allocated."""
 
-    parts: Parts
     init: Init  # makes the first state
     abstract: TrainState  # its shapes, which are also those of a checkpoint
     program: jax.stages.Compiled  # `program.make_chunk`
@@ -40,21 +39,21 @@ def assemble(
     *,
     saves: bool = True,
     verbose: bool = False,
-    parts: Parts | None = None,
+    algorithm: Algorithm | None = None,
 ) -> Assembly:
     """Compiles a run's program and says what memory it needs, with `verbose` for what.
 
-    `saves` says whether checkpoints are saved before the run's end; `parts`, if given, replace what the config says.
-    Raises ValueError, which names the flags to lower, if the run does not fit in memory.
+    `saves` says whether checkpoints are saved before the run's end; `algorithm` is the config's unless
+    it is given. Raises ValueError, which names the flags to lower, if the run does not fit in memory.
     """
-    parts = parts or building.make_parts(config)
-    init = make_init(parts, config.seed, mesh)
+    algorithm = algorithm or algorithms.make(config)
+    init = make_init(algorithm, config.seed, mesh)
     abstract = init.eval_shape()
-    chunk = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk, plays=config.offline is None)
-    traced = chunk.trace(abstract)
+    chunk = make_chunk(algorithm, mesh, plays=config.offline is None)
+    traced = chunk.trace(abstract, abstract_progress(config.iterations_per_chunk))
     flops = count(config, traced)
     program, plan = compile_planned(traced, abstract, mesh, say, saves=saves, verbose=verbose)
-    return Assembly(parts, init, abstract, program, plan, flops)
+    return Assembly(init, abstract, program, plan, flops)
 
 
 def count(config: Config, traced: Any) -> Flops:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import jax
+import numpy as np
 from jax.sharding import Mesh
 
 from muzero_jax.ops import devices
@@ -64,7 +65,6 @@ def with_sizes(config: Config, sizes: Sizes) -> Config:
         updates_per_iteration=int(updates),
         # Larger batches make fewer updates of as many frames, so the schedule counts fewer, too.
         warmup_updates=own.warmup_updates * old.batch_size // sizes.batch_size,
-        decay_updates=own.decay_updates and max(1, own.decay_updates * old.batch_size // sizes.batch_size),
     )
     self_play = replace(config.self_play, num_envs=sizes.num_envs, rollout_length=sizes.rollout_length)
     return validate(replace(config, self_play=self_play, replay=_ring(config, sizes), optimiser=optimiser))
@@ -140,10 +140,11 @@ def _measure(config: Config, mesh: Mesh) -> float:
     run = assemble(config, mesh, lambda text: None)
     state = run.init()
     iterations = config.iterations_to_learn + 1  # one that learns already: the first is slower
+    progress = np.zeros(config.iterations_per_chunk, np.float32)
     for _ in range(-(-iterations // config.iterations_per_chunk)):
-        state, _ = jax.block_until_ready(run.program(state))
+        state, _ = jax.block_until_ready(run.program(state, progress))
     chunks, start = 0, time.perf_counter()
     while (seconds := time.perf_counter() - start) < TIMED_SECONDS:
-        state, _ = jax.block_until_ready(run.program(state))
+        state, _ = jax.block_until_ready(run.program(state, progress))
         chunks += 1
     return chunks * config.iterations_per_chunk * config.self_play.num_envs * config.self_play.rollout_length / seconds

@@ -1,7 +1,8 @@
 """A run's budget: minutes, frames, updates or iterations; the first of them to be spent ends it."""
 
-from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from muzero_jax.run.metrics import Record, last_record
 from muzero_jax.storage.checkpoint import checkpoint_steps
@@ -34,17 +35,16 @@ def last_iteration(config: Config) -> int | None:
     return min(last_iterations(config).values(), default=None)
 
 
-def countable_updates(config: Config) -> int | None:
-    """Updates made by `last_iteration`, or None."""
-    last = last_iteration(config)
-    if last is None:
-        return None
-    return max(0, last - config.iterations_to_learn + 1) * config.optimiser.updates_per_iteration
+def progress(config: Config, iteration: int, minutes: float) -> np.ndarray:
+    """The share of the budget that is spent, from 0 to 1, before each iteration of a chunk [I], float32.
 
-
-def schedule_span(config: Config) -> int | None:
-    """Updates over which the learning rate falls; None where the minutes have to be timed first."""
-    return config.optimiser.decay_updates or (countable_updates(config) if config.minutes is None else None)
+    Minutes are the clock's at the chunk's start. All other budgets depend on the iteration alone, so that a resumed run
+    equals an unbroken one.
+    """
+    iterations = iteration + np.arange(config.iterations_per_chunk, dtype=np.float32)
+    by_clock = 0.0 if config.minutes is None else minutes / config.minutes
+    shares = [np.full_like(iterations, by_clock), *(iterations / last for last in last_iterations(config).values())]
+    return np.clip(np.max(shares, axis=0), 0.0, 1.0, dtype=np.float32)
 
 
 def spent(config: Config, done: Record) -> str | None:
@@ -62,13 +62,6 @@ def larger(config: Config, field: str, factor: float = 2.0) -> str:
     """The flag of a larger budget: "--minutes 30"."""
     value = factor * getattr(config, field)
     return f"--{field.replace('_', '-')} {max(1, round(value)) if value >= 1 else max(0.01, round(value, 2)):.15g}"
-
-
-def spanning(config: Config, made_with: Config) -> Config:
-    """The config of a run that is resumed: where its budget is another one, its schedule will span that."""
-    if all(getattr(config, field) == getattr(made_with, field) for field in FIELDS):
-        return config
-    return replace(config, optimiser=replace(config.optimiser, decay_updates=None))
 
 
 def check_left(config: Config, run_dir: Path) -> None:

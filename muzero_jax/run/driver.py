@@ -13,10 +13,9 @@ from muzero_jax.run import following, heartbeat, processes
 from muzero_jax.run.accounting import Clock
 from muzero_jax.run.background import Background
 from muzero_jax.run.profiling import ChunkProfiler
-from muzero_jax.run.schedule import with_span
 from muzero_jax.types import Metrics, Params, TrainState
 
-Program = Callable[[TrainState], tuple[TrainState, Metrics]]
+Program = Callable[[TrainState, np.ndarray], tuple[TrainState, Metrics]]
 Found = dict[str, np.ndarray]
 """The metrics of a chunk's iterations, on the host."""
 
@@ -30,8 +29,9 @@ class Chunk(NamedTuple):
     is_typical: bool  # nothing was compiled beside it, and the matches are ready
 
 
-Steps = Generator[None, Chunk | None, int]
-"""A loop under way: it takes a chunk, or None where it must stop, and returns the iteration at which it ended."""
+Steps = Generator[np.ndarray, Chunk | None, int]
+"""A loop under way: it gives the progress of a chunk, takes the chunk, or None where it must stop, and returns the
+iteration at which it ended."""
 
 
 class Held(Protocol):
@@ -40,15 +40,6 @@ class Held(Protocol):
     @property
     def params(self) -> Params:
         """The weights, for matches."""
-        ...
-
-    @property
-    def span(self) -> int:
-        """The updates over which the learning rate falls."""
-        ...
-
-    def set_span(self, span: int) -> None:
-        """Has the learning rate fall over so many updates."""
         ...
 
     def whole(self) -> TrainState:
@@ -67,58 +58,49 @@ class OneRun:
         """The weights."""
         return self._state.learner.params
 
-    @property
-    def span(self) -> int:
-        """The span of the schedule."""
-        return int(self._state.learner.schedule_span)
-
-    def set_span(self, span: int) -> None:
-        """Sets the span, in all processes."""
-        processes.tell(following.SET_SPAN, span)
-        self._state = with_span(self._state, span)
-
     def whole(self) -> TrainState:
         """The state."""
         return self._state
 
-    def advance(self, program: Program) -> list[Found]:
+    def advance(self, program: Program, progress: np.ndarray) -> list[Found]:
         """Runs a chunk, in all processes, and waits for it."""
         processes.tell(following.RUN_CHUNK)
-        self._state, metrics = program(self._state)
+        self._state, metrics = program(self._state, processes.from_first(progress))
         return [jax.device_get(metrics)]
 
 
 class ChunkRunner(NamedTuple):
     """Runs and times chunks."""
 
-    advance: Callable[[], Sequence[Found]]  # runs the program; the metrics of each loop
+    advance: Callable[[np.ndarray], Sequence[Found]]  # runs the program; the metrics of each loop
     clock: Clock
     compiling: Background  # the matches
     profiler: ChunkProfiler
 
-    def __call__(self) -> list[Chunk]:
+    def __call__(self, progress: np.ndarray) -> list[Chunk]:
         """Runs a chunk; what it brought to each loop."""
         heartbeat.phase(heartbeat.CHUNK)
         with self.profiler.chunk(), self.clock.measure("train"):
-            metrics = self.advance()
+            metrics = self.advance(progress)
         last, minutes, is_typical = self.clock.last["train"], self.clock.minutes, self.compiling.is_done
         return [Chunk(one, last, minutes, is_typical) for one in metrics]
 
 
-def drive(loops: Sequence[Steps], run_chunk: Callable[[], Sequence[Chunk]]) -> list[int | ValueError]:
+def drive(loops: Sequence[Steps], run_chunk: Callable[[np.ndarray], Sequence[Chunk]]) -> list[int | ValueError]:
     """Runs loops in step until all have ended; returns the iteration at which each did, or its ValueError.
 
-    Once one ends because its work is done or it shall stop, all others stop after the same number of chunks; a loop
-    that fails leaves the others alone.
+    The progress is the same for all: they share the clock and the iteration. Once one ends because its work is done or
+    it shall stop, all others stop after the same number of chunks; a loop that fails leaves the others alone.
     """
     ends: dict[int, int | ValueError] = {}
     given: Sequence[Chunk | None] = [None] * len(loops)
+    progress = np.zeros(0)
     while True:
         for index, loop in enumerate(loops):
             if index in ends:
                 continue
             try:
-                loop.send(given[index])
+                progress = loop.send(given[index])
             except StopIteration as end:
                 ends[index] = end.value
             except ValueError as error:
@@ -126,4 +108,4 @@ def drive(loops: Sequence[Steps], run_chunk: Callable[[], Sequence[Chunk]]) -> l
         if len(ends) == len(loops):
             return [ends[index] for index in range(len(loops))]
         must_stop = any(isinstance(end, int) for end in ends.values())
-        given = [None] * len(loops) if must_stop else run_chunk()
+        given = [None] * len(loops) if must_stop else run_chunk(progress)

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import jax
+import numpy as np
 
 from muzero_jax.run import heartbeat, processes
 from muzero_jax.run.interrupt import SYSTEMS, Stopped
-from muzero_jax.run.schedule import with_span
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.types import Metrics, TrainState
 
-RUN_CHUNK, SAVE, SET_SPAN, WAIT, END = range(5)
-"""The words: run a chunk, save the checkpoint of an iteration, set the learning rate's span, wait on, end."""
+RUN_CHUNK, SAVE, WAIT, END = range(4)
+"""The words: run a chunk, save the checkpoint of an iteration, wait on, end."""
 
 
 @contextmanager
@@ -36,7 +36,10 @@ def leading() -> Iterator[None]:
 
 
 def follow(
-    program: Callable[[TrainState], tuple[TrainState, Metrics]], checkpoints: Checkpointer, state: TrainState
+    program: Callable[[TrainState, np.ndarray], tuple[TrainState, Metrics]],
+    checkpoints: Checkpointer,
+    state: TrainState,
+    num_iterations: int,
 ) -> None:
     """Does what process 0 says, until it says that the run is over; signals are for process 0 to answer."""
     for number in (signal.SIGINT, *SYSTEMS):
@@ -46,12 +49,10 @@ def follow(
         word, argument = processes.listen()
         if word == RUN_CHUNK:
             heartbeat.phase(heartbeat.CHUNK)
-            state, metrics = program(state)
+            state, metrics = program(state, processes.from_first(np.zeros(num_iterations, np.float32)))
             jax.block_until_ready(metrics)
         elif word == SAVE:
             heartbeat.phase("saving")
             checkpoints.save(argument, state)
-        elif word == SET_SPAN:
-            state = with_span(state, argument)
         elif word == END:
             return

@@ -1,17 +1,13 @@
 """The host's loop: asks for chunk after chunk of the one program, and says when to evaluate, save and stop.
 
-It decides that by the clock, but changes the state in one way only. Where the budget is in minutes, nobody knows at
-first how many updates it holds, and so how fast the learning rate should fall. The first twentieth of the minutes is
-timed, and the number is written into the state and into the run's config.
+It decides that by the clock. The program learns one thing from it: how much of the budget is spent (`budget.progress`).
 """
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from muzero_jax.apps.evaluation.progress import Versions, share_right
-from muzero_jax.learning.learner import UNKNOWN_SPAN
 from muzero_jax.run import budget, heartbeat, processes
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.background import Background
@@ -21,13 +17,9 @@ from muzero_jax.run.metrics import Record
 from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.report import Reporter
 from muzero_jax.run.session import Session
-from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
-
-TIMED_SHARE, TIMED_CHUNKS = 1 / 20, 3
-"""A run is timed for this share of its minutes, and for so many chunks that learn, before its schedule is fixed."""
 
 
 class Diverged(ValueError):
@@ -79,19 +71,17 @@ class Loop(NamedTuple):
             if iteration == 0 and evaluates:
                 self.reporter.report({"iteration": 0} | self.versions.begin(self.held.params))
             saved = iteration in checkpoint_steps(self.checkpoints.directory)
-            self._start_schedule()
             while not (interrupt.requested or callbacks.error or self._is_over(iteration, clock.minutes)):
-                chunk = yield
+                chunk = yield budget.progress(self.config, iteration, clock.minutes)
                 if chunk is None:
                     break
                 iteration += self.config.iterations_per_chunk
                 record = self._account(chunk)
                 check_finite(record, iteration, self.checkpoints)
-                is_fixed = self._fix_schedule(chunk.minutes)
                 is_last = self._is_over(iteration, chunk.minutes)
                 evaluate = evaluates and (is_last or chunk.is_typical and evaluations.due(chunk.minutes))
                 self.reporter.report({"iteration": iteration} | record)
-                saved = saves.due(chunk.minutes) or evaluate or is_fixed
+                saved = saves.due(chunk.minutes) or evaluate
                 if saved:  # before an evaluation, which could fail
                     self._save(iteration)
                 if evaluate and not (interrupt.requested or callbacks.error):
@@ -129,7 +119,7 @@ class Loop(NamedTuple):
         return budget.spent(self.config, self.reporter.spent(iteration) | {"time/minutes": minutes}) is not None
 
     def _account(self, chunk: Chunk) -> Record:
-        record = self.totals.add(chunk.metrics, chunk.seconds, is_typical=chunk.is_typical)
+        record = self.totals.add(chunk.metrics, chunk.seconds)
         if not chunk.is_typical:
             self.reporter.meter.restart()  # compiling takes more memory than the run
         elif "train/loss" in record:
@@ -156,41 +146,6 @@ class Loop(NamedTuple):
             self.reporter.say("waiting for the matches to compile")
         with self.clock.measure("compile"):
             self.compiling.finish()
-
-    def _start_schedule(self) -> None:
-        """Sets the learning rate's span where it is known, or where a resumed run's own pace tells it."""
-        span, minutes = budget.schedule_span(self.config), self.clock.minutes
-        was_timed = self.held.span != UNKNOWN_SPAN  # for another budget
-        if span is None and was_timed and self._is_timed(minutes):
-            self._set_schedule(round(self.totals.updates * self.config.minutes / minutes))  # type: ignore
-        else:
-            self.held.set_span(span or UNKNOWN_SPAN)
-
-    def _fix_schedule(self, minutes: float) -> bool:
-        """Fixes the learning rate's span once the run was timed; returns whether it was just now."""
-        pace = self.totals.pace
-        if self.held.span != UNKNOWN_SPAN or not self._is_timed(minutes) or pace.chunks < TIMED_CHUNKS:
-            return False
-        left = pace.updates_in(self.config.minutes - minutes, self._share_of_evaluations())  # type: ignore
-        self._set_schedule(self.totals.updates + left)
-        return True
-
-    def _is_timed(self, minutes: float) -> bool:
-        """Whether the rate falls over a budget in minutes, and so many are spent that its pace is known."""
-        falls, most = self.config.optimiser.schedule == "cosine", self.config.minutes
-        return falls and most is not None and minutes >= TIMED_SHARE * most
-
-    def _share_of_evaluations(self) -> float:
-        """The share of the minutes that evaluations take, by the last of them."""
-        minutes = self.sharers * self.clock.last["evaluate"] / 60
-        return min(0.9, minutes / (self.config.evaluation.interval_minutes or math.inf))
-
-    def _set_schedule(self, held: int) -> None:
-        """Has the learning rate fall over the updates that the budget holds, in the state and in the run's config."""
-        span = max(1, min(held, budget.countable_updates(self.config) or UNKNOWN_SPAN - 1))
-        configs.save(replace(self.config, optimiser=replace(self.config.optimiser, decay_updates=span)), self.run_dir)
-        self.reporter.say(f"the learning rate falls over {span:,} updates, which the budget holds at this pace")
-        self.held.set_span(span)
 
 
 def check_finite(record: Record, iteration: int, checkpoints: Checkpointer) -> None:

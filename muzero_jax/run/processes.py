@@ -99,6 +99,11 @@ def listen() -> tuple[int, int]:
     return int(number), int(argument)
 
 
+def from_first(numbers: np.ndarray) -> np.ndarray:
+    """The numbers that process 0 gives, in each process; called by all, with arrays of one shape."""
+    return np.asarray(multihost_utils.broadcast_one_to_all(numbers)) if count() > 1 else numbers
+
+
 def check_alike(name: str, text: str) -> None:
     """Raises ValueError in every process unless all have the same `text`."""
     if count() == 1:

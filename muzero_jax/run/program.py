@@ -9,10 +9,12 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from muzero_jax.algorithm import Algorithm
 from muzero_jax.ops.devices import AXIS, shard_map
-from muzero_jax.training import Parts, learn_iteration, train_iteration
+from muzero_jax.training import learn_iteration, train_iteration
 from muzero_jax.types import Metrics, ReplayState, TrainState
 
 _INIT = 2**32 - 1  # folded into the seed for the initial state; iterations fold in 0, 1, 2, ...
@@ -31,14 +33,17 @@ class Init(Protocol):
         ...
 
 
-def init(parts: Parts, seed: Any) -> TrainState:
+def init(algorithm: Algorithm, seed: Any) -> TrainState:
     """The state of a run before its first iteration."""
     seed_key = jax.random.key(seed)
     actor_key, learner_key = jax.random.split(jax.random.fold_in(seed_key, _INIT))
-    actor, learner = parts.init_actor(actor_key), parts.init_learner(learner_key)
-    _, trajectory = jax.eval_shape(parts.rollout, learner.params, actor, actor_key)
+    environment, model, search = algorithm.environment, algorithm.model, algorithm.search(noise=True)
+    actor = algorithm.init_actor(environment, actor_key)
+    learner = algorithm.init_learner(model, algorithm.optimiser, learner_key)
+    play = partial(algorithm.rollout, environment=environment, search=search, choose=algorithm.choose)
+    _, trajectory = jax.eval_shape(play, learner.params, actor, actor_key)
     transition = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), trajectory)
-    return TrainState(actor, learner, parts.init_replay(transition), jnp.int32(0), seed_key)
+    return TrainState(actor, learner, algorithm.init_replay(transition), jnp.int32(0), seed_key)
 
 
 def state_specs() -> TrainState:
@@ -49,13 +54,13 @@ def state_specs() -> TrainState:
     return TrainState(games, everywhere, buffer, everywhere, everywhere)  # type: ignore
 
 
-def make_init(parts: Parts, seed: int, mesh: Mesh) -> Init:
+def make_init(algorithm: Algorithm, seed: int, mesh: Mesh) -> Init:
     """`init` compiled so that every leaf is made where it will live.
 
     Its `eval_shape()` has the shapes, dtypes and shardings: what a checkpoint is restored onto and memory is planned
     from.
     """
-    return jax.jit(partial(init, parts, seed), out_shardings=placed(state_specs(), mesh))
+    return jax.jit(partial(init, algorithm, seed), out_shardings=placed(state_specs(), mesh))
 
 
 def placed(specs: TrainState, mesh: Mesh) -> TrainState:
@@ -69,18 +74,25 @@ def is_spec(node: Any) -> bool:
 
 
 def make_chunk(
-    parts: Parts, mesh: Mesh, *, num_iterations: int, plays: bool = True
-) -> Callable[[TrainState], tuple[TrainState, Metrics]]:
-    """The one program: `num_iterations` iterations. The state is donated; metrics are stacked by iteration.
+    algorithm: Algorithm, mesh: Mesh, *, plays: bool = True
+) -> Callable[[TrainState, Any], tuple[TrainState, Metrics]]:
+    """The one program: (state, progress [I]) -> the state after I iterations, and their metrics [I].
 
-    `plays` says whether an iteration plays before it learns.
+    `progress` is the share of the run's budget that is spent before each iteration. The state is donated. `plays` says
+    whether an iteration plays before it learns.
     """
-    chunk = partial(iterate, parts, num_iterations, plays=plays)
-    specs = state_specs()
-    return jax.jit(shard_map(chunk, mesh, (specs,), (specs, PartitionSpec())), donate_argnums=0)
+    specs, everywhere = state_specs(), PartitionSpec()
+    chunk = shard_map(partial(iterate, algorithm, plays=plays), mesh, (specs, everywhere), (specs, everywhere))
+    return jax.jit(chunk, donate_argnums=0)
 
 
-def iterate(parts: Parts, num_iterations: int, state: TrainState, *, plays: bool = True) -> tuple[TrainState, Metrics]:
-    """`num_iterations` iterations of one device's share of the state; metrics are stacked by iteration."""
-    iteration = partial(train_iteration if plays else learn_iteration, parts=parts)
-    return jax.lax.scan(lambda s, _: iteration(s), state, None, length=num_iterations)
+def iterate(
+    algorithm: Algorithm, state: TrainState, progress: Array, *, plays: bool = True
+) -> tuple[TrainState, Metrics]:
+    """An iteration for each entry of `progress`, of one device's share of the state; metrics are stacked."""
+    return jax.lax.scan(partial(train_iteration if plays else learn_iteration, algorithm=algorithm), state, progress)
+
+
+def abstract_progress(num_iterations: int) -> jax.ShapeDtypeStruct:
+    """The shape of a chunk's progress, to compile it for."""
+    return jax.ShapeDtypeStruct((num_iterations,), jnp.float32)

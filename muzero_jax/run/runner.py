@@ -13,10 +13,10 @@ from typing import Any
 
 from jax.sharding import Mesh
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.agent import make_agent
+from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.evaluation.arena import Arena
-from muzero_jax.learning.algorithm import Own, World
 from muzero_jax.ops import devices
 from muzero_jax.own import trust
 from muzero_jax.own.files import write_whole
@@ -50,7 +50,7 @@ def train(
     run_dir: Path,
     mesh: Mesh,
     say: Callable[[str], None],
-    own: Own = (None, None),
+    algorithm: Algorithm | None = None,
     on_metrics: Callback | None = None,
     on_evaluation: Callback | None = None,
 ) -> Result:
@@ -60,7 +60,7 @@ def train(
 
     Args:
       say: called with each line that is meant for a person; if it is `print`, a terminal gets a live table.
-      own: a game and a network, and an algorithm, in place of those that the config names.
+      algorithm: in place of the one that the config names, with its game and its network.
       on_metrics: called with every record (`metrics.Record`) once it is written. What it raises ends the run like
         Ctrl-C, and comes through when the run is saved.
       on_evaluation: the same, but only with records that bring an evaluation; the last has the final matches.
@@ -82,11 +82,10 @@ def train(
         saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
         is_new = not (session.resume and checkpoint_steps(checkpoints.directory))
         with processes.all_or_none():
-            world, algorithm = building.build(config, *own)
-            parts = building.make_parts(config, world, algorithm)
-            fill, weights = open_sources(config, session, world, own[0], say) if is_new else (None, None)
-            run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, parts=parts)
-        _, init, abstract, program, plan, flops = run
+            given, algorithm = algorithm, algorithm or algorithms.make(config)
+            sources = open_sources(config, session, algorithm, given, say) if is_new else (None, None)
+            run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, algorithm=algorithm)
+        init, abstract, program, plan, flops = run
         del run  # which would keep `init` in memory
         if leads and session.overwrite and not session.resume:
             if interrupt.requested:  # so the old run stays
@@ -94,20 +93,20 @@ def train(
             run_directory.make_room(run_dir)
         iteration, state, record = find_start(checkpoints, abstract, run_dir, say) if session.resume else NEW
         begins = state is None
-        state = make_state(init, abstract, fill, weights) if state is None else state
-        del init, fill, weights  # and with it the program, if there was need of one: 20 MiB and more
+        state = make_state(init, abstract, *sources) if state is None else state
+        del init, sources  # and with it the program, if there was need of one: 20 MiB and more
         if not leads:
-            following.follow(program, checkpoints, state)
+            following.follow(program, checkpoints, state, config.iterations_per_chunk)
             return Result({}, interrupted=False)
         held.enter_context(following.leading())
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
         keep_config(config, run_dir, say)
         say(f"{'training' if begins else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
-        agent, speak = make_agent(config, world, algorithm), lambda *_: processes.tell(following.WAIT)
+        agent, speak = make_agent(config, algorithm), lambda *_: processes.tell(following.WAIT)
         arena = Arena(agent, devices.local_mesh(mesh), speak)
         clock, totals = Clock(record), Totals(config, record, flops)
         clock.seconds["compile"] += time.perf_counter() - start
-        note_random_return(world.environment, totals)
+        note_random_return(algorithm.environment, totals)
         versions = open_versions(arena, config, run_dir, abstract.learner.params, iteration)
         compiling = held.enter_context(Background(versions.compilations()))
         run = OneRun(state)
@@ -143,16 +142,17 @@ def folder_held(config: Config, session: Session, run_dir: Path) -> Iterator[Non
 
 
 def open_sources(
-    config: Config, session: Session, world: World, own_world: World | None, say: Callable[[str], None]
+    config: Config, session: Session, algorithm: Algorithm, given: Algorithm | None, say: Callable[[str], None]
 ) -> tuple[offline.Fill | None, Params | None]:
     """The sources of a new run: the buffer if it learns offline, and the weights that it begins with.
 
-    Raises ValueError in one sentence if a source cannot be read or does not fit.
+    `given` is the algorithm if a program gave it. Raises ValueError in one sentence if a source cannot be read or does
+    not fit.
     """
-    fill = offline.open_source(config, world.environment, say) if config.offline else None
+    fill = offline.open_source(config, algorithm.environment, say) if config.offline else None
     if not config.init_from:
         return fill, None
-    return fill, warm_start.open_source(config, own_world, world.model, say, trust_code=session.trust_code)
+    return fill, warm_start.open_source(config, algorithm.model, say, given=given, trust_code=session.trust_code)
 
 
 def keep_config(config: Config, run_dir: Path, say: Callable[[str], None]) -> None:

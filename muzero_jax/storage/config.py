@@ -227,7 +227,12 @@ def from_json(text: str) -> Config:
     The text may name a stranger's Python files: nobody builds the config before `trust.check` has seen its `own_files`.
     """
     try:
-        return from_json_values(Config, json.loads(text))
+        values = json.loads(text)
+        if isinstance(values, dict) and isinstance(values.get("optimiser"), dict):
+            values["optimiser"].pop(
+                "decay_updates", None
+            )  # of agents from before 26 November 2026; it says nothing now
+        return from_json_values(Config, values)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as error:

@@ -87,7 +87,7 @@ class AlgorithmConfig:
     """The algorithm itself."""
 
     file: Name | None = None
-    """Python file that changes the algorithm, in place of MuZero as it is: change(algorithm, world, config, **options)
+    """Python file that changes the algorithm, in place of MuZero as it is: change(algorithm, config, **options)
     -> Algorithm (docs/your-own-algorithm.md); --algorithm FILE for short"""
     options: tuple[Option, ...] = ()
     """options of that file's change, name=value each; values are Python literals, or else text"""
@@ -208,12 +208,9 @@ class OptimiserConfig:
     learning_rate: PositiveFloat = 1e-3
     """learning rate at its highest, after the warm-up"""
     schedule: Literal["constant", "cosine"] = "constant"
-    """cosine: falls to a tenth of its peak over the updates that the budget holds, or over decay_updates"""
+    """cosine: falls to a tenth of its peak by the end of the budget"""
     warmup_updates: NotNegativeInt = 100
     """updates in which the learning rate rises from 0"""
-    decay_updates: PositiveInt | None = None
-    """updates over which the cosine falls; default: as many as the budget holds. A budget in minutes is timed
-    over its first twentieth; the number is then stored in config.json, so that a resumed run goes on exactly"""
     weight_decay: NotNegativeFloat = 1e-4
     """decoupled weight decay, of matrices only, not of biases and norms"""
     max_gradient_norm: Annotated[float, POSITIVE] = 5.0

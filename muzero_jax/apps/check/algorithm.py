@@ -6,7 +6,6 @@ from the first only in what comes after those ends, so its losses must not.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,10 +15,9 @@ import numpy as np
 from jax.sharding import PartitionSpec
 from jaxtyping import Array
 
+from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.check.model import QUICKLY
-from muzero_jax.building.parts import make_parts
 from muzero_jax.learning import losses, self_play, unroll
-from muzero_jax.learning.algorithm import Algorithm, World
 from muzero_jax.learning.losses import Term
 from muzero_jax.learning.targets import alive_frames
 from muzero_jax.networks.contract import Broken, traced
@@ -67,8 +65,8 @@ class Found(NamedTuple):
     spread: Array  # the largest difference of a weight between two devices
 
 
-def check_algorithm(algorithm: Algorithm, world: World, config: Config) -> list[str]:
-    """The faults of an algorithm for a game and a network, in one sentence each; empty if nothing was found.
+def check_algorithm(algorithm: Algorithm, config: Config) -> list[str]:
+    """The faults of an algorithm that was made for this config, in one sentence each; empty if nothing was found.
 
     Takes some ten seconds, most of which compile. It finds fields that are no functions, wrong shapes and dtypes, what
     JAX cannot compile, a search that chooses illegal moves or whose policy is no distribution, losses that are not
@@ -78,7 +76,7 @@ def check_algorithm(algorithm: Algorithm, world: World, config: Config) -> list[
     if found := list(_of_record(algorithm)):
         return found
     try:
-        check = _Check(algorithm, world, _small(config))
+        check = _Check(algorithm, config)
         if found := list(_of_shapes(check)):
             return found
     except Broken as error:
@@ -87,19 +85,9 @@ def check_algorithm(algorithm: Algorithm, world: World, config: Config) -> list[
     return list(_of_values(jax.device_get(run(jax.random.key(0)))))
 
 
-def _small(config: Config) -> Config:
-    """The config with few games and small batches; what is learned from a window stays as it is."""
-    return replace(
-        config,
-        self_play=replace(config.self_play, num_envs=NUM_GAMES),
-        search=replace(config.search, num_simulations=NUM_SIMULATIONS),
-        optimiser=replace(config.optimiser, batch_size=NUM_GAMES, micro_batch_size=None),
-    )
-
-
 def _of_record(algorithm: Algorithm) -> Iterator[str]:
     """Whether each field can be what it is to be."""
-    for name in ("self_play_search", "make_search", "choose", "make_targets", "update", "note"):
+    for name in ("make_search", "choose", "make_targets", "update", "write_back"):
         if not callable(getattr(algorithm, name)):
             yield f"{name} is a {type(getattr(algorithm, name)).__name__}, but must be a function"
     if not isinstance(algorithm.terms, tuple | list) or not all(isinstance(term, Term) for term in algorithm.terms):
@@ -117,20 +105,19 @@ def _of_record(algorithm: Algorithm) -> Iterator[str]:
 class _Check:
     """The functions of an algorithm, tried on material that random games and a fresh network make."""
 
-    def __init__(self, algorithm: Algorithm, world: World, config: Config):
-        self.algorithm, self.world, self.config = algorithm, world, config
-        self.parts = make_parts(config, world, algorithm)
+    def __init__(self, algorithm: Algorithm, config: Config):
+        self.algorithm, self.config = algorithm, config
         self.searches = {
-            "self_play_search": algorithm.self_play_search,
-            "the search of make_search": algorithm.make_search(NUM_SIMULATIONS),
+            "the search with noise": algorithm.search(NUM_SIMULATIONS, noise=True),
+            "the search without noise": algorithm.search(NUM_SIMULATIONS),
         }
 
     def material(self, key: Array) -> Material:
         """A fresh learner; positions and windows of random games, in some of which games end."""
-        environment, length = self.world.environment, self.config.window_length
+        environment, length = self.algorithm.environment, self.config.window_length
         own_key = jax.random.fold_in(key, jax.lax.axis_index(AXIS))  # each device plays its own games
         play = partial(self_play.rollout, environment=environment, search=_random_search, length=length)
-        actor, trajectory = play(None, self.parts.init_actor(own_key), own_key)
+        actor, trajectory = play(None, self_play.init(environment, own_key, num_envs=NUM_GAMES), own_key)
         window = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), trajectory)
         game, frame = jnp.arange(NUM_GAMES)[:, None], jnp.arange(length)[None]
         ends = (game < NUM_GAMES - 2) & (frame == game % (self.config.unroll_steps + 1))
@@ -143,31 +130,36 @@ class _Check:
             return jnp.where(is_past.reshape(*is_past.shape, *[1] * (x.ndim - 2)), jnp.roll(x, 1, axis=0), x)
 
         roots = environment.roots(actor.env_state)
-        return Material(self.parts.init_learner(key), roots, window, jax.tree.map(changed, window))
+        learner = self.algorithm.init_learner(self.algorithm.model, self.algorithm.optimiser, key)
+        return Material(learner, roots, window, jax.tree.map(changed, window))
 
     def search(self, name: str, learner: LearnerState, roots: SearchRoots) -> Any:
         found = self.searches[name](learner.params, jax.random.key(1), roots)
         return found._replace(tree=None) if isinstance(found, SearchOutput) else found
 
     def choose(self, learner: LearnerState, roots: SearchRoots) -> Any:
-        found = self.algorithm.self_play_search(learner.params, jax.random.key(1), roots)
+        found = self.searches["the search with noise"](learner.params, jax.random.key(1), roots)
         moves = jnp.arange(NUM_GAMES, dtype=jnp.int32)
         return self.algorithm.choose(jax.random.key(2), found, roots.legal_action_mask, moves)
 
     def batch(self, learner: LearnerState, window: Transition) -> Batch:
-        return self.parts.make_batch(window, jnp.ones(NUM_GAMES), learner.num_updates, jax.random.key(3))
+        made, terms = self.algorithm.make_targets(window, jnp.float32(0.0)), self.algorithm.terms
+        batch = self.algorithm.make_batch(window, made, jnp.ones(NUM_GAMES), jax.random.key(3), terms=terms)
+        return self.algorithm.augment(batch, jax.random.key(4))
 
     def unroll(self, learner: LearnerState, window: Transition) -> tuple[Any, Batch]:
         batch, wanted = self.batch(learner, window), losses.reads(self.algorithm.terms)
         asked = {"reconstruct": "observation_logits" in wanted, "consistency": "projection" in wanted}
-        return unroll.unroll(self.world.model, learner.params, batch, **asked), batch
+        return unroll.unroll(self.algorithm.model, learner.params, batch, **asked), batch
 
     def update(self, learner: LearnerState, window: Transition) -> Any:
-        return self.parts.update(learner, self.parts.augment(self.batch(learner, window), jax.random.key(4)))
+        loss = partial(self.algorithm.loss, model=self.algorithm.model, terms=self.algorithm.terms)
+        batch, optimiser = self.batch(learner, window), self.algorithm.optimiser
+        return self.algorithm.update(learner, batch, jnp.float32(0.0), loss=loss, optimiser=optimiser)
 
-    def note(self, learner: LearnerState, window: Transition) -> Any:
+    def write_back(self, learner: LearnerState, window: Transition) -> Any:
         place = jnp.zeros(NUM_GAMES, jnp.int32)
-        return self.parts.note(Draws(place, place, jnp.ones(NUM_GAMES)), window, self.batch(learner, window))
+        return self.algorithm.write_back(Draws(place, place, jnp.ones(NUM_GAMES)), window, self.batch(learner, window))
 
     def run(self, key: Array) -> Found:
         """All of it, for its values."""
@@ -195,7 +187,7 @@ def _of_shapes(check: _Check) -> Iterator[str]:
     """Faults in the shapes of each function's results, in the order in which a run calls them."""
     made = jax.eval_shape(on_devices(check.material), jax.random.key(0))
     learner, roots, window = made.learner, made.roots, made.window
-    num_actions, k = check.world.environment.num_actions, check.config.unroll_steps
+    num_actions, k = check.algorithm.environment.num_actions, check.config.unroll_steps
     for name in check.searches:
         output = _traced(name, partial(check.search, name), learner, roots)
         if not isinstance(output, SearchOutput):
@@ -210,7 +202,7 @@ def _of_shapes(check: _Check) -> Iterator[str]:
         return
     yield from _of_array("choose: the move", choice[0], (NUM_GAMES,), jnp.int32)
     yield from _of_array("choose: whether it was random", choice[1], (NUM_GAMES,), jnp.bool_)
-    targets = _traced("make_targets", check.algorithm.make_targets, window, jnp.int32(0))
+    targets = _traced("make_targets", check.algorithm.make_targets, window, jnp.float32(0.0))
     if not isinstance(targets, Targets):
         yield f"make_targets returns a {type(targets).__name__}, but must return a muzero_jax.types.Targets"
         return
@@ -222,7 +214,7 @@ def _of_shapes(check: _Check) -> Iterator[str]:
         each = _traced(f"the loss {term.name}", term.loss, *said)
         yield from _of_array(f"the loss {term.name} (one number a window)", each, (NUM_GAMES,), jnp.float32)
     results = {"update": _traced("update", check.update, learner, window)}
-    results["note"] = _traced("note", check.note, learner, window)
+    results["write_back"] = _traced("write_back", check.write_back, learner, window)
     for name, result in results.items():
         if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict)):
             yield f"{name} must return two things, of which the second is a dict of metrics"

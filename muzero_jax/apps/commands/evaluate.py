@@ -26,7 +26,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     """Runs the command; returns its exit status.
 
     Args:
-      build: as `building.build`, for a game, a network or an algorithm that is not the configured one.
+      build: as `algorithm.make`, for a game, a network or an algorithm that is not the configured one.
     """
     command, by_old_flags = flags.parse(arguments, __doc__ or "")
     if isinstance(command, flags.Compare):
@@ -37,14 +37,13 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     if command.compilation_cache:
         compilation_cache.enable()
     from muzero_jax import agent as agents
-    from muzero_jax import building
     from muzero_jax.run import tables
 
     mesh = devices.make_mesh(num_devices)
     load_agent = partial(
         agents.load_agent,
         num_simulations=command.num_simulations,
-        build=build or building.build,
+        build=build,
         board_size=command.board_size,
         trust=Trust(all_code=command.trust_code),
     )
@@ -111,11 +110,11 @@ def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
 
     agent = load_agent(a.run)
     rival = players.load(players.parse(a.opponent), agent, load_agent)
-    if isinstance(a, flags.Returns) or agent.world.environment.num_players == 1:
+    if isinstance(a, flags.Returns) or agent.environment.num_players == 1:
         return measure_returns(a, mesh, agent, rival)
     host = players.enter(PlayerSpec("agent"), agent)
     match = engine_matches.make_match(
-        agent.world.environment,
+        agent.environment,
         host,
         rival,
         mesh,
@@ -140,7 +139,7 @@ def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answe
     """The agent's returns in a game for one, and those of another player of the same game."""
     from muzero_jax.apps.evaluation import players, returns
 
-    environment = agent.world.environment
+    environment = agent.environment
     if isinstance(a, flags.Match) and a.opening_plies:
         raise ValueError("--opening-plies is for matches; an episode of a game for one begins at its opening")
     if isinstance(a, flags.Match) and a.sgf is not None:
@@ -183,7 +182,7 @@ def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
     agent = load_agent(a.run)
     player = players.searching(agent)
     say("compiling, then trying every reply ...")
-    result = exhaustive.examine(agent.world.environment, player, agent.params, say)
+    result = exhaustive.examine(agent.environment, player, agent.params, say)
     return result | about(a, agent) | {"opponent": "exhaustive", "player": player.name}, None
 
 

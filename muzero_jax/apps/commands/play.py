@@ -85,7 +85,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     """Runs the command; returns its exit status.
 
     Args:
-      build: as `building.build`, for a game, a network or an algorithm that is not the configured one.
+      build: as `algorithm.make`, for a game, a network or an algorithm that is not the configured one.
     """
     a = flag_reader.read(Arguments, arguments, description=__doc__)
     check(a)
@@ -150,37 +150,36 @@ def check_game(a: Arguments, position) -> None:
 def load(a: Arguments, build: Callable | None = None):
     """The game, the agent and the notation that the flags ask for."""
     from muzero_jax import agent as agents
-    from muzero_jax import building
     from muzero_jax.apps.play.thinking import MOST_SIMULATIONS
     from muzero_jax.games.catalogue import make_notation
 
     if a.num_simulations is not None and not 1 <= a.num_simulations <= MOST_SIMULATIONS:
         raise ValueError(f"--num-simulations is {a.num_simulations}, but must be from 1 to {MOST_SIMULATIONS}")
-    build = build or building.build
     path = a.run or Path(f"{agent_file.PREFIX}{(a.agent or '').removeprefix(agent_file.PREFIX)}")
     trust = Trust(all_code=a.trust_code)
     agent = agents.load_agent(path, a.num_simulations, build, a.board_size, trust)
     game, thinker = seat(a, agent, build)
-    return game, thinker, make_notation(agent.world.environment, a.notation)
+    return game, thinker, make_notation(agent.environment, a.notation)
 
 
-def seat(a: Arguments, agent, build: Callable):
+def seat(a: Arguments, agent, build: Callable | None):
     """The game and the agent, on the device that the flags name; on auto, on the one that is measured to be fastest."""
     import jax
 
+    from muzero_jax.agent import make_agent
     from muzero_jax.apps.play import placement, position, thinking
 
     def on(device):
-        world, algorithm = build(agent.config)  # anew: the device decides in which precision
         params = jax.device_put(agent.params, device)
+        made = make_agent(agent.config, build and build(agent.config))  # anew: the device decides in which precision
         thinker = thinking.make_thinker(
-            agent._replace(world=world, make_search=algorithm.make_search, params=params),
+            made._replace(num_simulations=agent.num_simulations, params=params, name=agent.name),
             num_simulations=agent.num_simulations,
             most_simulations=a.num_simulations or thinking.MOST_SIMULATIONS,
             temperature=a.temperature,
             seed=a.seed,
         )
-        return position.opening_of(world.environment, a.seed or secrets.randbelow(2**32)), thinker
+        return position.opening_of(agent.environment, a.seed or secrets.randbelow(2**32)), thinker
 
     def search(seated):
         game, thinker = seated

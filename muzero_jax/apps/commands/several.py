@@ -163,11 +163,11 @@ def _have_begun(runs: Sequence[Run]) -> bool:
 def _check_weights(config: Config, *, trust_code: bool) -> None:
     """Raises ValueError in one sentence for weights that a run cannot begin with."""
     if config.init_from:
-        from muzero_jax import building  # here, because pgx starts JAX when it is imported
+        from muzero_jax.building import playing  # here, because pgx starts JAX when it is imported
         from muzero_jax.run.sources import warm_start
 
-        model = building.make_world(config).model
-        warm_start.open_source(config, None, model, lambda line: None, trust_code=trust_code)
+        model = playing.build_model(config, playing.build_environment(config))
+        warm_start.open_source(config, model, lambda line: None, trust_code=trust_code)
 
 
 def _other_flags(run: Run) -> list[str]:
@@ -176,8 +176,7 @@ def _other_flags(run: Run) -> list[str]:
     if made_with.seed == run.config.seed and comparison.are_alike(made_with, run.config, budgets=False):
         return []
     changed = {field: getattr(run.config, field) for field in budget.FIELDS}
-    span = replace(made_with.optimiser, decay_updates=run.config.optimiser.decay_updates)  # the run itself set it
-    return differing(replace(made_with, **changed, optimiser=span), run.config)
+    return differing(replace(made_with, **changed), run.config)
 
 
 def has_spent(run: Run) -> bool:

@@ -72,11 +72,10 @@ def choose_default(arguments: list[str]) -> tuple[Command, int]:
 
 
 def read_config(file: Path) -> Config:
-    """The settings of another run, for a new one, which times its own learning rate's span."""
+    """The settings of another run, for a new one."""
     if not file.is_file():
         raise ValueError(f"--config: there is no file {file}; name the config.json in a run's folder")
-    config = configs.read(file, "name the config.json in a run's folder")
-    return replace(config, optimiser=replace(config.optimiser, decay_updates=None))
+    return configs.read(file, "name the config.json in a run's folder")
 
 
 def choose_preset(known: argparse.Namespace) -> Config:
@@ -147,9 +146,6 @@ def parse(arguments: list[str]) -> tuple[Config, Session, Config, int] | None:
     train_flags.check_names(arguments, default)
     config, session = flag_reader.read(Command, arguments, default=default, add_help=False)
     session = replace(session, resume=session.resume or default.session.resume)  # by --resume-if-any
-    sets_span = "--optimiser.decay-updates" in map(train_flags.name_of, arguments)
-    if session.resume and not sets_span:
-        config = budget.spanning(config, default.config)
     train_flags.check_network(arguments, config)
     config = configs.with_absolute_paths(config)
     check_code(config, session, arguments)
@@ -170,7 +166,7 @@ def check_code(config: Config, session: Session, arguments: list[str]) -> None:
 def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> int:
     """Runs the command; returns its exit status: 0 if the run has ended, or was saved because of SIGTERM or SIGHUP.
 
-    `build` makes a game, a network or an algorithm of one's own, as `building.build` makes the configured ones.
+    `build` makes a game, a network or an algorithm of one's own, as `algorithm.make` makes the configured one.
     """
     distributed = is_distributed(arguments)
     if not distributed and (request := variants.read(arguments)):
@@ -198,18 +194,18 @@ def train(
     build: Callable[[Config], Any] | None,
 ) -> int:
     """Trains one run; returns the exit status of `main`."""
-    given = ("world", "algorithm") if build else ()
-    config, run_dir, mesh = start.prepare(config, session, num_devices, print, made_with=default, given=given)
-    from muzero_jax import building
+    is_given = build is not None
+    config, run_dir, mesh = start.prepare(config, session, num_devices, print, made_with=default, is_given=is_given)
+    from muzero_jax.building import playing
     from muzero_jax.run import runner  # here, because pgx starts JAX when it is imported
 
-    own: Any = build(configs.without_record(config)) if build else (None, None)
-    environment = own[0].environment if own[0] else building.build_environment(config)
+    algorithm = build(configs.without_record(config)) if build else None
+    environment = algorithm.environment if algorithm else playing.build_environment(config)
     if build:
         config = configs.with_record(config)
     before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
     try:
-        result = runner.train(config, session, run_dir, mesh, print, own)
+        result = runner.train(config, session, run_dir, mesh, print, algorithm)
         by_system = guard.EXIT_UNFINISHED if session.distributed else 0  # so that a scheduler starts it again
         status = (by_system if result.by_system else EXIT_INTERRUPTED) if result.interrupted else 0
     except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole

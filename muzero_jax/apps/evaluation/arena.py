@@ -91,7 +91,7 @@ class Arena:
     def __init__(self, agent: Agent, mesh: Mesh, report: Report = silent):
         self._agent, self.mesh, self._report = agent, mesh, report
         self._match = functools.cache(self._make_match)
-        self.has_matches = agent.world.environment.num_players == 2
+        self.has_matches = agent.environment.num_players == 2
         self.openings = openings.solved_openings(self._agent, mesh.devices.flat[0])
 
     def _make_match(self, opponent: str, num_games: int) -> ShardedMatch:
@@ -99,9 +99,7 @@ class Arena:
         player = players.searching(agent)
         rival = player if opponent == "self" else players.enter(players.parse(opponent), agent).player
         plies = agent.config.evaluation.opening_plies
-        return sharded_match(
-            agent.world.environment, player, rival, self.mesh, num_games=num_games, opening_plies=plies
-        )
+        return sharded_match(agent.environment, player, rival, self.mesh, num_games=num_games, opening_plies=plies)
 
     def compile(self, opponent: str, params: Params, *, num_games: int) -> None:
         """Compiles what `play` plays, from the agent's params or their shapes, which its rivals' have too."""

@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from muzero_jax import algorithm as algorithms
 from muzero_jax.agent import Agent, make_agent
 from muzero_jax.apps.evaluation import players, positions
 from muzero_jax.apps.evaluation.batches import in_keyed_batches
 from muzero_jax.games.catalogue import check_for_two, check_without_chance
-from muzero_jax.learning.algorithm import World
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.run.tables import align, percent
 from muzero_jax.search.simulator import policy, predicted_legal
@@ -69,11 +69,11 @@ def examine(agent: Agent, *, num_positions: int, unroll_steps: int, seed: int) -
     Raises ValueError for numbers that are not positive, for an agent that has no model, and for a game that is not for
     two players, whose rules may need a key.
     """
-    check_for_two(agent.world.environment, "this comparison needs")
-    check_without_chance(agent.world.environment, "this comparison")
+    check_for_two(agent.environment, "this comparison needs")
+    check_without_chance(agent.environment, "this comparison")
     if agent.config.model == "rules":
         raise ValueError(f"{agent.name} was trained with --model rules, so it has no model whose faults could be shown")
-    if agent.world.model.num_codes:
+    if agent.model.num_codes:
         raise ValueError(
             f"{agent.name} imagines what chance does in codes of its own, and no line of the game says which one came; "
             "its losses of chance in metrics.jsonl say how well it foresees"
@@ -125,7 +125,7 @@ def format_table(result: Result) -> str:
 
 
 def unroll(
-    world: World, params: Params, key: Array, states: EnvState, is_random: Array, *, unroll_steps: int, imagines: bool
+    agent: Agent, params: Params, key: Array, states: EnvState, is_random: Array, *, unroll_steps: int, imagines: bool
 ) -> Means:
     """The drift at depths 0 to K along one line from each of N positions: leaves [N, K+1].
 
@@ -133,7 +133,7 @@ def unroll(
     true position. Rewards at depth k are of moves from there, so they take k + 1 steps of dynamics. `imagines` says
     whether the model was trained to reconstruct observations; if not, that mean is over nothing.
     """
-    environment, model = world
+    environment, model = agent.environment, agent.model
 
     def descend(carry, step_key):
         states, output, is_alive = carry
@@ -142,7 +142,7 @@ def unroll(
         true = model.initial_inference(params, observation)
         is_same = (model.reconstruct(params, output.embedding) > 0) == observation.astype(bool)
         means = {name: _mean(drift, is_alive) for name, drift in compare(model, legal, output, true).items()}
-        means |= _look_at_rewards(world, params, look_key, states, output.embedding, is_alive)
+        means |= _look_at_rewards(agent, params, look_key, states, output.embedding, is_alive)
         means["same_observation_rate"] = _mean(is_same.reshape(len(legal), -1).all(-1), is_alive & imagines)
 
         likely = jnp.argmax(jnp.where(legal, true.policy_logits, -jnp.inf), axis=-1)
@@ -175,7 +175,7 @@ def compare(model: Model, legal: Array, output: NetworkOutput, true: NetworkOutp
 
 
 def _look_at_rewards(
-    world: World, params: Params, key: Array, states: EnvState, embedding: Any, is_alive: Array
+    agent: Agent, params: Params, key: Array, states: EnvState, embedding: Any, is_alive: Array
 ) -> Means:
     """How well the rewards of legal moves from here are predicted, of moves that win or end the game and of others."""
     legal = states.legal_action_mask
@@ -186,9 +186,9 @@ def _look_at_rewards(
 
     flat_action = action.astype(jnp.int32).ravel()
     each_state, each_embedding = (jax.tree.map(lambda x: jnp.repeat(x, num_moves, 0), x) for x in (states, embedding))
-    reward = jax.vmap(world.environment.move)(each_state, flat_action).reward.reshape(action.shape)
-    output = world.model.recurrent_inference(params, each_embedding, flat_action)
-    predicted = world.model.to_scalar(output.reward_logits).reshape(action.shape)
+    reward = jax.vmap(agent.environment.move)(each_state, flat_action).reward.reshape(action.shape)
+    output = agent.model.recurrent_inference(params, each_embedding, flat_action)
+    predicted = agent.model.to_scalar(output.reward_logits).reshape(action.shape)
 
     error, says_win = jnp.abs(predicted - reward), predicted > DECISIVE
     wins, is_decisive = reward > DECISIVE, jnp.abs(reward) > DECISIVE
@@ -249,7 +249,7 @@ def _own_positions(agent: Agent, num_positions: int, seed: int) -> EnvState:
     """States [N, ...] of the agent's games, none of them over."""
     num_drawn = 2 * num_positions  # half of them come from random games
     drawn = positions.sample(
-        agent.world.environment,
+        agent.environment,
         players.policy_head(agent),
         agent.params,
         num_positions=num_drawn,
@@ -263,16 +263,16 @@ def _own_positions(agent: Agent, num_positions: int, seed: int) -> EnvState:
 def _walk(agent: Agent, states: EnvState, kind: str, unroll_steps: int, seed: int) -> Means:
     """`unroll` along one kind of line, on the host."""
     imagines = agent.config.optimiser.reconstruction_weight > 0
-    by_line = partial(unroll, agent.world, agent.params, unroll_steps=unroll_steps, imagines=imagines)
+    by_line = partial(unroll, agent, agent.params, unroll_steps=unroll_steps, imagines=imagines)
     return in_keyed_batches(jax.jit(by_line), seed, states, np.full(states.terminated.shape, kind == "random"))
 
 
 def _search(agent: Agent, states: EnvState, seed: int) -> Means:
     """Faults in the trees that the agent's search grows from the states, on the host."""
-    environment, config = agent.world.environment, agent.config
+    environment, config = agent.environment, agent.config
     # Trees that can be read: of our own engine, and whatever the run's own algorithm may be.
     config = replace(config, search=replace(config.search, engine="own"), algorithm=AlgorithmConfig())
-    search = make_agent(config, agent.world).search(agent.num_simulations)
+    search = make_agent(config, algorithms.make(config, agent.environment, agent.model)).search(agent.num_simulations)
 
     @jax.jit
     def look(key, states):

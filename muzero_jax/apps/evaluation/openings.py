@@ -39,7 +39,7 @@ class OpeningValues:
     """
 
     def __init__(self, agent: Agent, device: Any = None):
-        self._environment, search = agent.world.environment, agent.search()
+        self._environment, search = agent.environment, agent.search()
         if not is_hex(self._environment):
             name = self._environment.name
             raise ValueError(f"openings are those of Hex, and {agent.name} plays {name}; name a run of Hex")
@@ -70,7 +70,7 @@ def is_hex(environment: Environment) -> bool:
 
 def solved_openings(agent: Agent, device: Any = None) -> OpeningValues | None:
     """The agent's `OpeningValues` if its game is Hex of a size whose openings are solved."""
-    environment = agent.world.environment
+    environment = agent.environment
     is_solved = is_hex(environment) and environment.observation_shape[0] in hex_openings.WINS
     return OpeningValues(agent, device) if is_solved else None
 

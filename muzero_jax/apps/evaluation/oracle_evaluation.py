@@ -61,12 +61,12 @@ def examine(
     """
     if num_positions < 1:
         raise ValueError(f"--positions is {num_positions}, but must be positive")
-    check_for_two(agent.world.environment, "an oracle needs")
-    oracle = make_oracle(game_of(agent.world.environment), agent.config.board_size)
+    check_for_two(agent.environment, "an oracle needs")
+    oracle = make_oracle(game_of(agent.environment), agent.config.board_size)
     states, is_own_play = _draw(agent, oracle, num_positions, seed)
     if not is_own_play.size:
         raise ValueError(f"none of the games drawn lasted {oracle.min_plies} moves; ask for more --positions")
-    environment = agent.world.environment
+    environment = agent.environment
     solutions = solve(oracle, states.observation, num_actions=environment.num_actions, report=report)
     scores = [score_random(solutions, is_own_play)]
     for candidate in candidates:
@@ -97,7 +97,7 @@ def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
         raise ValueError("--budgets needs one or more numbers of simulations")
     for budget in budgets:
         agents.check_budget(budget, "--budgets")
-    searches = {"policy head": agents.policy_head(agent.world.model)}
+    searches = {"policy head": agents.policy_head(agent.model)}
     searches |= {f"{budget} simulations": agent.search(budget) for budget in budgets}
     return [Candidate(name, agent.params, search) for name, search in searches.items()]
 
@@ -185,7 +185,7 @@ def _answer(environment: Environment, candidate: Candidate, key: Array, states: 
 
 
 def _draw(agent: Agent, oracle: Oracle, num_positions: int, seed: int) -> Positions:
-    environment = agent.world.environment
+    environment = agent.environment
     if oracle.is_small:
         return positions.enumerate_all(environment)
     return positions.sample(

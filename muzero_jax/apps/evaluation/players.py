@@ -80,13 +80,12 @@ def searching(agent: Agent, num_simulations: int | None = None, *, true_rules: b
     """Plays what the agent's search chooses; with `true_rules` it plans with the ground-truth model."""
     name = f"{'ground-truth model' if true_rules else 'agent'} ({num_simulations or agent.num_simulations} simulations)"
     search = agent.search(num_simulations, true_rules=true_rules)
-    return opponents.search_player(agent.world.environment, search, name)
+    return opponents.search_player(agent.environment, search, name)
 
 
 def policy_head(agent: Agent) -> Player:
     """Plays what the network likes best, without search."""
-    world = agent.world
-    return opponents.search_player(world.environment, agents.policy_head(world.model), "greedy prior")
+    return opponents.search_player(agent.environment, agents.policy_head(agent.model), "greedy prior")
 
 
 def parse(text: str, *, others: str = "") -> PlayerSpec:
@@ -143,7 +142,7 @@ def load(spec: PlayerSpec, host: Agent, load_agent: LoadAgent = load_agent) -> E
 
 def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
     """The player of the agent's game that `spec` means; one without a network carries no params."""
-    environment, config = agent.world.environment, agent.config
+    environment, config = agent.environment, agent.config
     budget = spec.num_simulations or agent.num_simulations
     if spec.engine is not None:
         engines.check(spec.engine, environment)

@@ -86,7 +86,7 @@ def play(
         program = a.program, b.program
         if program not in programs or a.engine or b.engine:
             programs[program] = engine_matches.make_match(
-                field.host.world.environment,
+                field.host.environment,
                 a,
                 b,
                 mesh,

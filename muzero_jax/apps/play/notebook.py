@@ -43,7 +43,7 @@ def play_against(agent: Agent | TrainedAgent, *, you: str = "", num_simulations:
     Raises ValueError for a colour that the game has not.
     """
     agent = agent.agent if isinstance(agent, TrainedAgent) else agent
-    position = new_game(agent.world.environment)
+    position = new_game(agent.environment)
     colours = position.game.view.colours
     if you and you not in colours:
         raise ValueError(f"{position.game.title} has no colour {you!r}; choose {colours[0]!r} or {colours[1]!r}")

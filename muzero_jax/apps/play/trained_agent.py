@@ -26,11 +26,11 @@ from jaxtyping import Float
 
 from muzero_jax import agent as agents
 from muzero_jax.agent import Agent
+from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.play import tree_view
 from muzero_jax.apps.play.position import Position, opening_of
 from muzero_jax.apps.play.thinking import Analysis, make_thinker
 from muzero_jax.games.catalogue import make_notation
-from muzero_jax.learning.algorithm import Algorithm, World
 from muzero_jax.own.trust import Trust
 from muzero_jax.search.simulator import policy
 from muzero_jax.types import Array, EnvState, Params, SearchOutput, Step
@@ -82,7 +82,7 @@ class TrainedAgent:
     """
 
     def __init__(self, agent: Agent):
-        self.agent, environment = agent, agent.world.environment
+        self.agent, environment = agent, agent.environment
         self._game = opening_of(environment)
         has_key = environment.num_players == 1 or self._game.dice is not None
         move = jax.jit(environment.move) if has_key else lambda state, action, key: self._game.move(state, action)
@@ -94,8 +94,8 @@ class TrainedAgent:
             return move(state, jnp.int32(action), key)
 
         def judge(params: Params, observations: Array) -> Judgement:
-            output = agent.world.model.initial_inference(params, observations)
-            return Judgement(policy(output), agent.world.model.to_scalar(output.value_logits), output.embedding)
+            output = agent.model.initial_inference(params, observations)
+            return Judgement(policy(output), agent.model.to_scalar(output.value_logits), output.embedding)
 
         self._compiled = functools.cache(lambda budget: jax.jit(agent.search(budget)))
         self._network = jax.jit(judge)
@@ -193,7 +193,6 @@ def load(
     num_simulations: int | None = None,
     board_size: int | None = None,
     *,
-    world: World | None = None,
     algorithm: Algorithm | None = None,
     trust_code: bool = False,
 ) -> TrainedAgent:
@@ -205,7 +204,7 @@ def load(
       run: the run's folder, a version in it, or agent:NAME.
       num_simulations: its usual search budget; by default the run's evaluation.num_simulations.
       board_size: the board to play on, if its network fits every board; by default the one that it was trained on.
-      world, algorithm: those that a program gave to `muzero_jax.train`; by default the ones that the config names.
+      algorithm: the one that a program gave to `muzero_jax.train`; by default the one that the config names.
       trust_code: run the Python files of a game, a network or an algorithm that the run or the agent names; read them
         first. Files that you trained with yourself, and that have not changed since, run without it.
 
@@ -214,7 +213,7 @@ def load(
     """
     if num_simulations is not None:
         agents.check_budget(num_simulations, "num_simulations")
-    if board_size is not None and not (world is algorithm is None):
-        raise ValueError("board_size is for what the config names; make your own world and algorithm for that board")
-    build, trust = agents.with_own(world, algorithm), Trust(all_code=trust_code)
+    if board_size is not None and algorithm is not None:
+        raise ValueError("board_size is for what the config names; make your own algorithm for that board")
+    build, trust = algorithm and (lambda config: algorithm), Trust(all_code=trust_code)
     return TrainedAgent(agents.load_agent(Path(run), num_simulations, build, board_size, trust))

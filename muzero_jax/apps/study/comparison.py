@@ -30,8 +30,8 @@ COLUMNS: dict[Axis, str] = {
     "flops": "total/flops",
 }
 KINDS: dict[Axis, Callable[[float], float]] = {"frames": int, "updates": int, "minutes": float, "flops": float}
-OF_A_RUN_ALONE = ("seed", "optimiser.decay_updates")
-"""Fields of the config that runs of one group differ in; where the budget is in minutes, speed settles the second."""
+OF_A_RUN_ALONE = ("seed",)
+"""Fields of the config that runs of one group differ in."""
 RESAMPLES = 2000
 
 

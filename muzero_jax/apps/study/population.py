@@ -18,14 +18,13 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
-from muzero_jax import building
-from muzero_jax.learning.algorithm import World
+from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import Algorithm
 from muzero_jax.ops import devices
 from muzero_jax.run import program
 from muzero_jax.run.driver import Found
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
-from muzero_jax.training import Parts
 from muzero_jax.types import Metrics, Params, TrainState
 
 MEMBER = "member"
@@ -62,30 +61,31 @@ def stacked_specs() -> TrainState:
     return jax.tree.map(lambda spec: PartitionSpec(MEMBER, *spec), program.state_specs(), is_leaf=program.is_spec)
 
 
-def make_init(parts: Parts, seeds: Sequence[int], mesh: Mesh) -> Any:
+def make_init(algorithm: Algorithm, seeds: Sequence[int], mesh: Mesh) -> Any:
     """`program.make_init` for all members: leaves [N, ...]."""
-    init, array = jax.vmap(partial(program.init, parts)), np.asarray(seeds, np.uint32)
+    init, array = jax.vmap(partial(program.init, algorithm)), np.asarray(seeds, np.uint32)
     return jax.jit(lambda: init(array), out_shardings=program.placed(stacked_specs(), mesh))
 
 
-def make_chunk(config: Config, world: World, names: Sequence[str], mesh: Mesh) -> Any:
-    """`program.make_chunk` for all members: (numbers [N, F], states) -> (states, metrics [N, iterations]).
+def make_chunk(config: Config, algorithm: Algorithm, names: Sequence[str], mesh: Mesh) -> Any:
+    """`program.make_chunk` for all members: (numbers [N, F], states, progress [I]) -> (states, metrics [N, I]).
 
     Args:
       names: the F fields of the config whose numbers differ between members.
     """
 
-    def member(inputs: tuple[Array, TrainState]) -> tuple[TrainState, Metrics]:
+    def member(inputs: tuple[Array, TrainState], progress: Array) -> tuple[TrainState, Metrics]:
         numbers, state = inputs
         varied = configs.with_values(config, dict(zip(names, numbers, strict=True)))
-        return program.iterate(building.make_parts(varied, world), config.iterations_per_chunk, state)
+        return program.iterate(algorithms.make(varied, algorithm.environment, algorithm.model), state, progress)
 
-    def chunk(numbers: Array, states: TrainState) -> tuple[TrainState, Metrics]:
-        inputs = numbers, states
-        return jax.vmap(member)(inputs) if is_vmapped(config) else jax.lax.map(member, inputs)
+    def chunk(numbers: Array, states: TrainState, progress: Array) -> tuple[TrainState, Metrics]:
+        advance = partial(member, progress=progress)
+        return jax.vmap(advance)((numbers, states)) if is_vmapped(config) else jax.lax.map(advance, (numbers, states))
 
     specs, members = stacked_specs(), PartitionSpec(MEMBER)
-    return jax.jit(devices.shard_map(chunk, mesh, (members, specs), (specs, members)), donate_argnums=1)
+    sharded = devices.shard_map(chunk, mesh, (members, specs, PartitionSpec()), (specs, members))
+    return jax.jit(sharded, donate_argnums=1)
 
 
 def is_vmapped(config: Config) -> bool:
@@ -110,9 +110,9 @@ class Population:
         self._take = jax.jit(_take, out_shardings=jax.tree.map(lambda x: x.sharding, abstract))
         self._take_params = jax.jit(_take, out_shardings=everywhere)
 
-    def advance(self) -> list[Found]:
+    def advance(self, progress: np.ndarray) -> list[Found]:
         """Runs a chunk; the metrics of each member."""
-        self.states, metrics = self._compiled(self._numbers, self.states)
+        self.states, metrics = self._compiled(self._numbers, self.states, progress)
         found = jax.device_get(metrics)
         return [_take(found, index) for index in range(len(self._numbers))]
 
@@ -123,14 +123,6 @@ class Population:
     def params(self, index: int) -> Params:
         """One member's weights."""
         return self._take_params(self.states.learner.params, index)
-
-    def set_span(self, index: int, span: int) -> None:
-        """Has one member's learning rate fall over so many updates."""
-        learner = self.states.learner
-        spans = np.array(learner.schedule_span)
-        spans[index] = span
-        placed = jax.device_put(spans, learner.schedule_span.sharding)
-        self.states = self.states._replace(learner=learner._replace(schedule_span=placed))
 
 
 class MemberState:
@@ -143,15 +135,6 @@ class MemberState:
     def params(self) -> Params:
         """The weights."""
         return self._population.params(self._index)
-
-    @property
-    def span(self) -> int:
-        """The span of the schedule."""
-        return int(self._population.states.learner.schedule_span[self._index])
-
-    def set_span(self, span: int) -> None:
-        """Sets the span."""
-        self._population.set_span(self._index, span)
 
     def whole(self) -> TrainState:
         """The state."""

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.sharding import Mesh
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.agent import make_agent
+from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.apps.study import comparison, population
 from muzero_jax.apps.study.population import MemberState, Population
-from muzero_jax.learning.algorithm import Algorithm, World
 from muzero_jax.run import assembly, member
 from muzero_jax.run import program as programs
 from muzero_jax.run.accounting import Clock, Totals
@@ -54,7 +54,6 @@ class Planned(NamedTuple):
 class Ready(NamedTuple):
     """The program of all members; nothing of their states is allocated."""
 
-    world: World
     algorithm: Algorithm
     mesh: Mesh
     init: Any  # makes the states
@@ -105,13 +104,13 @@ def train(
         records = [last_record(run.run_dir, up_to_iteration=iteration, say=say) if iteration else {} for run in runs]
         clock = Clock(records[0])
         clock.seconds["compile"] += time.perf_counter() - start
-        agent, weights = make_agent(runs[0].config, ready.world, ready.algorithm), ready.abstract.learner.params
+        agent, weights = make_agent(runs[0].config, ready.algorithm), ready.abstract.learner.params
         arena = Arena(agent, mesh)
         versions = [member.open_versions(arena, run.config, run.run_dir, weights, iteration) for run in runs]
         compiling = held.enter_context(Background(versions[0].compilations()))
         host = Host(session, mesh, ready.plan, interrupt, clock, compiling, ChunkProfiler(None))
         totals = [Totals(run.config, record, ready.flops) for run, record in zip(runs, records, strict=True)]
-        member.note_random_return(ready.world.environment, *totals)
+        member.note_random_return(ready.algorithm.environment, *totals)
         loops: list[Loop] = []
         for index, run in enumerate(runs):
             named, state, own = partial(_say, run.name, say), MemberState(members, index), totals[index]
@@ -127,17 +126,17 @@ def assemble(configs_: Sequence[Config], mesh: Mesh, session: Session, say: Call
     """Compiles the members' program; ValueError, which names the flags to lower, if they do not fit in memory."""
     config, names = configs_[0], comparison.differing(configs_)
     check(config)
-    world, algorithm = building.build(config)
-    parts = building.make_parts(config, world, algorithm)
+    algorithm = algorithms.make(config)
     own_mesh = population.make_mesh(population.mesh_shape(len(configs_), mesh.size, *config.shared_sizes))
-    init = population.make_init(parts, [each.seed for each in configs_], own_mesh)
+    init = population.make_init(algorithm, [each.seed for each in configs_], own_mesh)
     numbers = np.array([[configs.flat(each)[name] for name in names] for each in configs_], np.float32)
     stacked = init.eval_shape()
-    traced = population.make_chunk(config, world, names, own_mesh).trace(numbers, stacked)
+    progress = programs.abstract_progress(config.iterations_per_chunk)
+    traced = population.make_chunk(config, algorithm, names, own_mesh).trace(numbers, stacked, progress)
     program, plan = assembly.compile_planned(traced, stacked, own_mesh, say, saves=True, verbose=session.verbose)
-    abstract = programs.make_init(parts, config.seed, own_mesh).eval_shape()
-    alone = programs.make_chunk(parts, own_mesh, num_iterations=config.iterations_per_chunk).trace(abstract)
-    return Ready(world, algorithm, own_mesh, init, abstract, program, numbers, plan, assembly.count(config, alone))
+    abstract = programs.make_init(algorithm, config.seed, own_mesh).eval_shape()
+    alone = programs.make_chunk(algorithm, own_mesh).trace(abstract, progress)
+    return Ready(algorithm, own_mesh, init, abstract, program, numbers, plan, assembly.count(config, alone))
 
 
 def find_start(stores: Sequence[Checkpointer], ready: Ready) -> tuple[int, TrainState]:

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 
 from muzero_jax import agent as agents
-from muzero_jax import building
-from muzero_jax.learning.algorithm import Algorithm, World
+from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import Algorithm
 from muzero_jax.own.trust import Trust
 from muzero_jax.storage import shapes
 from muzero_jax.storage.config import Config
@@ -25,17 +25,17 @@ from muzero_jax.types import LearnerState, Model, Params
 
 def open_source(
     config: Config,
-    own_world: World | None,
     model: Model,
     say: Callable[[str], None],
     *,
+    given: Algorithm | None = None,
     trust_code: bool = False,
 ) -> Params:
     """The weights that a run begins with, on the first device.
 
     Args:
-      own_world: the game and the network of the run if no config built them; then the source's config cannot either.
       model: the run's network, which the weights must fit.
+      given: the run's algorithm if a program gave it, as no config describes its game and network, nor the source's.
       trust_code: whether Python files that only the source names may run.
 
     Raises ValueError, in one sentence, if the source is no run or agent that can be loaded, or if its weights do not
@@ -43,13 +43,13 @@ def open_source(
     """
     assert config.init_from is not None
 
-    def build(theirs: Config) -> tuple[World, Algorithm]:
+    def build(theirs: Config) -> Algorithm:
         """Weights alone are wanted, so the source's own algorithm is not asked for."""
-        return building.build(replace(theirs, algorithm=AlgorithmConfig()), own_world)
+        return given or algorithms.make(replace(theirs, algorithm=AlgorithmConfig()))
 
     trust = Trust(trust_code, named=frozenset(config.own_files))
     agent = agents.load_agent(Path(config.init_from), build=build, trust=trust)
-    described = config.network if own_world is None else None
+    described = None if given else config.network
     if found := agents.misreading(agent, described, shapes.of_network(model.init)):
         raise ValueError(
             f"{config.init_from} holds the weights of another network, {_network_of(agent.config)}, than this run's, "

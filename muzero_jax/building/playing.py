@@ -1,30 +1,29 @@
-"""The game and the network that a config names."""
+"""The game and the network that a config names, and the searches: with noise or without, in full or cheap."""
 
 import inspect
 from dataclasses import replace
+from functools import partial
 
 import jax
 
 from muzero_jax.games.own_game import load_environment, random_games
 from muzero_jax.games.random_play import discount_sizes
-from muzero_jax.learning.algorithm import World
+from muzero_jax.learning import self_play
 from muzero_jax.networks import contract
 from muzero_jax.networks.layers import Abilities
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.ops import precision
+from muzero_jax.ops import micro_batches, precision
 from muzero_jax.own import python_file
+from muzero_jax.search import playout_cap
+from muzero_jax.search.bounded import bounded
+from muzero_jax.search.engines import ENGINES
+from muzero_jax.search.simulator import Simulator, ground_truth_model, learned_chance_model, learned_model
 from muzero_jax.storage.config import Config
-from muzero_jax.types import Environment, Model
+from muzero_jax.types import Environment, Model, QTransform, SearchFn
 
 DEFAULT_CODES = 32
 """Codes of an encoder, as in Stochastic MuZero (Antonoglou et al. 2022, appendix D)."""
-
-
-def make_world(config: Config) -> World:
-    """The game and the network that the config names."""
-    environment = build_environment(config)
-    return World(environment, build_model(config, environment))
 
 
 def build_environment(config: Config) -> Environment:
@@ -112,3 +111,92 @@ def gamma(environment: Environment) -> float:
             "predicts only their sign; make all of one size, or plan with the ground-truth model (--model rules)"
         )
     return sizes[0] if sizes else 1.0
+
+
+def make_simulator(config: Config, environment: Environment, model: Model) -> Simulator:
+    """The model that a search plans with: the learned one, or with `--model rules` the ground-truth model.
+
+    Where a game's returns have a known range, no value in the tree leaves it.
+    """
+    made = unbounded_simulator(config, environment, model)
+    return bounded(made, model.bound) if environment.num_players == 2 and model.bound else made
+
+
+def unbounded_simulator(config: Config, environment: Environment, model: Model) -> Simulator:
+    """`make_simulator` without that range."""
+    model = micro_batches.for_inference(model)
+    if config.model == "rules":
+        return ground_truth_model(environment, model)
+    make, predicted = learned_model, predicts_discount(config, environment)
+    if model.num_codes:
+        make = partial(learned_chance_model, num_actions=environment.num_actions, num_outcomes=model.num_codes)
+    return make(
+        model,
+        gamma(environment) if predicted else environment.constant_discount,
+        predicted_legality=config.model == "learned_legality",
+        predicted_discount=predicted,
+    )
+
+
+def make_search(
+    config: Config, simulator: Simulator, num_simulations: int | None = None, noise: bool = False
+) -> SearchFn:
+    """The configured search; without `noise` it is deterministic and greedy, as evaluation and play want it.
+
+    Args:
+      num_simulations: None: self-play's, where noise may also go with a cheap search for a share of the moves.
+    """
+    play = config.self_play
+    if noise and num_simulations is None and play.full_search_share < 1.0:
+        full = _search(config, simulator, config.search.num_simulations, noise=True)
+        cheap = _search(config, simulator, play.cheap_simulations, noise=False)
+        return playout_cap.mix(full, cheap, share=play.full_search_share)
+    return _search(config, simulator, num_simulations or config.search.num_simulations, noise=noise)
+
+
+def _search(config: Config, simulator: Simulator, num_simulations: int, *, noise: bool) -> SearchFn:
+    search, engine = config.search, ENGINES[config.search.engine]
+    if search.policy == "gumbel":
+        return engine.gumbel_search(
+            simulator,
+            num_simulations=num_simulations,
+            max_num_considered_actions=num_considered(config, num_simulations),
+            gumbel_scale=search.gumbel_scale if noise else 0.0,
+            qtransform=QTransform(search.value_scale, search.maxvisit_init, search.rescale_values),
+            improved_value=search.improved_value,
+        )
+    return engine.puct_search(
+        simulator,
+        num_simulations=num_simulations,
+        dirichlet_fraction=search.dirichlet_fraction if noise else 0.0,
+        dirichlet_alpha=search.dirichlet_alpha,
+        pb_c_init=search.pb_c_init,
+        pb_c_base=search.pb_c_base,
+        temperature=search.temperature if noise else 0.0,
+    )
+
+
+def num_considered(config: Config, num_simulations: int) -> int:
+    """How many root actions Gumbel's search considers: it grows as the root of the budget above self-play's."""
+    ratio = max(1.0, num_simulations / config.search.num_simulations)
+    return round(config.search.max_num_considered_actions * ratio**0.5)
+
+
+def build_init_actor(config: Config):
+    """(environment, key) -> the games of self-play."""
+    return partial(self_play.init, num_envs=config.self_play.num_envs)
+
+
+def build_choose(config: Config) -> self_play.Choose:
+    """Which move self-play makes after a search."""
+    play = config.self_play
+    return partial(self_play.choose, exploration=play.exploration, sampled_moves=play.sampled_moves)
+
+
+def build_rollout(config: Config):
+    """Self-play; Reanalyze with the ground-truth model needs the games' states too."""
+    return partial(
+        self_play.rollout,
+        length=config.self_play.rollout_length,
+        keeps_state=config.model == "rules" and config.reanalyze_fraction > 0,
+    )

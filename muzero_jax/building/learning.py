@@ -6,11 +6,10 @@ from functools import partial
 import optax
 from jaxtyping import Array
 
-from muzero_jax.building.worlds import predicts_discount
+from muzero_jax.building.playing import predicts_discount
 from muzero_jax.learning import chance, learner, losses, priorities, reanalyze, replay, symmetries, targets
-from muzero_jax.learning.algorithm import Algorithm, Update, World
 from muzero_jax.learning.losses import Term
-from muzero_jax.ops import micro_batches
+from muzero_jax.ops import micro_batches, precision
 from muzero_jax.ops.devices import AXIS, kind
 from muzero_jax.storage.config import Config
 from muzero_jax.types import (
@@ -27,6 +26,26 @@ from muzero_jax.types import (
 )
 
 
+def build_init_learner(config: Config):
+    """(model, optimiser, key) -> fresh weights, and what float16 and a target network add."""
+    return partial(
+        learner.init,
+        scale_loss=precision.resolve(config.network.compute_dtype).scales_loss,
+        has_target=build_follow(config) is not None,
+    )
+
+
+def build_init_replay(config: Config):
+    """One transition's shapes -> an empty buffer."""
+    return partial(
+        replay.init,
+        num_envs=config.self_play.num_envs,
+        replay_length=config.replay.replay_length,
+        is_prioritised=config.replay.priority_exponent > 0,
+        is_reanalyzed=config.reanalyze_fraction > 0,
+    )
+
+
 def build_optimiser(config: Config):
     """The optimiser that the config names; its learning rate is given with every update."""
     optimiser = config.optimiser
@@ -36,7 +55,7 @@ def build_optimiser(config: Config):
 
 
 def build_schedule(config: Config) -> learner.Schedule:
-    """The learning rate by the number of updates."""
+    """The learning rate by the run's progress and the number of updates."""
     optimiser = config.optimiser
     return learner.make_schedule(
         learning_rate=optimiser.learning_rate,
@@ -53,7 +72,7 @@ def build_follow(config: Config) -> learner.Follow | None:
     return partial(learner.averaged, decay=optimiser.target_decay) if optimiser.target_decay else None
 
 
-def build_draw(config: Config) -> Callable[[Array, ReplayState], Draws]:
+def build_sample(config: Config) -> Callable[[Array, ReplayState], Draws]:
     """Samples the windows of all batches of an iteration: by priority, or all alike."""
     buffer = config.replay
     prioritised = partial(
@@ -70,6 +89,21 @@ def build_draw(config: Config) -> Callable[[Array, ReplayState], Draws]:
             end_weight=buffer.end_weight if config.unroll_steps else 1,  # for rewards, which are not learned then
         ),
     )
+
+
+def build_gather(config: Config, environment: Environment):
+    """Reads windows: of their observations as many as something reads."""
+
+    def gather(buffer: ReplayState, draws: Draws, *, model: Model, terms: Sequence[Term]) -> Transition:
+        return replay.gather(
+            buffer,
+            draws,
+            observation_shape=environment.observation_shape,
+            window_length=config.window_length,
+            observation_length=observation_length(config, terms, encodes_chance=model.encode_chance is not None),
+        )
+
+    return gather
 
 
 def observation_length(config: Config, terms: Sequence[Term], *, encodes_chance: bool = False) -> int:
@@ -90,20 +124,21 @@ def reanalyzed_frames(config: Config) -> int:
     return config.window_length if is_short else config.unroll_steps + 1
 
 
-def build_reanalyze(config: Config, make_search: Callable[[int], SearchFn]):
+def build_reanalyze(config: Config):
     """Searches a share of the windows again, without root noise; or does nothing."""
     share = config.reanalyze_fraction
 
-    def leave(learner_state: LearnerState, window: Transition, key: Array) -> tuple[Transition, Metrics]:
+    def leave(
+        learner_state: LearnerState, window: Transition, key: Array, *, search: SearchFn
+    ) -> tuple[Transition, Metrics]:
         return window, {}
 
     if not share:
         return leave
-    search = make_search(config.search.num_simulations)
-    return partial(reanalyze.refresh_share, search=search, share=share, num_frames=reanalyzed_frames(config))
+    return partial(reanalyze.refresh_share, share=share, num_frames=reanalyzed_frames(config))
 
 
-def build_note(config: Config):
+def build_write_back(config: Config):
     """The findings of learning that the replay buffer stores, and their metrics."""
     share, notes = config.reanalyze_fraction, []
     if share:
@@ -116,10 +151,10 @@ def build_note(config: Config):
 
 
 def build_targets(config: Config) -> Callable[[Transition, Array], Targets]:
-    """Makes the targets of K + 1 predictions of each window; the same ones after any number of updates."""
+    """Makes the targets of K + 1 predictions of each window; the same ones throughout the run."""
     make = build_returns(config, unroll_steps=config.unroll_steps)
     own_weight = config.targets.search_value_weight
-    return lambda window, num_updates: make(window, search_value_weight=own_weight)
+    return lambda window, progress: make(window, search_value_weight=own_weight)
 
 
 def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets]:
@@ -142,20 +177,18 @@ def build_draw_codes(config: Config, model: Model) -> Callable[[Transition, Arra
     return lambda window, alive, key: chance.draw_codes(window, alive, key, num_codes=model.num_codes, told=told)
 
 
-def build_make_batch(config: Config, model: Model, algorithm: Algorithm):
-    """Makes the batch of an update: (windows, their weights, updates made, key) -> the batch."""
-    unroll_steps, wanted = config.unroll_steps, losses.reads(algorithm.terms)
-    legal_length = unroll_steps + 1 if "legal_logits" in wanted else 1
+def build_make_batch(config: Config, model: Model):
+    """Makes the batch of an update: (windows, targets, weights, key) -> the batch."""
     draw_codes = build_draw_codes(config, model)
 
-    def make_batch(window: Transition, weight: Array, num_updates: Array, key: Array) -> Batch:
+    def make_batch(window: Transition, wanted: Targets, weight: Array, key: Array, *, terms: Sequence[Term]) -> Batch:
         return targets.make_batch(
             window,
+            wanted,
             weight,
             key,
-            make_targets=lambda window: algorithm.make_targets(window, num_updates),
-            unroll_steps=unroll_steps,
-            legal_length=legal_length,
+            unroll_steps=config.unroll_steps,
+            legal_length=config.unroll_steps + 1 if "legal_logits" in losses.reads(terms) else 1,
             draw_codes=draw_codes,
         )
 
@@ -181,16 +214,22 @@ def build_augment(config: Config, environment: Environment):
     return partial(symmetries.augment, symmetries=found)
 
 
-def build_update(config: Config, model: Model) -> Update:
+def build_update(config: Config, model: Model):
     """One gradient step."""
     schedule, follow = build_schedule(config), build_follow(config)
 
     def update(
-        learner_state: LearnerState, batch: Batch, *, loss: learner.LossOf, optimiser: optax.GradientTransformation
+        learner_state: LearnerState,
+        batch: Batch,
+        progress: Array,
+        *,
+        loss: learner.LossOf,
+        optimiser: optax.GradientTransformation,
     ) -> tuple[LearnerState, Metrics]:
         return learner.update(
             learner_state,
             batch,
+            progress,
             loss=loss,
             optimiser=optimiser,
             schedule=schedule,
@@ -202,18 +241,17 @@ def build_update(config: Config, model: Model) -> Update:
     return update
 
 
-def build_loss(config: Config, model: Model, terms: Sequence[Term]) -> learner.LossOf:
-    """The weighted sum of these losses; on an accelerator moves are imagined abreast, where that is possible.
+def build_loss(config: Config):
+    """The weighted sum of the terms; on an accelerator moves are imagined abreast, where that is possible.
 
     But a CPU, a TPU and a small GPU are busy with larger Hex anyway, and imagining abreast costs a tenth more there.
     """
     checkpoint = config.optimiser.checkpoint_unroll
     pays = kind() == "large GPU" or (kind() != "CPU" and config.network.kind != "fully_convolutional")
-    abreast = model.rounds_embeddings and not checkpoint and pays
-    return partial(losses.loss, model=model, terms=terms, checkpoint=checkpoint, abreast=abreast)
+    return partial(losses.loss, checkpoint=checkpoint, abreast=pays and not checkpoint)
 
 
-def build_terms(config: Config, world: World) -> tuple[Term, ...]:
+def build_terms(config: Config, environment: Environment, model: Model) -> tuple[Term, ...]:
     """The losses with their weights; with the ground-truth model value and policy alone, since nothing is unrolled."""
     given = config.optimiser
     weights = {"value": given.value_weight, "policy": given.policy_weight}
@@ -223,13 +261,13 @@ def build_terms(config: Config, world: World) -> tuple[Term, ...]:
         weights |= {name: weight for name, weight in auxiliary.items() if weight}
     if config.model == "learned_legality":
         weights["legality"] = given.legality_weight
-    if predicts_discount(config, world.environment):
+    if predicts_discount(config, environment):
         weights["discount"] = given.discount_weight
-    if world.model.num_codes and config.model != "rules":
+    if model.num_codes and config.model != "rules":
         weights |= {"chance": given.chance_weight, "afterstate_value": given.value_weight}
-    if world.model.encode_chance is not None and config.model != "rules":
+    if model.encode_chance is not None and config.model != "rules":
         weights["commitment"] = given.commitment_weight
-    return losses.muzero_terms(world.model.scalar_loss, weights)
+    return losses.muzero_terms(model.scalar_loss, weights)
 
 
 def micro_batch(config: Config, model: Model, batch_size: int) -> int:

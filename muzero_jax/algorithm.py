@@ -1,0 +1,179 @@
+"""MuZero as one record: the game, the network, and the stages of an iteration in their order.
+
+`make(config)` makes the configured one, with its hyperparameters bound. A variant is mostly one `_replace`, in a file
+for `train.py --algorithm FILE` (docs/your-own-algorithm.md) or in a program of your own. What a stage needs of the
+record it is given by `training` when it is called, so `_replace` reaches everything that reads the field.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import optax
+from jaxtyping import Array
+
+from muzero_jax.building import learning, playing
+from muzero_jax.learning.learner import LossOf
+from muzero_jax.learning.losses import Term
+from muzero_jax.learning.self_play import Choose
+from muzero_jax.own import python_file
+from muzero_jax.search.simulator import Simulator
+from muzero_jax.storage.config import IN_PYTHON, Config
+from muzero_jax.types import (
+    ActorState,
+    Batch,
+    Draws,
+    Environment,
+    LearnerState,
+    Metrics,
+    Model,
+    ReplayState,
+    Revision,
+    SearchFn,
+    Targets,
+    Transition,
+)
+
+
+@runtime_checkable
+class Update(Protocol):
+    """A learning rule."""
+
+    def __call__(
+        self,
+        learner: LearnerState,
+        batch: Batch,
+        progress: Array,
+        /,
+        *,
+        loss: LossOf,
+        optimiser: optax.GradientTransformation,
+    ) -> tuple[LearnerState, Metrics]:
+        """One update of the learner.
+
+        Args:
+          learner: the weights and the optimiser's state.
+          batch: N windows, a device's share of the batch.
+          progress: the share of the run's budget that is spent.
+          loss: (params, batch) -> the weighted sum of the algorithm's terms, and a metric for each of them.
+          optimiser: the algorithm's.
+
+        Returns:
+          the learner after the update, and its metrics. Both must be equal on all devices, so average gradients and
+          metrics of your own over them, by `jax.lax.pmean(..., devices.AXIS)`.
+        """
+        ...
+
+
+class Algorithm(NamedTuple):
+    """The choices of an algorithm, as pure functions that JAX compiles into the run's one program.
+
+    Shapes are those of one device's share, but the `init` functions make the whole of what devices share. The letters
+    are `types`'. `progress` [] is the share of the run's budget that is spent, from 0 to 1.
+    """
+
+    environment: Environment
+    """the game"""
+    model: Model
+    """the network"""
+    init_actor: Callable[[Environment, Array], ActorState]
+    """(game, key) -> fresh games"""
+    init_learner: Callable[[Model, optax.GradientTransformation, Array], LearnerState]
+    """(network, optimiser, key) -> fresh weights"""
+    init_replay: Callable[[Transition], ReplayState]
+    """one transition's shapes -> an empty buffer"""
+    make_simulator: Callable[[Environment, Model], Simulator]
+    """what a search plans with: the learned model, or the ground-truth model"""
+    make_search: Callable[[Simulator, int | None, bool], SearchFn]
+    """(simulator, number of simulations, or None for self-play's, with noise or without) -> a search: with noise that
+    of self-play, and without it that of Reanalyze, evaluation and play"""
+    choose: Choose
+    """which move self-play makes after a search, and whether that was drawn at random"""
+    rollout: Callable[..., tuple[ActorState, Transition]]
+    """(params, actor, key, environment=, search=, choose=) -> T moves of B games, leaves [T, B, ...]"""
+    min_frames: int
+    """of each game in the buffer before the first update"""
+    sample: Callable[[Array, ReplayState], Draws]
+    """(key, buffer) -> where the windows of U batches start, leaves [U, N]"""
+    gather: Callable[..., Transition]
+    """(buffer, N starts, model=, terms=) -> the windows, leaves [N, L, ...]"""
+    reanalyze: Callable[..., tuple[Transition, Metrics]]
+    """(learner, windows, key, search=) -> the windows with fresh policies and values, or as they are"""
+    make_targets: Callable[[Transition, Array], Targets]
+    """(windows [N, L, ...], progress) -> the targets of K + 1 predictions; past a game's end they are masked"""
+    make_batch: Callable[..., Batch]
+    """(windows, their targets, weights [N], key, terms=) -> what a gradient step reads"""
+    augment: Callable[[Batch, Array], Batch]
+    """(batch, key) -> each window turned by a symmetry of the game, if there are any"""
+    terms: tuple[Term, ...]
+    """the losses, with their weights"""
+    loss: Callable[..., tuple[Array, Metrics]]
+    """(params, batch, model=, terms=) -> the weighted sum of the losses over the unrolled model"""
+    optimiser: optax.GradientTransformation
+    """its `update` is given `learning_rate` too, which one that knows its own rate may ignore"""
+    update: Update
+    """the learning rule: by default a gradient step on the sum of the terms"""
+    write_back: Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]
+    """findings about an update's windows to store in the replay buffer: priorities, fresh targets of Reanalyze"""
+
+    def search(self, num_simulations: int | None = None, *, noise: bool = False) -> SearchFn:
+        """The search with the record's own game and network; by default with self-play's number of simulations."""
+        return self.make_search(self.make_simulator(self.environment, self.model), num_simulations, noise)
+
+
+Build = Callable[[Config], Algorithm]
+"""`make`, or what a program gives in its place."""
+
+
+def make(config: Config, environment: Environment | None = None, model: Model | None = None) -> Algorithm:
+    """The algorithm that the config names, changed by the user's own file if there is one; allocates nothing.
+
+    Args:
+      environment, model: your own, in place of those that the config names. The configured networks predict rewards and
+        values within `network.support_range` (1 by default) and clip others. So raise it, or scale your game's rewards,
+        or bring a model with another support.
+
+    Raises ValueError in one sentence if the config names what cannot be built, or the user's file makes no algorithm.
+    """
+    environment = environment or playing.build_environment(config)
+    algorithm = _configured(config, environment, model or playing.build_model(config, environment))
+    file = config.algorithm.file
+    if not file:
+        return algorithm
+    if file == IN_PYTHON:
+        raise ValueError(
+            "its algorithm was given by a program and is in no file, so only that program can build it again "
+            "(muzero_jax.load(RUN, algorithm=...)); train.py --algorithm FILE makes runs that load by themselves"
+        )
+    change = python_file.load_function(file, "change")
+    changed: Any = change(algorithm, config, **python_file.read_options(config.algorithm.options))
+    if not isinstance(changed, Algorithm):
+        what = f"change returns a {type(changed).__name__}, but must return a muzero_jax.Algorithm"
+        raise ValueError(f"{file}: {what}; mostly algorithm._replace(...)")
+    return changed
+
+
+def _configured(config: Config, environment: Environment, model: Model) -> Algorithm:
+    return Algorithm(
+        environment=environment,
+        model=model,
+        init_actor=playing.build_init_actor(config),
+        init_learner=learning.build_init_learner(config),
+        init_replay=learning.build_init_replay(config),
+        make_simulator=partial(playing.make_simulator, config),
+        make_search=partial(playing.make_search, config),
+        choose=playing.build_choose(config),
+        rollout=playing.build_rollout(config),
+        min_frames=config.frames_to_learn,
+        sample=learning.build_sample(config),
+        gather=learning.build_gather(config, environment),
+        reanalyze=learning.build_reanalyze(config),
+        make_targets=learning.build_targets(config),
+        make_batch=learning.build_make_batch(config, model),
+        augment=learning.build_augment(config, environment),
+        terms=learning.build_terms(config, environment, model),
+        loss=learning.build_loss(config),
+        optimiser=learning.build_optimiser(config),
+        update=learning.build_update(config, model),
+        write_back=learning.build_write_back(config),
+    )
