@@ -4,11 +4,12 @@ Nothing is saved, evaluated or shown but what you write here. The state is a pyt
 replay buffer. The agent ends in a file that `muzero_jax.load` and `play.py --agent` take.
 """
 
+from muzero_jax import algorithm as algorithms
 from muzero_jax.ops import devices
 
 mesh = devices.make_mesh(devices.configure_devices())  # before anything else touches JAX: a device for each CPU core
 
-from muzero_jax import building, presets  # noqa: E402
+from muzero_jax import presets  # noqa: E402
 from muzero_jax.run import program  # noqa: E402
 from muzero_jax.storage import agent_file  # noqa: E402
 
@@ -17,9 +18,9 @@ CONFIG = presets.preset("tic_tac_toe", None)
 
 def main(config=CONFIG, num_chunks=20, file="my_agent.safetensors"):
     """Trains for some chunks of iterations and exports the agent."""
-    parts = building.make_parts(config)  # environment, network, search, replay and learner, as functions
-    state = program.make_init(parts, config.seed, mesh)()
-    chunk = program.make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk)
+    algorithm = algorithms.make(config)  # environment, network, search, replay and learner, as functions
+    state = program.make_init(algorithm, config.seed, mesh)()
+    chunk = program.make_chunk(algorithm, mesh, num_iterations=config.iterations_per_chunk)
     for _ in range(num_chunks):
         state, metrics = chunk(state)  # metrics are stacked by iteration; a loss is 0 until learning begins
         games, loss = metrics["selfplay/games"].sum(), metrics["train/loss"][-1]

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import building
-from muzero_jax.building import updates, worlds
+from muzero_jax.building import playing, updates, worlds
 from muzero_jax.learning import losses
 from muzero_jax.learning.algorithm import World
 from muzero_jax.types import Chance, Symmetries
@@ -26,7 +25,7 @@ def config_of(model="learned", **network):
 
 
 def world_of(config, environment=CHANCY):
-    return World(environment, building.build_model(config, environment))
+    return World(environment, playing.build_model(config, environment))
 
 
 @pytest.mark.parametrize(

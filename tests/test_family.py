@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.ops import devices
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage.checkpoint import Checkpointer
@@ -64,9 +64,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module", params=MEMBERS.values(), ids=MEMBERS)
 def trained(request):
-    parts, mesh = building.make_parts(request.param), devices.make_mesh(1)
-    init = make_init(parts, 0, mesh)
-    program = make_chunk(parts, mesh, num_iterations=2).lower(init.eval_shape()).compile(QUICKLY)
+    algorithm, mesh = algorithms.make(request.param), devices.make_mesh(1)
+    init = make_init(algorithm, 0, mesh)
+    program = make_chunk(algorithm, mesh, num_iterations=2).lower(init.eval_shape()).compile(QUICKLY)
     state = init.lower().compile(QUICKLY)()  # type: ignore
     first = on_host(state)
     state, metrics = program(state)

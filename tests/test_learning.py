@@ -93,7 +93,7 @@ def test_a_model_learns_what_is_legal_and_whose_turn_is_next(tmp_path):
     flags = ["--model", "learned_legality", "--network.predict-discount"]
     train(tmp_path / "run", "tic_tac_toe", "--updates", 2000, *flags)
     agent = load_agent(tmp_path / "run")
-    environment, model = agent.world.environment, agent.world.model
+    environment, model = agent.environment, agent.model
 
     @jax.jit
     def look(states, key):
@@ -170,7 +170,7 @@ def test_trees_over_a_trained_network_are_mctxs(beginner, policy, only_legal):
     each other that the last bit of a sum, which mctx takes in another order, decides.
     """
     agent = load_agent(beginner)
-    environment = agent.world.environment
+    environment = agent.environment
     actor, _ = workloads.random_play(environment, jax.random.key(1), num_envs=1024, length=3)
     roots = environment.roots(actor.env_state)
     if not only_legal:
@@ -186,7 +186,7 @@ def test_trees_over_a_trained_network_are_mctxs(beginner, policy, only_legal):
     found, reference = root_visits("own", agent.params), root_visits("mctx", agent.params)
     is_equal = np.asarray((found == reference).all(axis=-1))
     assert is_equal.mean() >= 0.995, is_equal.sum()
-    untrained = root_visits("own", agent.world.model.init(jax.random.key(0)))
+    untrained = root_visits("own", agent.model.init(jax.random.key(0)))
     assert (found != untrained).any(axis=-1).mean() > 0.5  # what it has learned makes a difference
 
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax import algorithm as algorithms
 from muzero_jax import building
 from muzero_jax.learning import self_play
 from muzero_jax.learning.algorithm import World
@@ -50,25 +51,25 @@ def parts():
         same_game = PROBES._replace(init=partial(probes.start, actor.env_state.game[0]))
         return self_play.rollout(params, actor, key, environment=same_game, search=search, length=4, choose=choose)
 
-    return building.make_parts(CONFIG, World(PROBES, model))._replace(rollout=rollout)
+    return algorithms.make(CONFIG, World(PROBES, model))._replace(rollout=rollout)
 
 
 @pytest.fixture(scope="module")
 def learn(parts):
     """Trains on one game: what the heads say of the four observations, and of the reward of each action there."""
     mesh = devices.make_mesh(1)
-    init = make_init(parts, CONFIG.seed, mesh)
-    program = make_chunk(parts, mesh, num_iterations=CONFIG.iterations_per_chunk).lower(init.eval_shape()).compile()
+    init = make_init(algorithm, CONFIG.seed, mesh)
+    program = make_chunk(algorithm, mesh, num_iterations=CONFIG.iterations_per_chunk).lower(init.eval_shape()).compile()
 
     @jax.jit
     def heads(params):
         def after(action):
             actions = jnp.full(len(OBSERVATIONS), action)
-            return parts.model.recurrent_inference(params, root.embedding, actions).reward_logits
+            return algorithm.model.recurrent_inference(params, root.embedding, actions).reward_logits
 
-        root = parts.model.initial_inference(params, OBSERVATIONS)
-        reward = jnp.stack([parts.model.to_scalar(after(action)) for action in range(probes.NUM_ACTIONS)], axis=1)
-        return parts.model.to_scalar(root.value_logits), reward, jax.nn.softmax(root.policy_logits)
+        root = algorithm.model.initial_inference(params, OBSERVATIONS)
+        reward = jnp.stack([algorithm.model.to_scalar(after(action)) for action in range(probes.NUM_ACTIONS)], axis=1)
+        return algorithm.model.to_scalar(root.value_logits), reward, jax.nn.softmax(root.policy_logits)
 
     def run(game):
         state = init()

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 
-from muzero_jax import building, training
+from muzero_jax import algorithm as algorithms
+from muzero_jax import training
 from muzero_jax.learning import priorities, replay
 from muzero_jax.learning.algorithm import World
 from muzero_jax.networks.model import make_model
@@ -41,9 +42,9 @@ REST = 2
 @pytest.fixture(scope="module")
 def run():
     """States on the host, the first one and that after each chunk of two iterations; metrics [iterations]."""
-    parts, mesh = building.make_parts(CONFIG), tiny_run.mesh()
-    state = program.make_init(parts, CONFIG.seed, mesh)()
-    chunk = program.make_chunk(parts, mesh, num_iterations=CONFIG.iterations_per_chunk)
+    algorithm, mesh = algorithms.make(CONFIG), tiny_run.mesh()
+    state = program.make_init(algorithm, CONFIG.seed, mesh)()
+    chunk = program.make_chunk(algorithm, mesh, num_iterations=CONFIG.iterations_per_chunk)
     states, metrics = [on_host(state)], []
     for _ in range(3):
         state, chunk_metrics = chunk(state)
@@ -59,7 +60,7 @@ def run():
 
 def test_priorities_and_ages_lie_over_the_devices_as_the_frames_do(run):
     """Half of the games each, in the first state and after every chunk."""
-    wanted = program.make_init(building.make_parts(CONFIG), 0, tiny_run.mesh()).eval_shape().replay
+    wanted = program.make_init(algorithms.make(CONFIG), 0, tiny_run.mesh()).eval_shape().replay
     for ring in (wanted, run.last.replay):
         for leaf in (ring.priority, ring.transitions.search_age, ring.transitions.action):
             assert leaf.sharding.shard_shape((32, 8)) == (32, 4)
@@ -74,7 +75,7 @@ def test_the_memory_plan_counts_them(run):
     """A float and an int for each of a device's 4 games x 32 frames."""
     del run
     plain, full = (
-        program.make_init(building.make_parts(config), 0, tiny_run.mesh()).eval_shape().replay
+        program.make_init(algorithms.make(config), 0, tiny_run.mesh()).eval_shape().replay
         for config in (tiny_run.CONFIG, CONFIG)
     )
     assert memory.bytes_per_device(full) - memory.bytes_per_device(plain) == 4 * 32 * (4 + 4)
@@ -228,8 +229,8 @@ def ring_of(parts, window):
         shapes,
         num_envs=games,
         replay_length=length,
-        is_prioritised=parts.init_replay(shapes).priority is not None,
-        is_reanalyzed=parts.init_replay(shapes).transitions.search_age is not None,
+        is_prioritised=algorithm.init_replay(shapes).priority is not None,
+        is_reanalyzed=algorithm.init_replay(shapes).transitions.search_age is not None,
     )
     full = replay.add(empty._replace(priority=None), window)
     return full._replace(priority=None if empty.priority is None else jnp.ones((length, games)))
@@ -248,7 +249,7 @@ def learn(config, window, iterations):
         activation="relu",
         compute_dtype="float32",
     )
-    parts = building.make_parts(config, World(environment, model))
+    algorithm = algorithms.make(config, World(environment, model))
 
     def iterate(carry, key):
         learner, ring = carry

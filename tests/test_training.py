@@ -57,14 +57,14 @@ def test_the_program_never_calls_the_host():
 
 def test_an_update_is_traced_once_though_its_shapes_are_asked_for_too():
     """Tracing took three times as long before: the branch that only plays, and parts of a batch, ask for shapes."""
-    shared, traced = tiny_run.parts(), []
+    shared, traced = tiny_run.algorithm(), []
 
     def update(learner, batch):
         traced.append(batch.actions.shape)
         return shared.update(learner, batch)
 
     parts = shared._replace(update=update)
-    make_chunk(parts, tiny_run.mesh(), num_iterations=2).trace(tiny_run.abstract_state())
+    make_chunk(algorithm, tiny_run.mesh(), num_iterations=2).trace(tiny_run.abstract_state())
     assert len(traced) == 1
     micro_batches.mean(lambda rows: traced.append(rows.shape) or rows.sum(), jnp.ones((6, 2)), 2)
     assert traced[1:] == [(2, 2)]
@@ -125,7 +125,7 @@ def test_a_rollout_lies_in_the_ring_where_its_time_says(run):
 
 def test_policies_in_the_ring_are_legal_distributions(run):
     kept = jax.tree.map(lambda x: jnp.asarray(x[:24]), run.states[-1].replay.transitions)
-    stored = on_host(replay.unpack(kept, tiny_run.parts().environment.observation_shape))
+    stored = on_host(replay.unpack(kept, tiny_run.algorithm().environment.observation_shape))
     np.testing.assert_allclose(stored.search_policy.sum(-1), 1, rtol=1e-4)
     assert (stored.search_policy[~stored.legal_action_mask] == 0).all()
     assert np.take_along_axis(stored.legal_action_mask, stored.action[..., None], -1).all()
@@ -174,7 +174,7 @@ def test_another_iteration_draws_other_numbers(run):
 
 
 def test_another_seed_starts_from_other_parameters_and_games():
-    other = make_init(tiny_run.parts(), 1, tiny_run.mesh())()
+    other = make_init(tiny_run.algorithm(), 1, tiny_run.mesh())()
     state = tiny_run.make_init()()
     differs = jax.tree.map(
         lambda x, y: bool((x != y).any()), on_host(other.learner.params), on_host(state.learner.params)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 
+from muzero_jax import algorithm as algorithms
 from muzero_jax import building, training
 from muzero_jax.building import searches, updates
 from muzero_jax.games.environment import make_environment
@@ -38,14 +39,14 @@ def changed(group, **fields):
 
 def world_of(config, environment):
     """A game of one's own, with the config's network."""
-    return World(environment, building.build_model(config, environment))
+    return World(environment, playing.build_model(config, environment))
 
 
 @pytest.fixture(scope="module")
 def params():
     """A network with opinions: fresh heads are zero, and then no key could make a difference."""
     generator = np.random.default_rng(0)
-    fresh = jax.eval_shape(tiny_run.parts().model.init, jax.random.key(0))
+    fresh = jax.eval_shape(tiny_run.algorithm().model.init, jax.random.key(0))
     return jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape) * 0.3, x.dtype), fresh)
 
 
@@ -75,7 +76,7 @@ def test_self_play_searches_with_noise_and_evaluation_and_play_without(params, p
 
 def test_the_rollout_of_a_run_is_the_noisy_one_and_explores_as_the_config_says(params):
     """One opening, eight keys: without exploration only the search's noise makes the first moves differ."""
-    still, wild = (building.make_parts(changed("self_play", exploration=share)) for share in (0.0, 1.0))
+    still, wild = (algorithms.make(changed("self_play", exploration=share)) for share in (0.0, 1.0))
     actor = still.init_actor(jax.random.key(0))
 
     def first_moves(parts):
@@ -89,10 +90,10 @@ def test_the_rollout_of_a_run_is_the_noisy_one_and_explores_as_the_config_says(p
 
 
 def test_reanalyze_searches_without_noise_and_as_large_a_share_as_the_config_says(params, window):
-    parts = building.make_parts(changed("replay", reanalyze_fraction=0.5))
+    algorithm = algorithms.make(changed("replay", reanalyze_fraction=0.5))
     state = LearnerState(params, None, jnp.int32(0), jnp.int32(9))
     whole = PartitionSpec()
-    refresh = jax.jit(devices.shard_map(parts.reanalyze, devices.make_mesh(1), whole, whole))
+    refresh = jax.jit(devices.shard_map(algorithm.reanalyze, devices.make_mesh(1), whole, whole))
     (one, metrics), (other, _) = (jax.device_get(refresh(state, window, jax.random.key(seed))) for seed in (0, 1))
     np.testing.assert_array_equal(one.search_policy, other.search_policy)
     np.testing.assert_array_equal(one.search_value, other.search_value)
@@ -103,9 +104,9 @@ def test_reanalyze_searches_without_noise_and_as_large_a_share_as_the_config_say
 
 
 def test_a_chunk_with_reanalyze_is_one_program_too():
-    parts = building.make_parts(changed("replay", reanalyze_fraction=0.25))
-    abstract = make_init(parts, 0, tiny_run.mesh()).eval_shape()
-    traced = make_chunk(parts, tiny_run.mesh(), num_iterations=2).trace(abstract)
+    algorithm = algorithms.make(changed("replay", reanalyze_fraction=0.25))
+    abstract = make_init(algorithm, 0, tiny_run.mesh()).eval_shape()
+    traced = make_chunk(algorithm, tiny_run.mesh(), num_iterations=2).trace(abstract)
     assert not {name for name in primitives(traced.jaxpr.jaxpr) if "callback" in name}
     _, metrics = traced.out_info
     assert metrics["train/stale_policy"].shape == (2,)
@@ -119,8 +120,8 @@ def test_windows_with_an_end_are_drawn_as_often_as_the_config_says(end_weight, s
     """A full ring of games that end every 8 moves: of all windows a quarter see an end in their first 2 moves."""
     config = changed("replay", end_weight=end_weight)
     config = replace(config, optimiser=replace(config.optimiser, batch_size=512))
-    parts = building.make_parts(config)
-    ring = on_host(init(tiny_run.parts(), 0).replay)
+    algorithm = algorithms.make(config)
+    ring = on_host(init(tiny_run.algorithm(), 0).replay)
     discount = np.where(np.arange(32)[:, None] % 8 == 7, 0.0, -1.0) * np.ones((1, 8))
     ring = ring._replace(
         transitions=ring.transitions._replace(discount=jnp.asarray(discount)), num_stored=jnp.int32(32)
@@ -133,7 +134,7 @@ def test_windows_with_an_end_are_drawn_as_often_as_the_config_says(end_weight, s
 
 def test_symmetries_are_applied_unless_the_config_says_no(window):
     key = jax.random.key(0)
-    turning, leaving = (building.make_parts(changed("replay", symmetries=choice)) for choice in (True, False))
+    turning, leaving = (algorithms.make(changed("replay", symmetries=choice)) for choice in (True, False))
     batch = turning.make_batch(window, WEIGHT, NO_UPDATES, key)
     turned, left = jax.jit(turning.augment)(batch, key), leaving.augment(batch, key)
     assert left is batch
@@ -144,9 +145,9 @@ def test_symmetries_are_applied_unless_the_config_says_no(window):
 def test_targets_are_those_of_the_config(window):
     config = changed("targets", td_lambda=0.5, stop_at_exploration=False)
     wanted = targets.make(window, unroll_steps=2, td_steps=4, td_lambda=0.5, stop_at_exploration=False)
-    found = building.make_parts(config).make_batch(window, WEIGHT, NO_UPDATES, jax.random.key(0)).targets
+    found = algorithms.make(config).make_batch(window, WEIGHT, NO_UPDATES, jax.random.key(0)).targets
     jax.tree.map(np.testing.assert_array_equal, found, wanted)
-    other = building.make_parts(CONFIG).make_batch(window, WEIGHT, NO_UPDATES, jax.random.key(0)).targets
+    other = algorithms.make(CONFIG).make_batch(window, WEIGHT, NO_UPDATES, jax.random.key(0)).targets
     assert (np.asarray(other.value) != np.asarray(found.value)).any()
 
 
@@ -164,7 +165,7 @@ def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_augment
 
         return call
 
-    parts = tiny_run.parts()._replace(
+    parts = tiny_run.algorithm()._replace(
         gather=mark("gather", "window"),
         reanalyze=mark("reanalyze", ("fresh", {"train/stale_value": jnp.ones(())})),
         make_batch=mark("make_batch", "batch"),
@@ -195,9 +196,9 @@ def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_augment
 def test_each_loss_has_the_weight_of_its_own_name(params, window):
     weights = {"reward": 2.0, "value": 3.0, "policy": 5.0, "reconstruction": 7.0}
     config = changed("optimiser", **{f"{name}_weight": weight for name, weight in weights.items()})
-    parts = building.make_parts(config)
+    algorithm = algorithms.make(config)
     batch = parts.make_batch(window, WEIGHT, NO_UPDATES, jax.random.key(0))
-    loss = updates.build_loss(config, parts.model, building.make_algorithm(config, tiny_run.world()).terms)
+    loss = updates.build_loss(config, algorithm.model, building.make_algorithm(config, tiny_run.world()).terms)
     total, metrics = jax.jit(loss)(params, batch)
     parts_of_it = {name: float(metrics[f"train/{name}_loss"]) for name in weights}
     assert len({round(part, 4) for part in parts_of_it.values()}) == 4
@@ -217,7 +218,7 @@ def test_only_what_the_losses_ask_for_is_gathered():
 
 @pytest.mark.parametrize("asked, taken", [(None, 4), (3, 2), (1, 1)])
 def test_the_gradient_is_taken_of_as_many_windows_at_once_as_the_config_says(asked, taken):
-    assert updates.micro_batch(changed("optimiser", micro_batch_size=asked), tiny_run.parts().model, 4) == taken
+    assert updates.micro_batch(changed("optimiser", micro_batch_size=asked), tiny_run.algorithm().model, 4) == taken
 
 
 # --- searches ---------------------------------------------------------------------------------------------------------
@@ -225,8 +226,8 @@ def test_the_gradient_is_taken_of_as_many_windows_at_once_as_the_config_says(ask
 
 def test_a_larger_budget_considers_more_root_actions(params):
     """PITFALLS 15: 4 of 4 simulations in self-play become 8 at four times the budget, and never more than there are."""
-    parts = tiny_run.parts()
-    roots = parts.environment.roots(jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 1)))
+    parts = tiny_run.algorithm()
+    roots = algorithm.environment.roots(jax.vmap(algorithm.environment.init)(jax.random.split(jax.random.key(0), 1)))
     for budget, considered in ((4, 4), (16, 8), (64, 9)):
         search = building.make_search(CONFIG, tiny_run.world(), noise=False, num_simulations=budget)
         tree = jax.jit(search)(params, jax.random.key(0), roots).tree
@@ -236,7 +237,7 @@ def test_a_larger_budget_considers_more_root_actions(params):
 def test_self_play_can_search_with_the_true_rules(params):
     """AlphaZero's self-play: a rollout whose search is told the real rewards, so that an untrained agent takes wins."""
     config = changed("search", num_simulations=16, max_num_considered_actions=9, gumbel_scale=0.0)
-    world, environment = tiny_run.world(), tiny_run.world().environment
+    world, environment = tiny_run.world(), tiny_run.algorithm().environment
     zeros = jax.tree.map(jnp.zeros_like, params)
     actor = self_play.init(environment, jax.random.key(0), num_envs=4)
 
@@ -285,11 +286,11 @@ def gambled():
     """Two chunks of a game without a board or a pgx state: what an iteration needs is what an `Environment` says."""
     quick = changed("search", num_simulations=2, max_num_considered_actions=2)
     quick = replace(quick, targets=replace(quick.targets, unroll_steps=1, td_steps=2))
-    parts, mesh = building.make_parts(quick, world_of(quick, gamble.GAMBLE)), devices.make_mesh(1)
+    algorithm, mesh = algorithms.make(quick, world_of(quick, gamble.GAMBLE)), devices.make_mesh(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(program, "train_iteration", chex.assert_max_traces(training.train_iteration, n=1))
-        chunk = make_chunk(parts, mesh, num_iterations=2)
-        state, _ = chunk(make_init(parts, 0, mesh)())
+        chunk = make_chunk(algorithm, mesh, num_iterations=2)
+        state, _ = chunk(make_init(algorithm, 0, mesh)())
         return chunk(state)  # neither a second call nor a second iteration traces anew
 
 
@@ -368,7 +369,7 @@ def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, mo
         lambda text: None,
         (world, building.make_algorithm(CONFIG, world)),
     )
-    assert [(parts.environment, parts.model) for parts in given] == [world]
+    assert [(algorithm.environment, algorithm.model) for parts in given] == [world]
     assert result.summary["strength"] == {} and (tmp_path / "summary.json").is_file()
     returns, games = metrics["selfplay/finished_returns"].sum(), metrics["selfplay/games"].sum()
     played, random = result.summary["returns"].values()
@@ -387,9 +388,9 @@ def random_mean():
 
 
 def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():
-    parts = building.make_parts(CONFIG, world_of(CONFIG, gamble.GAMBLE))
+    algorithm = algorithms.make(CONFIG, world_of(CONFIG, gamble.GAMBLE))
     batch = Batch(*[None] * len(Batch._fields))  # type: ignore
-    assert parts.augment(batch, jax.random.key(0)) is batch
+    assert algorithm.augment(batch, jax.random.key(0)) is batch
     for kind in ("tower", "attention", "fully_convolutional"):
         with pytest.raises(ValueError, match=f"--network.kind {kind} needs a board, which gamble has not; choose mlp"):
             world_of(changed("network", kind=kind), gamble.GAMBLE)
@@ -397,7 +398,7 @@ def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():
 
 def test_hex_is_built_at_the_configs_size():
     config = replace(CONFIG, env="hex", board_size=3, targets=replace(CONFIG.targets, discount=0.9))
-    environment = building.build_environment(config)
+    environment = playing.build_environment(config)
     assert environment.observation_shape == make_environment("hex", board_size=3).observation_shape
     assert environment.discount == -0.9
-    assert isinstance(building.make_parts(config), training.Parts)
+    assert isinstance(algorithms.make(config), training.Parts)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import muzero_jax
+from muzero_jax import algorithm as algorithms
 from muzero_jax import building
 from muzero_jax.apps.check import algorithm as checks
 from muzero_jax.apps.commands import evaluate
@@ -48,9 +49,9 @@ def test_there_are_five_of_at_most_25_lines_beside_the_one_with_a_head():
 def trained(request):
     """(name, state, metrics) of four iterations on one device, of which the last one learns."""
     config = with_file(request.param)
-    parts = building.make_parts(replace(config, self_play=replace(CONFIG.self_play, num_envs=4)))
+    algorithm = algorithms.make(replace(config, self_play=replace(CONFIG.self_play, num_envs=4)))
     mesh = devices.make_mesh(1)
-    state, metrics = make_chunk(parts, mesh, num_iterations=4)(make_init(parts, 0, mesh)())
+    state, metrics = make_chunk(algorithm, mesh, num_iterations=4)(make_init(algorithm, 0, mesh)())
     return request.param.stem, jax.device_get(state.learner), jax.device_get(metrics)
 
 
@@ -80,7 +81,7 @@ def test_the_entropy_of_an_undecided_policy_over_four_moves_is_log_4():
         legal_action_mask=jnp.broadcast_to(legal, window.legal_action_mask.shape),
         is_last=jnp.zeros_like(window.is_last).at[:, 0].set(True),
     )
-    batch = tiny_run.parts().make_batch(window, jnp.ones(2), jnp.int32(0), jax.random.key(0))
+    batch = tiny_run.algorithm().make_batch(window, jnp.ones(2), jnp.int32(0), jax.random.key(0))
     undecided = muzero_jax.types.Unrolled(None, None, jnp.zeros((2, 3, 9)))  # type: ignore
     np.testing.assert_allclose(term.loss(undecided, batch), -np.log(4), rtol=1e-5)  # past the end nothing counts
 
@@ -96,13 +97,13 @@ def test_lambda_falls_by_the_number_of_updates():
 
 
 def positions(num_games=4):
-    environment = tiny_run.world().environment
+    environment = tiny_run.algorithm().environment
     return environment.roots(jax.vmap(environment.init)(jax.random.split(jax.random.key(0), num_games)))
 
 
 def noisy_params():
     """A network with opinions."""
-    generator, shapes = np.random.default_rng(0), jax.eval_shape(tiny_run.world().model.init, jax.random.key(0))
+    generator, shapes = np.random.default_rng(0), jax.eval_shape(tiny_run.algorithm().model.init, jax.random.key(0))
     return jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape) * 0.3, x.dtype), shapes)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import muzero_jax
 from examples.algorithms import moves_left
+from muzero_jax import algorithm as algorithms
 from muzero_jax import building
 from muzero_jax.apps.check.algorithm import check_algorithm
 from muzero_jax.ops import devices
@@ -29,8 +30,8 @@ HEAD = replace(CONFIG, network=replace(CONFIG.network, file=FILE), algorithm=Alg
 def trained():
     """(learner, metrics) of some iterations on one device."""
     config = replace(HEAD, self_play=replace(CONFIG.self_play, num_envs=4))
-    mesh, parts = devices.make_mesh(1), building.make_parts(config)
-    state, metrics = make_chunk(parts, mesh, num_iterations=24)(make_init(parts, 0, mesh)())
+    mesh, algorithm = devices.make_mesh(1), algorithms.make(config)
+    state, metrics = make_chunk(algorithm, mesh, num_iterations=24)(make_init(algorithm, 0, mesh)())
     return jax.device_get(state.learner), jax.device_get(metrics)
 
 
@@ -64,5 +65,5 @@ def test_its_agent_plays_and_says_how_many_moves_are_left(trained, tmp_path):
     agent = muzero_jax.load(f"agent:{tmp_path}/head.safetensors", trust_code=True)
     state = agent.environment.init(jax.random.key(0))
     assert state.legal_action_mask[agent.act(state)]
-    output = agent.agent.world.model.initial_inference(agent.agent.params, state.observation[None])
+    output = agent.agent.model.initial_inference(agent.agent.params, state.observation[None])
     assert 0 < output.extras["moves_left"][0] * moves_left.MOST < 9

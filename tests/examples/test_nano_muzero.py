@@ -59,12 +59,12 @@ def test_its_targets_are_ours(window):
 
 def test_its_loss_has_our_gradient(window):
     """The losses differ by the targets' entropy, which we take off and no weight changes."""
-    parts, key = tiny_run.parts(), jax.random.key(5)
-    nano = baseline.nano_of(CONFIG, parts, parts.model)
-    generator, shapes = np.random.default_rng(0), jax.eval_shape(parts.model.init, key)
+    parts, key = tiny_run.algorithm(), jax.random.key(5)
+    nano = baseline.nano_of(CONFIG, parts, algorithm.model)
+    generator, shapes = np.random.default_rng(0), jax.eval_shape(algorithm.model.init, key)
     params = jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape) * 0.3, x.dtype), shapes)
     batch = parts.make_batch(window, jnp.ones(32), jnp.int32(0), key)
-    ours = updates.build_loss(CONFIG, parts.model, tiny_run.algorithm().terms)
+    ours = updates.build_loss(CONFIG, algorithm.model, tiny_run.algorithm().terms)
     wanted = jax.jit(jax.grad(lambda params: ours(params, batch)[0]))(params)
     found = jax.jit(jax.grad(lambda params: nano_muzero.loss(params, frames(window), key, nano)))(params)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=2e-6, rtol=1e-4), found, wanted)

@@ -10,8 +10,8 @@ import numpy as np
 import optax
 import pytest
 
-from muzero_jax import building
-from muzero_jax.building.updates import build_loss, build_terms
+from muzero_jax import algorithm as algorithms
+from muzero_jax.building.learning import build_loss, build_terms
 from muzero_jax.learning import learner
 from muzero_jax.learning.algorithm import World
 from muzero_jax.networks import layers
@@ -195,10 +195,10 @@ START = 2.0**22
 @pytest.fixture(scope="module")
 def run():
     """Five chunks on two devices: the program, states on the host, and metrics of every iteration."""
-    mesh, parts = tiny_run.mesh(), building.make_parts(CONFIG)
-    abstract = make_init(parts, CONFIG.seed, mesh).eval_shape()
-    program = make_chunk(parts, mesh, num_iterations=CONFIG.iterations_per_chunk).lower(abstract).compile(QUICKLY)
-    state = make_init(parts, CONFIG.seed, mesh)()
+    mesh, algorithm = tiny_run.mesh(), algorithms.make(CONFIG)
+    abstract = make_init(algorithm, CONFIG.seed, mesh).eval_shape()
+    program = make_chunk(algorithm, mesh, num_iterations=CONFIG.iterations_per_chunk).lower(abstract).compile(QUICKLY)
+    state = make_init(algorithm, CONFIG.seed, mesh)()
     state = jax.device_put(
         state._replace(learner=with_scale(state.learner, START)), jax.tree.map(lambda x: x.sharding, abstract)
     )

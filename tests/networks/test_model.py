@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
@@ -380,6 +380,6 @@ def test_one_bin_makes_scalar_heads():
 
 
 def test_the_support_of_a_run_is_the_range_of_a_board_games_returns():
-    model = building.make_parts(Config(env="tic_tac_toe")).model
+    model = algorithms.make(Config(env="tic_tac_toe")).model
     lost_and_won = 100.0 * jnp.eye(21)[jnp.array([0, 20])]
     np.testing.assert_allclose(model.to_scalar(lost_and_won), [-1, 1], rtol=1e-6)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.ops import bfloat16_products, devices
 from muzero_jax.run.program import make_chunk, make_init
 from tests.reference import tiny_run
@@ -113,10 +113,10 @@ def test_a_run_learns_on_two_devices(kind, checkpoint_unroll):
     targets = replace(tiny_run.CONFIG.targets, unroll_steps=1)
     groups = {"network": network, "optimiser": optimiser, "replay": replay, "search": search, "targets": targets}
     config = replace(tiny_run.CONFIG, **groups)
-    parts, mesh = building.make_parts(config), tiny_run.mesh()
-    state = make_init(parts, config.seed, mesh)()
+    algorithm, mesh = algorithms.make(config), tiny_run.mesh()
+    state = make_init(algorithm, config.seed, mesh)()
     before = jax.device_get(state.learner.params)
-    state, metrics = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk)(state)
+    state, metrics = make_chunk(algorithm, mesh, num_iterations=config.iterations_per_chunk)(state)
     assert metrics["train/updates"].sum() > 0
     for leaf in jax.tree.leaves((metrics, state.learner.params)):
         assert np.isfinite(leaf).all()

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax import algorithm as algorithms
 from muzero_jax import building
 from muzero_jax.building import updates
 from muzero_jax.games.environment import make_environment
@@ -62,7 +63,7 @@ def test_parts_are_for_towers_unless_a_flag_asks_for_them(network, optimiser, ex
         network=NetworkConfig(**({"width": 64} | network)),
         optimiser=OptimiserConfig(**optimiser),
     )
-    assert updates.micro_batch(config, building.make_parts(config).model, 128) == expected
+    assert updates.micro_batch(config, algorithms.make(config).model, 128) == expected
 
 
 @pytest.mark.parametrize("micro_batch", [1, 3, 6])

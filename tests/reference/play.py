@@ -5,7 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.play.position import new_game
 from muzero_jax.apps.play.thinking import Thinker
 from muzero_jax.games.catalogue import make_notation
@@ -72,7 +72,7 @@ def save_untrained_run(run_dir, env, board_size=None):
     )
     run_dir.mkdir(parents=True, exist_ok=True)
     (run_dir / "config.json").write_text(configs.to_json(config))
-    params = jax.jit(building.make_parts(config).model.init)(jax.random.key(0))
+    params = jax.jit(algorithms.make(config).model.init)(jax.random.key(0))
     with checkpoint.Checkpointer(run_dir / "checkpoints") as checkpoints:
         checkpoints.save_params(0, params)
     return run_dir

@@ -8,6 +8,7 @@ import functools
 import jax
 import numpy as np
 
+from muzero_jax import algorithm as algorithms
 from muzero_jax import building
 from muzero_jax.agent import make_agent
 from muzero_jax.ops import devices
@@ -60,7 +61,7 @@ def algorithm():
 
 @functools.cache
 def parts():
-    return building.make_parts(CONFIG, world(), algorithm())
+    return algorithms.make(CONFIG, world(), algorithm())
 
 
 def agent(num_simulations=2, params=None):

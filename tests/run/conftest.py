@@ -58,9 +58,9 @@ def session(monkeypatch, tmp_path):
 
     def init_of(parts, *others):
         """The shared one for the tiny run's own network, which is the only one with an embedding of width 16."""
-        width = jax.eval_shape(parts.model.init, jax.random.key(0))
+        width = jax.eval_shape(algorithm.model.init, jax.random.key(0))
         is_shared = jax.tree.map(jnp.shape, width) == jax.tree.map(jnp.shape, tiny_run.abstract_state().learner.params)
-        return shared if is_shared else make_init(parts, *others)
+        return shared if is_shared else make_init(algorithm, *others)
 
     monkeypatch.setattr(assembly, "make_init", init_of)
 

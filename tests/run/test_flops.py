@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import PartitionSpec
 
+from muzero_jax import algorithm as algorithms
 from muzero_jax import building
 from muzero_jax.learning.algorithm import World
 from muzero_jax.ops import devices
@@ -130,8 +131,8 @@ def tower(compute_dtype):
     """Hex 3x3, 32 channels, one block each of h, g and f."""
     network = replace(tiny_run.CONFIG.network, kind="tower", width=32, num_blocks=1, compute_dtype=compute_dtype)
     config = replace(tiny_run.CONFIG, env="hex", board_size=3, network=network)
-    parts = building.make_parts(config)
-    return config, parts, jax.eval_shape(parts.model.init, jax.random.key(0))
+    algorithm = algorithms.make(config)
+    return config, parts, jax.eval_shape(algorithm.model.init, jax.random.key(0))
 
 
 @pytest.mark.parametrize(
@@ -143,10 +144,10 @@ def test_a_towers_search_by_hand(monkeypatch, platform, compute_dtype):
     Beyond the network a search makes small products of its own, as of the bins with their values.
     """
     config, parts, params = tower(compute_dtype)
-    search = building.make_search(config, World(parts.environment, parts.model), noise=False, num_simulations=5)
-    states = jax.vmap(parts.environment.init)(jax.random.split(jax.random.key(0), 2))
+    search = building.make_search(config, World(algorithm.environment, algorithm.model), noise=False, num_simulations=5)
+    states = jax.vmap(algorithm.environment.init)(jax.random.split(jax.random.key(0), 2))
     monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform=platform)])
-    found = traced(search, params, jax.random.key(0), parts.environment.roots(states))
+    found = traced(search, params, jax.random.key(0), algorithm.environment.roots(states))
     first, layer = 2 * 9 * 9 * 4 * 32, 2 * 9 * 9 * 32 * 32
     prediction = 3 * layer + 2 * 9 * 32 * 8 + 2 * (9 * 8) * (10 + 3)
     initial, recurrent = first + 2 * layer + prediction, 3 * layer + 2 * 9 * 32 * 4 + 2 * (9 * 4) * 3 + prediction
@@ -155,10 +156,10 @@ def test_a_towers_search_by_hand(monkeypatch, platform, compute_dtype):
 
 def test_a_towers_gradient_costs_the_same_on_any_hardware(monkeypatch):
     _, parts, params = tower("float32")
-    observation = jnp.zeros((2, *parts.environment.observation_shape))
+    observation = jnp.zeros((2, *algorithm.environment.observation_shape))
 
     def loss(params):
-        root = parts.model.initial_inference(params, observation)
+        root = algorithm.model.initial_inference(params, observation)
         return sum((leaf**2).sum() for leaf in jax.tree.leaves(root))
 
     on_cpu = traced(jax.grad(loss), params)

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax import building, presets
+from muzero_jax import algorithm as algorithms
+from muzero_jax import presets
 from muzero_jax.run import assembly, memory, program
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.memory import Meter, Plan
@@ -87,7 +88,7 @@ def test_the_plan_says_what_an_optimiser_saves():
     def planned(name):
         network = replace(CONFIG.network, width=128)
         config = replace(CONFIG, network=network, optimiser=replace(CONFIG.optimiser, name=name))
-        abstract = program.make_init(building.make_parts(config), 0, tiny_run.mesh()).eval_shape()
+        abstract = program.make_init(algorithms.make(config), 0, tiny_run.mesh()).eval_shape()
         return memory.make_plan(abstract, compiled(None), copied_by_saves=False).parts
 
     adamw, adafactor, muon = map(planned, ("adamw", "adafactor", "muon"))

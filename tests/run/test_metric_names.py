@@ -8,7 +8,7 @@ import numpy as np
 
 from muzero_jax import building
 from muzero_jax.apps.evaluation import progress
-from muzero_jax.building.updates import build_terms
+from muzero_jax.building.learning import build_terms
 from muzero_jax.run import metrics
 from muzero_jax.run.accounting import Clock, Totals
 from tests.reference import pages

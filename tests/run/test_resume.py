@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.apps.evaluation.progress import Ladder, Versions
 from muzero_jax.ops import devices, precision
@@ -40,7 +40,7 @@ def test_a_checkpoint_restored_elsewhere_continues_bit_for_bit(unbroken, tmp_pat
         checkpoints.save(4, state)
     del state
     with Checkpointer(tmp_path) as elsewhere:
-        abstract = program.make_init(building.make_parts(CONFIG), CONFIG.seed, tiny_run.mesh()).eval_shape()
+        abstract = program.make_init(algorithms.make(CONFIG), CONFIG.seed, tiny_run.mesh()).eval_shape()
         iteration, state = elsewhere.restore_latest(abstract)
     assert iteration == 4
     assert_same(state, unbroken[4])
@@ -53,7 +53,7 @@ def test_a_checkpoint_restored_elsewhere_continues_bit_for_bit(unbroken, tmp_pat
 def test_the_state_of_every_optimiser_survives_a_checkpoint(name, tmp_path):
     """Each has a structure of its own, with places for weights that it leaves to another."""
     config = replace(CONFIG, optimiser=replace(CONFIG.optimiser, name=name))
-    init = program.make_init(building.make_parts(config), CONFIG.seed, tiny_run.mesh())
+    init = program.make_init(algorithms.make(config), CONFIG.seed, tiny_run.mesh())
     state = init()
     with Checkpointer(tmp_path) as checkpoints:
         checkpoints.save(2, state)

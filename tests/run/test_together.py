@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.apps.study import population, together
 from muzero_jax.apps.study.together import Planned
@@ -50,9 +50,9 @@ def unbroken(ready):
 def test_a_member_equals_its_run_alone(ready, unbroken):
     """Alone on one device. Whatever is random is the same, and so are the games; products are rounded otherwise."""
     mesh = devices.make_mesh(1)
-    parts = building.make_parts(MEMBERS[1])
-    chunk = program.make_chunk(parts, mesh, num_iterations=CONFIG.iterations_per_chunk)
-    state = program.make_init(parts, 1, mesh)()
+    algorithm = algorithms.make(MEMBERS[1])
+    chunk = program.make_chunk(algorithm, mesh, num_iterations=CONFIG.iterations_per_chunk)
+    state = program.make_init(algorithm, 1, mesh)()
     for _ in range(4):
         state, _ = chunk(state)
     alone, member = tiny_run.on_host(state), unbroken[8][1]
@@ -62,7 +62,7 @@ def test_a_member_equals_its_run_alone(ready, unbroken):
 
 
 def test_a_members_state_has_the_shapes_of_its_checkpoint_alone(ready, unbroken):
-    alone = program.make_init(building.make_parts(MEMBERS[0]), 0, devices.make_mesh(1)).eval_shape()
+    alone = program.make_init(algorithms.make(MEMBERS[0]), 0, devices.make_mesh(1)).eval_shape()
     assert jax.tree.map(jnp.shape, unbroken[2][0]).learner.params == jax.tree.map(jnp.shape, alone).learner.params
 
 
@@ -72,7 +72,7 @@ def test_each_number_can_be_an_input_of_the_program_and_changes_it(name):
     state = tiny_run.abstract_state()
 
     def chunk(number, state):
-        parts = building.make_parts(configs.with_values(CONFIG, {name: number}), tiny_run.world())
+        algorithm = algorithms.make(configs.with_values(CONFIG, {name: number}), tiny_run.world())
         return program.iterate(parts, 1, state)
 
     mapped = devices.shard_map(chunk, devices.make_mesh(1), (jax.P(), program.state_specs()), jax.P())

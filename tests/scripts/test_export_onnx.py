@@ -82,7 +82,7 @@ def differences(agent, positions):
     for i, observation in enumerate(positions.observation.astype(np.float32)):
         node = root(agent.params, SearchRoots(observation[None], None, None))
         compare("initial", node, observation=observation[None])
-        action = np.array([i % agent.world.environment.num_actions], np.int32)
+        action = np.array([i % agent.environment.num_actions], np.int32)
         child = expand(agent.params, None, action, node.embedding)
         compare("recurrent", child, parent=np.asarray(node.embedding), action=action)
     return worst
@@ -91,7 +91,7 @@ def differences(agent, positions):
 @pytest.mark.parametrize("name", [*(pytest.param(name, marks=pytest.mark.slow) for name in AGENTS[:-1]), AGENTS[-1]])
 def test_the_networks_of_a_trained_agent_say_what_ours_say(name):
     agent = export_onnx.load(f"agent:{name}")
-    positions, _ = one_position_a_game(agent.world.environment, num_games=20, seed=0)
+    positions, _ = one_position_a_game(agent.environment, num_games=20, seed=0)
     worst = differences(agent, positions)
     assert set(worst) == {"prior", "value", "embedding", "reward", "discount"}
     assert max(worst.values()) < CLOSE
@@ -219,7 +219,7 @@ const [games, budget, done] = arguments;
 def agreement(driver, name, *, num_positions, num_simulations):
     """The share of positions in which the page moves as Python does; it must see the same in all of them."""
     agent = export_onnx.load(f"agent:{name}")
-    positions, moves = one_position_a_game(agent.world.environment, num_games=num_positions, seed=2)
+    positions, moves = one_position_a_game(agent.environment, num_games=num_positions, seed=2)
     found = driver.execute_async_script(SEARCHES, moves, num_simulations)
     assert isinstance(found, list), found
     assert not any(one["over"] for one in found)

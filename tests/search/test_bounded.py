@@ -96,7 +96,7 @@ def bound_of(config, environment, model, monkeypatch):
 
 
 def test_games_for_two_are_bounded_as_the_support_says_and_games_for_one_are_not(monkeypatch):
-    parts, config = tiny_run.parts(), tiny_run.CONFIG
-    assert bound_of(config, parts.environment, parts.model, monkeypatch) == 1.0
-    assert bound_of(config, parts.environment, parts.model._replace(bound=None), monkeypatch) is None
-    assert bound_of(config, gamble.GAMBLE, parts.model, monkeypatch) is None
+    parts, config = tiny_run.algorithm(), tiny_run.CONFIG
+    assert bound_of(config, algorithm.environment, algorithm.model, monkeypatch) == 1.0
+    assert bound_of(config, algorithm.environment, algorithm.model._replace(bound=None), monkeypatch) is None
+    assert bound_of(config, gamble.GAMBLE, algorithm.model, monkeypatch) is None

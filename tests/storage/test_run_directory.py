@@ -199,7 +199,7 @@ def test_a_read_only_folder_is_a_sentence_before_anything_is_compiled(tmp_path, 
 @pytest.fixture(scope="module")
 def versions(saved_run):
     """The folder of a run's versions, from iterations 2 and 10; every weight of the first is 1."""
-    params = jax.eval_shape(tiny_run.parts().model.init, jax.random.key(0))
+    params = jax.eval_shape(tiny_run.algorithm().model.init, jax.random.key(0))
     with Checkpointer(saved_run / "versions", keep=None) as checkpoints:
         for iteration in (2, 10):
             ones = jax.tree.map(lambda x, scale=iteration / 2: jax.numpy.full(x.shape, scale, x.dtype), params)

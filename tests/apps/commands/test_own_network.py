@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import muzero_jax
-from muzero_jax import building
 from muzero_jax.apps.commands import evaluate, train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
+from muzero_jax.building import playing
 from muzero_jax.games.environment import make_environment
 from muzero_jax.ops import devices
 from muzero_jax.run import runner
@@ -67,7 +67,7 @@ def test_the_example_is_short_and_nothing_is_wrong_with_it():
     assert len(EXAMPLE.read_text().splitlines()) <= 100
     config = configs.Config(env="tic_tac_toe", network=NetworkConfig(file=str(EXAMPLE), num_bins=3))
     environment = make_environment("tic_tac_toe")
-    assert muzero_jax.check_model(building.build_model(config, environment), environment) == []
+    assert muzero_jax.check_model(playing.build_model(config, environment), environment) == []
 
 
 @pytest.mark.slow  # notebook 07 trains a network of its own in CI

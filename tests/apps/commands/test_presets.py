@@ -7,7 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from muzero_jax import building, presets
+from muzero_jax import algorithm as algorithms
+from muzero_jax import presets
 from muzero_jax.ops import devices
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage.config import flat
@@ -28,9 +29,9 @@ KINDS = {"a small board": ("hex", 5), "a larger one": ("hex", 8), "a tower": ("a
 def test_a_preset_is_traced_at_its_full_size(env, board_size):
     """Whatever its sizes contradict is found here, without a compilation; a chunk gives back what it was given."""
     config = replace(presets.preset(env, board_size), iterations_per_chunk=2)
-    parts, mesh = building.make_parts(config), devices.make_mesh(1)
-    first = make_init(parts, 0, mesh).eval_shape()
-    state, metrics = jax.eval_shape(make_chunk(parts, mesh, num_iterations=2), first)
+    algorithm, mesh = algorithms.make(config), devices.make_mesh(1)
+    first = make_init(algorithm, 0, mesh).eval_shape()
+    state, metrics = jax.eval_shape(make_chunk(algorithm, mesh, num_iterations=2), first)
     assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), state) == jax.tree.map(
         lambda leaf: (leaf.shape, leaf.dtype), first
     )
@@ -94,9 +95,9 @@ def test_a_preset_plays_and_learns_for_two_iterations(env, board_size):
         replay=replace(whole.replay, replay_length=length * math.ceil(whole.window_length / length), min_frames=0),
         optimiser=replace(whole.optimiser, batch_size=4, updates_per_iteration=1),
     )
-    parts, mesh = building.make_parts(config), devices.make_mesh(1)
-    init = make_init(parts, 0, mesh)
-    program = make_chunk(parts, mesh, num_iterations=2).lower(init.eval_shape()).compile(QUICKLY)
+    algorithm, mesh = algorithms.make(config), devices.make_mesh(1)
+    init = make_init(algorithm, 0, mesh)
+    program = make_chunk(algorithm, mesh, num_iterations=2).lower(init.eval_shape()).compile(QUICKLY)
     state, metrics = program(init.lower().compile(QUICKLY)())  # type: ignore
     assert np.isfinite(jax.device_get(metrics["train/loss"])).all()
     assert int(state.replay.num_stored) == 2 * length

@@ -203,7 +203,7 @@ def test_our_own_engine_over_a_pipe_plays_as_inside_the_process(started):
     over_pipe, greedy, inside = (
         players.enter(players.parse(text), agent) for text in (name, "greedy", "agent:hex_5x5@16")
     )
-    environment = agent.world.environment
+    environment = agent.environment
     match = EngineMatch(environment, over_pipe, greedy, num_games=12, opening_plies=1, conditions=Conditions())
     match(None, greedy.params, KEY)
     pieces = matches.match_in_pieces(environment, inside.player, greedy.player, num_games=12, opening_plies=1)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from muzero_jax import agent as agents
+from muzero_jax import algorithm as algorithms
 from muzero_jax import building
 from muzero_jax.apps.evaluation import players, tournament
 from muzero_jax.apps.evaluation.players import PlayerSpec
@@ -125,14 +126,14 @@ def test_a_run_of_another_game_is_no_opponent(saved_run):
 def test_an_agents_search_plays_legal_moves(true_rules):
     player = players.searching(HOST, 3, true_rules=true_rules)
     params = tiny_run.make_init()().learner.params
-    states = jax.vmap(HOST.world.environment.init)(jax.random.split(jax.random.key(0), 2))
+    states = jax.vmap(HOST.environment.init)(jax.random.split(jax.random.key(0), 2))
     states = states.replace(legal_action_mask=states.legal_action_mask.at[:, :8].set(False))
     np.testing.assert_array_equal(jax.jit(player.act)(params, jax.random.key(0), states), [8, 8])
 
 
 def test_an_agent_plays_without_noise():
     """Row 17 of the pitfalls: on an empty board, where noise would choose, eight keys find one move."""
-    states = jax.vmap(HOST.world.environment.init)(jax.random.split(jax.random.key(0), 2))
+    states = jax.vmap(HOST.environment.init)(jax.random.split(jax.random.key(0), 2))
     act = jax.jit(players.searching(HOST, 4).act)
     params = tiny_run.make_init()().learner.params
     answers = {tuple(act(params, jax.random.key(seed), states).tolist()) for seed in range(8)}
@@ -183,7 +184,7 @@ def tiny_hex(kind, folder):
     """An agent in a file, untrained, for Hex 3x3."""
     network = replace(tiny_run.CONFIG.network, kind=kind, num_bins=2)
     config = replace(tiny_run.CONFIG, env="hex", board_size=3, network=network)
-    params = jax.tree.map(jnp.ones_like, jax.eval_shape(building.make_parts(config).model.init, jax.random.key(0)))
+    params = jax.tree.map(jnp.ones_like, jax.eval_shape(algorithms.make(config).model.init, jax.random.key(0)))
     agent_file.save(folder / f"{kind}.safetensors", config, params, iteration=5)
     return Path(f"agent:{folder / kind}.safetensors")
 
@@ -191,7 +192,7 @@ def tiny_hex(kind, folder):
 def test_an_agent_whose_network_fits_every_board_plays_on_another(tmp_path):
     path = tiny_hex("fully_convolutional", tmp_path)
     own, other = agents.load_agent(path), agents.load_agent(path, board_size=4)
-    assert [agent.world.environment.num_actions for agent in (own, other)] == [3 * 3 + 1, 4 * 4 + 1], "cells and swap"
+    assert [agent.environment.num_actions for agent in (own, other)] == [3 * 3 + 1, 4 * 4 + 1], "cells and swap"
     assert (own.config.board_size, other.config.board_size, other.iteration) == (3, 4, 5)
     tiny_run.assert_same(other.params, own.params)
     load_agent = partial(agents.load_agent, board_size=4)

@@ -11,11 +11,11 @@ import pytest
 
 import muzero_jax
 from muzero_jax import agent as agents
-from muzero_jax import building
 from muzero_jax.apps.evaluation import exhaustive, fidelity, matches, opponents, oracle_evaluation
 from muzero_jax.apps.play import thinking
 from muzero_jax.apps.play.position import new_game
 from muzero_jax.apps.play.trained_agent import TrainedAgent
+from muzero_jax.building import playing
 from muzero_jax.games.own_game import environment_from
 from muzero_jax.learning.algorithm import World
 from tests.reference.climb import Climb
@@ -57,7 +57,7 @@ def test_what_cannot_be_loaded_is_one_sentence(tmp_path):
 
 def test_it_is_the_search_that_plays_elsewhere(untrained_run, agent):
     run = agents.load_agent(untrained_run)
-    position = new_game(run.world.environment).play(4)
+    position = new_game(run.environment).play(4)
     elsewhere = thinking.make_thinker(run, num_simulations=4).analyse(position)
     here = agent.analyse(states_of_a_game(agent, 4)[-1])
     assert here.action == elsewhere.action == agent.act(position.state)
@@ -171,7 +171,7 @@ def climber():
     """An untrained agent for a game for one, whose rules need their key."""
     config = replace(CONFIG, env="climb")
     environment = environment_from(Climb(), "climb")
-    world = World(environment, building.build_model(config, environment))
+    world = World(environment, playing.build_model(config, environment))
     params = jax.jit(world.model.init)(jax.random.key(0))
     return TrainedAgent(agents.Agent(config, world, building.make_algorithm(config, world).make_search, 4, params))
 
@@ -192,7 +192,7 @@ def test_an_agent_for_one_judges_states_and_its_environment_takes_the_key_that_c
 
 def test_what_needs_two_players_is_refused_in_a_sentence_that_says_what_to_ask(climber):
     agent = climber.agent
-    environment, player = agent.world.environment, opponents.random_player(agent.world.environment)
+    environment, player = agent.environment, opponents.random_player(agent.environment)
     refused = {
         "a match needs": lambda: matches.match_in_pieces(environment, player, player, num_games=2, opening_plies=0),
         "trying every reply needs": lambda: exhaustive.examine(environment, player, None),

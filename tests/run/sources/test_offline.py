@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.run import assembly, metrics, program, runner
 from muzero_jax.run.session import Session
@@ -56,8 +56,8 @@ def offline_config(source, **changes):
 @functools.cache
 def offline_program():
     """The tiny run's program for stored games, whose batches are all searched again."""
-    parts = building.make_parts(offline_config("elsewhere"))
-    chunk = program.make_chunk(parts, tiny_run.mesh(), num_iterations=2, plays=False)
+    algorithm = algorithms.make(offline_config("elsewhere"))
+    chunk = program.make_chunk(algorithm, tiny_run.mesh(), num_iterations=2, plays=False)
     return chunk.lower(tiny_run.abstract_state()).compile()
 
 
@@ -159,7 +159,7 @@ def test_a_run_stays_offline_or_stays_online():
 
 
 def open_source(config):
-    return offline.open_source(config, tiny_run.parts().environment, lambda text: None)
+    return offline.open_source(config, tiny_run.algorithm().environment, lambda text: None)
 
 
 def test_the_true_rules_search_again_only_where_the_ring_has_their_states(source, games):
@@ -167,7 +167,7 @@ def test_the_true_rules_search_again_only_where_the_ring_has_their_states(source
         open_source(offline_config(source, model="rules"))
     open_source(offline_config(source, model="rules", replay=replace(CONFIG.replay, reanalyze_fraction=0.0)))
     config = offline.fit_to_source(offline_config(games, model="rules"), 2)
-    abstract = program.make_init(building.make_parts(config), 0, tiny_run.mesh()).eval_shape().replay
+    abstract = program.make_init(algorithms.make(config), 0, tiny_run.mesh()).eval_shape().replay
     ring = open_source(config)(abstract)
     boards = on_host(ring.transitions.state.observation)
     assert boards.shape == (*ring.transitions.action.shape, 3, 3, 2) and boards.any()
@@ -212,7 +212,7 @@ def test_a_ring_with_priorities_begins_with_all_alike(source):
 
 def test_games_lie_in_the_ring_of_a_run_where_its_program_wants_them(games):
     config = offline.fit_to_source(offline_config(games), 2)
-    abstract = program.make_init(building.make_parts(config), 0, tiny_run.mesh()).eval_shape().replay
+    abstract = program.make_init(algorithms.make(config), 0, tiny_run.mesh()).eval_shape().replay
     ring = open_source(config)(abstract)
     jax.tree.map(lambda x, like: x.sharding.is_equivalent_to(like.sharding, x.ndim) or 1 / 0, ring, abstract)
     assert jax.tree.map(lambda x: (x.shape, x.dtype), ring) == jax.tree.map(lambda x: (x.shape, x.dtype), abstract)
@@ -231,7 +231,7 @@ def train(monkeypatch, tmp_path, source):
     monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
     monkeypatch.setattr(assembly, "make_init", lambda *arguments: tiny_run.make_init())
 
-    def make_chunk(parts, mesh, *, num_iterations, plays):
+    def make_chunk(algorithm, mesh, *, num_iterations, plays):
         assert num_iterations == 2 and not plays
         return compiled_before(offline_program)
 

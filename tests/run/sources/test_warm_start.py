@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax import algorithm as algorithms
 from muzero_jax import building
 from muzero_jax.run import program, runner
 from muzero_jax.run.sources import warm_start
@@ -24,7 +25,7 @@ from tests.reference.tiny_run import CONFIG, assert_same, on_host
 
 def weights(number, config=CONFIG):
     """Weights for the network of a config, all of them like one number but each another."""
-    model = building.make_parts(config).model
+    model = algorithms.make(config).model
     leaves, structure = jax.tree.flatten(jax.eval_shape(model.init, jax.random.key(0)))
     return structure.unflatten([np.full(leaf.shape, number + k / 64, leaf.dtype) for k, leaf in enumerate(leaves)])
 
@@ -77,7 +78,7 @@ def test_a_run_has_its_sources_weights_before_its_first_iteration_and_all_else_i
 def test_a_target_network_begins_as_a_copy_where_the_program_wants_it(source):
     reanalyzes, target = ReplayConfig(replay_length=32, reanalyze_fraction=0.5), OptimiserConfig(target_period=10)
     config = replace(CONFIG, replay=reanalyzes, optimiser=replace(target, batch_size=8))
-    init = program.make_init(building.make_parts(config), 0, tiny_run.mesh())
+    init = program.make_init(algorithms.make(config), 0, tiny_run.mesh())
     abstract = init.eval_shape()
     state = runner.make_state(init, abstract, None, open_source(source, config))
     assert_same(state.learner.params, weights(1))
