@@ -4,12 +4,14 @@ Nothing is saved, evaluated or shown but what you write here. The state is a pyt
 replay buffer. The agent ends in a file that `muzero_jax.load` and `play.py --agent` take.
 """
 
-from muzero_jax import algorithm as algorithms
+import numpy as np
+
 from muzero_jax.ops import devices
 
 mesh = devices.make_mesh(devices.configure_devices())  # before anything else touches JAX: a device for each CPU core
 
 from muzero_jax import presets  # noqa: E402
+from muzero_jax.algorithm import make  # noqa: E402
 from muzero_jax.run import program  # noqa: E402
 from muzero_jax.storage import agent_file  # noqa: E402
 
@@ -18,11 +20,12 @@ CONFIG = presets.preset("tic_tac_toe", None)
 
 def main(config=CONFIG, num_chunks=20, file="my_agent.safetensors"):
     """Trains for some chunks of iterations and exports the agent."""
-    algorithm = algorithms.make(config)  # environment, network, search, replay and learner, as functions
+    algorithm = make(config)  # environment, network, search, replay and learner, as functions
     state = program.make_init(algorithm, config.seed, mesh)()
-    chunk = program.make_chunk(algorithm, mesh, num_iterations=config.iterations_per_chunk)
-    for _ in range(num_chunks):
-        state, metrics = chunk(state)  # metrics are stacked by iteration; a loss is 0 until learning begins
+    chunk, num_iterations = program.make_chunk(algorithm, mesh), config.iterations_per_chunk
+    for index in range(num_chunks):
+        progress = np.full(num_iterations, index / num_chunks, np.float32)  # by which the learning rate falls
+        state, metrics = chunk(state, progress)  # metrics are stacked by iteration; a loss is 0 until learning begins
         games, loss = metrics["selfplay/games"].sum(), metrics["train/loss"][-1]
         print(f"iteration {int(state.iteration):4}  games {int(games):5}  loss {float(loss):.3f}")
     agent_file.save(file, config, state.learner.params, iteration=int(state.iteration))

@@ -104,7 +104,7 @@ def make_card(a: Arguments, agent, summary: dict[str, Any]) -> str:
     notes = "".join(f"{fill(note)}\n\n" for note in a.note)
     return f"""# {name}
 
-{game_of(agent.world.environment).title}{size}; {MODELS[config.model]}. To play against it:
+{game_of(agent.environment).title}{size}; {MODELS[config.model]}. To play against it:
 
     python experiments/play.py --agent {shlex.quote(player)} --web
 

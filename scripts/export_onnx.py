@@ -103,8 +103,8 @@ def export(agent: Any) -> dict[str, Any]:
     from muzero_jax.types import SearchRoots
     from scripts.browser import graph
 
-    environment, params = agent.world.environment, agent.params
-    if agent.world.model.num_codes:
+    environment, params = agent.environment, agent.params
+    if agent.model.num_codes:
         raise ValueError("the agent has codes of chance, and the exported search walks moves alone; choose another")
     simulator = unbounded_simulator(agent.config, agent.world)
     of_root = ("prior", "value", "embedding")
@@ -136,7 +136,7 @@ def description(agent: Any) -> dict[str, Any]:
     from muzero_jax.games.catalogue import make_notation
     from muzero_jax.storage import agent_file
 
-    config, environment, search = agent.config, agent.world.environment, agent.config.search
+    config, environment, search = agent.config, agent.environment, agent.config.search
     opening, notation = new_game(environment), make_notation(environment)
     state = board_state(opening, notation) | {"num_simulations": agent.num_simulations}
     name, budgets = Path(agent.name.removeprefix(agent_file.PREFIX)).stem, sorted({*BUDGETS, agent.num_simulations})
@@ -149,7 +149,7 @@ def description(agent: Any) -> dict[str, Any]:
         "observationShape": [1, *environment.observation_shape],
         "considered": {budget: num_considered(config, environment, budget) for budget in budgets},
         "improvedValue": search.improved_value,
-        "bound": agent.world.model.bound,
+        "bound": agent.model.bound,
         "sigma": {
             "valueScale": search.value_scale,
             "maxvisitInit": search.maxvisit_init,

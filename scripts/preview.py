@@ -28,12 +28,13 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from muzero_jax import building, presets
+from muzero_jax import algorithm as algorithms
+from muzero_jax import presets
 from muzero_jax.apps.commands import flag_reader
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices, precision
 from muzero_jax.run import flops, memory
-from muzero_jax.run.program import make_chunk, make_init
+from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import validate
 from scripts.measuring import machine
@@ -77,9 +78,9 @@ def preview(config: Config, target: Target, num_devices: int) -> Record:
     start = time.monotonic()
     with devices.made_for(target):
         found = targets.devices(target, num_devices)
-        mesh, parts = Mesh(np.array(found), (devices.AXIS,)), building.make_parts(config)
-        abstract = make_init(parts, config.seed, mesh).eval_shape()
-        traced = make_chunk(parts, mesh, num_iterations=1).trace(abstract)
+        mesh, algorithm = Mesh(np.array(found), (devices.AXIS,)), algorithms.make(config)
+        abstract = make_init(algorithm, config.seed, mesh).eval_shape()
+        traced = make_chunk(algorithm, mesh).trace(abstract, abstract_progress(1))
         dtype = precision.resolve(config.network.compute_dtype).compute_dtype
         compiled, left_out = compile_for(traced.lower())
     plan = memory.make_plan(abstract, compiled, copied_by_saves=False)

@@ -1,15 +1,16 @@
 """Wiring of a learned model with chance: which game gets which codes, what a batch holds, and what is refused."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.building import playing, updates, worlds
+from muzero_jax import algorithm as algorithms
+from muzero_jax.building import learning, playing
 from muzero_jax.learning import losses
-from muzero_jax.learning.algorithm import World
 from muzero_jax.types import Chance, Symmetries
 from tests.reference.models import BOARD
 from tests.reference.tiny_run import CONFIG
@@ -24,8 +25,8 @@ def config_of(model="learned", **network):
     return replace(CONFIG, model=model, network=replace(CONFIG.network, kind="mlp", width=8, **network))
 
 
-def world_of(config, environment=CHANCY):
-    return World(environment, playing.build_model(config, environment))
+def made(config, environment=CHANCY):
+    return algorithms.make(config, environment)
 
 
 @pytest.mark.parametrize(
@@ -41,23 +42,22 @@ def world_of(config, environment=CHANCY):
     ],
 )
 def test_codes_are_as_many_as_the_game_and_the_flags_say(config, environment, expected):
-    model = world_of(config, environment).model
+    model = made(config, environment).model
     assert model.num_codes == expected
     assert (model.encode_chance is not None) == (config.model == "learned" and expected > 0)
 
 
 def test_outcomes_that_the_game_does_not_list_cannot_be_told():
     with pytest.raises(ValueError, match="which board does not list; choose --model learned"):
-        worlds.chance_codes(config_of("learned_outcomes"), BOARD)
+        playing.chance_codes(config_of("learned_outcomes"), BOARD)
 
 
 def test_an_encoder_brings_all_frames_of_a_window_and_outcomes_bring_the_first():
     for model, length in (("learned", K + 1), ("learned_outcomes", 1)):
         config = config_of(model)
         config = replace(config, optimiser=replace(config.optimiser, reconstruction_weight=0.0))
-        terms = updates.build_terms(config, world_of(config))
-        encodes = world_of(config).model.encode_chance is not None
-        assert updates.observation_length(config, terms, encodes_chance=encodes) == length
+        terms, encodes = made(config).terms, made(config).model.encode_chance is not None
+        assert learning.observation_length(config, terms, encodes_chance=encodes) == length
         assert {"chance", "afterstate_value"} <= {term.name for term in terms}
         assert ("code_probabilities" in losses.reads(terms)) == (model == "learned")
 
@@ -65,18 +65,15 @@ def test_an_encoder_brings_all_frames_of_a_window_and_outcomes_bring_the_first()
 @pytest.mark.parametrize("model", ["learned", "learned_outcomes"])
 def test_a_batch_of_a_run_is_learned_from(model):
     config = config_of(model)
-    world = world_of(config)
-    algorithm = building.make_algorithm(replace(config, model="learned_legality"), world)
-    algorithm = algorithm._replace(terms=updates.build_terms(config, world))
+    algorithm = made(config)
     window = random_window(0, 4, config.window_length, BOARD.num_actions, BOARD.observation_shape)
     window = window._replace(observation=window.observation > 0.5, outcome=jnp.full(window.action.shape, 3, jnp.int32))
-    batch = updates.build_make_batch(config, world.model, algorithm)(
-        window, jnp.ones(4), jnp.int32(0), jax.random.key(0)
-    )
+    wanted, terms = algorithm.make_targets(window, jnp.float32(0.0)), algorithm.terms
+    batch = algorithm.make_batch(window, wanted, jnp.ones(4), jax.random.key(0), terms=terms)
     if model == "learned_outcomes":
         assert (np.asarray(batch.codes)[np.asarray(batch.targets.alive)[:, :-1] > 0] == 3).all()
-    loss = updates.build_loss(config, world.model, algorithm.terms)
-    shapes = jax.eval_shape(loss, jax.eval_shape(world.model.init, jax.random.key(0)), batch)
+    loss = partial(algorithm.loss, model=algorithm.model, terms=terms)
+    shapes = jax.eval_shape(loss, jax.eval_shape(algorithm.model.init, jax.random.key(0)), batch)
     assert shapes[0].shape == () and "train/chance_loss" in shapes[1]
 
 
@@ -84,7 +81,7 @@ def test_symmetries_that_do_not_say_what_becomes_of_outcomes_are_refused_where_t
     turned = Symmetries(*(jnp.concatenate([x, x]) for x in BOARD.board.symmetries[:3]))
     silent = CHANCY._replace(board=BOARD.board._replace(symmetries=turned))
     with pytest.raises(ValueError, match="add --replay.no-symmetries"):
-        updates.build_augment(config_of("learned_outcomes"), silent)
+        learning.build_augment(config_of("learned_outcomes"), silent)
     permutation = jnp.zeros((2, 21), jnp.int32) + jnp.arange(21)
     said = silent._replace(board=silent.board._replace(symmetries=turned._replace(outcome_permutation=permutation)))
     for config, environment, is_turned in (
@@ -93,13 +90,13 @@ def test_symmetries_that_do_not_say_what_becomes_of_outcomes_are_refused_where_t
         (config_of("learned"), silent, False),
         (config_of("learned_outcomes"), CHANCY, False),  # the identity alone
     ):
-        found = updates.build_augment(config, environment).keywords["symmetries"]
+        found = learning.build_augment(config, environment).keywords["symmetries"]
         assert (found.outcome_permutation is not None) == is_turned
 
 
 def test_the_support_of_large_returns_is_that_of_the_config():
     config = config_of(num_bins=255, support_range=1000.0, squash=True)
-    model = world_of(config, BOARD).model
+    model = made(config, BOARD).model
     assert model.bound == 1000.0
     np.testing.assert_allclose(
         model.to_scalar(100.0 * jnp.eye(255)[jnp.array([0, 127, 254])]), [-1000, 0, 1000], atol=0.1

@@ -15,7 +15,7 @@ from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.storage.config import Config
 from muzero_jax.types import TrainState
 from tests.reference.programs import QUICKLY
-from tests.reference.tiny_run import CONFIG, assert_same, on_host
+from tests.reference.tiny_run import CONFIG, PROGRESS, assert_same, on_host
 
 
 def member(**groups):
@@ -66,10 +66,10 @@ pytestmark = pytest.mark.slow
 def trained(request):
     algorithm, mesh = algorithms.make(request.param), devices.make_mesh(1)
     init = make_init(algorithm, 0, mesh)
-    program = make_chunk(algorithm, mesh, num_iterations=2).lower(init.eval_shape()).compile(QUICKLY)
+    program = make_chunk(algorithm, mesh).lower(init.eval_shape(), PROGRESS).compile(QUICKLY)
     state = init.lower().compile(QUICKLY)()  # type: ignore
     first = on_host(state)
-    state, metrics = program(state)
+    state, metrics = program(state, PROGRESS)
     return Trained(request.param, first, state, jax.device_get(metrics), program, init)
 
 
@@ -97,6 +97,6 @@ def test_a_member_restored_from_a_checkpoint_goes_on_bit_for_bit(trained, tmp_pa
     with Checkpointer(tmp_path) as elsewhere:
         _, restored = elsewhere.restore_latest(trained.init.eval_shape())
     assert jax.tree.structure(restored) == jax.tree.structure(trained.state)
-    again, _ = trained.program(restored)
-    onward, _ = trained.program(jax.tree.map(jnp.copy, trained.state))
+    again, _ = trained.program(restored, PROGRESS)
+    onward, _ = trained.program(jax.tree.map(jnp.copy, trained.state), PROGRESS)
     assert_same(again, onward)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.agent import load_agent
 from muzero_jax.ops import devices
 from muzero_jax.ops.legal_actions import uniform_legal_action
@@ -180,7 +180,7 @@ def test_trees_over_a_trained_network_are_mctxs(beginner, policy, only_legal):
     def root_visits(engine, params):
         search = replace(agent.config.search, engine=engine, policy=policy, dirichlet_fraction=0.0)
         config = replace(agent.config, search=search)
-        found = jax.jit(building.make_search(config, agent.world, noise=True))(params, *inputs)
+        found = jax.jit(algorithms.make(config).search(noise=True))(params, *inputs)
         return found.tree.visits[0] if engine == "own" else found.tree.summary().visit_counts
 
     found, reference = root_visits("own", agent.params), root_visits("mctx", agent.params)

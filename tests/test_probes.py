@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax import building
 from muzero_jax.learning import self_play
-from muzero_jax.learning.algorithm import World
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import devices
@@ -38,28 +36,26 @@ OBSERVATIONS = jnp.array([[0, 0], [0, 1], [1, 0], [1, 1]], bool)  # (second move
 
 
 @pytest.fixture(scope="module")
-def parts():
+def algorithm():
     model = make_model(
         PROBES, Support(-1.0, 1.0, 3), kind="mlp", width=16, num_blocks=1, activation="relu", compute_dtype="float32"
     )
-    search = building.make_search(CONFIG, World(PROBES, model), noise=True)
 
-    choose = partial(self_play.choose, exploration=0.05)
-
-    def rollout(params, actor, key):
+    def rollout(params, actor, key, *, environment, **bound):
         """A reset starts the same game again; which that is lies in the state, so that one program serves all five."""
-        same_game = PROBES._replace(init=partial(probes.start, actor.env_state.game[0]))
-        return self_play.rollout(params, actor, key, environment=same_game, search=search, length=4, choose=choose)
+        same_game = environment._replace(init=partial(probes.start, actor.env_state.game[0]))
+        return self_play.rollout(params, actor, key, environment=same_game, length=4, **bound)
 
-    return algorithms.make(CONFIG, World(PROBES, model))._replace(rollout=rollout)
+    return algorithms.make(CONFIG, PROBES, model)._replace(rollout=rollout)
 
 
 @pytest.fixture(scope="module")
-def learn(parts):
+def learn(algorithm):
     """Trains on one game: what the heads say of the four observations, and of the reward of each action there."""
     mesh = devices.make_mesh(1)
     init = make_init(algorithm, CONFIG.seed, mesh)
-    program = make_chunk(algorithm, mesh, num_iterations=CONFIG.iterations_per_chunk).lower(init.eval_shape()).compile()
+    progress = np.zeros(CONFIG.iterations_per_chunk, np.float32)
+    program = make_chunk(algorithm, mesh).lower(init.eval_shape(), progress).compile()
 
     @jax.jit
     def heads(params):
@@ -75,7 +71,7 @@ def learn(parts):
         state = init()
         games = state.actor.env_state.game
         env_state = state.actor.env_state.replace(game=jax.device_put(jnp.full_like(games, game), games.sharding))
-        state, _ = program(state._replace(actor=state.actor._replace(env_state=env_state)))
+        state, _ = program(state._replace(actor=state.actor._replace(env_state=env_state)), progress)
         value, reward, policy = jax.device_get(heads(state.learner.params))
         return SimpleNamespace(value=value, reward=reward, policy=policy)
 
@@ -118,7 +114,7 @@ def test_the_policy_picks_the_action_that_the_observation_names(learn):
     assert (learned.value[:2] > 0.7).all()
 
 
-def test_the_probes_are_the_games_that_they_say(parts):
+def test_the_probes_are_the_games_that_they_say(algorithm):
     """Every game's rewards and discounts, by hand, for both coins and both actions."""
     table = {
         probes.REWARD_1: ([[1, 1], [1, 1]], 0),

@@ -16,7 +16,6 @@ from jax.sharding import PartitionSpec
 from muzero_jax import algorithm as algorithms
 from muzero_jax import training
 from muzero_jax.learning import priorities, replay
-from muzero_jax.learning.algorithm import World
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import devices
@@ -44,10 +43,10 @@ def run():
     """States on the host, the first one and that after each chunk of two iterations; metrics [iterations]."""
     algorithm, mesh = algorithms.make(CONFIG), tiny_run.mesh()
     state = program.make_init(algorithm, CONFIG.seed, mesh)()
-    chunk = program.make_chunk(algorithm, mesh, num_iterations=CONFIG.iterations_per_chunk)
+    chunk = program.make_chunk(algorithm, mesh)
     states, metrics = [on_host(state)], []
     for _ in range(3):
-        state, chunk_metrics = chunk(state)
+        state, chunk_metrics = chunk(state, tiny_run.PROGRESS)
         states.append(on_host(state))
         metrics.append(on_host(chunk_metrics))
     metrics = jax.tree.map(lambda *chunks: np.concatenate(chunks), *metrics)
@@ -87,7 +86,7 @@ def test_the_memory_plan_counts_them(run):
 @pytest.fixture(scope="module")
 def played():
     """The ring after a chunk without these options, from the same keys."""
-    return on_host(tiny_run.program()(tiny_run.make_init()())[0].replay)
+    return on_host(tiny_run.program()(tiny_run.make_init()(), tiny_run.PROGRESS)[0].replay)
 
 
 def test_while_learning_rests_the_ring_holds_what_was_played_and_nothing_else(run, played):
@@ -221,7 +220,7 @@ def small_config(td_steps=1, batch_size=32, **ring):
     )
 
 
-def ring_of(parts, window):
+def ring_of(algorithm, window):
     """A full ring, of which nothing was ever drawn."""
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), window)
     length, games = window.action.shape
@@ -249,21 +248,21 @@ def learn(config, window, iterations):
         activation="relu",
         compute_dtype="float32",
     )
-    algorithm = algorithms.make(config, World(environment, model))
+    algorithm = algorithms.make(config, environment, model)
 
     def iterate(carry, key):
-        learner, ring = carry
-        learner, revisions, metrics = training.learn_from(learner, ring, key, parts=parts)
-        return (learner, replay.revise(ring, revisions)), metrics
+        *carry, metrics = training.learn(*carry, jnp.float32(0.0), key, algorithm=algorithm)
+        return tuple(carry), metrics
 
     def run(ring, key):
-        carry, metrics = jax.lax.scan(iterate, (parts.init_learner(key), ring), jax.random.split(key, iterations))
+        learner = algorithm.init_learner(model, algorithm.optimiser, key)
+        carry, metrics = jax.lax.scan(iterate, (learner, ring), jax.random.split(key, iterations))
         value = model.to_scalar(model.initial_inference(carry[0].params, jnp.eye(shape[0], dtype=bool)).value_logits)
         return value, carry[1], metrics
 
     everywhere = PartitionSpec()
     run = jax.jit(devices.shard_map(run, devices.make_mesh(1), (everywhere, everywhere), everywhere))
-    return jax.device_get(run(ring_of(parts, window), jax.random.key(0)))
+    return jax.device_get(run(ring_of(algorithm, window), jax.random.key(0)))
 
 
 def corridor_window():

@@ -30,7 +30,7 @@ def run():
     for _ in range(NUM_CHUNKS):
         before = state
         with jax.transfer_guard("disallow"):
-            state, chunk_metrics = program(state)
+            state, chunk_metrics = program(state, tiny_run.PROGRESS)
         donated.append([leaf.is_deleted() for leaf in jax.tree.leaves(before)])
         states.append(on_host(state))
         metrics.append(on_host(chunk_metrics))
@@ -59,12 +59,12 @@ def test_an_update_is_traced_once_though_its_shapes_are_asked_for_too():
     """Tracing took three times as long before: the branch that only plays, and parts of a batch, ask for shapes."""
     shared, traced = tiny_run.algorithm(), []
 
-    def update(learner, batch):
+    def update(learner, batch, *progress, **bound):
         traced.append(batch.actions.shape)
-        return shared.update(learner, batch)
+        return shared.update(learner, batch, *progress, **bound)
 
-    parts = shared._replace(update=update)
-    make_chunk(algorithm, tiny_run.mesh(), num_iterations=2).trace(tiny_run.abstract_state())
+    algorithm = shared._replace(update=update)
+    make_chunk(algorithm, tiny_run.mesh()).trace(tiny_run.abstract_state(), tiny_run.PROGRESS)
     assert len(traced) == 1
     micro_batches.mean(lambda rows: traced.append(rows.shape) or rows.sum(), jnp.ones((6, 2)), 2)
     assert traced[1:] == [(2, 2)]

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from muzero_jax.learning.losses import Term, legal_policy_logits, over_depths
 
 
-def change(algorithm, world, config, weight=0.01):
+def change(algorithm, config, weight=0.01):
     """Adds minus the entropy of every unrolled policy to the losses."""
 
     def negative_entropy(outputs, batch):

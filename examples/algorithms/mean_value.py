@@ -1,7 +1,7 @@
 """MuZero's own value of a position: the mean of all simulations at the root, in place of the improved policy's."""
 
 
-def change(algorithm, world, config):
+def change(algorithm, config):
     """Rates every searched position by its mean simulation value (Schrittwieser et al. 2020, appendix B)."""
 
     def rated(search):
@@ -11,7 +11,4 @@ def change(algorithm, world, config):
 
         return search_and_rate
 
-    return algorithm._replace(
-        self_play_search=rated(algorithm.self_play_search),
-        make_search=lambda num_simulations: rated(algorithm.make_search(num_simulations)),
-    )
+    return algorithm._replace(make_search=lambda *arguments: rated(algorithm.make_search(*arguments)))

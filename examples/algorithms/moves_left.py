@@ -1,8 +1,8 @@
 """A head of your own: how many moves the game still lasts, predicted at every position, real or imagined.
 
-    F=examples/algorithms/moves_left.py; python experiments/train.py --env tic_tac_toe --network $F --algorithm $F
+    python experiments/train.py --env tic_tac_toe --algorithm examples/algorithms/moves_left.py
 
-One file is both: `make_model` adds the head to the network that the flags configure, `change` its target and its loss.
+`with_head` adds the head to the network that the flags configure, `change` also its target and its loss.
 """
 
 import jax
@@ -15,15 +15,15 @@ MOST = 42.0
 OF_PARAMS = "reconstruct project predict_projection encode_chance".split()
 
 
-def make_model(environment, support, base):
-    """The configured network `base` with a linear head on its embedding: `extras["moves_left"]`, [N]."""
+def with_head(base, observation_shape):
+    """The network `base` with a linear head on its embedding: `extras["moves_left"]`, [N]."""
 
     def init(key):
-        params, empty = base.init(key), jnp.zeros((1, *environment.observation_shape))
+        params, empty = base.init(key), jnp.zeros((1, *observation_shape))
         embedding = jax.eval_shape(base.initial_inference, params, empty).embedding
         return {"base": params, "head": jnp.zeros(embedding.size)}
 
-    def with_head(infer):
+    def headed(infer):
         def inferred(params, *inputs):
             output = infer(params["base"], *inputs)
             features = jax.nn.sigmoid(output.embedding.reshape(len(output.embedding), -1).astype(jnp.float32))
@@ -34,17 +34,15 @@ def make_model(environment, support, base):
     def of_base(function):
         return function and (lambda params, *inputs: function(params["base"], *inputs))
 
-    heads = {
-        name: with_head(getattr(base, name)) for name in ("initial_inference", "recurrent_inference", "follow_code")
-    }
+    heads = {name: headed(getattr(base, name)) for name in ("initial_inference", "recurrent_inference", "follow_code")}
     return base._replace(init=init, **heads, **{name: of_base(getattr(base, name)) for name in OF_PARAMS})
 
 
-def change(algorithm, world, config, weight=1.0):
-    """The target and the loss of the head. Where no end is in sight of the window, nothing is learned."""
+def change(algorithm, config, weight=1.0):
+    """The head, its target and its loss. Where no end is in sight of the window, nothing is learned."""
 
-    def make_targets(window, num_updates):
-        targets = algorithm.make_targets(window, num_updates)
+    def make_targets(window, progress):
+        targets = algorithm.make_targets(window, progress)
         end = jnp.argmax(window.is_last, axis=1, keepdims=True)  # the first one
         left = jnp.where(window.is_last.any(axis=1, keepdims=True), end + 1 - jnp.arange(window.is_last.shape[1]), 0)
         return targets._replace(extras={"moves_left": left[:, : targets.value.shape[1]] / MOST})
@@ -53,4 +51,8 @@ def change(algorithm, world, config, weight=1.0):
         wanted = batch.targets.extras["moves_left"]
         return over_depths((wanted > 0) * jnp.square(outputs.extras["moves_left"] - wanted))
 
-    return algorithm._replace(make_targets=make_targets, terms=(*algorithm.terms, Term("moves_left", loss, weight)))
+    return algorithm._replace(
+        model=with_head(algorithm.model, algorithm.environment.observation_shape),
+        make_targets=make_targets,
+        terms=(*algorithm.terms, Term("moves_left", loss, weight)),
+    )

@@ -1,7 +1,6 @@
 """The game and the network that a config names, and the searches: with noise or without, in full or cheap."""
 
 import inspect
-from dataclasses import replace
 from functools import partial
 
 import jax
@@ -39,11 +38,8 @@ def build_model(config: Config, environment: Environment) -> Model:
     if network.file:
         make_own = python_file.load_function(network.file, "make_model")
         options = python_file.read_options(network.options)
-        wanted = inspect.signature(make_own).parameters
-        if "abilities" in wanted:
+        if "abilities" in inspect.signature(make_own).parameters:
             options["abilities"] = abilities
-        if "base" in wanted:
-            options["base"] = build_model(replace(config, network=replace(network, file=None)), environment)
         model = contract.checked(make_own(environment, support, **options), environment, abilities, source=network.file)
         encode_chance = model.encode_chance if abilities.encodes_chance else None
         return model._replace(bound=support.high, num_codes=abilities.num_codes, encode_chance=encode_chance)

@@ -15,19 +15,18 @@ import jax.numpy as jnp
 
 from examples import nano_muzero
 from examples.nano_muzero import Frame, Nano, Settings
-from muzero_jax import building
-from muzero_jax.learning.algorithm import World
+from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import Algorithm
 from muzero_jax.storage.config import Config
-from muzero_jax.training import Parts
 from muzero_jax.types import Model, NetworkOutput, Params, SearchRoots
 from scripts.benchmarks import plain_network, workloads
 from scripts.measuring.timing import Variant, going_on
 
 
-def plain_model(config: Config, parts: Parts) -> Model:
+def plain_model(config: Config, algorithm: Algorithm) -> Model:
     """Our model's network and parameters, computed by `plain_network`, the whole batch at once."""
-    num_actions, is_mlp = parts.environment.num_actions, config.network.kind == "mlp"
-    board = parts.environment.board
+    num_actions, is_mlp = algorithm.environment.num_actions, config.network.kind == "mlp"
+    board = algorithm.environment.board
 
     def output(embedding, reward_logits, logits):
         policy_logits, value_logits = jnp.split(logits, [num_actions], axis=-1)
@@ -47,7 +46,7 @@ def plain_model(config: Config, parts: Parts) -> Model:
         reward_logits, logits, embedding = plain_network.step(jnp, params, embedding, action)
         return output(embedding, reward_logits, logits)
 
-    return parts.model._replace(
+    return algorithm.model._replace(
         initial_inference=initial_inference, recurrent_inference=recurrent_inference, layer_bytes=None
     )
 
@@ -60,9 +59,9 @@ def settings_of(config: Config) -> Settings:
     )
 
 
-def nano_of(config: Config, parts: Parts, model: Model) -> Nano:
+def nano_of(config: Config, algorithm: Algorithm, model: Model) -> Nano:
     """A config's game and network, as nano_muzero.py wants them."""
-    environment = parts.environment
+    environment = algorithm.environment
 
     def root(params, observation):
         output = model.initial_inference(params, observation)
@@ -83,23 +82,23 @@ class Program:
     """A config's functions of nano_muzero.py, compiled when they are first called, and its games."""
 
     def __init__(self, config: Config):
-        parts = building.make_parts(config)
-        self.model = plain_model(config, parts)
-        self.nano = nano_of(config, parts, self.model)
-        search = nano_muzero.search if config.search.policy == "gumbel" else self._puct(config, parts)
+        algorithm = algorithms.make(config)
+        self.model = plain_model(config, algorithm)
+        self.nano = nano_of(config, algorithm, self.model)
+        search = nano_muzero.search if config.search.policy == "gumbel" else self._puct(config, algorithm)
         self.play = jax.jit(partial(nano_muzero.self_play, nano=self.nano, search=search))
         self.update = jax.jit(partial(nano_muzero.update, nano=self.nano))
         self.remember = jax.jit(nano_muzero.remember, donate_argnums=0)
         self.draw = jax.jit(partial(nano_muzero.draw, settings=self.nano.settings))
         actor, _ = workloads.random_play(
-            parts.environment, jax.random.key(1), num_envs=config.self_play.num_envs, length=3
+            algorithm.environment, jax.random.key(1), num_envs=config.self_play.num_envs, length=3
         )
-        self.games, self._environment = actor.env_state, parts.environment
+        self.games, self._environment = actor.env_state, algorithm.environment
 
-    def _puct(self, config: Config, parts: Parts):
+    def _puct(self, config: Config, algorithm: Algorithm):
         """mctx's other search, in the form that `nano_muzero.self_play` calls."""
         with_mctx = workloads.with_engine(config, "mctx", "puct")
-        puct = building.make_search(with_mctx, World(parts.environment, self.model), noise=True)
+        puct = algorithms.make(with_mctx, algorithm.environment, self.model).search(noise=True)
 
         def search(params, key, games, nano, *, gumbel_scale):
             found = puct(params, key, SearchRoots(games.observation, games.legal_action_mask, None))

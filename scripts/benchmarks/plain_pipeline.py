@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muzero_jax.building import make_parts
+from muzero_jax import algorithm as algorithms
 from muzero_jax.learning.self_play import with_reset
 from muzero_jax.ops import devices
 from muzero_jax.run.program import make_init
@@ -33,23 +33,23 @@ class PlainGame:
     """One game, its network as two compiled functions of batch 1, and everything else in Python."""
 
     def __init__(self, config: Config):
-        self.config, self.parts = config, make_parts(config)
-        self.params = workloads.noisy_params(self.parts.model)
+        self.config, self.algorithm = config, algorithms.make(config)
+        self.params = workloads.noisy_params(self.algorithm.model)
         self.random, self.key = np.random.default_rng(0), jax.random.key(0)
         self.root_inference = jax.jit(self._root_inference)
         self.recurrent_inference = jax.jit(self._recurrent_inference)
-        self.step = jax.jit(with_reset(self.parts.environment))
-        self.state = jax.jit(self.parts.environment.init)(self.key)
+        self.step = jax.jit(with_reset(self.algorithm.environment))
+        self.state = jax.jit(self.algorithm.environment.init)(self.key)
         self.replay: list[dict[str, Any]] = []
 
     def _root_inference(self, params, observation, legal_action_mask):
-        output = self.parts.model.initial_inference(params, observation[None])
+        output = self.algorithm.model.initial_inference(params, observation[None])
         logits = jax.numpy.where(legal_action_mask, output.policy_logits[0], -jax.numpy.inf)
-        return output.embedding, (jax.nn.softmax(logits), self.parts.model.to_scalar(output.value_logits)[0])
+        return output.embedding, (jax.nn.softmax(logits), self.algorithm.model.to_scalar(output.value_logits)[0])
 
     def _recurrent_inference(self, params, embedding, action):
-        output = self.parts.model.recurrent_inference(params, embedding, action[None])
-        reward, value = (self.parts.model.to_scalar(x)[0] for x in (output.reward_logits, output.value_logits))
+        output = self.algorithm.model.recurrent_inference(params, embedding, action[None])
+        reward, value = (self.algorithm.model.to_scalar(x)[0] for x in (output.reward_logits, output.value_logits))
         return output.embedding, (jax.nn.softmax(output.policy_logits[0]), value, reward)
 
     def move(self) -> int:
@@ -98,7 +98,7 @@ class PlainGame:
         leaf = self.expand(path[-1], action)
         value, reward = leaf.value, leaf.reward
         for node in reversed(path):
-            value = reward + self.parts.environment.constant_discount * value
+            value = reward + self.algorithm.environment.constant_discount * value
             node.value = (node.value * node.visits + value) / (node.visits + 1)
             node.visits += 1
             reward = node.reward
@@ -111,7 +111,7 @@ class PlainGame:
 
     def select(self, node: Node, actions: Any) -> int:
         """The action of the highest PUCT score (MuZero, appendix B); Q is scaled to [0, 1] among the siblings."""
-        discount = self.parts.environment.constant_discount
+        discount = self.algorithm.environment.constant_discount
         q = {action: child.reward + discount * child.value for action, child in node.children.items()}
         low, high = min([node.value, *q.values()]), max([node.value, *q.values()])
         span, s = max(high - low, 1e-8), self.config.search
@@ -144,7 +144,7 @@ def self_play(config: Config) -> Variant:
 def frame_bytes(game: PlainGame) -> dict[str, float]:
     """Bytes of a game's last frame: as arrays and numbers of 4 bytes, as the Python objects of it, and in ours."""
     frame, config = game.replay[-1], game.config
-    state = make_init(game.parts, config.seed, devices.make_mesh(1)).eval_shape()
+    state = make_init(game.algorithm, config.seed, devices.make_mesh(1)).eval_shape()
     leaves = jax.tree.leaves(state.replay.transitions)
     frames = config.replay.replay_length * config.self_play.num_envs
     return {

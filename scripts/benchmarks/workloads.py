@@ -15,14 +15,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import Algorithm
 from muzero_jax.learning import self_play
-from muzero_jax.learning.algorithm import World
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config import TargetConfig as Targets
 from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig
-from muzero_jax.training import Parts
 from muzero_jax.types import ActorState, Environment, Model, Params, SearchFn, SearchOutput, SearchRoots, Transition
 
 # float32 on every device, because that is what the programs compute in that ours is measured against.
@@ -126,6 +125,6 @@ def with_engine(config: Config, engine: str, policy: str) -> Config:
     return replace(config, search=replace(config.search, engine=engine, policy=policy))
 
 
-def search_of(config: Config, parts: Parts) -> SearchFn:
+def search_of(config: Config, algorithm: Algorithm) -> SearchFn:
     """Self-play's search by itself."""
-    return building.make_search(config, World(parts.environment, parts.model), noise=True)
+    return algorithms.make(config, algorithm.environment, algorithm.model).search(noise=True)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax.building import make_parts
+from muzero_jax import algorithm as algorithms
 from muzero_jax.ops import bfloat16_products, devices
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Model, Params
@@ -49,14 +49,14 @@ def plain_inference(library: Any, params: Params, observation: Any, action: Any)
 
 def make_inputs(config: Config, batch: int) -> tuple[np.ndarray, np.ndarray]:
     """Random stones, and an action each."""
-    environment, generator = make_parts(config).environment, np.random.default_rng(batch)
+    environment, generator = algorithms.make(config).environment, np.random.default_rng(batch)
     observation = generator.random((batch, *environment.observation_shape)) < 0.3
     return observation, generator.integers(0, environment.num_actions, batch).astype(np.int32)
 
 
 def network_times(machine: Machine, config: Config, batches: Sequence[int]) -> Times:
     """Seconds of one initial and one recurrent inference, by library and batch size."""
-    model = make_parts(config).model
+    model = algorithms.make(config).model
     return sweep(batches, partial(_candidates, machine, config, noisy_params(model), both_inferences(model)))
 
 
@@ -123,11 +123,11 @@ def precision_section(
 
 def _in_dtypes(machine: Machine, config: Config, batch: int) -> dict[str, Callable[[], jax.Array]]:
     """By dtype, calls that give the policy logits after both inferences."""
-    inputs = jax.device_put((noisy_params(make_parts(config).model), *make_inputs(config, batch)), machine.device)
+    inputs = jax.device_put((noisy_params(algorithms.make(config).model), *make_inputs(config, batch)), machine.device)
 
     def call(dtype):
         rounded = replace(config, network=replace(config.network, compute_dtype=dtype))
-        infer = both_inferences(make_parts(rounded).model)
+        infer = both_inferences(algorithms.make(rounded).model)
         return lambda: infer(*inputs)[1].policy_logits
 
     return {dtype: call(dtype) for dtype in (*DTYPES, bfloat16_products.COMPUTE_DTYPE)}

@@ -12,24 +12,23 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax import building, training
-from muzero_jax.building import searches, updates
+from muzero_jax import training
+from muzero_jax.building import learning, playing
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play, targets
-from muzero_jax.learning.algorithm import World
 from muzero_jax.ops import devices
 from muzero_jax.run import assembly, program, runner
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, read_records
 from muzero_jax.run.program import init, make_chunk, make_init
 from muzero_jax.run.session import Session
-from muzero_jax.types import Batch, Draws, LearnerState, ReplayState
+from muzero_jax.types import Batch, Draws, LearnerState, ReplayState, TrainState
 from tests.reference import double_nim, gamble, tiny_run
 from tests.reference.programs import compiled_before, primitives
 from tests.reference.tiny_run import CONFIG, on_host
 from tests.reference.windows import random_window
 
 OBSERVATION = (3, 3, 2)
-WEIGHT, NO_UPDATES = jnp.ones(16), jnp.int32(0)
+WEIGHT = jnp.ones(16)
 
 
 def changed(group, **fields):
@@ -37,9 +36,10 @@ def changed(group, **fields):
     return replace(CONFIG, **{group: replace(getattr(CONFIG, group), **fields)})
 
 
-def world_of(config, environment):
-    """A game of one's own, with the config's network."""
-    return World(environment, playing.build_model(config, environment))
+def batch_of(algorithm, window):
+    """The batch that the algorithm makes of a window."""
+    wanted = algorithm.make_targets(window, jnp.float32(0.0))
+    return algorithm.make_batch(window, wanted, WEIGHT, jax.random.key(0), terms=algorithm.terms)
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +63,11 @@ def window():
 def test_self_play_searches_with_noise_and_evaluation_and_play_without(params, policy):
     """Rows 17 and 18 of the pitfalls: eight keys find one answer, or several."""
     config = changed("search", policy=policy)
-    world = tiny_run.world()
-    environment = world.environment
+    environment = tiny_run.algorithm().environment
     roots = environment.roots(jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 4)))
 
     def answers(noise):
-        search = jax.jit(building.make_search(config, world, noise=noise))
+        search = jax.jit(algorithms.make(config).search(noise=noise))
         return {tuple(search(params, jax.random.key(seed), roots).action.tolist()) for seed in range(8)}
 
     assert len(answers(noise=False)) == 1 < len(answers(noise=True))
@@ -77,10 +76,11 @@ def test_self_play_searches_with_noise_and_evaluation_and_play_without(params, p
 def test_the_rollout_of_a_run_is_the_noisy_one_and_explores_as_the_config_says(params):
     """One opening, eight keys: without exploration only the search's noise makes the first moves differ."""
     still, wild = (algorithms.make(changed("self_play", exploration=share)) for share in (0.0, 1.0))
-    actor = still.init_actor(jax.random.key(0))
+    actor = still.init_actor(still.environment, jax.random.key(0))
 
-    def first_moves(parts):
-        rollout = jax.jit(parts.rollout)
+    def first_moves(algorithm):
+        bound = {"environment": algorithm.environment, "search": algorithm.search(noise=True)}
+        rollout = jax.jit(partial(algorithm.rollout, choose=algorithm.choose, **bound))
         played = [rollout(params, actor, jax.random.key(seed))[1] for seed in range(8)]
         return {tuple(moves.action[0].tolist()) for moves in played}, np.mean([m.explored.mean() for m in played])
 
@@ -91,9 +91,10 @@ def test_the_rollout_of_a_run_is_the_noisy_one_and_explores_as_the_config_says(p
 
 def test_reanalyze_searches_without_noise_and_as_large_a_share_as_the_config_says(params, window):
     algorithm = algorithms.make(changed("replay", reanalyze_fraction=0.5))
-    state = LearnerState(params, None, jnp.int32(0), jnp.int32(9))
+    state = LearnerState(params, None, jnp.int32(0))
     whole = PartitionSpec()
-    refresh = jax.jit(devices.shard_map(algorithm.reanalyze, devices.make_mesh(1), whole, whole))
+    reanalyze = partial(algorithm.reanalyze, search=algorithm.search())
+    refresh = jax.jit(devices.shard_map(reanalyze, devices.make_mesh(1), whole, whole))
     (one, metrics), (other, _) = (jax.device_get(refresh(state, window, jax.random.key(seed))) for seed in (0, 1))
     np.testing.assert_array_equal(one.search_policy, other.search_policy)
     np.testing.assert_array_equal(one.search_value, other.search_value)
@@ -106,7 +107,7 @@ def test_reanalyze_searches_without_noise_and_as_large_a_share_as_the_config_say
 def test_a_chunk_with_reanalyze_is_one_program_too():
     algorithm = algorithms.make(changed("replay", reanalyze_fraction=0.25))
     abstract = make_init(algorithm, 0, tiny_run.mesh()).eval_shape()
-    traced = make_chunk(algorithm, tiny_run.mesh(), num_iterations=2).trace(abstract)
+    traced = make_chunk(algorithm, tiny_run.mesh()).trace(abstract, tiny_run.PROGRESS)
     assert not {name for name in primitives(traced.jaxpr.jaxpr) if "callback" in name}
     _, metrics = traced.out_info
     assert metrics["train/stale_policy"].shape == (2,)
@@ -126,7 +127,7 @@ def test_windows_with_an_end_are_drawn_as_often_as_the_config_says(end_weight, s
     ring = ring._replace(
         transitions=ring.transitions._replace(discount=jnp.asarray(discount)), num_stored=jnp.int32(32)
     )
-    draw = jax.jit(jax.vmap(lambda key: parts.draw(key, ring), axis_name=devices.AXIS))
+    draw = jax.jit(jax.vmap(lambda key: algorithm.sample(key, ring), axis_name=devices.AXIS))
     draws = draw(jax.random.split(jax.random.key(0), 1))
     assert draws.slot.shape == (1, CONFIG.optimiser.updates_per_iteration, 512)
     assert np.isin(np.asarray(draws.slot) % 8, [6, 7]).mean() == pytest.approx(share, abs=0.05)
@@ -135,7 +136,7 @@ def test_windows_with_an_end_are_drawn_as_often_as_the_config_says(end_weight, s
 def test_symmetries_are_applied_unless_the_config_says_no(window):
     key = jax.random.key(0)
     turning, leaving = (algorithms.make(changed("replay", symmetries=choice)) for choice in (True, False))
-    batch = turning.make_batch(window, WEIGHT, NO_UPDATES, key)
+    batch = batch_of(turning, window)
     turned, left = jax.jit(turning.augment)(batch, key), leaving.augment(batch, key)
     assert left is batch
     is_turned = (np.asarray(turned.observation) != np.asarray(batch.observation)).reshape(16, -1).any(axis=1)
@@ -145,49 +146,73 @@ def test_symmetries_are_applied_unless_the_config_says_no(window):
 def test_targets_are_those_of_the_config(window):
     config = changed("targets", td_lambda=0.5, stop_at_exploration=False)
     wanted = targets.make(window, unroll_steps=2, td_steps=4, td_lambda=0.5, stop_at_exploration=False)
-    found = algorithms.make(config).make_batch(window, WEIGHT, NO_UPDATES, jax.random.key(0)).targets
+    found = batch_of(algorithms.make(config), window).targets
     jax.tree.map(np.testing.assert_array_equal, found, wanted)
-    other = algorithms.make(CONFIG).make_batch(window, WEIGHT, NO_UPDATES, jax.random.key(0)).targets
+    other = batch_of(algorithms.make(CONFIG), window).targets
     assert (np.asarray(other.value) != np.asarray(found.value)).any()
 
 
 # --- one gradient step ------------------------------------------------------------------------------------------------
 
 
-def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_augmented():
-    """Each function of `Parts` marks what it passes on; the update must see all marks, in this order."""
+def test_a_step_learns_from_the_window_that_was_sampled_searched_again_and_augmented():
+    """Each stage of the record marks what it passes on; the update must see all marks, in this order."""
     asked = []
 
     def mark(name, result):
-        def call(*arguments):
-            asked.append((name, arguments))
+        def call(*arguments, **bound):
+            asked.append((name, *arguments))
             return result
 
         return call
 
-    parts = tiny_run.algorithm()._replace(
+    algorithm = tiny_run.algorithm()._replace(
         gather=mark("gather", "window"),
         reanalyze=mark("reanalyze", ("fresh", {"train/stale_value": jnp.ones(())})),
+        make_targets=mark("make_targets", "targets"),
         make_batch=mark("make_batch", "batch"),
         augment=mark("augment", "augmented"),
-        update=mark("update", (LearnerState("new params", None, 1, 9), {"train/loss": jnp.zeros(())})),  # type: ignore
-        note=mark("note", ((), {"train/priority": jnp.ones(())})),
+        update=mark("update", (LearnerState("new params", None, 1), {"train/loss": jnp.zeros(())})),  # type: ignore
+        write_back=mark("write_back", ((), {"train/priority": jnp.ones(())})),
     )
-    learner, ring = LearnerState("params", None, 0, 9), ReplayState("ring", 0, 0)  # type: ignore
+    learner, ring = LearnerState("params", None, 0), ReplayState("ring", 0, 0)  # type: ignore
     draws = Draws("slots", "games", "weights")  # type: ignore
 
     def step(key):
-        return training.learn_step(learner, (draws, key), buffer=ring, parts=parts)[1][1]
+        return training.learn_step(learner, (draws, key), buffer=ring, progress="half", algorithm=algorithm)[1][1]
 
     metrics = jax.vmap(step, axis_name=devices.AXIS)(jax.random.split(jax.random.key(0), 1))
-    assert [(name, *arguments[:2]) for name, arguments in asked[:2]] == [
+    keyed = {"reanalyze", "make_batch", "augment"}
+    assert [call[:-1] if call[0] in keyed else call for call in asked] == [
         ("gather", ring, draws),
         ("reanalyze", learner, "window"),
+        ("make_targets", "fresh", "half"),
+        ("make_batch", "fresh", "targets", "weights"),
+        ("augment", "batch"),
+        ("update", learner, "augmented", "half"),
+        ("write_back", draws, "fresh", "batch"),
     ]
-    assert [(name, arguments[0]) for name, arguments in asked[2:4]] == [("make_batch", "fresh"), ("augment", "batch")]
-    assert asked[2][1][1:3] == ("weights", 0)
-    assert asked[4:] == [("update", (learner, "augmented")), ("note", (draws, "fresh", "batch"))]
     assert set(metrics) == {"train/stale_value", "train/priority", "train/loss"}
+
+
+def test_replacing_a_field_reaches_every_stage_that_reads_it():
+    """The promise of the one record: another search, choice, game or network is what the rollout and the step get."""
+    seen = {}
+
+    def rollout(params, actor, key, **bound):
+        seen.update(bound)
+        raise StopIteration
+
+    algorithm = tiny_run.algorithm()._replace(
+        rollout=rollout, make_search=lambda *of: of, make_simulator=lambda *world: world, choose="mine"
+    )
+    algorithm = algorithm._replace(environment="my game", model="my network")
+    state = TrainState(None, LearnerState(None, None, None), None, jnp.int32(0), jax.random.key(0))  # type: ignore
+    with pytest.raises(StopIteration):
+        jax.vmap(
+            lambda progress: training.train_iteration(state, progress, algorithm=algorithm), axis_name=devices.AXIS
+        )(jnp.zeros(1))
+    assert seen == {"environment": "my game", "search": (("my game", "my network"), None, True), "choose": "mine"}
 
 
 # --- learning ---------------------------------------------------------------------------------------------------------
@@ -197,8 +222,7 @@ def test_each_loss_has_the_weight_of_its_own_name(params, window):
     weights = {"reward": 2.0, "value": 3.0, "policy": 5.0, "reconstruction": 7.0}
     config = changed("optimiser", **{f"{name}_weight": weight for name, weight in weights.items()})
     algorithm = algorithms.make(config)
-    batch = parts.make_batch(window, WEIGHT, NO_UPDATES, jax.random.key(0))
-    loss = updates.build_loss(config, algorithm.model, building.make_algorithm(config, tiny_run.world()).terms)
+    batch, loss = batch_of(algorithm, window), partial(algorithm.loss, model=algorithm.model, terms=algorithm.terms)
     total, metrics = jax.jit(loss)(params, batch)
     parts_of_it = {name: float(metrics[f"train/{name}_loss"]) for name in weights}
     assert len({round(part, 4) for part in parts_of_it.values()}) == 4
@@ -207,7 +231,7 @@ def test_each_loss_has_the_weight_of_its_own_name(params, window):
 
 def test_only_what_the_losses_ask_for_is_gathered():
     def length(config):
-        return updates.observation_length(config, building.make_algorithm(config, tiny_run.world()).terms)
+        return learning.observation_length(config, algorithms.make(config).terms)
 
     assert length(CONFIG) == 1
     assert length(changed("optimiser", reconstruction_weight=1.0)) == 3
@@ -218,7 +242,7 @@ def test_only_what_the_losses_ask_for_is_gathered():
 
 @pytest.mark.parametrize("asked, taken", [(None, 4), (3, 2), (1, 1)])
 def test_the_gradient_is_taken_of_as_many_windows_at_once_as_the_config_says(asked, taken):
-    assert updates.micro_batch(changed("optimiser", micro_batch_size=asked), tiny_run.algorithm().model, 4) == taken
+    assert learning.micro_batch(changed("optimiser", micro_batch_size=asked), tiny_run.algorithm().model, 4) == taken
 
 
 # --- searches ---------------------------------------------------------------------------------------------------------
@@ -226,10 +250,10 @@ def test_the_gradient_is_taken_of_as_many_windows_at_once_as_the_config_says(ask
 
 def test_a_larger_budget_considers_more_root_actions(params):
     """PITFALLS 15: 4 of 4 simulations in self-play become 8 at four times the budget, and never more than there are."""
-    parts = tiny_run.algorithm()
+    algorithm = tiny_run.algorithm()
     roots = algorithm.environment.roots(jax.vmap(algorithm.environment.init)(jax.random.split(jax.random.key(0), 1)))
     for budget, considered in ((4, 4), (16, 8), (64, 9)):
-        search = building.make_search(CONFIG, tiny_run.world(), noise=False, num_simulations=budget)
+        search = algorithm.search(budget)
         tree = jax.jit(search)(params, jax.random.key(0), roots).tree
         assert (np.asarray(tree.visits[0, 0]) > 0).sum() == considered
 
@@ -237,12 +261,12 @@ def test_a_larger_budget_considers_more_root_actions(params):
 def test_self_play_can_search_with_the_true_rules(params):
     """AlphaZero's self-play: a rollout whose search is told the real rewards, so that an untrained agent takes wins."""
     config = changed("search", num_simulations=16, max_num_considered_actions=9, gumbel_scale=0.0)
-    world, environment = tiny_run.world(), tiny_run.algorithm().environment
+    environment = tiny_run.algorithm().environment
     zeros = jax.tree.map(jnp.zeros_like, params)
     actor = self_play.init(environment, jax.random.key(0), num_envs=4)
 
     def play(true_rules):
-        search = building.make_search(replace(config, model="rules" if true_rules else "learned"), world, noise=True)
+        search = algorithms.make(replace(config, model="rules" if true_rules else "learned")).search(noise=True)
         rollout = partial(self_play.rollout, environment=environment, search=search, length=7)
         return jax.device_get(jax.jit(rollout)(zeros, actor, jax.random.key(1))[1])
 
@@ -268,17 +292,17 @@ def nim_of(size_when_again):
 def test_a_predicted_discount_has_the_size_of_the_environments_own():
     """The config's is 1, the game's 0.97: of two stones one leaves 1 and the turn stays, of three it passes."""
     model, config = double_nim.exact_model(predicts_legality=False), changed("targets", discount=1.0)
-    simulator = searches.unbounded_simulator(config, World(nim_of(0.97), model))
+    simulator = playing.unbounded_simulator(config, nim_of(0.97), model)
     node = jax.jit(simulator.expand)(None, jax.random.key(0), jnp.zeros(2, jnp.int32), jnp.array([2, 3]))
     np.testing.assert_allclose(node.discount, [0.97, -0.97], rtol=1e-6)
     constant = nim_of(0.97)._replace(discount=-0.97)
     told = replace(config, network=replace(config.network, predict_discount=True))
-    simulator = searches.unbounded_simulator(told, World(constant, model))
+    simulator = playing.unbounded_simulator(told, constant, model)
     np.testing.assert_allclose(
         jax.jit(simulator.expand)(None, None, jnp.zeros(1, int), jnp.array([2])).discount, [0.97], rtol=1e-6
     )
     with pytest.raises(ValueError, match=r"double_nim have discounts of the sizes 0\.9 and 0\.97, but a model .* sign"):
-        searches.unbounded_simulator(config, World(nim_of(0.9), model))
+        playing.unbounded_simulator(config, nim_of(0.9), model)
 
 
 @pytest.fixture(scope="module")
@@ -286,12 +310,12 @@ def gambled():
     """Two chunks of a game without a board or a pgx state: what an iteration needs is what an `Environment` says."""
     quick = changed("search", num_simulations=2, max_num_considered_actions=2)
     quick = replace(quick, targets=replace(quick.targets, unroll_steps=1, td_steps=2))
-    algorithm, mesh = algorithms.make(quick, world_of(quick, gamble.GAMBLE)), devices.make_mesh(1)
+    algorithm, mesh = algorithms.make(quick, gamble.GAMBLE), devices.make_mesh(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(program, "train_iteration", chex.assert_max_traces(training.train_iteration, n=1))
-        chunk = make_chunk(algorithm, mesh, num_iterations=2)
-        state, _ = chunk(make_init(algorithm, 0, mesh)())
-        return chunk(state)  # neither a second call nor a second iteration traces anew
+        chunk = make_chunk(algorithm, mesh)
+        state, _ = chunk(make_init(algorithm, 0, mesh)(), tiny_run.PROGRESS)
+        return chunk(state, tiny_run.PROGRESS)  # neither a second call nor a second iteration traces anew
 
 
 def test_a_game_for_one_trains(gambled):
@@ -331,10 +355,10 @@ def test_the_returns_of_a_game_for_one_are_those_of_the_games_that_ended(gambled
 def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
     """Some bets of each tree win and some lose."""
     config = changed("search", num_simulations=32, max_num_considered_actions=2)
-    world = world_of(config, gamble.GAMBLE)
-    search = jax.jit(building.make_search(replace(config, model="rules"), world, noise=False))
+    algorithm = algorithms.make(replace(config, model="rules"), gamble.GAMBLE)
+    search = jax.jit(algorithm.search())
     roots = gamble.GAMBLE.roots(jax.vmap(gamble.GAMBLE.init)(jax.random.split(jax.random.key(0), 64)))
-    tree = jax.device_get(search(world.model.init(jax.random.key(0)), jax.random.key(1), roots).tree)
+    tree = jax.device_get(search(algorithm.model.init(jax.random.key(0)), jax.random.key(1), roots).tree)
     bets = tree.action[1:] == gamble.BET
     share = (tree.reward[1:] * bets).sum(axis=0) / bets.sum(axis=0)  # of each of the 64 trees
     assert bets.sum(axis=0).min() > 4 and ((share > 0) & (share < 1)).mean() > 0.8
@@ -344,7 +368,7 @@ def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
 def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, monkeypatch, gambled):
     """`runner.train` with one's own parts: nobody to meet, so nothing is evaluated, and the run ends well."""
     state, metrics = gambled
-    world = world_of(CONFIG, gamble.GAMBLE)
+    algorithm = algorithms.make(CONFIG, gamble.GAMBLE)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), state)
 
     class Init:
@@ -353,23 +377,16 @@ def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, mo
 
     class Chunk:
         memory_analysis = staticmethod(lambda: None)
-        __call__ = staticmethod(lambda state: (state, metrics))
+        __call__ = staticmethod(lambda state, progress: (state, metrics))
 
     compiled = compiled_before(Chunk)
     given = []
-    monkeypatch.setattr(assembly, "make_init", lambda parts, seed, mesh: given.append(parts) or Init())
+    monkeypatch.setattr(assembly, "make_init", lambda algorithm, seed, mesh: given.append(algorithm) or Init())
     monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: compiled)
     config = replace(changed("evaluation", interval_minutes=1.0), max_iterations=2)
     session = Session(tensorboard=False)
-    result = runner.train(
-        config,
-        session,
-        tmp_path,
-        devices.make_mesh(1),
-        lambda text: None,
-        (world, building.make_algorithm(CONFIG, world)),
-    )
-    assert [(algorithm.environment, algorithm.model) for parts in given] == [world]
+    result = runner.train(config, session, tmp_path, devices.make_mesh(1), lambda text: None, algorithm)
+    assert given == [algorithm]
     assert result.summary["strength"] == {} and (tmp_path / "summary.json").is_file()
     returns, games = metrics["selfplay/finished_returns"].sum(), metrics["selfplay/games"].sum()
     played, random = result.summary["returns"].values()
@@ -388,12 +405,12 @@ def random_mean():
 
 
 def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():
-    algorithm = algorithms.make(CONFIG, world_of(CONFIG, gamble.GAMBLE))
+    algorithm = algorithms.make(CONFIG, gamble.GAMBLE)
     batch = Batch(*[None] * len(Batch._fields))  # type: ignore
     assert algorithm.augment(batch, jax.random.key(0)) is batch
     for kind in ("tower", "attention", "fully_convolutional"):
         with pytest.raises(ValueError, match=f"--network.kind {kind} needs a board, which gamble has not; choose mlp"):
-            world_of(changed("network", kind=kind), gamble.GAMBLE)
+            algorithms.make(changed("network", kind=kind), gamble.GAMBLE)
 
 
 def test_hex_is_built_at_the_configs_size():
@@ -401,4 +418,4 @@ def test_hex_is_built_at_the_configs_size():
     environment = playing.build_environment(config)
     assert environment.observation_shape == make_environment("hex", board_size=3).observation_shape
     assert environment.discount == -0.9
-    assert isinstance(algorithms.make(config), training.Parts)
+    assert isinstance(algorithms.make(config), algorithms.Algorithm)

@@ -11,7 +11,6 @@ import pytest
 
 import muzero_jax
 from muzero_jax import algorithm as algorithms
-from muzero_jax import building
 from muzero_jax.apps.check import algorithm as checks
 from muzero_jax.apps.commands import evaluate
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
@@ -51,7 +50,7 @@ def trained(request):
     config = with_file(request.param)
     algorithm = algorithms.make(replace(config, self_play=replace(CONFIG.self_play, num_envs=4)))
     mesh = devices.make_mesh(1)
-    state, metrics = make_chunk(algorithm, mesh, num_iterations=4)(make_init(algorithm, 0, mesh)())
+    state, metrics = make_chunk(algorithm, mesh)(make_init(algorithm, 0, mesh)(), np.zeros(4, np.float32))
     return request.param.stem, jax.device_get(state.learner), jax.device_get(metrics)
 
 
@@ -67,8 +66,7 @@ def test_it_trains(trained):
 
 
 def made(name, *options):
-    config = with_file(ROOT / "examples" / "algorithms" / f"{name}.py", *options)
-    return building.make_algorithm(config, tiny_run.world())
+    return algorithms.make(with_file(ROOT / "examples" / "algorithms" / f"{name}.py", *options))
 
 
 def test_the_entropy_of_an_undecided_policy_over_four_moves_is_log_4():
@@ -81,18 +79,20 @@ def test_the_entropy_of_an_undecided_policy_over_four_moves_is_log_4():
         legal_action_mask=jnp.broadcast_to(legal, window.legal_action_mask.shape),
         is_last=jnp.zeros_like(window.is_last).at[:, 0].set(True),
     )
-    batch = tiny_run.algorithm().make_batch(window, jnp.ones(2), jnp.int32(0), jax.random.key(0))
+    usual = tiny_run.algorithm()
+    wanted = usual.make_targets(window, jnp.float32(0.0))
+    batch = usual.make_batch(window, wanted, jnp.ones(2), jax.random.key(0), terms=usual.terms)
     undecided = muzero_jax.types.Unrolled(None, None, jnp.zeros((2, 3, 9)))  # type: ignore
     np.testing.assert_allclose(term.loss(undecided, batch), -np.log(4), rtol=1e-5)  # past the end nothing counts
 
 
-def test_lambda_falls_by_the_number_of_updates():
+def test_lambda_falls_with_the_progress_of_the_run():
     window = random_window(0, 4, CONFIG.window_length, 9, (3, 3, 2), gamma=1.0)
-    scheduled = made("lambda_schedule", "first=1.0", "last=0.5", "num_updates=10").make_targets
-    for updates, td_lambda in ((0, 1.0), (5, 0.75), (10, 0.5), (99, 0.5)):
+    scheduled = made("lambda_schedule", "first=1.0", "last=0.5").make_targets
+    for progress, td_lambda in ((0.0, 1.0), (0.5, 0.75), (1.0, 0.5)):
         config = replace(CONFIG, targets=replace(CONFIG.targets, td_lambda=td_lambda))
-        usual = building.make_algorithm(config, tiny_run.world()).make_targets
-        found, wanted = scheduled(window, jnp.int32(updates)), usual(window, jnp.int32(0))
+        usual = algorithms.make(config).make_targets
+        found, wanted = scheduled(window, jnp.float32(progress)), usual(window, jnp.float32(0.0))
         np.testing.assert_allclose(found.value, wanted.value, rtol=1e-5, atol=1e-6)
 
 
@@ -109,22 +109,22 @@ def noisy_params():
 
 def test_the_mean_of_all_simulations_is_the_value_of_the_root():
     params = noisy_params()
-    usual = tiny_run.algorithm().make_search(4)(params, jax.random.key(0), positions())
-    found = made("mean_value").make_search(4)(params, jax.random.key(0), positions())
+    usual = tiny_run.algorithm().search(4)(params, jax.random.key(0), positions())
+    found = made("mean_value").search(4)(params, jax.random.key(0), positions())
     np.testing.assert_array_equal(found.value, usual.tree.value[0])
     np.testing.assert_array_equal(found.policy, usual.policy)
     assert (found.value != usual.value).all()
 
 
 def test_without_a_search_the_policy_head_plays():
-    world = tiny_run.world()
+    model = tiny_run.algorithm().model
     params = noisy_params()
-    found = made("no_search").make_search(64)(params, jax.random.key(0), positions())
-    output = world.model.initial_inference(params, positions().observation)
+    found = made("no_search").search(64)(params, jax.random.key(0), positions())
+    output = model.initial_inference(params, positions().observation)
     np.testing.assert_array_equal(found.action, output.policy_logits.argmax(axis=1))
-    np.testing.assert_allclose(found.value, world.model.to_scalar(output.value_logits))
+    np.testing.assert_allclose(found.value, model.to_scalar(output.value_logits))
     window = random_window(1, 4, CONFIG.window_length, 9, (3, 3, 2), gamma=1.0)
-    targets, usual = (a.make_targets(window, jnp.int32(0)) for a in (made("no_search"), tiny_run.algorithm()))
+    targets, usual = (a.make_targets(window, jnp.float32(0.0)) for a in (made("no_search"), tiny_run.algorithm()))
     np.testing.assert_array_equal(targets.policy.argmax(axis=-1), window.action[:, :3])
     weight = np.exp(np.clip((usual.value - window.search_value[:, :3]) / 0.5, -3, 3))
     np.testing.assert_allclose(targets.policy_mask, usual.policy_mask * weight, rtol=1e-4)
@@ -207,18 +207,16 @@ def test_a_run_of_a_record_is_loaded_by_a_program_alone(tmp_path, monkeypatch):
     given = []
     monkeypatch.setattr("muzero_jax.run.runner.train", lambda config, *a, **k: given.append((config, a[4])))
     algorithm = tiny_run.algorithm()._replace(choose=made("no_search").choose)
-    muzero_jax.train(CONFIG, tmp_path / "run", world=tiny_run.world(), algorithm=algorithm, say=lambda line: None)
-    (config, own), *_ = given
-    assert own == (tiny_run.world(), algorithm) and config.algorithm.file == configs.IN_PYTHON
+    muzero_jax.train(CONFIG, tmp_path / "run", algorithm=algorithm, say=lambda line: None)
+    (config, record), *_ = given
+    assert record is algorithm and config.algorithm.file == configs.IN_PYTHON
     run = tmp_path / "saved"
     tiny_run.save(run, tiny_run.make_init()())
     configs.save(config, run)
     with pytest.raises(ValueError, match="its algorithm was given by a program and is in no file"):
         muzero_jax.load(run)
-    agent = muzero_jax.load(run, world=tiny_run.world(), algorithm=algorithm)
+    agent = muzero_jax.load(run, algorithm=algorithm)
     assert agent.agent.make_search is algorithm.make_search
-    with pytest.raises(ValueError, match="no search with the ground-truth model"):
-        agent.agent.search(true_rules=True)
     with pytest.raises(ValueError, match="board_size is for what the config names"):
         muzero_jax.load(run, board_size=4, algorithm=algorithm)
 
@@ -244,17 +242,17 @@ def test_runs_of_other_algorithms_are_other_groups(tmp_path):
     [
         ("x = 1", "has no function change; define it there"),
         (
-            "def change(algorithm, world, config): return 3",
-            "change returns a int, but must return a muzero_jax.learning.algorithm",
+            "def change(algorithm, config): return 3",
+            "change returns a int, but must return a muzero_jax.Algorithm",
         ),
         ("def change(algorithm): return algorithm", "change in .* does not fit"),
-        ("def change(algorithm, world, config): return algorithm._replace(terms=[3])", "terms must hold"),
+        ("def change(algorithm, config): return algorithm._replace(terms=[3])", "terms must hold"),
         (
-            "def change(algorithm, world, config): return algorithm._replace(update=None)",
+            "def change(algorithm, config): return algorithm._replace(update=None)",
             "update is a NoneType, but must be a function",
         ),
         (
-            "def change(algorithm, world, config):\n"
+            "def change(algorithm, config):\n"
             "    return algorithm._replace(make_targets=lambda window: algorithm.make_targets(window, 0))",
             "make_targets fails with TypeError",
         ),

@@ -12,7 +12,6 @@ import pytest
 import muzero_jax
 from examples.algorithms import moves_left
 from muzero_jax import algorithm as algorithms
-from muzero_jax import building
 from muzero_jax.apps.check.algorithm import check_algorithm
 from muzero_jax.ops import devices
 from muzero_jax.run.program import make_chunk, make_init
@@ -23,7 +22,7 @@ from tests.reference.tiny_run import CONFIG
 from tests.reference.windows import make_window
 
 FILE = str(Path(moves_left.__file__))
-HEAD = replace(CONFIG, network=replace(CONFIG.network, file=FILE), algorithm=AlgorithmConfig(FILE))
+HEAD = replace(CONFIG, algorithm=AlgorithmConfig(FILE))
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +30,7 @@ def trained():
     """(learner, metrics) of some iterations on one device."""
     config = replace(HEAD, self_play=replace(CONFIG.self_play, num_envs=4))
     mesh, algorithm = devices.make_mesh(1), algorithms.make(config)
-    state, metrics = make_chunk(algorithm, mesh, num_iterations=24)(make_init(algorithm, 0, mesh)())
+    state, metrics = make_chunk(algorithm, mesh)(make_init(algorithm, 0, mesh)(), np.zeros(24, np.float32))
     return jax.device_get(state.learner), jax.device_get(metrics)
 
 
@@ -40,15 +39,14 @@ def test_the_target_counts_the_moves_to_the_first_end_and_is_0_past_it_and_where
     window = make_window(np.zeros((2, 5), int), np.where(ends, 0.0, -1.0))._replace(is_last=jnp.asarray(ends))
     zeros = jnp.zeros((2, 4))
     made = Targets(zeros, zeros, zeros, zeros, zeros, zeros, zeros)
-    algorithm = building.build(CONFIG)[1]._replace(make_targets=lambda window, num_updates: made)
-    targets = moves_left.change(algorithm, None, None).make_targets(window, 0)
+    algorithm = algorithms.make(CONFIG)._replace(make_targets=lambda window, progress: made)
+    targets = moves_left.change(algorithm, None).make_targets(window, 0)
     left = np.asarray(targets.extras["moves_left"]) * moves_left.MOST
     np.testing.assert_allclose(np.maximum(left, 0), [[3, 2, 1, 0], [0, 0, 0, 0]], rtol=1e-6)
 
 
 def test_the_checker_finds_nothing():
-    world, algorithm = building.build(HEAD)
-    assert check_algorithm(algorithm, world, HEAD) == []
+    assert check_algorithm(algorithms.make(HEAD), HEAD) == []
 
 
 def test_its_loss_falls_and_its_head_learns(trained):

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from examples import nano_muzero
-from muzero_jax import building
-from muzero_jax.building import updates
 from scripts.benchmarks import baseline
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG
@@ -48,7 +46,7 @@ def frames(window):
 
 
 def test_its_targets_are_ours(window):
-    ours = building.make_algorithm(CONFIG, tiny_run.world()).make_targets(window, jnp.int32(0))
+    ours = tiny_run.algorithm().make_targets(window, jnp.float32(0.0))
     reward, value, policy, alive = nano_muzero.make_targets(frames(window), baseline.settings_of(CONFIG))
     assert 0 < np.asarray(window.is_last).mean() < 1 and 0 < np.asarray(window.explored).mean() < 1
     np.testing.assert_allclose(value, ours.value, atol=1e-6)
@@ -59,12 +57,13 @@ def test_its_targets_are_ours(window):
 
 def test_its_loss_has_our_gradient(window):
     """The losses differ by the targets' entropy, which we take off and no weight changes."""
-    parts, key = tiny_run.algorithm(), jax.random.key(5)
-    nano = baseline.nano_of(CONFIG, parts, algorithm.model)
+    algorithm, key = tiny_run.algorithm(), jax.random.key(5)
+    nano = baseline.nano_of(CONFIG, algorithm, algorithm.model)
     generator, shapes = np.random.default_rng(0), jax.eval_shape(algorithm.model.init, key)
     params = jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape) * 0.3, x.dtype), shapes)
-    batch = parts.make_batch(window, jnp.ones(32), jnp.int32(0), key)
-    ours = updates.build_loss(CONFIG, algorithm.model, tiny_run.algorithm().terms)
+    wanted, terms = algorithm.make_targets(window, jnp.float32(0.0)), algorithm.terms
+    batch = algorithm.make_batch(window, wanted, jnp.ones(32), key, terms=terms)
+    ours = partial(algorithm.loss, model=algorithm.model, terms=terms)
     wanted = jax.jit(jax.grad(lambda params: ours(params, batch)[0]))(params)
     found = jax.jit(jax.grad(lambda params: nano_muzero.loss(params, frames(window), key, nano)))(params)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=2e-6, rtol=1e-4), found, wanted)

@@ -225,9 +225,9 @@ def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_co
     draw = partial(chance.draw_codes, num_codes=num_codes, told=not encodes)
     batch = targets.make_batch(
         window._replace(outcome=outcome),
+        wanted(window),
         jnp.ones(5),
         jax.random.key(1),
-        make_targets=wanted,
         unroll_steps=K,
         legal_length=1,
         draw_codes=lambda window, alive, key: draw(window, alive, key),
@@ -269,17 +269,18 @@ def learned_coin(model, *, num_updates, num_seeds=1):
     def step(state, key):
         draw_key, batch_key = jax.random.split(key)
         rows = jax.random.randint(draw_key, (64,), 0, 4096)
+        window = jax.tree.map(lambda x: x[rows], games)
         batch = targets.make_batch(
-            jax.tree.map(lambda x: x[rows], games),
+            window,
+            make(window),
             jnp.ones(64),
             batch_key,
-            make_targets=make,
             unroll_steps=1,
             legal_length=1,
             draw_codes=lambda window, alive, key: draw(window, alive, key),
         )
         loss = partial(losses.loss, model=model, terms=terms)
-        return learner.update(state, batch, loss=loss, optimiser=optimiser, schedule=schedule)
+        return learner.update(state, batch, 0.0, loss=loss, optimiser=optimiser, schedule=schedule)
 
     def train(key):
         return jax.lax.scan(step, learner.init(model, optimiser, key), jax.random.split(key, num_updates))[0].params

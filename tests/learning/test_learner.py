@@ -41,7 +41,10 @@ def make_loss(model, reconstruction=0.0):
     return loss
 
 
-update = partial(learner.update, optimiser=DESCENT, schedule=RATE, loss=make_loss(MODEL, reconstruction=0.5))
+def update(state, batch, **options):
+    """`learner.update` at a constant rate."""
+    bound = {"optimiser": DESCENT, "schedule": RATE, "loss": make_loss(MODEL, reconstruction=0.5)} | options
+    return learner.update(state, batch, 0.0, **bound)
 
 
 def make_batch(num_windows, num_actions=3, observation_shape=(2,)):
@@ -57,41 +60,37 @@ def assert_trees_close(one, other, **tolerance):
 
 
 @pytest.mark.parametrize(
-    "schedule, warmup_updates, by_update",
+    "schedule, warmup_updates, found",
     [
-        ("constant", 4, {0: 0.0, 1: 0.25, 2: 0.5, 4: 1.0, 5: 1.0, 10_000: 1.0}),
-        ("constant", 0, {0: 1.0, 1: 1.0, 10_000: 1.0}),
+        ("constant", 4, {(0.0, 0): 0.0, (0.0, 1): 0.25, (0.5, 2): 0.5, (0.5, 4): 1.0, (1.0, 10_000): 1.0}),
+        ("constant", 0, {(0.0, 0): 1.0, (1.0, 10_000): 1.0}),
         # (1 + cos(pi t)) / 2 scaled to [0.1, 1]: at a quarter of the way 0.1 + 0.9 (1 + sqrt(1/2)) / 2
-        ("cosine", 4, {0: 0.0, 2: 0.5, 4: 1.0, 8: 0.868198, 12: 0.55, 20: 0.1, 10_000: 0.1}),
-        ("cosine", 0, {0: 1.0, 10: 0.55, 20: 0.1}),
+        (
+            "cosine",
+            4,
+            {(0.0, 0): 0.0, (0.0, 4): 1.0, (0.25, 8): 0.868198, (0.5, 2): 0.275, (1.5, 9): 0.1},
+        ),
+        ("cosine", 0, {(0.0, 0): 1.0, (0.5, 0): 0.55, (1.0, 1): 0.1}),
     ],
 )
-def test_learning_rate_warms_up_and_then_is_constant_or_falls_to_a_tenth(schedule, warmup_updates, by_update):
+def test_the_learning_rate_warms_up_and_is_constant_or_falls_to_a_tenth(schedule, warmup_updates, found):
+    """By the progress of the run, and in the warm-up by the updates made."""
     rate = learner.make_schedule(learning_rate=2.0, schedule=schedule, warmup_updates=warmup_updates)
-    found = [float(rate(jnp.int32(count), jnp.int32(20))) for count in by_update]
-    np.testing.assert_allclose(found, [2.0 * share for share in by_update.values()], rtol=1e-5, atol=1e-7)
+    rates = [float(rate(jnp.float32(progress), jnp.int32(made))) for progress, made in found]
+    np.testing.assert_allclose(rates, [2.0 * share for share in found.values()], rtol=1e-5, atol=1e-7)
 
 
-def test_a_schedule_whose_span_is_not_known_yet_stays_at_its_peak():
-    rate = learner.make_schedule(learning_rate=2.0, schedule="cosine", warmup_updates=10)
-    state = learner.init(MODEL, DESCENT, jax.random.key(0))
-    assert int(state.schedule_span) == learner.UNKNOWN_SPAN
-    assert float(rate(jnp.int32(50_000), state.schedule_span)) == pytest.approx(2.0, rel=1e-6)
-
-
-def test_a_step_takes_the_rate_of_the_states_own_span():
-    """Two learners that differ in nothing but the span move by what the schedule says of each."""
+def test_a_step_takes_the_rate_of_the_runs_progress():
+    """Two steps that differ in nothing but the progress move by what the schedule says of each."""
     cosine = learner.make_schedule(learning_rate=0.01, schedule="cosine", warmup_updates=0)
-    step = jax.jit(partial(update, optimiser=OPTIMISER, schedule=cosine))
+    step = jax.jit(partial(learner.update, optimiser=OPTIMISER, schedule=cosine, loss=make_loss(MODEL)))
     start, batch = learner.init(MODEL, OPTIMISER, jax.random.key(0)), make_batch(N)
 
-    def after(span):
-        made = jnp.int32(10)
-        moved, metrics = step(start._replace(num_updates=made, schedule_span=jnp.int32(span)), batch)
-        assert int(moved.schedule_span) == span and int(moved.num_updates) == 11
+    def after(progress):
+        moved, metrics = step(start, batch, jnp.float32(progress))
         return jax.tree.map(jnp.subtract, moved.params, start.params), float(metrics["train/learning_rate"])
 
-    (half, rate_at_half), (end, rate_at_end) = after(20), after(10)
+    (half, rate_at_half), (end, rate_at_end) = after(0.5), after(1.0)
     assert (rate_at_half, rate_at_end) == (pytest.approx(0.0055), pytest.approx(0.001))
     assert_trees_close(jax.tree.map(lambda x: x * 0.001 / 0.0055, half), end, atol=1e-6)
 

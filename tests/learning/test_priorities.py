@@ -231,9 +231,7 @@ def test_a_priority_is_the_distance_of_search_value_and_return_whatever_the_valu
     window = random_window(4, num_windows=30, length=2 + 4 + 1)
     make_targets = partial(targets.make, unroll_steps=0, td_steps=4, td_lambda=1.0, stop_at_exploration=True)
     learned = partial(make_targets, search_value_weight=search_value_weight)
-    batch = targets.make_batch(
-        window, jnp.ones(30), jax.random.key(0), make_targets=learned, unroll_steps=0, legal_length=1
-    )
+    batch = targets.make_batch(window, learned(window), jnp.ones(30), jax.random.key(0), unroll_steps=0, legal_length=1)
     draws = Draws(jnp.arange(30), jnp.arange(30), jnp.linspace(0.1, 1.0, 30))
     stops = partial(targets.stops, stop_at_exploration=True)
     note = partial(priorities.note, make_targets=make_targets, stops=stops)

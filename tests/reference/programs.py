@@ -10,7 +10,7 @@ def compiled_before(compile):
     """What stands for a jitted program where a test has its own: traced and lowered, it gives what `compile` gives."""
     lowered = SimpleNamespace(compile=compile)
     traced = SimpleNamespace(jaxpr=SimpleNamespace(eqns=[], outvars=[]), lower=lambda: lowered)
-    return SimpleNamespace(trace=lambda state: traced)
+    return SimpleNamespace(trace=lambda *inputs: traced)
 
 
 def equations(jaxpr):

@@ -9,7 +9,6 @@ import jax
 import numpy as np
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax import building
 from muzero_jax.agent import make_agent
 from muzero_jax.ops import devices
 from muzero_jax.run import program as programs
@@ -41,6 +40,9 @@ CONFIG = Config(
 )
 
 
+PROGRESS = np.zeros(CONFIG.iterations_per_chunk, np.float32)
+"""What a chunk's program takes beside the state, where no schedule reads it."""
+
 SESSION = Session(devices=2, tensorboard=False, checkpoint_minutes=1e-9)  # a checkpoint after every chunk
 
 
@@ -50,22 +52,12 @@ def mesh():
 
 
 @functools.cache
-def world():
-    return building.make_world(CONFIG)
-
-
-@functools.cache
 def algorithm():
-    return building.make_algorithm(CONFIG, world())
-
-
-@functools.cache
-def parts():
-    return algorithms.make(CONFIG, world(), algorithm())
+    return algorithms.make(CONFIG)
 
 
 def agent(num_simulations=2, params=None):
-    return make_agent(CONFIG, world(), num_simulations=num_simulations, params=params)
+    return make_agent(CONFIG, algorithm(), num_simulations=num_simulations, params=params)
 
 
 @functools.cache
@@ -75,13 +67,13 @@ def abstract_state():
 
 @functools.cache
 def make_init():
-    return programs.make_init(parts(), CONFIG.seed, mesh())
+    return programs.make_init(algorithm(), CONFIG.seed, mesh())
 
 
 @functools.cache
 def traced():
     """`program.make_chunk` of the run, traced: `.jaxpr` is the program as text."""
-    return programs.make_chunk(parts(), mesh(), num_iterations=CONFIG.iterations_per_chunk).trace(abstract_state())
+    return programs.make_chunk(algorithm(), mesh()).trace(abstract_state(), PROGRESS)
 
 
 @functools.cache

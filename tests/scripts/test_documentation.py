@@ -16,9 +16,9 @@ from types import SimpleNamespace
 import pytest
 
 import muzero_jax
+from muzero_jax import algorithm as algorithms
 from muzero_jax import presets
 from muzero_jax.apps.commands.train_flags import Command, all_flags
-from muzero_jax.building import make_parts
 from muzero_jax.games.catalogue import GAMES
 from muzero_jax.run.session import Session
 from muzero_jax.storage.validation import validate
@@ -145,7 +145,7 @@ def test_what_the_page_of_games_calls_accepted_can_be_built(game):
             config = replace(config, **{group or field: changed})
         is_refused = game == "backgammon" and member in ("tower", "attention")
         with pytest.raises(ValueError, match="needs a board, which") if is_refused else nullcontext():
-            make_parts(validate(config))
+            algorithms.make(validate(config))
 
 
 def test_a_long_signature_has_a_line_for_each_argument():

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import convolution
 from scripts import hardware_report
@@ -37,11 +37,11 @@ ONCE = timing.Effort(rounds=2, least=2, enough=1.0, seconds=0.0)
 @pytest.mark.parametrize("kind", ["mlp", "tower"])
 def test_the_plain_network_computes_what_the_library_does(kind):
     config = replace(CONFIG, network=replace(CONFIG.network, kind=kind, num_blocks=2))
-    parts = building.make_parts(config)
-    params = noise_params(parts.model)
+    algorithm = algorithms.make(config)
+    params = noise_params(algorithm.model)
     observation, action = networks.make_inputs(config, 4)
-    expected = networks.both_inferences(parts.model)(params, observation, action)
-    plain = baseline.plain_model(config, parts)
+    expected = networks.both_inferences(algorithm.model)(params, observation, action)
+    plain = baseline.plain_model(config, algorithm)
     found = networks.both_inferences(plain)(params, observation, action)
     for ours, theirs in zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
@@ -49,7 +49,7 @@ def test_the_plain_network_computes_what_the_library_does(kind):
         arrays = jax.tree.map(np.asarray, params)
         flat = observation.reshape(4, -1).astype(np.float32)
         logits, reward, *_ = networks.plain_inference(np, arrays, flat, action)
-        np.testing.assert_allclose(logits[:, : parts.environment.num_actions], expected[0].policy_logits, atol=2e-5)
+        np.testing.assert_allclose(logits[:, : algorithm.environment.num_actions], expected[0].policy_logits, atol=2e-5)
         np.testing.assert_allclose(reward, expected[1].reward_logits, atol=2e-5)
 
 
@@ -131,7 +131,7 @@ def test_every_candidate_is_traced_for_the_device_that_it_runs_on(monkeypatch):
     host, other = jax.devices()  # the second in a GPU's place
     stand_in = Machine({"JAX GPU": other, "JAX CPU": host}, [other], None)
     tower = replace(CONFIG, network=replace(CONFIG.network, kind="tower", width=4))
-    model = building.make_parts(tower).model
+    model = algorithms.make(tower).model
     inputs = noise_params(model), *networks.make_inputs(tower, 1)
     asked, target_device = [], convolution.target_device
     monkeypatch.setattr(convolution, "target_device", lambda: asked.append(target_device()) or asked[-1])

@@ -6,8 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from muzero_jax import building
-from muzero_jax.learning.algorithm import World
+from muzero_jax import algorithm as algorithms
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts.benchmarks import plain_pipeline, workloads
 from tests.scripts.conftest import noise_params
@@ -20,12 +19,12 @@ CONFIG = replace(CONFIG, search=replace(CONFIG.search, policy="puct"))
 
 @pytest.fixture(scope="module")
 def parts():
-    return building.make_parts(CONFIG)
+    return algorithms.make(CONFIG)
 
 
 @pytest.fixture(scope="module")
 def params(parts):
-    return noise_params(parts.model)
+    return noise_params(algorithm.model)
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +40,10 @@ def game(params):
 
 
 def test_the_python_tree_is_our_puct_tree_visit_for_visit(parts, params, game):
-    actor, _ = workloads.random_play(parts.environment, jax.random.key(1), num_envs=6, length=3)
+    actor, _ = workloads.random_play(algorithm.environment, jax.random.key(1), num_envs=6, length=3)
     observation, legal = actor.env_state.observation, actor.env_state.legal_action_mask
-    search = building.make_search(CONFIG, World(parts.environment, parts.model), noise=False)
-    found = jax.jit(search)(params, jax.random.key(0), parts.environment.roots(actor.env_state))
+    search = algorithms.make(CONFIG, algorithm.environment, algorithm.model).search(noise=False)
+    found = jax.jit(search)(params, jax.random.key(0), algorithm.environment.roots(actor.env_state))
     for i in range(6):
         root = game.search(np.asarray(observation[i], np.float32), np.asarray(legal[i]))
         np.testing.assert_array_equal(
@@ -62,7 +61,7 @@ def test_a_moves_value_is_taken_back_with_alternating_signs(game):
 
     class Scripted(plain_pipeline.PlainGame):
         def __init__(self):
-            self.parts, self.config, self.leaves = game.parts, CONFIG, iter((child, grandchild))
+            self.algorithm, self.config, self.leaves = game.algorithm, CONFIG, iter((child, grandchild))
 
         def select(self, node, actions):
             return 0

@@ -14,11 +14,11 @@ from pathlib import Path
 import jax
 import pytest
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices, precision
 from muzero_jax.run import flops
-from muzero_jax.run.program import make_chunk, make_init
+from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from scripts import preview
 from scripts.previewing import bounds, page, program, targets
 from scripts.previewing.bounds import Work
@@ -252,8 +252,8 @@ def started(jaxpr, where="iteration", found=None):
 def test_every_kind_of_preset_lowers_for_gpus_and_tpus_and_starts_what_the_table_says(kind):
     mesh = devices.make_mesh(1)
     with devices.made_for(TARGETS["t4"]):
-        parts = building.make_parts(KINDS[kind])
-        traced = make_chunk(parts, mesh, num_iterations=1).trace(make_init(parts, 0, mesh).eval_shape())
+        algorithm = algorithms.make(KINDS[kind])
+        traced = make_chunk(algorithm, mesh).trace(make_init(algorithm, 0, mesh).eval_shape(), abstract_progress(1))
         for platform in ("cuda", "tpu"):
             assert "stablehlo.while" in traced.lower(lowering_platforms=(platform,)).as_text()
     if jax.__version__ == "0.10.2":  # others write some operations in other ways
