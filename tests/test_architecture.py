@@ -26,17 +26,18 @@ storage: types own
 networks: types own ops
 search: types
 learning: types ops
-training: types ops learning
-building: types own ops games storage networks search learning training
+building: types own ops games storage networks search learning
+algorithm: types own storage search learning building
+training: types ops learning algorithm
 presets: types ops games storage networks
-agent: types own storage search learning building
-run: types own ops games storage learning training building agent apps.evaluation
-apps.check: types own ops games storage networks learning building
+agent: types own storage search building algorithm
+run: types own ops games storage learning algorithm training agent apps.evaluation
+apps.check: types own ops games storage networks learning algorithm
 apps.engines: types games apps.play
-apps.play: types own games search learning agent
-apps.evaluation: types own ops games storage search learning agent run apps.engines
-apps.study: types own ops storage learning training building agent run apps.evaluation apps.start
-apps.start: own ops games storage learning building run apps.check
+apps.play: types own games search algorithm agent
+apps.evaluation: types own ops games storage search algorithm agent run apps.engines
+apps.study: types own ops storage algorithm agent run apps.evaluation apps.start
+apps.start: own ops games storage building algorithm run apps.check
 apps.commands: own ops games storage building presets agent run apps.engines apps.play apps.evaluation apps.study apps.start
 """.split("\n")[1:-1]  # noqa: E501
     )
@@ -68,8 +69,8 @@ LIBRARIES = {
     "jumanji": {"games.jumanji_games"},
     "mctx": {"search.mctx_reference"},
     "optax": {
-        "learning.algorithm",
-        "building.updates",
+        "algorithm",
+        "building.learning",
         "learning.joined",
         "learning.learner",
         "learning.losses",
@@ -113,33 +114,34 @@ OPTIONAL = {
 OPTIMISER_MODULE = "learning.learner"
 
 # The host's side of the program: nobody else sees a config, whose fields reach the algorithm as keyword arguments.
-READS_CONFIG = {"agent", "building", "presets", "run", "storage"}
+READS_CONFIG = {"agent", "algorithm", "building", "presets", "run", "storage"}
 
 # Lines of each package: a ratchet. They may fall, and rise only in a commit that says what a user gets for it.
 LINES = {
     "__init__": 65,
     "__main__": 6,
-    "agent": 187,
+    "agent": 175,
+    "algorithm": 179,
     "apps.__init__": 1,
-    "apps.check": 1158,
-    "apps.commands": 2272,
+    "apps.check": 1150,
+    "apps.commands": 2265,
     "apps.engines": 1310,
-    "apps.evaluation": 2649,
-    "apps.play": 2516,
-    "apps.start": 250,
-    "apps.study": 1368,
-    "building": 582,
+    "apps.evaluation": 2646,
+    "apps.play": 2515,
+    "apps.start": 245,
+    "apps.study": 1350,
+    "building": 481,
     "games": 3545,
-    "learning": 1688,
+    "learning": 1596,
     "networks": 1201,
     "ops": 1006,
     "own": 361,
     "presets": 450,
-    "run": 3403,
+    "run": 3316,
     "search": 1312,
-    "storage": 1612,
-    "training": 141,
-    "types": 304,
+    "storage": 1614,
+    "training": 129,
+    "types": 303,
 }
 
 BANNED = {  # the glossary's "don't write", as far as a name alone tells
