@@ -1,6 +1,7 @@
 """The transformer over a board's cells: it sees positions only by what it learns of them, and it learns."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,6 @@ import pytest
 
 from muzero_jax.building.learning import build_loss, build_terms
 from muzero_jax.learning import learner
-from muzero_jax.learning.algorithm import World
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.attention import Transformer, attend, num_heads
@@ -110,13 +110,13 @@ def test_a_transformer_learns_four_windows_by_heart():
     window = window._replace(observation=window.observation > 0.5)
     batch = make_batch(window, key(0), unroll_steps=1)
     optimiser = learner.make_optimiser(weight_decay=0.0, max_gradient_norm=5.0)
-    terms = build_terms(config, World(BOARD, model))
-    loss = build_loss(config, model, terms)
+    terms = build_terms(config, BOARD, model)
+    loss, schedule = partial(build_loss(config), model=model, terms=terms), lambda *_: jnp.float32(0.01)
 
     @jax.jit
     def run(key):
         def step(state, _):
-            return learner.update(state, batch, loss=loss, optimiser=optimiser, schedule=lambda *_: jnp.float32(0.01))
+            return learner.update(state, batch, jnp.float32(0), loss=loss, optimiser=optimiser, schedule=schedule)
 
         return jax.lax.scan(step, learner.init(model, optimiser, key), None, length=150)[1]["train/loss"]
 

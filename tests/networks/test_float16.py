@@ -13,7 +13,6 @@ import pytest
 from muzero_jax import algorithm as algorithms
 from muzero_jax.building.learning import build_loss, build_terms
 from muzero_jax.learning import learner
-from muzero_jax.learning.algorithm import World
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
@@ -60,8 +59,8 @@ def product_window(x, y):
 def update_by_product(state, window, axis_name=None):
     nothing = jnp.zeros((1, 0), jnp.int32), Targets(*(jnp.zeros(1) for _ in Targets._fields)), jnp.ones(1)
     batch = Batch(window.observation, window.legal_action_mask[:, :1], *nothing)
-    step = partial(learner.update, optimiser=OPTIMISER, schedule=lambda updates, span: 0.0, loss=product_loss)
-    return step(state, batch, axis_name=axis_name)
+    step = partial(learner.update, optimiser=OPTIMISER, schedule=lambda progress, updates: 0.0, loss=product_loss)
+    return step(state, batch, 0.0, axis_name=axis_name)
 
 
 product_update = jax.jit(update_by_product)
@@ -170,8 +169,8 @@ def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):
     @partial(jax.jit, compiler_options=QUICKLY)
     def both(params, scale):
         def scaled_loss(params, model, scale):
-            terms = build_terms(config, World(BOARD, model))
-            return scale * build_loss(config, model, terms)(params, batch)[0]
+            terms = build_terms(config, BOARD, model)
+            return scale * build_loss(config)(params, batch, model=model, terms=terms)[0]
 
         gradient_fn = jax.value_and_grad(scaled_loss)
         return gradient_fn(params, one, 1.0), gradient_fn(params, other, scale)
@@ -197,14 +196,14 @@ def run():
     """Five chunks on two devices: the program, states on the host, and metrics of every iteration."""
     mesh, algorithm = tiny_run.mesh(), algorithms.make(CONFIG)
     abstract = make_init(algorithm, CONFIG.seed, mesh).eval_shape()
-    program = make_chunk(algorithm, mesh, num_iterations=CONFIG.iterations_per_chunk).lower(abstract).compile(QUICKLY)
+    program = make_chunk(algorithm, mesh).lower(abstract, tiny_run.PROGRESS).compile(QUICKLY)
     state = make_init(algorithm, CONFIG.seed, mesh)()
     state = jax.device_put(
         state._replace(learner=with_scale(state.learner, START)), jax.tree.map(lambda x: x.sharding, abstract)
     )
     states, metrics = [on_host(state)], []
     for _ in range(5):
-        state, chunk = program(state)
+        state, chunk = program(state, tiny_run.PROGRESS)
         states.append(on_host(state))
         metrics.append(on_host(chunk))
     metrics = jax.tree.map(lambda *chunks: np.concatenate(chunks), *metrics)
@@ -245,7 +244,7 @@ def test_a_restored_run_goes_on_bit_for_bit_with_its_scale(run, tmp_path):
         _, state = checkpoints.restore_latest(run.abstract)  # type: ignore
     assert float(state.learner.optimiser_state.loss_scale.scale) < START
     for expected in run.states[4:]:
-        state, _ = run.program(state)
+        state, _ = run.program(state, tiny_run.PROGRESS)
         assert_same(state, expected)
 
 

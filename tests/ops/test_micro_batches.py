@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax import building
-from muzero_jax.building import updates
+from muzero_jax.building import learning
 from muzero_jax.games.environment import make_environment
-from muzero_jax.learning.algorithm import World
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import micro_batches
@@ -63,7 +61,7 @@ def test_parts_are_for_towers_unless_a_flag_asks_for_them(network, optimiser, ex
         network=NetworkConfig(**({"width": 64} | network)),
         optimiser=OptimiserConfig(**optimiser),
     )
-    assert updates.micro_batch(config, algorithms.make(config).model, 128) == expected
+    assert learning.micro_batch(config, algorithms.make(config).model, 128) == expected
 
 
 @pytest.mark.parametrize("micro_batch", [1, 3, 6])
@@ -135,7 +133,7 @@ def test_every_search_asks_in_parts_unless_the_network_is_no_tower(
     config = Config(env="hex", board_size=3, model="rules" if true_rules else "learned", search=search)
     asked = []
     model = spied(model._replace(layer_bytes=layer_bytes), asked)
-    search = building.make_search(config, World(environment, model), noise=False)
+    search = algorithms.make(config, environment, model).search()
     states = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 24))
     params = jax.eval_shape(model.init, jax.random.key(0))
     jax.eval_shape(search, params, jax.random.key(0), environment.roots(states))

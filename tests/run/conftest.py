@@ -25,8 +25,8 @@ class Replaced:
         self.memory_analysis = tiny_run.program().memory_analysis
         self.as_text = tiny_run.program().as_text
 
-    def __call__(self, state):
-        return self._call(state)
+    def __call__(self, state, progress):
+        return self._call(state, progress)
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +34,7 @@ def unbroken():
     """States on the host by iteration, of a run of four chunks."""
     state, states = tiny_run.make_init()(), {}
     for _ in range(4):
-        state, _ = tiny_run.program()(state)
+        state, _ = tiny_run.program()(state, tiny_run.PROGRESS)
         states[int(state.iteration)] = on_host(state)
     return states
 
@@ -56,7 +56,7 @@ def session(monkeypatch, tmp_path):
     monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
     monkeypatch.setattr(metrics, "plot_curves", lambda run_dir: (run_dir / metrics.CURVES).touch())
 
-    def init_of(parts, *others):
+    def init_of(algorithm, *others):
         """The shared one for the tiny run's own network, which is the only one with an embedding of width 16."""
         width = jax.eval_shape(algorithm.model.init, jax.random.key(0))
         is_shared = jax.tree.map(jnp.shape, width) == jax.tree.map(jnp.shape, tiny_run.abstract_state().learner.params)

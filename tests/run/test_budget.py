@@ -1,15 +1,17 @@
-"""Budgets end a run, and the learning rate falls over what they hold."""
+"""Budgets end a run, and the program is told what share of them is spent."""
 
 import signal
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.evaluation.arena import Arena
-from muzero_jax.learning.learner import UNKNOWN_SPAN
 from muzero_jax.run import accounting, budget
-from muzero_jax.storage import config as configs
+from muzero_jax.run.metrics import read_records
+from muzero_jax.run.program import make_chunk
 from muzero_jax.storage.checkpoint import Checkpointer
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same
@@ -22,26 +24,22 @@ CHUNK_SECONDS = 6.0
 
 
 @pytest.mark.parametrize(
-    "given, iteration, updates",
+    "given, iteration",
     [
-        ({"frames": 64}, 2, 0),  # 32 an iteration; learning begins with the third
-        ({"frames": 65}, 3, 2),
-        ({"updates": 1}, 3, 2),
-        ({"updates": 12}, 8, 12),
-        ({"max_iterations": 8}, 8, 12),
-        ({"updates": 12, "frames": 128}, 4, 4),
+        ({"frames": 64}, 2),  # 32 an iteration
+        ({"frames": 65}, 3),
+        ({"updates": 1}, 3),  # learning begins with the third iteration, with 2 updates in each
+        ({"updates": 12}, 8),
+        ({"max_iterations": 8}, 8),
+        ({"updates": 12, "frames": 128}, 4),
     ],
 )
-def test_a_budget_ends_at_the_iteration_that_spends_it_and_holds_so_many_updates(given, iteration, updates):
-    config = replace(CONFIG, minutes=None, **given)
-    assert (budget.last_iteration(config), budget.countable_updates(config)) == (iteration, updates)
-    assert budget.schedule_span(config) == updates
+def test_a_budget_ends_at_the_iteration_that_spends_it(given, iteration):
+    assert budget.last_iteration(replace(CONFIG, minutes=None, **given)) == iteration
 
 
-def test_minutes_hold_nobody_knows_how_many_updates():
-    assert budget.last_iteration(CONFIG) is None and budget.schedule_span(CONFIG) is None
-    assert budget.schedule_span(replace(CONFIG, updates=12)) is None  # the minutes may be over before
-    assert budget.schedule_span(replace(CONFIG, optimiser=replace(CONFIG.optimiser, decay_updates=7))) == 7
+def test_minutes_end_at_an_iteration_that_nobody_knows():
+    assert budget.last_iteration(CONFIG) is None
 
 
 @pytest.mark.parametrize(
@@ -68,12 +66,41 @@ def test_a_budget_is_said_in_words_and_a_larger_one_as_a_flag():
 
 
 def test_a_run_stops_when_its_updates_are_made(session):
-    summary = session(minutes=None, updates=6).summary
-    assert summary["totals"]["updates"] == 8  # whole chunks of 4
-    assert int(saved(session.directory)[1].learner.schedule_span) == 6
+    assert session(minutes=None, updates=6).summary["totals"]["updates"] == 8  # whole chunks of 4
 
 
-# --- minutes: the span is timed ---------------------------------------------------------------------------------------
+# --- the share that is spent ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given, iteration, minutes, shares",
+    [
+        ({"frames": 65}, 0, 7.0, [0, 1 / 3]),
+        ({"frames": 65}, 2, 7.0, [2 / 3, 1]),
+        ({"updates": 12}, 0, 7.0, [0, 1 / 8]),  # the iterations that only play are two of the eight
+        ({"updates": 12}, 6, 7.0, [6 / 8, 7 / 8]),
+        ({"max_iterations": 5}, 4, 7.0, [4 / 5, 1]),
+        ({"updates": 12, "frames": 128}, 2, 7.0, [2 / 4, 3 / 4]),  # the one that ends the run
+        ({"minutes": 10.0}, 900, 7.0, [0.7, 0.7]),
+        ({"minutes": 10.0}, 900, 10.5, [1, 1]),
+        ({"minutes": 10.0, "max_iterations": 8}, 4, 5.5, [0.55, 5 / 8]),
+    ],
+)
+def test_the_share_that_is_spent_by_hand(given, iteration, minutes, shares):
+    found = budget.progress(replace(CONFIG, **{"minutes": None} | given), iteration, minutes)
+    np.testing.assert_allclose(found, shares, rtol=1e-6)
+    assert found.dtype == np.float32
+
+
+@pytest.mark.parametrize("given", [{"frames": 300}, {"updates": 11}, {"updates": 7, "frames": 1000, "minutes": 90.0}])
+def test_the_share_rises_from_0_to_1_at_the_iteration_that_ends_the_run(given):
+    config = replace(CONFIG, **{"minutes": None} | given)
+    last = budget.last_iteration(config)
+    shares = np.concatenate([budget.progress(config, start, minutes=start / 60) for start in range(0, 20, 2)])
+    assert shares[0] == 0 and (np.diff(shares[: last + 1]) > 0).all() and (shares[last:] == 1).all()
+
+
+# --- runs under a clock -----------------------------------------------------------------------------------------------
 
 
 def saved(run_dir):
@@ -81,99 +108,90 @@ def saved(run_dir):
         return checkpoints.restore_latest(tiny_run.abstract_state())
 
 
+@pytest.fixture(scope="module")
+def cosine():
+    """The tiny run's program with a rate that falls as a cosine."""
+    algorithm = algorithms.make(replace(CONFIG, optimiser=COSINE))
+    return make_chunk(algorithm, tiny_run.mesh()).lower(tiny_run.abstract_state(), tiny_run.PROGRESS).compile()
+
+
 @pytest.fixture
 def timed(session, monkeypatch):
-    """Runs under a clock on which each chunk takes 6 seconds, and each match as many as `timed.match_seconds` says."""
-    now, chunks = [0.0], []
+    """Runs under a clock on which each chunk takes 6 seconds, and each match as many as `timed.match_seconds` says.
+
+    `timed.asked` has the first share of each chunk; a Ctrl-C comes in chunk `timed.interrupt_in`.
+    """
+    now, asked = [0.0], []
     monkeypatch.setattr(accounting.time, "perf_counter", lambda: now[0])
 
-    def program(state):
-        now[0] += CHUNK_SECONDS
-        chunks.append(int(state.learner.schedule_span))
-        if len(chunks) == timed.interrupt_in:
-            signal.raise_signal(signal.SIGINT)
-        return tiny_run.program()(state)
+    def timed(minutes=1.0, program=None, **changes):
+        def run_chunk(state, progress):
+            now[0] += CHUNK_SECONDS
+            asked.append(float(progress[0]))
+            if len(asked) == timed.interrupt_in:
+                signal.raise_signal(signal.SIGINT)
+            return (program or tiny_run.program())(state, progress)
+
+        return session(run_chunk, minutes=minutes, **changes)
 
     def play(*arguments, **keywords):
         now[0] += timed.match_seconds
         return DRAWN
 
-    def timed(minutes=1.0, **changes):
-        return session(program, minutes=minutes, **{"optimiser": COSINE} | changes)
-
     monkeypatch.setattr(Arena, "play", play)
     monkeypatch.setattr(tiny_run, "SESSION", replace(tiny_run.SESSION, checkpoint_minutes=0.0))
-    timed.spans, timed.directory, timed.interrupt_in, timed.match_seconds = chunks, session.directory, None, 0.0
+    timed.asked, timed.directory, timed.interrupt_in, timed.match_seconds = asked, session.directory, None, 0.0
     return timed
 
 
-def test_the_span_is_what_the_budget_holds_at_the_pace_of_its_first_chunks(timed):
-    """A minute is 10 chunks; all but the first make 4 updates. Three that learn are timed."""
-    summary = timed().summary
-    assert summary["totals"]["updates"] == 36
-    assert timed.spans == [UNKNOWN_SPAN] * 4 + [36] * 6
-    assert configs.load(timed.directory).optimiser.decay_updates == 36
+def test_a_chunk_is_told_the_share_of_the_minutes_that_are_over_when_it_begins(timed):
+    """A minute is 10 chunks."""
+    timed()
+    assert timed.asked == pytest.approx([chunk / 10 for chunk in range(10)])
 
 
-def test_time_for_evaluations_is_left_out_of_the_span(timed):
+def test_time_for_evaluations_is_spent_too(timed):
     """Two matches of 3 s every half minute, and later three: a fifth of the time and more."""
     timed.match_seconds = 3.0
-    evaluation = replace(CONFIG.evaluation, interval_minutes=0.5)
-    made = timed(minutes=3.0, evaluation=evaluation).summary["totals"]["updates"]
-    assert timed.spans[-1] == pytest.approx(made, rel=0.1) and made < 0.85 * 30 * 4
+    timed(minutes=3.0, evaluation=replace(CONFIG.evaluation, interval_minutes=0.5))
+    assert len(timed.asked) < 0.85 * 30 and 0.9 < timed.asked[-1] < 1
+    assert timed.asked == sorted(timed.asked)
 
 
-def test_a_run_that_is_interrupted_goes_on_with_the_span_that_it_had(timed):
-    timed()
-    unbroken = saved(timed.directory)
-    timed.interrupt_in = len(timed.spans) + 6
-    assert timed(overwrite=True).interrupted
-    assert configs.load(timed.directory).optimiser.decay_updates == 36
-    timed(resume=True, optimiser=configs.load(timed.directory).optimiser)
-    assert timed.spans[-6:] == [36] * 6
-    assert_same(saved(timed.directory)[1], unbroken[1])
-
-
-def test_a_run_that_is_interrupted_before_it_was_timed_is_timed_later(timed):
-    timed.interrupt_in = 2
+def test_a_run_that_is_interrupted_goes_on_with_the_share_that_it_had(timed):
+    timed.interrupt_in = 6
     assert timed().interrupted
-    assert configs.load(timed.directory).optimiser.decay_updates is None
     timed(resume=True)
-    assert timed.spans == [UNKNOWN_SPAN] * 5 + [36] * 5
+    assert timed.asked == pytest.approx([chunk / 10 for chunk in range(10)])
 
 
-def test_chunks_beside_which_matches_compile_are_not_timed():
-    metrics = {name: np.ones(2) for name in (*accounting.Totals.NAMES, "selfplay/finished_frames")}
-    totals = accounting.Totals(CONFIG, {})
-    totals.add(metrics, seconds=9.0, is_typical=False)
-    totals.add(metrics | {"train/updates": np.zeros(2)}, seconds=9.0, is_typical=False)
-    assert totals.pace.chunks == 0
-    assert totals.updates == 2
-    totals.add(metrics, seconds=9.0)
-    assert totals.pace == accounting.Pace(1, 2.0, 9.0)
-
-
-def test_another_budget_has_a_schedule_of_its_own_at_once(timed):
-    """By the pace of the run so far: 36 updates a minute."""
+def test_of_another_budget_another_share_is_spent_at_once(timed):
     timed()
-    stored = configs.load(timed.directory)
-    longer = budget.spanning(replace(stored, minutes=2.0), stored)
-    assert longer.optimiser.decay_updates is None
-    timed(minutes=2.0, resume=True, optimiser=longer.optimiser)
-    assert timed.spans[10:] == [72] * 10
-    assert budget.spanning(stored, stored) == stored
+    timed(minutes=2.0, resume=True)
+    assert timed.asked[10:] == pytest.approx([chunk / 20 for chunk in range(10, 20)])
 
 
-def test_a_constant_rate_needs_no_span(timed):
-    timed(optimiser=CONFIG.optimiser)
-    assert set(timed.spans) == {UNKNOWN_SPAN}
-    assert configs.load(timed.directory).optimiser.decay_updates is None
+@pytest.mark.parametrize("given", [{"updates": 12}, {"frames": 250}])
+def test_the_rate_falls_over_the_budget_and_a_resumed_run_equals_an_unbroken_one(given, timed, cosine):
+    """Bit for bit; the eighth iteration spends either budget."""
+    run = partial(timed, minutes=None, program=cosine, optimiser=COSINE, **given)
+    run()
+    iteration, unbroken = saved(timed.directory)
+    rates = [record["train/learning_rate"] for record in read_records(timed.directory) if "train/loss" in record]
+    shares = np.array([[2, 3], [4, 5], [6, 7]]) / 8  # learning begins with the second chunk
+    expected = (0.55 + 0.45 * np.cos(np.pi * shares)).mean(axis=1) * COSINE.learning_rate
+    np.testing.assert_allclose(rates, expected, rtol=1e-5)
+    timed.interrupt_in = len(timed.asked) + 2
+    assert run(overwrite=True).interrupted
+    run(resume=True)
+    assert timed.asked[4:] == timed.asked[:4] and iteration == 8
+    assert_same(saved(timed.directory)[1], unbroken)
 
 
 def test_matches_are_compiled_while_the_program_trains(timed, monkeypatch):
     """And evaluations wait for that, while chunks do not."""
     compiled = []
-    monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: compiled.append(len(timed.spans)))
+    monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: compiled.append(len(timed.asked)))
     timed(evaluation=replace(CONFIG.evaluation, interval_minutes=0.5))
     assert len(compiled) == 2  # against random and itself
 

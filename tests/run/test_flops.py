@@ -10,8 +10,6 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax import building
-from muzero_jax.learning.algorithm import World
 from muzero_jax.ops import devices
 from muzero_jax.ops.bfloat16_products import multiply
 from muzero_jax.ops.convolution import im2col, native
@@ -132,7 +130,7 @@ def tower(compute_dtype):
     network = replace(tiny_run.CONFIG.network, kind="tower", width=32, num_blocks=1, compute_dtype=compute_dtype)
     config = replace(tiny_run.CONFIG, env="hex", board_size=3, network=network)
     algorithm = algorithms.make(config)
-    return config, parts, jax.eval_shape(algorithm.model.init, jax.random.key(0))
+    return algorithm, jax.eval_shape(algorithm.model.init, jax.random.key(0))
 
 
 @pytest.mark.parametrize(
@@ -143,8 +141,8 @@ def test_a_towers_search_by_hand(monkeypatch, platform, compute_dtype):
 
     Beyond the network a search makes small products of its own, as of the bins with their values.
     """
-    config, parts, params = tower(compute_dtype)
-    search = building.make_search(config, World(algorithm.environment, algorithm.model), noise=False, num_simulations=5)
+    algorithm, params = tower(compute_dtype)
+    search = algorithm.search(5)
     states = jax.vmap(algorithm.environment.init)(jax.random.split(jax.random.key(0), 2))
     monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform=platform)])
     found = traced(search, params, jax.random.key(0), algorithm.environment.roots(states))
@@ -155,7 +153,7 @@ def test_a_towers_search_by_hand(monkeypatch, platform, compute_dtype):
 
 
 def test_a_towers_gradient_costs_the_same_on_any_hardware(monkeypatch):
-    _, parts, params = tower("float32")
+    algorithm, params = tower("float32")
     observation = jnp.zeros((2, *algorithm.environment.observation_shape))
 
     def loss(params):

@@ -28,8 +28,7 @@ def test_process_0_speaks_while_it_plays_the_final_matches(session, monkeypatch)
     monkeypatch.setattr(Arena, "play", PLAY)
     monkeypatch.setattr(matches, "summarise", lambda *_, **__: DRAWN)
     assert session(max_iterations=4).summary["strength"] == {"random": DRAWN}
-    trained = [following.SET_SPAN, following.RUN_CHUNK, following.RUN_CHUNK]
-    assert told == [*trained, following.WAIT, following.WAIT, following.END]
+    assert told == [following.RUN_CHUNK, following.RUN_CHUNK, following.WAIT, following.WAIT, following.END]
 
 
 def test_the_others_do_what_they_are_told_and_wait_on(monkeypatch):
@@ -37,5 +36,5 @@ def test_the_others_do_what_they_are_told_and_wait_on(monkeypatch):
     monkeypatch.setattr(processes, "listen", lambda: (next(words), 0))
     monkeypatch.setattr(signal, "signal", lambda *_: None)  # they would ignore Ctrl-C from now on
     program = Mock(return_value=(Mock(spec=TrainState), {}))
-    following.follow(program, Mock(spec=Checkpointer), Mock(spec=TrainState))
+    following.follow(program, Mock(spec=Checkpointer), Mock(spec=TrainState), 2)
     assert program.call_count == 2 and next(words, None) is None

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from unittest.mock import MagicMock
 
+import numpy as np
 import pytest
 
-from muzero_jax.learning.learner import UNKNOWN_SPAN
 from muzero_jax.run import processes
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.driver import Chunk
@@ -22,10 +22,10 @@ def test_several_processes_play_no_match_while_they_train(num_processes, matches
     evaluation = replace(CONFIG.evaluation, interval_minutes=1.0)
     config = replace(CONFIG, minutes=3.0, evaluation=evaluation, iterations_per_chunk=1)
     configs.save(config, tmp_path)  # else the folder counts as deleted
-    clock, totals = MagicMock(spec=Clock, minutes=0.0), MagicMock(spec=Totals, pace=MagicMock(chunks=0))
+    clock, totals = MagicMock(spec=Clock, minutes=0.0), MagicMock(spec=Totals)
     reporter = MagicMock(clock=clock, totals=totals, callbacks=MagicMock(error=None))
     reporter.spent.return_value = totals.add.return_value = {}
-    held, versions = MagicMock(span=UNKNOWN_SPAN), MagicMock()
+    held, versions = MagicMock(), MagicMock()
     checkpoints = MagicMock(spec=Checkpointer, directory=tmp_path)
     loop = Loop(
         config,
@@ -40,11 +40,12 @@ def test_several_processes_play_no_match_while_they_train(num_processes, matches
         interrupt=MagicMock(requested=False),
     )
     steps = loop.run(1)
-    next(steps)
+    asked = [next(steps)]
     with pytest.raises(StopIteration) as end:
         for minutes in (1.0, 2.0, 3.0):
             clock.minutes = minutes
-            steps.send(Chunk({}, 60.0, minutes, is_typical=True))
+            asked.append(steps.send(Chunk({}, 60.0, minutes, is_typical=True)))
+    np.testing.assert_allclose(asked, [[0], [1 / 3], [2 / 3]])
     assert end.value.value == 4
     assert versions.measure.call_count == matches
     checkpoints.save.assert_called()

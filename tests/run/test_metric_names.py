@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.evaluation import progress
-from muzero_jax.building.learning import build_terms
 from muzero_jax.run import metrics
 from muzero_jax.run.accounting import Clock, Totals
 from tests.reference import pages
@@ -24,7 +23,7 @@ def names_of_losses():
     optimiser = replace(CONFIG.optimiser, reconstruction_weight=1.0, consistency_weight=1.0)
     config = replace(CONFIG, model="learned_legality", network=network, optimiser=optimiser)
     with_codes = replace(CONFIG, network=replace(CONFIG.network, chance_codes=4))
-    terms = [term for each in (config, with_codes) for term in build_terms(each, building.make_world(each))]
+    terms = [term for each in (config, with_codes) for term in algorithms.make(each).terms]
     return {f"train/{term.name}_loss" for term in terms}
 
 

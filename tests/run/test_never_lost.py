@@ -37,11 +37,11 @@ def happening_in_chunk(number, event):
     """The program; `event` is called while its chunk `number` runs."""
     calls = []
 
-    def program(state):
+    def program(state, progress):
         calls.append(None)
         if len(calls) == number:
             event()
-        return tiny_run.program()(state)
+        return tiny_run.program()(state, progress)
 
     return program
 
@@ -314,8 +314,8 @@ def test_totals_go_on_from_the_checkpoint_though_the_evaluation_after_it_failed(
 
 @pytest.mark.parametrize("term", ["value", slow("reward"), slow("policy")])
 def test_the_loss_that_is_no_number_is_named(term, session, unbroken):
-    def diverging(state):
-        state, found = tiny_run.program()(state)
+    def diverging(state, progress):
+        state, found = tiny_run.program()(state, progress)
         if int(state.iteration) == 6:
             found = found | {
                 f"train/{term}_loss": found["train/loss"] * np.nan,

@@ -35,7 +35,7 @@ def test_a_checkpoint_restored_elsewhere_continues_bit_for_bit(unbroken, tmp_pat
     """Parameters, optimiser, replay, keys and games: 2 chunks, a checkpoint, everything anew, 2 more chunks."""
     state = tiny_run.make_init()()
     for _ in range(2):
-        state, _ = tiny_run.program()(state)
+        state, _ = tiny_run.program()(state, tiny_run.PROGRESS)
     with Checkpointer(tmp_path) as checkpoints:
         checkpoints.save(4, state)
     del state
@@ -45,7 +45,7 @@ def test_a_checkpoint_restored_elsewhere_continues_bit_for_bit(unbroken, tmp_pat
     assert iteration == 4
     assert_same(state, unbroken[4])
     for _ in range(2):
-        state, _ = tiny_run.program()(state)
+        state, _ = tiny_run.program()(state, tiny_run.PROGRESS)
     assert_same(state, unbroken[8])
 
 
@@ -128,9 +128,9 @@ def test_what_made_the_first_state_is_gone_when_chunks_run(session, monkeypatch)
         made.append(weakref.ref(init))
         return init
 
-    def program(state):
+    def program(state, progress):
         alive.append(made[0]() is not None)
-        return tiny_run.program()(state)
+        return tiny_run.program()(state, progress)
 
     monkeypatch.setattr(assembly, "make_init", make_init)
     session(program, max_iterations=4)
@@ -183,11 +183,11 @@ def interrupted_in_chunk(number):
     """The program, with a Ctrl-C while chunk `number` runs."""
     calls = []
 
-    def program(state):
+    def program(state, progress):
         calls.append(None)
         if len(calls) == number:
             signal.raise_signal(signal.SIGINT)
-        return tiny_run.program()(state)
+        return tiny_run.program()(state, progress)
 
     return program
 
@@ -252,12 +252,12 @@ def test_a_second_ctrl_c_stops_at_once():
 # --- divergence -------------------------------------------------------------------------------------------------------
 
 
-def diverging(state):
+def diverging(state, progress):
     """The program; from the third chunk on with parameters that are no numbers."""
     if int(state.iteration) >= 4:
         broken = jax.tree.map(lambda x: x * jnp.nan, state.learner.params)
         state = state._replace(learner=state.learner._replace(params=broken))
-    return tiny_run.program()(state)
+    return tiny_run.program()(state, progress)
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoint(session, unbroken):

@@ -41,7 +41,7 @@ def unbroken(ready):
     """The members' states by iteration, of four chunks."""
     members, states = population.Population(ready.init(), ready.numbers, ready.program, ready.abstract, ready.mesh), {}
     for chunk in range(1, 5):
-        members.advance()
+        members.advance(tiny_run.PROGRESS)
         states[2 * chunk] = [tiny_run.on_host(members.state(index)) for index in (0, 1)]
     return states
 
@@ -51,10 +51,10 @@ def test_a_member_equals_its_run_alone(ready, unbroken):
     """Alone on one device. Whatever is random is the same, and so are the games; products are rounded otherwise."""
     mesh = devices.make_mesh(1)
     algorithm = algorithms.make(MEMBERS[1])
-    chunk = program.make_chunk(algorithm, mesh, num_iterations=CONFIG.iterations_per_chunk)
+    chunk = program.make_chunk(algorithm, mesh)
     state = program.make_init(algorithm, 1, mesh)()
     for _ in range(4):
-        state, _ = chunk(state)
+        state, _ = chunk(state, tiny_run.PROGRESS)
     alone, member = tiny_run.on_host(state), unbroken[8][1]
     jax.tree.map(np.testing.assert_array_equal, alone.actor, member.actor)
     for one, other in zip(jax.tree.leaves(alone.learner), jax.tree.leaves(member.learner), strict=True):
@@ -69,11 +69,12 @@ def test_a_members_state_has_the_shapes_of_its_checkpoint_alone(ready, unbroken)
 @pytest.mark.parametrize("name", population.NUMBERS)
 def test_each_number_can_be_an_input_of_the_program_and_changes_it(name):
     """It meets no branch of Python; and what is traced depends on it."""
-    state = tiny_run.abstract_state()
+    state, usual = tiny_run.abstract_state(), tiny_run.algorithm()
 
     def chunk(number, state):
-        algorithm = algorithms.make(configs.with_values(CONFIG, {name: number}), tiny_run.world())
-        return program.iterate(parts, 1, state)
+        varied = configs.with_values(CONFIG, {name: number})
+        algorithm = algorithms.make(varied, usual.environment, usual.model)
+        return program.iterate(algorithm, state, jnp.zeros(1))
 
     mapped = devices.shard_map(chunk, devices.make_mesh(1), (jax.P(), program.state_specs()), jax.P())
     closed = jax.make_jaxpr(mapped)(jnp.float32(0.5), state).jaxpr
@@ -98,7 +99,7 @@ def counting(limit, log, name, error=None):
     """A loop of `limit` chunks, or one that fails after as many."""
     iteration = 0
     while iteration < limit:
-        if (yield) is None:
+        if (yield np.array([iteration])) is None:
             break
         iteration += 1
     log.append((name, iteration))
@@ -114,9 +115,9 @@ def counting(limit, log, name, error=None):
 def test_all_loops_stop_with_the_first_that_ends_and_go_on_without_one_that_fails(first, ends):
     log, chunks = [], []
     loops = [counting(limit, log, n, error) for n, (limit, error) in enumerate([first, (5, None), (9, None)])]
-    found = drive(loops, lambda: chunks.append(1) or [Chunk({}, 0.0, 0.0, True)] * 3)
+    found = drive(loops, lambda progress: chunks.append(*progress) or [Chunk({}, 0.0, 0.0, True)] * 3)
     assert [str(end) if isinstance(end, ValueError) else end for end in found] == ends
-    assert len(chunks) == max(end for end in ends if isinstance(end, int))
+    assert chunks == list(range(max(end for end in ends if isinstance(end, int))))
 
 
 # --- whole sessions ---------------------------------------------------------------------------------------------------
@@ -132,10 +133,10 @@ def session(monkeypatch, tmp_path, ready):
     def run(event=lambda calls: None, resume=False, **changes):
         calls = []
 
-        def compiled(numbers, states):
+        def compiled(numbers, states, progress):
             calls.append(states)
             changed = event(calls)
-            return ready.program(numbers, states if changed is None else changed)
+            return ready.program(numbers, states if changed is None else changed, progress)
 
         monkeypatch.setattr(together, "assemble", lambda *arguments: ready._replace(program=compiled))
         runs = [Planned(f"seed {c.seed}", replace(c, **changes), tmp_path / f"seed{c.seed}") for c in MEMBERS]

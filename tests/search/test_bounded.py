@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import building
-from muzero_jax.learning.algorithm import World
+from muzero_jax import algorithm as algorithms
+from muzero_jax.building import playing
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.simulator import Simulator, learned_model
 from muzero_jax.types import SearchRoots
@@ -90,13 +90,13 @@ def bound_of(config, environment, model, monkeypatch):
         asked.append(bound)
         return world
 
-    monkeypatch.setattr(building.searches, "bounded", note)
-    building.make_search(config, World(environment, model), noise=False)
+    monkeypatch.setattr(playing, "bounded", note)
+    algorithms.make(config, environment, model).search()
     return asked[-1]
 
 
 def test_games_for_two_are_bounded_as_the_support_says_and_games_for_one_are_not(monkeypatch):
-    parts, config = tiny_run.algorithm(), tiny_run.CONFIG
+    algorithm, config = tiny_run.algorithm(), tiny_run.CONFIG
     assert bound_of(config, algorithm.environment, algorithm.model, monkeypatch) == 1.0
     assert bound_of(config, algorithm.environment, algorithm.model._replace(bound=None), monkeypatch) is None
     assert bound_of(config, gamble.GAMBLE, algorithm.model, monkeypatch) is None

@@ -11,8 +11,7 @@ import pytest
 from jax.experimental import checkify
 from scipy.stats import chisquare
 
-from muzero_jax import building
-from muzero_jax.learning.algorithm import World
+from muzero_jax import algorithm as algorithms
 from muzero_jax.search import chance
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.engines import ENGINES
@@ -553,7 +552,7 @@ def test_a_config_that_cannot_plan_with_chance_is_refused_in_a_sentence(changes)
     table = random_table(0, 3, 5)
     config = replace(tiny_run.CONFIG, model="rules", search=replace(tiny_run.CONFIG.search, **changes))
     with pytest.raises(ValueError, match="game"):
-        building.make_search(config, World(make_game(table), MODEL), noise=False)
+        algorithms.make(config, make_game(table), MODEL).search()
 
 
 @both

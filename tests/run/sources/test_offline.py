@@ -36,7 +36,7 @@ def source(tmp_path_factory):
     run_dir = tmp_path_factory.mktemp("runs") / "source"
     state = tiny_run.make_init()()
     for _ in range(3):
-        state, _ = tiny_run.program()(state)
+        state, _ = tiny_run.program()(state, tiny_run.PROGRESS)
     tiny_run.save(run_dir, state)
     return run_dir
 
@@ -57,8 +57,8 @@ def offline_config(source, **changes):
 def offline_program():
     """The tiny run's program for stored games, whose batches are all searched again."""
     algorithm = algorithms.make(offline_config("elsewhere"))
-    chunk = program.make_chunk(algorithm, tiny_run.mesh(), num_iterations=2, plays=False)
-    return chunk.lower(tiny_run.abstract_state()).compile()
+    chunk = program.make_chunk(algorithm, tiny_run.mesh(), plays=False)
+    return chunk.lower(tiny_run.abstract_state(), tiny_run.PROGRESS).compile()
 
 
 def frames_of(source):
@@ -231,8 +231,8 @@ def train(monkeypatch, tmp_path, source):
     monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
     monkeypatch.setattr(assembly, "make_init", lambda *arguments: tiny_run.make_init())
 
-    def make_chunk(algorithm, mesh, *, num_iterations, plays):
-        assert num_iterations == 2 and not plays
+    def make_chunk(algorithm, mesh, *, plays):
+        assert not plays
         return compiled_before(offline_program)
 
     monkeypatch.setattr(assembly, "make_chunk", make_chunk)

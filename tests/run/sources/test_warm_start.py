@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax import building
 from muzero_jax.run import program, runner
 from muzero_jax.run.sources import warm_start
 from muzero_jax.storage import agent_file
@@ -44,7 +43,8 @@ def source(tmp_path_factory):
 
 def open_source(source, config=CONFIG, own=None):
     config = replace(config, init_from=str(source))
-    return warm_start.open_source(config, own, (own or building.make_world(config)).model, lambda text: None)
+    model = (own or algorithms.make(config)).model
+    return warm_start.open_source(config, model, lambda text: None, given=own)
 
 
 @functools.cache
@@ -64,9 +64,9 @@ def test_a_run_a_version_and_an_agent_give_their_weights(source, name, number):
 def test_a_run_has_its_sources_weights_before_its_first_iteration_and_all_else_is_new(session, source):
     seen = []
 
-    def spy(state):
+    def spy(state, progress):
         seen.append(on_host(state))
-        return tiny_run.program()(state)
+        return tiny_run.program()(state, progress)
 
     session(spy, init_from=str(source), max_iterations=4)
     first = seen[0]
@@ -97,7 +97,7 @@ def test_stored_games_and_weights_go_together(source):
 def test_a_network_of_ones_own_takes_weights_that_no_config_describes(tmp_path):
     wider = replace(CONFIG, network=replace(CONFIG.network, width=24))
     agent_file.save(tmp_path / "own.safetensors", CONFIG, weights(1, wider), iteration=5)
-    own = building.make_world(wider)
+    own = algorithms.make(wider)
     assert_same(open_source(tmp_path / "own.safetensors", own=own), weights(1, wider))
 
 
@@ -108,7 +108,7 @@ def test_a_resumed_run_is_the_unbroken_one_and_never_reads_its_source(session, s
     init = tiny_run.make_init()
     unbroken = runner.make_state(init, init.eval_shape(), None, open_source(source))
     for _ in range(4):
-        unbroken, _ = tiny_run.program()(unbroken)
+        unbroken, _ = tiny_run.program()(unbroken, tiny_run.PROGRESS)
     copy = shutil.copytree(source, tmp_path / "source")
     session(init_from=str(copy), max_iterations=4)
     shutil.rmtree(copy)
@@ -124,9 +124,9 @@ def test_a_run_that_was_cut_off_before_its_first_checkpoint_reads_its_source_aga
     session.directory.mkdir()
     configs.save(replace(CONFIG, init_from=str(source)), session.directory)
 
-    def spy(state):
+    def spy(state, progress):
         seen.append(on_host(state.learner.params))
-        return tiny_run.program()(state)
+        return tiny_run.program()(state, progress)
 
     session(spy, init_from=str(source), max_iterations=4, resume=True)
     assert_same(seen[0], weights(1))
