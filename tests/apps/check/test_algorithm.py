@@ -12,14 +12,14 @@ from tests.reference.tiny_run import CONFIG
 
 
 def check(**changes):
-    return muzero_jax.check_algorithm(tiny_run.algorithm()._replace(**changes), tiny_run.world(), CONFIG)
+    return muzero_jax.check_algorithm(tiny_run.algorithm()._replace(**changes), CONFIG)
 
 
 @pytest.mark.slow
 def test_a_rule_that_forgets_the_other_devices_or_to_count_is_named():
     """The gradient of a device's own windows moves its weights alone."""
 
-    def alone(learner, batch, *, loss, optimiser):
+    def alone(learner, batch, progress, *, loss, optimiser):
         gradients, metrics = jax.grad(loss, has_aux=True)(learner.params, batch)
         params = jax.tree.map(lambda x, dx: x - 0.1 * dx, learner.params, gradients)
         return learner._replace(params=params), metrics
@@ -35,9 +35,9 @@ def test_a_rule_that_forgets_the_other_devices_or_to_count_is_named():
     "changes, sentence",
     [
         ({"terms": None}, "terms must hold"),
-        ({"note": lambda *arguments: None}, "note must return two things"),
+        ({"write_back": lambda *arguments: None}, "write_back must return two things"),
         (
-            {"update": lambda learner, batch, **bound: (learner, {"loss": jnp.zeros(())})},
+            {"update": lambda learner, batch, progress, **bound: (learner, {"loss": jnp.zeros(())})},
             "update: the metric 'loss' must be one number, and its name must begin with train/",
         ),
     ],
@@ -55,14 +55,15 @@ def test_every_fault_of_the_values_is_named_at_once():
         action = jnp.argmin(roots.legal_action_mask, axis=1).astype(jnp.int32)
         return SearchOutput(action, jax.nn.one_hot(action, 9), jnp.zeros(action.shape))
 
-    def unmasked(window, num_updates):
-        made = usual.make_targets(window, num_updates)
+    def unmasked(window, progress):
+        made = usual.make_targets(window, progress)
         return made._replace(policy_mask=jnp.ones_like(made.policy_mask), value=window.search_value[:, :3])
 
     broken = Term("mine", lambda outputs, batch: jnp.log(batch.weight - 1), 1.0)
-    found = check(self_play_search=illegal, make_targets=unmasked, terms=(*usual.terms, broken))
+    found = check(make_search=lambda *_: illegal, make_targets=unmasked, terms=(*usual.terms, broken))
     for sentence in (
-        "self_play_search chooses illegal moves",
+        "the search with noise chooses illegal moves",
+        "the search without noise chooses illegal moves",
         "choose makes illegal moves",
         "the loss value depends on what comes after a game's end",
         "the loss policy depends on what comes after a game's end",
@@ -79,8 +80,8 @@ def test_every_fault_of_the_values_is_named_at_once():
             "the loss mine (one number a window) must be float32 (8,), but is float32 ()",
         ),
         (
-            {"make_search": lambda n: lambda params, key, roots: None},
-            "the search of make_search returns a NoneType, but must return a muzero_jax.types.SearchOutput",
+            {"make_search": lambda *_: lambda params, key, roots: None},
+            "the search with noise returns a NoneType, but must return a muzero_jax.types.SearchOutput",
         ),
         ({"terms": (Term("mine", None, 1.0, ("thoughts",)),)}, "a term reads 'thoughts', but only"),
         ({"optimiser": 3}, "optimiser must be an Optax optimiser, with init and update"),

@@ -332,7 +332,7 @@ def test_a_second_ctrl_c_still_names_the_command_that_resumes(run, tmp_path, mon
 
 def test_the_agent_of_a_game_for_one_is_asked_and_not_played(run, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
-    own = tiny_run.world()._replace(environment=gamble.GAMBLE), tiny_run.algorithm()
+    own = tiny_run.algorithm()._replace(environment=gamble.GAMBLE)
     train.main([*TINY, "--run-dir", str(tmp_path / "run")], lambda config: own)
     output = capsys.readouterr().out
     assert "play.py" not in output
@@ -349,15 +349,6 @@ def test_ctrl_c_before_a_run_is_overwritten_does_not_offer_to_resume_the_old_one
     monkeypatch.setattr(runner, "train", lambda *arguments: (_ for _ in ()).throw(KeyboardInterrupt))
     status, output, error = run(train, *TINY, "--overwrite", "--run-dir", tmp_path / "run")
     assert status == EXIT_INTERRUPTED and "--resume" not in output and "the same command begins again" in error
-
-
-def test_a_resumed_run_keeps_a_span_that_is_given_again_and_else_spans_a_new_budget(saved_run, tmp_path):
-    shutil.copytree(saved_run, tmp_path / "run")
-    stored = replace(tiny_run.CONFIG, optimiser=replace(tiny_run.CONFIG.optimiser, decay_updates=99))
-    configs.save(stored, tmp_path / "run")
-    for given, span in (("", 99), ("--minutes 9", None), ("--minutes 9 --optimiser.decay_updates=99", 99)):
-        config, *_ = train.parse(["--resume", "--run-dir", str(tmp_path / "run"), *given.split()])
-        assert config.optimiser.decay_updates == span
 
 
 def test_another_budget_replaces_the_presets_minutes():
@@ -452,7 +443,7 @@ def fake_match(monkeypatch):
     """What was asked of a match that is not played."""
     asked = []
 
-    def play(command, mesh, make_parts):
+    def play(command, mesh, build):
         asked.append(command)
         return {"wins": 3, "draws": 1, "score": 0.875}, None
 

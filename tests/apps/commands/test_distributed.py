@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.commands import guard
 from muzero_jax.apps.commands.command_line import EXIT_ERROR
 from muzero_jax.run import processes
@@ -25,7 +25,7 @@ EVALUATED = ["--max-iterations", "200", "--evaluation.interval-minutes", "0.03",
 
 def trained(run_dir):
     """What a run has learned: its newest weights, and the loss of every chunk."""
-    model = building.make_world(configs.load(run_dir)).model
+    model = algorithms.make(configs.load(run_dir)).model
     shapes = jax.eval_shape(model.init, jax.random.key(0))
     step, params = restore_params(run_dir / "checkpoints", shapes)
     losses = [record["train/loss"] for record in read_records(run_dir) if "train/loss" in record]

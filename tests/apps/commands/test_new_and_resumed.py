@@ -21,7 +21,6 @@ def settings(tmp_path):
     """A config.json that lies in no run."""
     file = tmp_path / "best.json"
     values = asdict(CONFIG)
-    values["optimiser"]["decay_updates"] = 77  # the span that the run found at its own pace
     file.write_text(json.dumps(values))
     return file
 
@@ -30,7 +29,7 @@ def test_a_run_begins_with_the_settings_of_a_file_over_which_flags_win(settings,
     arguments = ["--config", str(settings), "--optimiser.learning-rate", "0.5", "--run-dir", str(tmp_path / "run")]
     config, session, default, _ = train.parse(arguments)
     assert config.optimiser.learning_rate == 0.5 and config.search == CONFIG.search and config.env == CONFIG.env
-    assert config.optimiser.decay_updates is None and not session.resume
+    assert not session.resume
     assert default.optimiser.learning_rate == CONFIG.optimiser.learning_rate
 
 

@@ -10,7 +10,7 @@ import pytest
 from muzero_jax import algorithm as algorithms
 from muzero_jax import presets
 from muzero_jax.ops import devices
-from muzero_jax.run.program import make_chunk, make_init
+from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from muzero_jax.storage.config import flat
 from muzero_jax.storage.validation import validate
 from scripts.previewing.targets import TARGETS
@@ -31,7 +31,7 @@ def test_a_preset_is_traced_at_its_full_size(env, board_size):
     config = replace(presets.preset(env, board_size), iterations_per_chunk=2)
     algorithm, mesh = algorithms.make(config), devices.make_mesh(1)
     first = make_init(algorithm, 0, mesh).eval_shape()
-    state, metrics = jax.eval_shape(make_chunk(algorithm, mesh, num_iterations=2), first)
+    state, metrics = jax.eval_shape(make_chunk(algorithm, mesh), first, abstract_progress(2))
     assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), state) == jax.tree.map(
         lambda leaf: (leaf.shape, leaf.dtype), first
     )
@@ -97,7 +97,7 @@ def test_a_preset_plays_and_learns_for_two_iterations(env, board_size):
     )
     algorithm, mesh = algorithms.make(config), devices.make_mesh(1)
     init = make_init(algorithm, 0, mesh)
-    program = make_chunk(algorithm, mesh, num_iterations=2).lower(init.eval_shape()).compile(QUICKLY)
-    state, metrics = program(init.lower().compile(QUICKLY)())  # type: ignore
+    program = make_chunk(algorithm, mesh).lower(init.eval_shape(), abstract_progress(2)).compile(QUICKLY)
+    state, metrics = program(init.lower().compile(QUICKLY)(), np.zeros(2, np.float32))  # type: ignore
     assert np.isfinite(jax.device_get(metrics["train/loss"])).all()
     assert int(state.replay.num_stored) == 2 * length

@@ -129,7 +129,7 @@ def test_each_value_is_a_run_for_each_seed_with_a_folder_of_its_name(started, tm
 def test_files_go_by_their_stems(started, tmp_path):
     files = [str(tmp_path / name) for name in ("mine.py", "other.py")]
     for file in files:
-        Path(file).write_text("def make_algorithm(config, world): ...\n")
+        Path(file).write_text("def change(algorithm, config): ...\n")
     request = variants.read([*TINY, "--vary", "algorithm.file", *files])
     assert request is not None
     runs = variants.plan(request, train.parse, asked(), num_devices=1)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from muzero_jax.apps.evaluation import fidelity
-from muzero_jax.learning.algorithm import World
 from muzero_jax.types import Model, NetworkOutput
+from tests.reference import tiny_run
 from tests.reference.nim import make_nim, make_state
 
 NIM = make_nim(9)
@@ -40,12 +40,13 @@ MODEL = Model(
 @pytest.fixture(scope="module")
 def rows():
     """`rows(params)`: the table of two lines from 9 and from 2 stones, one stone a move, three moves deep."""
+    agent = tiny_run.agent()._replace(environment=NIM, model=MODEL)
 
     @jax.jit
     def unroll(params):
         states = make_state(jnp.array([9, 2]), jnp.array([0, 1]))
         key, moves = jax.random.key(0), jnp.array([False, False])
-        return fidelity.unroll(World(NIM, MODEL), params, key, states, moves, unroll_steps=3, imagines=True)
+        return fidelity.unroll(agent, params, key, states, moves, unroll_steps=3, imagines=True)
 
     return lambda params: fidelity.depth_rows(jax.device_get(unroll(jnp.int32(params))))
 

@@ -79,8 +79,8 @@ class Solver(Agent):
 
 
 def solver(size, params=0.5):
-    world = tiny_run.world()._replace(environment=make_environment("hex", board_size=size))
-    return Solver(*tiny_run.agent()._replace(world=world, params=jnp.float32(params), name="the solver"))
+    environment = make_environment("hex", board_size=size)
+    return Solver(*tiny_run.agent()._replace(environment=environment, params=jnp.float32(params), name="the solver"))
 
 
 def test_the_command_says_what_the_search_says_from_the_movers_side():

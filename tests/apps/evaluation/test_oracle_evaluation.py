@@ -27,8 +27,8 @@ def random_positions(environment, min_plies, num_positions):
 
 @pytest.mark.parametrize(("name", "size"), [("hex", 6), ("hex", None), ("go_9x9", None), ("chess", None)])
 def test_a_game_without_an_oracle_is_named_in_one_sentence(name, size):
-    world = tiny_run.world()._replace(environment=make_environment("tic_tac_toe")._replace(name=name))
-    agent = tiny_run.agent()._replace(config=replace(tiny_run.CONFIG, env=name, board_size=size), world=world)
+    config, environment = replace(tiny_run.CONFIG, env=name, board_size=size), make_environment("tic_tac_toe")
+    agent = tiny_run.agent()._replace(config=config, environment=environment._replace(name=name))
     with pytest.raises(ValueError, match=r"has no oracle: exact play is known for tic_tac_toe.*instead"):
         oracle_evaluation.examine(agent, [], num_positions=10, seed=0)
 

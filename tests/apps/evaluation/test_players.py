@@ -11,10 +11,8 @@ import pytest
 
 from muzero_jax import agent as agents
 from muzero_jax import algorithm as algorithms
-from muzero_jax import building
 from muzero_jax.apps.evaluation import players, tournament
 from muzero_jax.apps.evaluation.players import PlayerSpec
-from muzero_jax.learning.algorithm import World
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.fields import LARGEST_BUDGET
@@ -166,17 +164,17 @@ def test_an_agent_in_a_file_is_the_run_that_it_was_made_of(saved_run, tmp_path):
 def test_ones_own_parts_take_the_place_of_the_configured_ones(saved_run):
     """The budgets of the agent, of a rival and of a tournament's players."""
     asked = []
-    environment, model = tiny_run.world()
-    own = World(environment._replace(name="my game"), model)
+    usual = tiny_run.algorithm()
+    own = usual._replace(environment=usual.environment._replace(name="my game"))
 
     def build(config):
         asked.append(config)
-        return own, building.make_algorithm(config, own)
+        return own
 
-    assert agents.load_agent(saved_run, build=build).world is own
+    assert agents.load_agent(saved_run, build=build).environment is own.environment
     load_agent = partial(agents.load_agent, build=build)
     players.load(PlayerSpec("agent", str(saved_run)), HOST, load_agent)
-    assert tournament.enter((str(saved_run), "random"), load_agent).host.world is own
+    assert tournament.enter((str(saved_run), "random"), load_agent).host.environment is own.environment
     assert asked == [tiny_run.CONFIG] * 3
 
 

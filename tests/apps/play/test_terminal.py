@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from muzero_jax import building
+from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.commands import play
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.apps.play import terminal
 from muzero_jax.apps.play.position import BLACK, WHITE
-from muzero_jax.learning.algorithm import World
 from tests.reference.play import fake_thinker, notation, opening
 
 ROOT = Path(__file__).parents[3]
@@ -222,9 +221,8 @@ def test_a_run_is_asked_without_noise_at_the_budget_of_its_config(untrained_run)
 
 def test_ones_own_game_or_network_can_be_played(untrained_run):
     def build(config):
-        environment, model = building.make_world(config)
-        world = World(environment._replace(name="my game"), model)
-        return world, building.make_algorithm(config, world)
+        usual = algorithms.make(config)
+        return usual._replace(environment=usual.environment._replace(name="my game"))
 
     def refuse(config):
         raise ValueError(f"my own {config.env}")

@@ -11,13 +11,12 @@ import pytest
 
 import muzero_jax
 from muzero_jax import agent as agents
+from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.evaluation import exhaustive, fidelity, matches, opponents, oracle_evaluation
 from muzero_jax.apps.play import thinking
 from muzero_jax.apps.play.position import new_game
 from muzero_jax.apps.play.trained_agent import TrainedAgent
-from muzero_jax.building import playing
 from muzero_jax.games.own_game import environment_from
-from muzero_jax.learning.algorithm import World
 from tests.reference.climb import Climb
 from tests.reference.play import save_untrained_run
 from tests.reference.tiny_run import CONFIG
@@ -170,10 +169,9 @@ def test_its_environment_can_be_batched(agent):
 def climber():
     """An untrained agent for a game for one, whose rules need their key."""
     config = replace(CONFIG, env="climb")
-    environment = environment_from(Climb(), "climb")
-    world = World(environment, playing.build_model(config, environment))
-    params = jax.jit(world.model.init)(jax.random.key(0))
-    return TrainedAgent(agents.Agent(config, world, building.make_algorithm(config, world).make_search, 4, params))
+    algorithm = algorithms.make(config, environment_from(Climb(), "climb"))
+    params = jax.jit(algorithm.model.init)(jax.random.key(0))
+    return TrainedAgent(agents.make_agent(config, algorithm, num_simulations=4, params=params))
 
 
 def test_an_agent_for_one_judges_states_and_its_environment_takes_the_key_that_chance_needs(climber):
