@@ -155,7 +155,7 @@ def go_on(state, **changes):
     state = jax.tree.map(
         lambda x, like: jax.device_put(x, like.sharding), restore_key(state), tiny_run.abstract_state()
     )
-    return on_host(tiny_run.program()(state._replace(**changes))[0])
+    return on_host(tiny_run.program()(state._replace(**changes), tiny_run.PROGRESS)[0])
 
 
 def restore_key(state):

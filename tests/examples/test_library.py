@@ -63,7 +63,7 @@ def test_a_loop_of_ones_own_trains_an_agent_that_can_be_loaded(tiny_program, tmp
     assert (agent.iteration, agent.config) == (6, tiny_run.CONFIG)
     state = tiny_run.make_init()()
     for _ in range(3):
-        state, _ = tiny_run.program()(state)
+        state, _ = tiny_run.program()(state, tiny_run.PROGRESS)
     tiny_run.assert_same(agent.params, state.learner.params)
 
 

@@ -118,7 +118,7 @@ def test_targets_hold_no_root_noise_and_come_from_the_weights_given(window):
 
 
 def learner_with(params, target_params=None):
-    return LearnerState(params, None, jnp.int32(0), jnp.int32(9), target_params)
+    return LearnerState(params, None, jnp.int32(0), target_params)
 
 
 def test_the_target_network_searches_if_there_is_one_and_else_the_network_itself(window):
