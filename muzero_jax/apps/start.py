@@ -78,13 +78,15 @@ def train(
         config = configs.with_record(config)
     session = Session(run_dir=os.fspath(run_dir), overwrite=overwrite, trust_code=trust_code)
     available, cores = devices.configure_devices(), devices.usable_cores()
-    from muzero_jax.run import runner  # only now, because pgx starts JAX when it is imported
+    from muzero_jax.apps.evaluation.progress import open_versions  # only now, as pgx starts JAX when it is imported
+    from muzero_jax.run import runner
 
     if jax.default_backend() == "cpu" and available < cores:
         first = "muzero_jax.ops.devices.configure_devices()"
         say(f"JAX has begun with {available} of {cores} cores; to use all of them, call {first} before anything else")
     ready = prepare(config, session, available, say, is_given=algorithm is not None)
-    return runner.train(ready.config, session, ready.run_dir, ready.mesh, say, algorithm, on_metrics, on_evaluation)
+    where, callbacks = (ready.run_dir, ready.mesh), (on_metrics, on_evaluation)
+    return runner.train(ready.config, session, *where, say, algorithm, *callbacks, make_evaluator=open_versions)
 
 
 def prepare(

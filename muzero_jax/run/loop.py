@@ -7,11 +7,11 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from muzero_jax.apps.evaluation.progress import Versions, share_right
 from muzero_jax.run import budget, heartbeat, processes
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.background import Background
 from muzero_jax.run.driver import Chunk, Held, Steps
+from muzero_jax.run.evaluator import Evaluator
 from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.run.metrics import Record
 from muzero_jax.run.profiling import ChunkProfiler
@@ -47,7 +47,7 @@ class Loop(NamedTuple):
     session: Session
     run_dir: Path
     held: Held
-    versions: Versions
+    evaluator: Evaluator
     compiling: Background  # the matches
     checkpoints: Checkpointer
     reporter: Reporter
@@ -69,7 +69,7 @@ class Loop(NamedTuple):
         interrupt, callbacks = self.interrupt, self.reporter.callbacks
         with self.reporter.display, self.profiler:
             if iteration == 0 and evaluates:
-                self.reporter.report({"iteration": 0} | self.versions.begin(self.held.params))
+                self.reporter.report({"iteration": 0} | self.evaluator.begin(self.held.params))
             saved = iteration in checkpoint_steps(self.checkpoints.directory)
             while not (interrupt.requested or callbacks.error or self._is_over(iteration, clock.minutes)):
                 chunk = yield budget.progress(self.config, iteration, clock.minutes)
@@ -99,11 +99,9 @@ class Loop(NamedTuple):
         self._await_matches()
         params = processes.local(self.held.params)
         with self.clock.measure("finish"):
-            strength = self.versions.measure_fully(params, iteration)
-            openings = self.versions.judge_openings(params)
-        scores = {f"eval/{spec}": match["score"] for spec, match in strength.items()}
-        self.reporter.write(self.reporter.spent(iteration) | scores | share_right(openings))
-        return self.reporter.conclude(iteration, strength, openings)
+            found, scores = self.evaluator.conclude(params, iteration)
+        self.reporter.write(self.reporter.spent(iteration) | scores)
+        return self.reporter.conclude(iteration, found)
 
     @property
     def clock(self) -> Clock:
@@ -136,7 +134,7 @@ class Loop(NamedTuple):
         heartbeat.phase("an evaluation")
         self._await_matches()
         with self.clock.measure("evaluate"):
-            strength = self.versions.measure(self.held.params, iteration)
+            strength = self.evaluator.measure(self.held.params, iteration)
         if strength:
             self.reporter.report(self.reporter.spent(iteration) | strength)
 

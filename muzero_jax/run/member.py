@@ -9,10 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh
 
-from muzero_jax.apps.evaluation.arena import Arena
-from muzero_jax.apps.evaluation.progress import Versions
 from muzero_jax.games import random_play
 from muzero_jax.ops import devices, precision
 from muzero_jax.run import budget, heartbeat
@@ -21,6 +19,7 @@ from muzero_jax.run.background import Background
 from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.driver import Held
+from muzero_jax.run.evaluator import Evaluator
 from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.run.loop import Loop
 from muzero_jax.run.memory import Meter, Plan
@@ -30,7 +29,7 @@ from muzero_jax.run.report import Reporter
 from muzero_jax.run.session import Session
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.storage.config import Config
-from muzero_jax.types import Environment, Params
+from muzero_jax.types import Environment
 
 RANDOM_GAMES, MOST_MOVES = 256, 1000
 """Games of random play whose mean return stands beside self-play's, and where they are broken off."""
@@ -63,7 +62,7 @@ class Member(NamedTuple):
     run_dir: Path
     say: Callable[[str], None]
     held: Held
-    versions: Versions
+    evaluator: Evaluator
     checkpoints: Checkpointer
     callbacks: Callbacks
     totals: Totals
@@ -84,7 +83,7 @@ def open_loop(host: Host, member: Member, iteration: int, sharers: int = 1) -> I
             member.callbacks,
             host.clock,
             member.totals,
-            member.versions.ladder,
+            member.evaluator,
             Meter(host.mesh.local_devices),
             describe_machine(config, host.mesh) | {"planned": host.plan.total},
         )
@@ -93,7 +92,7 @@ def open_loop(host: Host, member: Member, iteration: int, sharers: int = 1) -> I
             session,
             run_dir,
             member.held,
-            member.versions,
+            member.evaluator,
             host.compiling,
             member.checkpoints,
             reporter,
@@ -117,18 +116,10 @@ def conclude(loop: Loop, iteration: int, program: Any) -> Result:
         return Result(summary, interrupted=True, by_system=interrupt.by_system)
     interrupt.nothing_to_save()
     budget.check_learned(config, reporter.spent(iteration))
-    reporter.say("training is over and saved" + ("; now the final matches" if loop.versions.has_matches else ""))
+    reporter.say("training is over and saved" + ("; now the final matches" if loop.evaluator.has_matches else ""))
     summary = loop.finish(iteration)
     reporter.callbacks.raise_error(loop.run_dir)
     return Result(summary, interrupted=False)
-
-
-def open_versions(arena: Arena, config: Config, run_dir: Path, abstract: Params, iteration: int) -> Versions:
-    """The versions that a run has kept up to this iteration, and their Elo."""
-    placed = devices.placed_shapes(abstract, NamedSharding(arena.mesh, PartitionSpec()))
-    versions = Versions(config, arena, run_dir, placed)
-    versions.ladder.load(iteration)
-    return versions
 
 
 def note_random_return(environment: Environment, *runs: Totals) -> None:

@@ -5,13 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from muzero_jax.apps.evaluation.arena import Summary
-from muzero_jax.apps.evaluation.progress import Ladder
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import metrics
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.display import ProgressDisplay
+from muzero_jax.run.evaluator import Evaluator
 from muzero_jax.run.memory import Meter
 from muzero_jax.run.metrics import Record
 from muzero_jax.storage import run_directory
@@ -27,7 +26,7 @@ class Reporter(NamedTuple):
     callbacks: Callbacks  # which `write` calls
     clock: Clock
     totals: Totals
-    ladder: Ladder
+    evaluator: Evaluator
     meter: Meter
     machine: dict[str, Any]  # the devices, the precision, and the bytes a device that were planned
 
@@ -42,19 +41,15 @@ class Reporter(NamedTuple):
         """The work and the cost of the run so far."""
         return {"iteration": iteration} | self.totals.record() | self.clock.record()
 
-    def conclude(
-        self, iteration: int, strength: dict[str, Summary] | None = None, openings: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
+    def conclude(self, iteration: int, found: dict[str, Any] | None = None) -> dict[str, Any]:
         """Draws the run's curves, and writes how it stands at `iteration`; returns what the summary holds.
 
-        `strength` are the matches of the run's end, without which it is not finished, and `openings` its accuracy on
-        the solved openings.
+        `found` is what the evaluator concluded with, without which the run is not finished.
         """
         machine = dict(self.machine)
         memory = {"planned": machine.pop("planned"), "peak": self.meter.peak}  # bytes a device
-        summary = {"iteration": iteration, "finished": strength is not None, "strength": strength or {}}
-        summary |= {"openings": openings} if openings else {}
-        summary |= {"elo": self.ladder.by_iteration(), "memory": memory} | machine
+        summary = {"iteration": iteration, "finished": found is not None, "strength": {}} | (found or {})
+        summary |= {"elo": self.evaluator.ratings(), "memory": memory} | machine
         summary |= self.totals.summary(self.clock.seconds["train"])
         summary["seconds"] = split_time(self.clock, self.totals)
         if any(self.totals.counts.values()):

@@ -14,9 +14,7 @@ from typing import Any
 from jax.sharding import Mesh
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax.agent import make_agent
 from muzero_jax.algorithm import Algorithm
-from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.ops import devices
 from muzero_jax.own import trust
 from muzero_jax.own.files import write_whole
@@ -26,8 +24,9 @@ from muzero_jax.run.assembly import assemble
 from muzero_jax.run.background import Background
 from muzero_jax.run.callbacks import Callback, Callbacks
 from muzero_jax.run.driver import ChunkRunner, OneRun, drive
+from muzero_jax.run.evaluator import MakeEvaluator
 from muzero_jax.run.interrupt import Interrupt, Stopped
-from muzero_jax.run.member import Host, Member, Result, conclude, note_random_return, open_loop, open_versions
+from muzero_jax.run.member import Host, Member, Result, conclude, note_random_return, open_loop
 from muzero_jax.run.metrics import Record, last_record
 from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.program import Init
@@ -53,6 +52,8 @@ def train(
     algorithm: Algorithm | None = None,
     on_metrics: Callback | None = None,
     on_evaluation: Callback | None = None,
+    *,
+    make_evaluator: MakeEvaluator,
 ) -> Result:
     """Trains until the budget is spent or a signal asks for a stop, then measures how strong the agent has become.
 
@@ -64,6 +65,7 @@ def train(
       on_metrics: called with every record (`metrics.Record`) once it is written. What it raises ends the run like
         Ctrl-C, and comes through when the run is saved.
       on_evaluation: the same, but only with records that bring an evaluation; the last has the final matches.
+      make_evaluator: makes what judges the agent while it trains and at the end.
 
     Raises ValueError, in one sentence, for a folder in which another process trains, a budget that ended before the
     first update, a loss that is no longer finite, a full disk, or a checkpoint of another configuration. The last good
@@ -102,17 +104,16 @@ def train(
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
         keep_config(config, run_dir, say)
         say(f"{'training' if begins else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
-        agent, speak = make_agent(config, algorithm), lambda *_: processes.tell(following.WAIT)
-        arena = Arena(agent, devices.local_mesh(mesh), speak)
         clock, totals = Clock(record), Totals(config, record, flops)
         clock.seconds["compile"] += time.perf_counter() - start
         note_random_return(algorithm.environment, totals)
-        versions = open_versions(arena, config, run_dir, abstract.learner.params, iteration)
-        compiling = held.enter_context(Background(versions.compilations()))
+        where, speak = (devices.local_mesh(mesh), run_dir), lambda *_: processes.tell(following.WAIT)
+        evaluator = make_evaluator(config, algorithm, *where, abstract.learner.params, iteration, speak)
+        compiling = held.enter_context(Background(evaluator.compilations()))
         run = OneRun(state)
         profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if session.profile else None)
         host = Host(session, mesh, plan, interrupt, clock, compiling, profiler)
-        member = Member(config, run_dir, say, run, versions, checkpoints, Callbacks(on_metrics, on_evaluation), totals)
+        member = Member(config, run_dir, say, run, evaluator, checkpoints, Callbacks(on_metrics, on_evaluation), totals)
         return run_to_end(host, member, run, program, iteration)
 
 

@@ -196,6 +196,7 @@ def train(
     """Trains one run; returns the exit status of `main`."""
     is_given = build is not None
     config, run_dir, mesh = start.prepare(config, session, num_devices, print, made_with=default, is_given=is_given)
+    from muzero_jax.apps.evaluation.progress import open_versions
     from muzero_jax.building import playing
     from muzero_jax.run import runner  # here, because pgx starts JAX when it is imported
 
@@ -205,7 +206,7 @@ def train(
         config = configs.with_record(config)
     before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
     try:
-        result = runner.train(config, session, run_dir, mesh, print, algorithm)
+        result = runner.train(config, session, run_dir, mesh, print, algorithm, make_evaluator=open_versions)
         by_system = guard.EXIT_UNFINISHED if session.distributed else 0  # so that a scheduler starts it again
         status = (by_system if result.by_system else EXIT_INTERRUPTED) if result.interrupted else 0
     except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole

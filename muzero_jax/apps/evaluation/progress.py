@@ -1,4 +1,4 @@
-"""How strong a run has become so far: matches against fixed opponents, and an Elo among its own versions."""
+"""How strong a run has become: matches against fixed opponents, and an Elo among its own versions (`run.evaluator`)."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import jax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
+from muzero_jax.agent import make_agent
+from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.evaluation import elo, openings
-from muzero_jax.apps.evaluation.arena import Arena, Summary
+from muzero_jax.apps.evaluation.arena import Arena, Report, Summary, silent
+from muzero_jax.ops import devices
 from muzero_jax.own.files import write_whole
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps, restore_params
 from muzero_jax.storage.config import Config
@@ -128,13 +132,20 @@ class Versions:
                 record["eval/elo"] = self.ladder.add(iteration, results)
         return record
 
-    def measure_fully(self, params: Params, iteration: int) -> dict[str, Summary]:
-        """The full matches of a run's end, against every opponent of the config."""
+    def conclude(self, params: Params, iteration: int) -> tuple[dict[str, Any], dict[str, float]]:
+        """The full matches of a run's end, against every opponent of the config, and the opening values."""
         e, count = self._config.evaluation, self._final_matches
         if not self.has_matches:
-            return {}
+            return {"strength": {}}, {}
         key = jax.random.fold_in(self._key(iteration), _FINAL)
-        return self._meet_all(e.mcts_simulations, params, key, e.final_games // count, count)
+        strength = self._meet_all(e.mcts_simulations, params, key, e.final_games // count, count)
+        judged = self.judge_openings(params)
+        scores = {f"eval/{spec}": match["score"] for spec, match in strength.items()} | share_right(judged)
+        return {"strength": strength} | ({"openings": judged} if judged else {}), scores
+
+    def ratings(self) -> dict[str, float]:
+        """Elo of every version, by its iteration."""
+        return self.ladder.by_iteration()
 
     def judge_openings(self, params: Params) -> dict[str, Any] | None:
         """`openings.judge` of the search's opening values; None where no openings are solved."""
@@ -172,6 +183,22 @@ class Versions:
 
     def _key(self, iteration: int) -> Array:
         return jax.random.fold_in(jax.random.fold_in(jax.random.key(self._config.seed), _EVALUATION), iteration)
+
+
+def open_versions(
+    config: Config,
+    algorithm: Algorithm,
+    mesh: Mesh,
+    run_dir: Path,
+    abstract_params: Params,
+    iteration: int,
+    report: Report = silent,
+) -> Versions:
+    """The versions that a run has kept up to this iteration, and their Elo (`run.evaluator.MakeEvaluator`)."""
+    placed = devices.placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
+    versions = Versions(config, Arena(make_agent(config, algorithm), mesh, report), run_dir, placed)
+    versions.ladder.load(iteration)
+    return versions
 
 
 def share_right(judged: dict[str, Any] | None) -> dict[str, float]:

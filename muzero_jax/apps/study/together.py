@@ -16,9 +16,8 @@ import numpy as np
 from jax.sharding import Mesh
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax.agent import make_agent
 from muzero_jax.algorithm import Algorithm
-from muzero_jax.apps.evaluation.arena import Arena
+from muzero_jax.apps.evaluation.progress import open_versions
 from muzero_jax.apps.study import comparison, population
 from muzero_jax.apps.study.population import MemberState, Population
 from muzero_jax.run import assembly, member
@@ -104,9 +103,8 @@ def train(
         records = [last_record(run.run_dir, up_to_iteration=iteration, say=say) if iteration else {} for run in runs]
         clock = Clock(records[0])
         clock.seconds["compile"] += time.perf_counter() - start
-        agent, weights = make_agent(runs[0].config, ready.algorithm), ready.abstract.learner.params
-        arena = Arena(agent, mesh)
-        versions = [member.open_versions(arena, run.config, run.run_dir, weights, iteration) for run in runs]
+        what, weights = (ready.algorithm, mesh), ready.abstract.learner.params
+        versions = [open_versions(run.config, *what, run.run_dir, weights, iteration) for run in runs]
         compiling = held.enter_context(Background(versions[0].compilations()))
         host = Host(session, mesh, ready.plan, interrupt, clock, compiling, ChunkProfiler(None))
         totals = [Totals(run.config, record, ready.flops) for run, record in zip(runs, records, strict=True)]

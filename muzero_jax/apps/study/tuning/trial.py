@@ -149,10 +149,12 @@ def trainer(session: Session, num_devices: int, *, keeps_checkpoints: bool = Fal
     def train(config: Config, run_dir: Path, on_evaluation: Callable[[Record], object]) -> dict[str, Any]:
         own = replace(session, run_dir=str(run_dir), overwrite=True, tensorboard=False, checkpoint_minutes=0.0)
         ready = start.prepare(config, own, num_devices, _silent)
+        from muzero_jax.apps.evaluation.progress import open_versions
         from muzero_jax.run import runner  # here, because pgx starts JAX when it is imported
 
         try:
-            result = runner.train(ready.config, own, ready.run_dir, ready.mesh, _silent, on_evaluation=on_evaluation)
+            where, on = (ready.run_dir, ready.mesh), {"on_evaluation": on_evaluation}
+            result = runner.train(ready.config, own, *where, _silent, **on, make_evaluator=open_versions)
         finally:
             if not keeps_checkpoints and (run_dir / VERSIONS).exists():
                 shutil.rmtree(run_dir / CHECKPOINTS, ignore_errors=True)
