@@ -1,44 +1,53 @@
 """The searches of a run: with the learned or the ground-truth model, with noise or without, in full or cheap."""
 
 from functools import partial
+from types import ModuleType
 
 from muzero_jax.building.worlds import gamma, predicts_discount
 from muzero_jax.learning.algorithm import World
 from muzero_jax.ops import micro_batches
-from muzero_jax.search import playout_cap
+from muzero_jax.search import loop_free, mctx_reference, playout_cap, policies
 from muzero_jax.search.bounded import bounded
-from muzero_jax.search.engines import ENGINES
 from muzero_jax.search.simulator import Simulator, ground_truth_model, learned_chance_model, learned_model
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, QTransform, SearchFn
+
+IMPLEMENTATIONS = {"own": policies, "loop_free": loop_free, "mctx": mctx_reference}
+"""By `--search.engine`: the modules with a `gumbel_search` and a `puct_search`."""
 
 
 def make_search(config: Config, world: World, *, noise: bool, num_simulations: int | None = None) -> SearchFn:
     """The configured search; without `noise` it is deterministic and greedy, as evaluation and play want it."""
     search, environment = config.search, world.environment
     simulator = make_simulator(config, world)
-    engine = ENGINES[search.engine]
+    implementation = _implementation(search.engine, simulator)
     budget = num_simulations or search.num_simulations
     if search.policy == "gumbel":
-        make = partial(
-            engine.gumbel_search,
+        return implementation.gumbel_search(
+            simulator,
             num_simulations=budget,
             max_num_considered_actions=num_considered(config, environment, budget),
             gumbel_scale=search.gumbel_scale if noise else 0.0,
             qtransform=QTransform(search.value_scale, search.maxvisit_init, search.rescale_values),
             improved_value=search.improved_value,
         )
-    else:
-        make = partial(
-            engine.puct_search,
-            num_simulations=budget,
-            dirichlet_fraction=search.dirichlet_fraction if noise else 0.0,
-            dirichlet_alpha=search.dirichlet_alpha,
-            pb_c_init=search.pb_c_init,
-            pb_c_base=search.pb_c_base,
-            temperature=search.temperature if noise else 0.0,
-        )
-    return make(simulator)
+    return implementation.puct_search(
+        simulator,
+        num_simulations=budget,
+        dirichlet_fraction=search.dirichlet_fraction if noise else 0.0,
+        dirichlet_alpha=search.dirichlet_alpha,
+        pb_c_init=search.pb_c_init,
+        pb_c_base=search.pb_c_base,
+        temperature=search.temperature if noise else 0.0,
+    )
+
+
+def _implementation(name: str, simulator: Simulator) -> ModuleType:
+    """The module of that name; ValueError if it cannot plan with the chance of the game."""
+    has_chance = {"mctx": simulator.num_outcomes is not None, "loop_free": simulator.passes_afterstates}
+    if has_chance.get(name):
+        raise ValueError(f"--search.engine {name} cannot plan with the chance of this game; use --search.engine own")
+    return IMPLEMENTATIONS[name]
 
 
 def num_considered(config: Config, environment: Environment, num_simulations: int) -> int:
