@@ -51,7 +51,7 @@ def grow(root: Node, simulator: Simulator, params: Params, rules: Rules, num_sim
     """Runs the simulations (Schrittwieser et al. 2020, appendix B): descend by the rules, expand, back the value up.
 
     Args:
-      root: its prior [B, A] is that of the actions, whatever else a node has columns for.
+      root: its prior [B, A] has the actions alone, in a game of chance too.
       params: of the simulator.
       key: for the expansions; simulation i gets fold_in(key, i).
     """
