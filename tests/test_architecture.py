@@ -128,7 +128,7 @@ LINES = {
     "apps.play": 2516,
     "apps.start": 250,
     "apps.study": 1368,
-    "building": 591,
+    "building": 587,
     "games": 3545,
     "learning": 1688,
     "networks": 1201,

@@ -1,7 +1,6 @@
 """The searches of a run: with the learned or the ground-truth model, with noise or without, in full or cheap."""
 
 from functools import partial
-from types import ModuleType
 
 from muzero_jax.building.worlds import gamma, predicts_discount
 from muzero_jax.learning.algorithm import World
@@ -17,16 +16,21 @@ IMPLEMENTATIONS = {"own": policies, "loop_free": loop_free, "mctx": mctx_referen
 
 
 def make_search(config: Config, world: World, *, noise: bool, num_simulations: int | None = None) -> SearchFn:
-    """The configured search; without `noise` it is deterministic and greedy, as evaluation and play want it."""
-    search, environment = config.search, world.environment
-    simulator = make_simulator(config, world)
-    implementation = _implementation(search.engine, simulator)
+    """The configured search; without `noise` it is deterministic and greedy, as evaluation and play want it.
+
+    Raises ValueError if `--search.engine` cannot plan with the chance of the game.
+    """
+    search, simulator = config.search, make_simulator(config, world)
+    cannot_plan = {"mctx": simulator.num_outcomes is not None, "loop_free": simulator.passes_afterstates}
+    if cannot_plan.get(search.engine):
+        raise ValueError(f"use --search.engine own: {search.engine} cannot plan with the chance of this game")
+    implementation = IMPLEMENTATIONS[search.engine]
     budget = num_simulations or search.num_simulations
     if search.policy == "gumbel":
         return implementation.gumbel_search(
             simulator,
             num_simulations=budget,
-            max_num_considered_actions=num_considered(config, environment, budget),
+            max_num_considered_actions=num_considered(config, world.environment, budget),
             gumbel_scale=search.gumbel_scale if noise else 0.0,
             qtransform=QTransform(search.value_scale, search.maxvisit_init, search.rescale_values),
             improved_value=search.improved_value,
@@ -40,14 +44,6 @@ def make_search(config: Config, world: World, *, noise: bool, num_simulations: i
         pb_c_base=search.pb_c_base,
         temperature=search.temperature if noise else 0.0,
     )
-
-
-def _implementation(name: str, simulator: Simulator) -> ModuleType:
-    """The module of that name; ValueError if it cannot plan with the chance of the game."""
-    has_chance = {"mctx": simulator.num_outcomes is not None, "loop_free": simulator.passes_afterstates}
-    if has_chance.get(name):
-        raise ValueError(f"--search.engine {name} cannot plan with the chance of this game; use --search.engine own")
-    return IMPLEMENTATIONS[name]
 
 
 def num_considered(config: Config, environment: Environment, num_simulations: int) -> int:
