@@ -14,15 +14,16 @@ from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import micro_batches, precision
 from muzero_jax.own import python_file
-from muzero_jax.search import playout_cap
+from muzero_jax.search import loop_free, mctx_reference, playout_cap, policies
 from muzero_jax.search.bounded import bounded
-from muzero_jax.search.engines import ENGINES
 from muzero_jax.search.simulator import Simulator, ground_truth_model, learned_chance_model, learned_model
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Model, QTransform, SearchFn
 
 DEFAULT_CODES = 32
 """Codes of an encoder, as in Stochastic MuZero (Antonoglou et al. 2022, appendix D)."""
+IMPLEMENTATIONS = {"own": policies, "loop_free": loop_free, "mctx": mctx_reference}
+"""By `--search.engine`: the modules with a `gumbel_search` and a `puct_search`."""
 
 
 def build_environment(config: Config) -> Environment:
@@ -141,6 +142,8 @@ def make_search(
 
     Args:
       num_simulations: None: self-play's, where noise may also go with a cheap search for a share of the moves.
+
+    Raises ValueError if `--search.engine` cannot plan with the chance of the game.
     """
     play = config.self_play
     if noise and num_simulations is None and play.full_search_share < 1.0:
@@ -151,9 +154,12 @@ def make_search(
 
 
 def _search(config: Config, simulator: Simulator, num_simulations: int, *, noise: bool) -> SearchFn:
-    search, engine = config.search, ENGINES[config.search.engine]
+    search, implementation = config.search, IMPLEMENTATIONS[config.search.engine]
+    cannot_plan = {"mctx": simulator.num_outcomes is not None, "loop_free": simulator.passes_afterstates}
+    if cannot_plan.get(search.engine):
+        raise ValueError(f"use --search.engine own: {search.engine} cannot plan with the chance of this game")
     if search.policy == "gumbel":
-        return engine.gumbel_search(
+        return implementation.gumbel_search(
             simulator,
             num_simulations=num_simulations,
             max_num_considered_actions=num_considered(config, num_simulations),
@@ -161,7 +167,7 @@ def _search(config: Config, simulator: Simulator, num_simulations: int, *, noise
             qtransform=QTransform(search.value_scale, search.maxvisit_init, search.rescale_values),
             improved_value=search.improved_value,
         )
-    return engine.puct_search(
+    return implementation.puct_search(
         simulator,
         num_simulations=num_simulations,
         dirichlet_fraction=search.dirichlet_fraction if noise else 0.0,

@@ -4,7 +4,7 @@ A learned model pays the reward of a win, and goes on valuing what comes after i
 move was 1.85 where a return is at most 1. So each node here carries, beside its embedding, the range in which its value
 keeps reward + discount x value within bounds at *every* node above it, and its value is brought into that range.
 Whatever is backed up then lies within bounds, and so do means of it. That is `clip(reward + discount x value)` at every
-level of the backup, but done where a node is made. So any search can be bounded, mctx's too, and none knows of it.
+level of the backup, but done where a node is made, so that it bounds any search, mctx's too.
 
 What a model says of positions that go on is left as it is: a right reward and a right value never leave the range.
 """
@@ -18,17 +18,17 @@ from muzero_jax.search.simulator import Node, Simulator
 from muzero_jax.types import Params, SearchRoots
 
 
-def bounded(world: Simulator, bound: float) -> Simulator:
-    """`world`, for a game whose returns lie in [-bound, bound] from every position on."""
+def bounded(simulator: Simulator, bound: float) -> Simulator:
+    """`simulator`, for a game whose returns lie in [-bound, bound] from every position on."""
 
     def root(params: Params, roots: SearchRoots) -> Node:
-        node = world.root(params, roots)
+        node = simulator.root(params, roots)
         highest = jnp.full_like(node.value, bound)
         return _within(node, -highest, highest)
 
     def expand(params: Params, key: Array, action: Array, embedding: tuple[Any, Array, Array]) -> Node:
         inner, low, high = embedding
-        node = world.expand(params, key, action, inner)
+        node = simulator.expand(params, key, action, inner)
         if node.passed is not None:
             afterstate = below(node.passed.afterstate, low, high)
             ends = zip(afterstate.embedding[1:], (low, high), strict=True)
@@ -45,7 +45,7 @@ def bounded(world: Simulator, bound: float) -> Simulator:
         lowest, highest = (jnp.clip(pick(*ends), -bound, bound) for pick in (jnp.minimum, jnp.maximum))
         return _within(node._replace(reward=reward), lowest, highest)
 
-    return world._replace(root=root, expand=expand)
+    return simulator._replace(root=root, expand=expand)
 
 
 def _within(node: Node, low: Float[Array, " B"], high: Float[Array, " B"]) -> Node:

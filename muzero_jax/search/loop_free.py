@@ -16,6 +16,7 @@ deeper looks at the last node again, as with mctx's `max_depth`, and puts a new 
 trees are `tree.grow`'s, but for ties within rounding.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -23,9 +24,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from muzero_jax.search import policies
+from muzero_jax.search.rules import Row, Rule, Rules, with_chance_nodes
 from muzero_jax.search.simulator import Node, Simulator
-from muzero_jax.search.tree import ROOT, UNVISITED, Expand, Row, Rule, Rules, Tree
-from muzero_jax.types import SearchFn
+from muzero_jax.search.tree import ROOT, UNVISITED, Tree
+from muzero_jax.types import Params
 
 MAX_DEPTH = 16
 """Moves from the root to the deepest node; at least 2."""
@@ -75,22 +77,18 @@ class _Forest(NamedTuple):
 
     nodes: Array  # [M, B, record]
     edges: Array  # [M, B, A, edge]
-    constants: dict[str, Array]  # [M, B, ...] by dtype, what is read and written whole: `_Constants`
+    constants: dict[str, Array]  # [M, B, numbers] by dtype: of each node its embedding and its path
+    # A path, of up to D moves, is [B, D + 1] float32: the nodes from the root on; past the last, beyond all nodes.
 
 
-class _Constants(NamedTuple):
-    """The part of a node that never changes. A path of up to D moves has D + 1 nodes."""
-
-    embedding: Any  # leaves [B, ...]
-    path: Array  # [B, D + 1] float32, the nodes from the root to this one; past the last, beyond all nodes
-
-
-def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Array) -> Tree:
+def grow(root: Node, simulator: Simulator, params: Params, rules: Rules, num_simulations: int, key: Array) -> Tree:
     """Grows trees like `tree.grow`. `rules.below` must take any number of rows at once."""
+    assert not simulator.passes_afterstates, "a simulation makes one node here"
+    root, rules = with_chance_nodes(root, rules, simulator.num_outcomes)
     num_games, num_nodes = root.value.shape[0], num_simulations + 1
     games, room = jnp.arange(num_games), min(num_simulations, MAX_DEPTH) + 1
     nowhere = jnp.broadcast_to(num_nodes + jnp.arange(room), (num_games, room))
-    first = _Constants(root.embedding, nowhere.at[:, 0].set(ROOT).astype(jnp.float32))
+    constants = root.embedding, nowhere.at[:, 0].set(ROOT).astype(jnp.float32)
 
     def simulate(simulation: Array, forest: _Forest) -> _Forest:
         with jax.named_scope("descend"):
@@ -101,16 +99,16 @@ def grow(root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Ar
             action = jnp.where(is_new, chosen, _whole(below.end_action))
         with jax.named_scope("expand"):
             taken = {name: x[parent, games] for name, x in forest.constants.items()}
-            embedding, path = _unpack(taken, first)
-            node = expand(jax.random.fold_in(key, simulation), action, embedding)
+            embedding, path = _unpack(taken, constants)
+            node = simulator.expand(params, jax.random.fold_in(key, simulation), action, embedding)
         with jax.named_scope("backup"):
             return _add(forest, simulation + 1, node, _Record.new(node, parent, action), _whole(path), rules.below)
 
-    forest = lax.fori_loop(0, num_simulations, simulate, _plant(root, first, num_nodes))
-    return _tree(forest, _unpack(forest.constants, first).embedding)
+    forest = lax.fori_loop(0, num_simulations, simulate, _plant(root, constants, num_nodes))
+    return _tree(forest, _unpack(forest.constants, constants)[0])
 
 
-def _plant(root: Node, constants: _Constants, num_nodes: int) -> _Forest:
+def _plant(root: Node, constants: Any, num_nodes: int) -> _Forest:
     """Trees that have only their root."""
 
     def stack(x):
@@ -144,7 +142,7 @@ def _add(forest: _Forest, leaf: Array, node: Node, new: _Record, path: Array, ru
     edges = write(forest.edges, _joined(_Edge.new(node.prior)))
     edges = _visit(edges, path, known, is_above)
     known = known._replace(**_ends(forest.nodes, edges, path, known, rule))
-    packed = _pack(_Constants(node.embedding, path.astype(jnp.float32)))
+    packed = _pack((node.embedding, path.astype(jnp.float32)))
     return _Forest(
         # Past its path's end a game writes beyond all nodes, where writes are dropped.
         nodes=forest.nodes.at[path, games].set(_joined(known), mode="drop", unique_indices=True),
@@ -199,30 +197,24 @@ def _ends(nodes: Array, edges: Array, path: Array, known: _Record, rule: Rule) -
 
 def _tree(forest: _Forest, embedding: Any) -> Tree:
     """The trees as other code knows them; what is not read of them costs nothing."""
-    known, edge = _records(forest.nodes), _Edge(*(forest.edges[..., i] for i in range(len(_Edge._fields))))
-    return Tree(
-        **edge._replace(children=_whole(edge.children))._asdict(),
-        raw_value=known.raw_value,
-        value=known.value,
-        count=known.count,
-        reward=known.reward,
-        discount=known.discount,
-        parent=_whole(known.parent),
-        action=_whole(known.action),
-        embedding=embedding,
-        is_chance=_truth(known.is_chance),
-    )
+    fields = _records(forest.nodes)._asdict() | _edges(forest.edges)._asdict() | {"embedding": embedding}
+    fields |= {name: _whole(fields[name]) for name in ("children", "parent", "action")}
+    fields["is_chance"] = _truth(fields["is_chance"])
+    return Tree(**{name: fields[name] for name in Tree._fields})
 
 
 def _row(nodes: Array, edges: Array) -> Row:
     """Nodes [R, record] and their actions [R, A, edge] as a rule sees them."""
-    known, edge = _records(nodes), _Edge(*(edges[..., i] for i in range(len(_Edge._fields))))
-    values = known.raw_value, known.value
-    return Row(edge.prior, edge.visits, edge.q, *values, is_chance=_truth(known.is_chance))
+    known, edge = _records(nodes), _edges(edges)
+    return Row(edge.prior, edge.visits, edge.q, known.raw_value, known.value, _truth(known.is_chance))
 
 
 def _records(nodes: Array) -> _Record:
     return _Record(*(nodes[..., i] for i in range(nodes.shape[-1])))
+
+
+def _edges(edges: Array) -> _Edge:
+    return _Edge(*(edges[..., i] for i in range(len(_Edge._fields))))
 
 
 def _joined(parts: tuple) -> Array:
@@ -238,51 +230,25 @@ def _whole(x: Array) -> Array:
     return x.astype(jnp.int32)
 
 
-def _pack(constants: _Constants) -> dict[str, Array]:
-    """Constants, leaves [B, ...], as one array [B, ...] for each dtype; a leaf that is alone keeps its shape."""
+def _pack(constants: Any) -> dict[str, Array]:
+    """Constants, leaves [B, ...], as one array [B, numbers] for each dtype."""
     by_dtype: dict[str, list[Array]] = {}
     for leaf in jax.tree.leaves(constants):
-        by_dtype.setdefault(str(leaf.dtype), []).append(leaf)
-    return {name: _concatenated(leaves) for name, leaves in by_dtype.items()}
+        by_dtype.setdefault(str(leaf.dtype), []).append(leaf.reshape(len(leaf), -1))
+    return {name: jnp.concatenate(leaves, axis=-1) for name, leaves in by_dtype.items()}
 
 
-def _concatenated(leaves: list[Array]) -> Array:
-    if len(leaves) == 1:
-        return leaves[0]
-    return jnp.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=-1)
-
-
-def _unpack(packed: dict[str, Array], like: _Constants) -> _Constants:
-    """The inverse of `_pack`, for leaves [..., *shape] whatever comes before; `like` has them as [B, *shape]."""
+def _unpack(packed: dict[str, Array], like: Any) -> Any:
+    """The inverse of `_pack`, for arrays [..., numbers] whatever comes before; `like` has the leaves as [B, *shape]."""
     leaves, tree = jax.tree.flatten(like)
-    alone = {name: sum(str(leaf.dtype) == name for leaf in leaves) == 1 for name in packed}
-    position, found = dict.fromkeys(packed, 0), []
+    starts, found = dict.fromkeys(packed, 0), []
     for leaf in leaves:
-        name = str(leaf.dtype)
-        if alone[name]:
-            found.append(packed[name])
-            continue
-        start, size = position[name], leaf[0].size
-        position[name] += size
-        found.append(packed[name][..., start : start + size].reshape(*packed[name].shape[:-1], *leaf.shape[1:]))
+        name, size = str(leaf.dtype), leaf[0].size
+        part = packed[name][..., starts[name] : starts[name] + size]
+        found.append(part.reshape(*part.shape[:-1], *leaf.shape[1:]))
+        starts[name] += size
     return jax.tree.unflatten(tree, found)
 
 
-def gumbel_search(simulator: Simulator, **settings: Any) -> SearchFn:
-    """`policies.gumbel_search` on these trees."""
-    return policies.gumbel_search(_checked(simulator), **settings, grow=grow)
-
-
-def puct_search(simulator: Simulator, **settings: Any) -> SearchFn:
-    """`policies.puct_search` on these trees."""
-    return policies.puct_search(_checked(simulator), **settings, grow=grow)
-
-
-def _checked(simulator: Simulator) -> Simulator:
-    """The simulator; ValueError if its simulations make more than one node."""
-    if simulator.passes_afterstates:
-        raise ValueError(
-            "the engine loop_free makes one node a simulation, but the rules of a game of chance need two; "
-            "use --search.engine own"
-        )
-    return simulator
+gumbel_search = partial(policies.gumbel_search, grow=grow)
+puct_search = partial(policies.puct_search, grow=grow)

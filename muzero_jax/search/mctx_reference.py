@@ -1,4 +1,4 @@
-"""The reference engine: the searches of `policies`, through mctx (`--search.engine mctx`).
+"""The reference: the searches of `policies`, through mctx (`--search.engine mctx`).
 
 `legal_action_mask` is True where legal everywhere in this project; it is inverted once, here, where mctx wants
 `invalid_actions`. The functions' arguments are explained in `policies`.
@@ -24,10 +24,8 @@ def _logits(prior: Array) -> Array:
     return jnp.log(jnp.maximum(prior, jnp.finfo(jnp.float32).tiny))
 
 
-def make_recurrent_fn(simulator: Simulator) -> mctx.RecurrentFn:
-    """mctx's recurrent function of a simulator; ValueError for one with chance nodes."""
-    if simulator.num_outcomes is not None:
-        raise ValueError("the engine mctx plans without chance nodes, which this game has; use --search.engine own")
+def _recurrent_fn(simulator: Simulator) -> mctx.RecurrentFn:
+    assert simulator.num_outcomes is None, "mctx's policies for chance nodes are others"
 
     def recurrent_fn(params, rng_key, action, embedding):
         node = simulator.expand(params, rng_key, action, embedding)
@@ -49,7 +47,7 @@ def gumbel_search(
     improved_value: bool,
 ) -> SearchFn:
     """`policies.gumbel_search`, through mctx."""
-    recurrent_fn = make_recurrent_fn(simulator)
+    recurrent_fn = _recurrent_fn(simulator)
     sigma = partial(mctx.qtransform_completed_by_mix_value, **qtransform._asdict())
 
     def search(params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
@@ -92,7 +90,7 @@ def puct_search(
 ) -> SearchFn:
     """`policies.puct_search`, through mctx, which breaks ties by chance: without noise by one fixed key."""
     is_noisy = dirichlet_fraction > 0 or temperature > 0
-    recurrent_fn = make_recurrent_fn(simulator)
+    recurrent_fn = _recurrent_fn(simulator)
 
     def search(params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
         output = mctx.muzero_policy(

@@ -7,20 +7,23 @@ action, where mctx draws lots, and the noise at the root is drawn otherwise (`di
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from muzero_jax.search import chance
+from muzero_jax.ops.reductions import first_argmax, reduce_rows
 from muzero_jax.search import tree as tree_search
+from muzero_jax.search.rules import Row, Rules
 from muzero_jax.search.simulator import Simulator
-from muzero_jax.search.tree import Grow, Row, Rules, first_argmax, over_actions, row_of
+from muzero_jax.search.tree import Tree, summary
 from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput, SearchRoots
 
+Grow = Callable[..., Tree]
+"""The type of `tree.grow` and of `loop_free.grow`."""
 _TINY = float(jnp.finfo(jnp.float32).tiny)
 
 
@@ -47,7 +50,6 @@ def gumbel_search(
     table = considered_visits(most_considered, num_simulations)
 
     def search(params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
-        chex.assert_equal_shape_prefix(jax.tree.leaves(roots), 1)
         legal_action_mask = roots.legal_action_mask
         expand_key, gumbel_key = jax.random.split(key)
         root = simulator.root(params, roots)
@@ -61,19 +63,13 @@ def gumbel_search(
             is_considered = legal_action_mask & (row.visits == considered_visit[:, None])
             return first_argmax(jnp.where(is_considered, scores, -jnp.inf))
 
-        tree = chance.grown(
-            grow,
-            simulator,
-            params,
-            root._replace(prior=jax.nn.softmax(logits)),
-            Rules(
-                root=lambda row, simulation: choose(row, jnp.asarray(table)[num_considered, simulation]),
-                below=partial(_improved_policy_rule, sigma),
-            ),
-            num_simulations,
-            expand_key,
+        rules = Rules(
+            root=lambda row, simulation: choose(row, jnp.asarray(table)[num_considered, simulation]),
+            below=partial(_improved_policy_rule, sigma),
         )
-        row = chance.of_actions(row_of(tree), legal_action_mask.shape[-1])
+        root = root._replace(prior=jax.nn.softmax(logits))
+        tree = grow(root, simulator, params, rules, num_simulations, expand_key)
+        row = summary(tree, legal_action_mask.shape[-1])
         policy = jax.nn.softmax(_mask(logits + sigma(row), legal_action_mask))
         value = (policy * completed_q(row)).sum(-1) if improved_value else row.value
         return SearchOutput(choose(row, row.visits.max(-1)), policy, value, tree)
@@ -100,7 +96,6 @@ def puct_search(
     score = partial(puct_scores, pb_c_init=pb_c_init, pb_c_base=pb_c_base)
 
     def search(params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
-        chex.assert_equal_shape_prefix(jax.tree.leaves(roots), 1)
         legal_action_mask = roots.legal_action_mask
         action_key, dirichlet_key, expand_key = jax.random.split(key, 3)
         root = simulator.root(params, roots)
@@ -109,24 +104,17 @@ def puct_search(
             noise = dirichlet(dirichlet_key, dirichlet_alpha, prior.shape)
             prior = (1 - dirichlet_fraction) * prior + dirichlet_fraction * noise
         prior = jax.nn.softmax(masked_logits(prior, legal_action_mask))
-
-        tree = chance.grown(
-            grow,
-            simulator,
-            params,
-            root._replace(prior=prior),
-            Rules(
-                root=lambda row, _: first_argmax(jnp.where(legal_action_mask, score(row), -jnp.inf)),
-                below=lambda row: first_argmax(score(row)),
-            ),
-            num_simulations,
-            expand_key,
+        rules = Rules(
+            root=lambda row, _: first_argmax(jnp.where(legal_action_mask, score(row), -jnp.inf)),
+            below=lambda row: first_argmax(score(row)),
         )
-        policy = chance.columns(tree.visits[0], legal_action_mask.shape[-1]) / num_simulations
+        tree = grow(root._replace(prior=prior), simulator, params, rules, num_simulations, expand_key)
+        row = summary(tree, legal_action_mask.shape[-1])
+        policy = row.visits / num_simulations
         action = first_argmax(policy)
         if temperature:
             action = jax.random.categorical(action_key, jnp.log(policy) / temperature).astype(jnp.int32)
-        return SearchOutput(action, policy, tree.value[0], tree)
+        return SearchOutput(action, policy, row.value, tree)
 
     return search
 
@@ -138,7 +126,7 @@ def completed_q(row: Row) -> Float[Array, "B A"]:
     """
     is_visited = row.visits > 0
     prior = jnp.where(is_visited, jnp.maximum(row.prior, _TINY), 0)
-    known, weighted, total = over_actions((jnp.sum, prior), (jnp.sum, prior * row.q), (jnp.sum, row.visits))
+    known, weighted, total = reduce_rows((jnp.sum, prior), (jnp.sum, prior * row.q), (jnp.sum, row.visits))
     mixed_value = (row.raw_value[:, None] + total * (weighted / jnp.maximum(known, _TINY))) / (total + 1)
     return jnp.where(is_visited, row.q, mixed_value)
 
@@ -146,7 +134,7 @@ def completed_q(row: Row) -> Float[Array, "B A"]:
 def scaled_q(row: Row, qtransform: QTransform) -> Float[Array, "B A"]:
     """sigma of the completed Q values (Danihelka et al. 2022, equation 8)."""
     q = completed_q(row)
-    low, high, most_visits = over_actions((jnp.min, q), (jnp.max, q), (jnp.max, row.visits))
+    low, high, most_visits = reduce_rows((jnp.min, q), (jnp.max, q), (jnp.max, row.visits))
     if qtransform.rescale_values:
         q = (q - low) / jnp.maximum(high - low, 1e-8)
     return (qtransform.maxvisit_init + most_visits) * qtransform.value_scale * q
@@ -155,7 +143,7 @@ def scaled_q(row: Row, qtransform: QTransform) -> Float[Array, "B A"]:
 def _improved_policy_rule(sigma, row: Row) -> Array:
     """Below the root: the visits follow softmax(logits + sigma(q)) (Danihelka et al. 2022, section 5)."""
     q = sigma(row)
-    top, total = over_actions((jnp.max, jnp.where(row.prior > 0, q, -jnp.inf)), (jnp.sum, row.visits))
+    top, total = reduce_rows((jnp.max, jnp.where(row.prior > 0, q, -jnp.inf)), (jnp.sum, row.visits))
     weights = row.prior * jnp.exp(jnp.minimum(q - top, 0))
     return first_argmax(weights / weights.sum(-1, keepdims=True) - row.visits / (1 + total))
 
@@ -167,7 +155,7 @@ def puct_scores(row: Row, *, pb_c_init: float, pb_c_base: float) -> Float[Array,
     """
     is_visited = row.visits > 0
     known_q = jnp.where(is_visited, row.q, row.value[:, None])
-    low, high, total = over_actions((jnp.min, known_q), (jnp.max, known_q), (jnp.sum, row.visits))
+    low, high, total = reduce_rows((jnp.min, known_q), (jnp.max, known_q), (jnp.sum, row.visits))
     low, high = jnp.minimum(row.value[:, None], low), jnp.maximum(row.value[:, None], high)
     q = jnp.where(is_visited, (row.q - low) / jnp.maximum(high - low, 1e-8), 0)
     count = 1 + total

@@ -7,8 +7,8 @@ separates the model's faults from the network's.
 
 A game of chance has afterstates besides (Antonoglou et al. 2022, section 4): nodes at which chance acts. Their values
 are those of the player who moved. The move's edge carries its reward and discount 1, the outcome's edge the signed
-discount. In a learned model an afterstate is a node like others. The rules pass one on the way to the next position, so
-that the network is never asked about it.
+discount. In a learned model an afterstate is a node like others. The ground-truth model passes one on the way to the
+next position, so that the network is never asked about it.
 """
 
 import math
@@ -47,7 +47,7 @@ class Passed(NamedTuple):
 
 
 class Simulator(NamedTuple):
-    """A model to plan with, as pure functions: the learned one, or the game's own rules."""
+    """A model to plan with, as pure functions: the learned one, or the ground-truth model."""
 
     root: Callable[[Params, SearchRoots], Node]  # (params, B positions) -> their nodes
     expand: Callable[[Params, Array, Array, Any], Node]
@@ -147,9 +147,8 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
     """AlphaZero's model: nodes are the game's own states, and `model` gives their priors and values. Illegal actions
     have prior 0 everywhere, an ended game has value 0.
 
-    Chance that the game lists gets nodes of its own. Other chance is drawn once for each edge, when it is expanded;
-    later visits reuse that draw. Finished games are moved on too, and the results ignored, so `move` must accept every
-    state.
+    Known chance outcomes get nodes of their own. Other chance is drawn once for each edge, when it is expanded; later
+    visits reuse that draw. Finished games are moved on too, and the results ignored, so `move` must accept every state.
     """
 
     def judge(params: Params, states: EnvState) -> tuple[Array, Array]:
@@ -158,7 +157,7 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
         return policy(output, roots.legal_action_mask), model.to_scalar(output.value_logits)
 
     if environment.chance is not None:
-        return _with_chance_nodes(environment.chance, environment.num_actions, judge)
+        return _ground_truth_chance_model(environment.chance, environment.num_actions, judge)
 
     def root(params, roots):
         prior, value = judge(params, roots.state)
@@ -172,8 +171,8 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
     return Simulator(root, expand)
 
 
-def _with_chance_nodes(chance: Chance, num_actions: int, judge: Callable) -> Simulator:
-    """The rules of a game that lists its chance. Every simulation ends at a position, which alone is judged.
+def _ground_truth_chance_model(chance: Chance, num_actions: int, judge: Callable) -> Simulator:
+    """The ground-truth model with known chance outcomes. Every simulation ends at a position, which alone is judged.
 
     A new move that awaits chance goes straight on to its likeliest outcome, past its afterstate (`Node.passed`). Among
     equals each root has a first outcome of its own (`tie_breaks`).

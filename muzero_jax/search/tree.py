@@ -6,19 +6,19 @@ loop, which would copy the whole tree at every level; a level of the descent gat
 scatters one element a game. The walk draws no random numbers. Trees equal mctx's node for node, but for ties within
 rounding.
 
-How a node chooses is passed in as rules over `Row`s, so Gumbel and PUCT, one player and two, share this file.
+How a node chooses is passed in as `Rules`, so Gumbel and PUCT, one player and two, share this file.
 """
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 
-from muzero_jax.search.simulator import Node, Passed
+from muzero_jax.search.rules import Row, Rules, of_actions, with_chance_nodes
+from muzero_jax.search.simulator import Node, Passed, Simulator
+from muzero_jax.types import Params
 
 ROOT = 0
 UNVISITED = 0
@@ -47,47 +47,16 @@ class Tree(NamedTuple):
     is_chance: Array | None = None  # [M, B] bool, True where chance acts; None in a game without chance nodes
 
 
-class Row(NamedTuple):
-    """One node a game, as a rule sees it; the fields of `Tree`, without the node's axis."""
-
-    prior: Array  # [B, A]
-    visits: Array  # [B, A]
-    q: Array  # [B, A]
-    raw_value: Array  # [B]
-    value: Array  # [B]
-    is_chance: Array | None = None  # [B]
-
-
-Rule = Callable[[Row], Array]
-"""Row -> action [B]."""
-RootRule = Callable[[Row, Array], Array]
-"""(Row, index of the simulation) -> action [B], legal."""
-Expand = Callable[[Array, Array, Any], Node]
-"""(key, action [B], embedding of the node that takes it) -> the node that the action leads to."""
-
-
-class Rules(NamedTuple):
-    """How a search chooses."""
-
-    root: RootRule
-    below: Rule  # at all other nodes
-    stop_at_ends: bool = False  # a discount of 0 ends the game for good: nothing is looked for beyond, as mctx does
-
-
-Grow = Callable[..., Tree]
-"""The type of `grow` and of `loop_free.grow`, which lacks the last argument."""
-
-
-def grow(
-    root: Node, expand: Expand, rules: Rules, num_simulations: int, key: Array, *, passes_afterstates: bool = False
-) -> Tree:
+def grow(root: Node, simulator: Simulator, params: Params, rules: Rules, num_simulations: int, key: Array) -> Tree:
     """Runs the simulations (Schrittwieser et al. 2020, appendix B): descend by the rules, expand, back the value up.
 
     Args:
+      root: its prior [B, A] has the actions alone, in a game of chance too.
+      params: of the simulator.
       key: for the expansions; simulation i gets fold_in(key, i).
-      passes_afterstates: `expand` says which afterstate it passed (`Node.passed`), which becomes a node too.
     """
-    num_nodes = (2 if passes_afterstates else 1) * num_simulations + 1
+    root, rules = with_chance_nodes(root, rules, simulator.num_outcomes)
+    nodes_each = 2 if simulator.passes_afterstates else 1
 
     def simulate(simulation: Array, tree: Tree) -> Tree:
         with jax.named_scope("descend"):
@@ -95,77 +64,28 @@ def grow(
         with jax.named_scope("expand"):
             games = jnp.arange(action.shape[0])
             embedding = jax.tree.map(lambda x: x[parent, games], tree.embedding)
-            node = expand(jax.random.fold_in(key, simulation), action, embedding)
-            leaf = 2 * simulation + 2 if passes_afterstates else simulation + 1
+            node = simulator.expand(params, jax.random.fold_in(key, simulation), action, embedding)
+            leaf = nodes_each * (simulation + 1)
             if node.passed is not None:
                 tree, parent, action = _add_passed(tree, leaf - 1, node.passed, parent, action)
-            tree = add(tree, leaf, node, parent, action)
+            tree = _add(tree, leaf, node, parent, action)
         with jax.named_scope("backup"):
             return _backup(tree, leaf)
 
-    return lax.fori_loop(0, num_simulations, simulate, plant(root, num_nodes))
+    return lax.fori_loop(0, num_simulations, simulate, _plant(root, nodes_each * num_simulations + 1))
 
 
-def row_of(tree: Tree, node: Array | None = None) -> Row:
-    """The statistics of node [B] of every tree; by default those of the root, which needs no gather."""
-    return rows_at(tree, ROOT if node is None else (node, jnp.arange(node.shape[0])))
+def summary(tree: Tree, num_actions: int) -> Row:
+    """The root's statistics, of its actions alone."""
+    return of_actions(row_of(tree), num_actions)
 
 
-def rows_at(tree: Tree, index: Any) -> Row:
-    """The statistics at any kind of index into the axes [M, B]."""
+def row_of(tree: Tree, index: Any = ROOT) -> Row:
+    """The statistics of one node of each tree: of the root, which needs no gather, or at (node [B], game [B])."""
     return Row(*jax.tree.map(lambda x: x[index], [getattr(tree, field) for field in Row._fields]))
 
 
-def over_actions(*reductions: tuple[Callable, Float[Array, "B A"]]) -> tuple[Float[Array, "B 1"], ...]:
-    """Sums, minima or maxima over the actions: each pair is one of `jnp.sum`, `jnp.min`, `jnp.max` and its array.
-
-    XLA's CPU backend reduces short rows element by element. One pass for all reductions is then up to three times as
-    fast as one pass each. Long rows get vector instructions, but only with one pass each. For accelerators XLA itself
-    joins passes, and what they read, and leaves out what nobody reads.
-    """
-    arrays = tuple(array for _, array in reductions)
-
-    def apart(*arrays):
-        pairs = zip(reductions, arrays, strict=True)
-        return tuple(reduction(array, axis=-1, keepdims=True) for (reduction, _), array in pairs)
-
-    if arrays[0].shape[-1] > _SHORT_ROW:
-        return apart(*arrays)
-    steps = [_REDUCTIONS[reduction][1] for reduction, _ in reductions]
-    starts = tuple(jnp.asarray(_REDUCTIONS[reduction][0], array.dtype) for reduction, array in reductions)
-
-    def join(some, more):
-        return tuple(step(a, b) for step, a, b in zip(steps, some, more, strict=True))
-
-    def together(*arrays):
-        return tuple(x[:, None] for x in lax.reduce(arrays, starts, join, dimensions=(1,)))
-
-    return lax.platform_dependent(*arrays, cpu=together, default=apart)
-
-
-_SHORT_ROW = 32
-_REDUCTIONS = {jnp.sum: (0.0, lax.add), jnp.min: (jnp.inf, lax.min), jnp.max: (-jnp.inf, lax.max)}
-
-
-def first_argmax(scores: Float[Array, "B A"]) -> Int[Array, " B"]:
-    """`jnp.argmax(scores, axis=-1)`, ties included, for rows without NaNs; on a CPU 1.1 to 5 times as fast."""
-    argmax = partial(lax.argmax, axis=1, index_dtype=jnp.int32)
-    return lax.platform_dependent(scores, cpu=_first_argmax_in_order, default=argmax)
-
-
-def _first_argmax_in_order(scores: Array) -> Array:
-    """The first of the largest, without comparing indices: a CPU goes through a row in order."""
-    index = lax.broadcasted_iota(jnp.int32, scores.shape, 1)
-
-    def better(best, other):
-        is_better = other[0] > best[0]
-        return jnp.where(is_better, other[0], best[0]), jnp.where(is_better, other[1], best[1])
-
-    start = jnp.asarray(-jnp.inf, scores.dtype), jnp.int32(0)
-    return lax.reduce((scores, index), start, better, dimensions=(1,))[1]
-
-
-def plant(root: Node, num_nodes: int) -> Tree:
+def _plant(root: Node, num_nodes: int) -> Tree:
     """Trees that have only their root."""
 
     def stack(x):
@@ -203,7 +123,7 @@ def _descend(tree: Tree, root_action: Array, rules: Rules) -> tuple[Array, Array
     def follow(carry):
         node, action, child = carry
         arrived = child == UNVISITED
-        chosen = rules.below(row_of(tree, child))
+        chosen = rules.below(row_of(tree, (child, games)))
         node, action = jnp.where(arrived, node, child), jnp.where(arrived, action, chosen)
         return node, action, jnp.where(arrived, UNVISITED, enter(child, chosen))
 
@@ -218,12 +138,12 @@ def _add_passed(tree: Tree, index: Array, passed: Passed, parent: Array, action:
 
     Where none was passed that node keeps its edge, and is then written over what this puts there.
     """
-    tree = add(tree, index, passed.afterstate, parent, action, count=0)
+    tree = _add(tree, index, passed.afterstate, parent, action, count=0)
     is_passed = passed.is_passed
     return tree, jnp.where(is_passed, index, parent), jnp.where(is_passed, passed.outcome, action)
 
 
-def add(tree: Tree, index: Array, node: Node, parent: Array, action: Array, count: int = 1) -> Tree:
+def _add(tree: Tree, index: Array, node: Node, parent: Array, action: Array, count: int = 1) -> Tree:
     """Writes node `index` of every tree; its statistics are zero already. `count` is 0 if nothing has judged it."""
     games = jnp.arange(parent.shape[0])
 

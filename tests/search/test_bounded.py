@@ -1,4 +1,4 @@
-"""Values stay in the range of a game's returns: by hand, in every tree, and in every engine alike."""
+"""Values stay in the range of a game's returns: by hand, in every tree, and in every implementation alike."""
 
 from functools import cache
 
@@ -63,8 +63,8 @@ def test_a_reward_that_no_value_could_make_up_for_is_bounded_too():
 
 
 @cache
-def found(engine, world=WORLD):
-    return jax.device_get(jax.jit(test_tree.gumbel(engine, world))(*test_tree.inputs_of(False)))
+def found(implementation, world=WORLD):
+    return jax.device_get(jax.jit(test_tree.gumbel(implementation, world))(*test_tree.inputs_of(False)))
 
 
 def test_no_value_in_a_thousand_trees_leaves_the_range_where_most_did():
@@ -76,7 +76,7 @@ def test_no_value_in_a_thousand_trees_leaves_the_range_where_most_did():
         assert 0.5 < np.abs(numbers).max() <= 1 + 1e-5
 
 
-def test_every_engine_bounds_alike():
+def test_every_implementation_bounds_alike():
     ours = found("own")
     test_tree.assert_same_search(ours, found("mctx"))
     jax.tree.map(test_tree.assert_alike, ours, found("loop_free"))

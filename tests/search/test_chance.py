@@ -12,11 +12,11 @@ from jax.experimental import checkify
 from scipy.stats import chisquare
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax.search import chance
+from muzero_jax.building.playing import IMPLEMENTATIONS
 from muzero_jax.search.bounded import bounded
-from muzero_jax.search.engines import ENGINES
+from muzero_jax.search.rules import Row, least_taken
 from muzero_jax.search.simulator import ground_truth_model, learned_chance_model, learned_model, tie_breaks
-from muzero_jax.search.tree import Row, Tree
+from muzero_jax.search.tree import Tree
 from muzero_jax.types import QTransform, SearchRoots
 from tests.reference import chance_tables, tiny_run
 from tests.reference.chance_tables import MODEL, State, make_game, random_table
@@ -29,8 +29,8 @@ SIZES = {"5x4": (5, 4, -1.0, BUDGET), "2x10": (2, 10, 0.97, BUDGET), "156x21": (
 """Actions, outcomes, the discount between two moves (of two players, or of one), simulations."""
 
 
-def gumbel(world, engine="own", num_simulations=BUDGET, scale=0.0, rescale_values=False):
-    return ENGINES[engine].gumbel_search(
+def gumbel(world, implementation="own", num_simulations=BUDGET, scale=0.0, rescale_values=False):
+    return IMPLEMENTATIONS[implementation].gumbel_search(
         world,
         num_simulations=num_simulations,
         max_num_considered_actions=4,
@@ -40,8 +40,8 @@ def gumbel(world, engine="own", num_simulations=BUDGET, scale=0.0, rescale_value
     )
 
 
-def puct(world, engine="own", num_simulations=BUDGET):
-    return ENGINES[engine].puct_search(
+def puct(world, implementation="own", num_simulations=BUDGET):
+    return IMPLEMENTATIONS[implementation].puct_search(
         world,
         num_simulations=num_simulations,
         dirichlet_fraction=0.0,
@@ -168,10 +168,10 @@ def test_every_node_of_a_thousand_trees_is_that_of_mctx(both_searches):
 
 
 @both
-def test_engines_without_loops_grow_the_same_trees(make):
+def test_without_loops_the_trees_are_the_same(make):
     table = random_table(0, 5, 4)
     states = np.arange(64)
-    ours, other = (look(make(learned(table), engine), table, states) for engine in ("own", "loop_free"))
+    ours, other = (look(make(learned(table), name), table, states) for name in ("own", "loop_free"))
     np.testing.assert_array_equal(ours.tree.visits, other.tree.visits)
     np.testing.assert_array_equal(ours.tree.is_chance, other.tree.is_chance)
     np.testing.assert_allclose(ours.policy, other.policy, atol=1e-5)
@@ -242,7 +242,7 @@ def counts_after(probabilities, num_visits):
 
     def visit(visits, _):
         row = Row(prior, visits, zeros, zeros[:, 0], zeros[:, 0], jnp.ones(1, bool))
-        return visits.at[0, chance.least_taken(row)[0]].add(1), visits[0]
+        return visits.at[0, least_taken(row)[0]].add(1), visits[0]
 
     return np.asarray(jax.lax.scan(visit, zeros, length=num_visits + 1)[1])
 
@@ -500,7 +500,7 @@ def test_gumbel_finds_the_best_action_of_a_game_of_chance_and_its_value(kind):
     np.testing.assert_allclose(np.mean(found.value), np.mean(wanted), atol=0.03)
 
 
-# --- bounds, engines, other games -------------------------------------------------------------------------------------
+# --- bounds, implementations, other games -----------------------------------------------------------------------------
 
 
 @each_world
@@ -537,22 +537,13 @@ def test_columns_beyond_the_actions_say_nothing_at_decisions(make):
     assert not wide.tree.visits[..., 2:].any()
 
 
-def test_what_cannot_plan_with_chance_says_so_when_the_search_is_made():
-    table = random_table(0, 3, 5)
-    for make in (gumbel, puct):
-        for world in (learned(table), rules(table)):
-            with pytest.raises(ValueError, match="mctx plans without chance nodes"):
-                make(world, "mctx")
-        with pytest.raises(ValueError, match="loop_free makes one node a simulation"):
-            make(rules(table), "loop_free")
-
-
-@pytest.mark.parametrize("changes", [{"engine": "mctx"}, {"engine": "loop_free"}])
-def test_a_config_that_cannot_plan_with_chance_is_refused_in_a_sentence(changes):
-    table = random_table(0, 3, 5)
-    config = replace(tiny_run.CONFIG, model="rules", search=replace(tiny_run.CONFIG.search, **changes))
-    with pytest.raises(ValueError, match="game"):
-        algorithms.make(config, make_game(table), MODEL).search()
+@pytest.mark.parametrize(("engine", "model"), [("mctx", "rules"), ("mctx", "learned_outcomes"), ("loop_free", "rules")])
+def test_a_search_that_cannot_plan_with_the_chance_of_a_game_is_refused_when_it_is_made(engine, model):
+    search = replace(tiny_run.CONFIG.search, engine=engine)
+    config = replace(tiny_run.CONFIG, model=model, search=search)
+    algorithm = algorithms.make(config, make_game(random_table(0, 3, 5)), MODEL._replace(num_codes=5))
+    with pytest.raises(ValueError, match="--search.engine own"):
+        algorithm.search()
 
 
 @both

@@ -35,9 +35,9 @@ PUCT = {
 }
 
 
-def make_look(engine, kind):
-    """The search of `engine` with the ground-truth model, compiled when it is first asked."""
-    make, settings = (engine.gumbel_search, GUMBEL) if kind == "gumbel" else (engine.puct_search, PUCT)
+def make_look(implementation, kind):
+    """The search of `implementation` with the ground-truth model, compiled when it is first asked."""
+    make, settings = (implementation.gumbel_search, GUMBEL) if kind == "gumbel" else (implementation.puct_search, PUCT)
     run = jax.jit(make(WORLD, **settings))
     return lambda states, params=PARAMS: jax.device_get(run(params, jax.random.key(0), ENVIRONMENT.roots(states)))
 
@@ -108,7 +108,7 @@ def test_a_node_carries_the_rules_reward_and_signed_discount():
 
 
 @pytest.mark.parametrize("actions", [(0, 4, 1), (0, 4, 1, 2, 6, 3)])
-def test_the_reference_engine_plans_with_the_ground_truth_model_alike(look, reference, actions):
+def test_the_reference_plans_with_the_ground_truth_model_alike(look, reference, actions):
     """Node for node, with a network whose opinions differ everywhere, so that nothing is tied; ends included."""
     params = with_opinions(PARAMS)
     states = after(*actions)

@@ -1,6 +1,6 @@
 """Our trees are mctx's node for node, but for ties within rounding.
 
-Plus the two helpers that this rests on, and what a tree must always satisfy.
+Plus what a tree must always satisfy.
 """
 
 from functools import cache, partial
@@ -11,12 +11,13 @@ import mctx
 import numpy as np
 import pytest
 
+from muzero_jax.building.searches import IMPLEMENTATIONS
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.search import loop_free, policies
-from muzero_jax.search.engines import ENGINES
+from muzero_jax.search.rules import Row, Rules
 from muzero_jax.search.simulator import Node, learned_model
-from muzero_jax.search.tree import Row, Rules, first_argmax, grow, over_actions, row_of
+from muzero_jax.search.tree import grow, row_of
 from muzero_jax.types import QTransform, SearchRoots
 from tests.reference.models import BOARD
 from tests.reference.programs import equations, primitives
@@ -26,8 +27,8 @@ NUM_ROOTS, NUM_ACTIONS, NUM_STATES, BUDGET = 1000, 5, 64, 24
 WORLD = learned_model(TABULAR, -1.0)
 
 
-def gumbel(engine, world, rescale_values=False):
-    return ENGINES[engine].gumbel_search(
+def gumbel(implementation, world, rescale_values=False):
+    return IMPLEMENTATIONS[implementation].gumbel_search(
         world,
         num_simulations=BUDGET,
         max_num_considered_actions=4,
@@ -37,9 +38,9 @@ def gumbel(engine, world, rescale_values=False):
     )
 
 
-def puct(engine, world, dirichlet_fraction=0.0):
+def puct(implementation, world, dirichlet_fraction=0.0):
     """Without noise, whose source is not mctx's (`dirichlet`), and with sampled actions, whose is."""
-    return ENGINES[engine].puct_search(
+    return IMPLEMENTATIONS[implementation].puct_search(
         world,
         num_simulations=BUDGET,
         dirichlet_fraction=dirichlet_fraction,
@@ -76,14 +77,14 @@ def inputs_of(has_illegal_actions):
 
 
 @cache
-def found_in_tables(kind, engine, has_illegal_actions):
+def found_in_tables(kind, implementation, has_illegal_actions):
     inputs = inputs_of(has_illegal_actions)
-    return jax.device_get(compiled(kind, engine)(*inputs)), np.asarray(inputs[-1].legal_action_mask)
+    return jax.device_get(compiled(kind, implementation)(*inputs)), np.asarray(inputs[-1].legal_action_mask)
 
 
 @cache
-def compiled(kind, engine):
-    return jax.jit(MAKE[kind](engine, WORLD))
+def compiled(kind, implementation):
+    return jax.jit(MAKE[kind](implementation, WORLD))
 
 
 def assert_same_search(ours, reference):
@@ -121,18 +122,21 @@ def test_a_simulation_that_would_go_too_deep_looks_at_the_last_node_again_as_in_
     monkeypatch.setattr(loop_free, "MAX_DEPTH", 3)
     for policy in ("gumbel_muzero_policy", "muzero_policy"):
         monkeypatch.setattr(mctx, policy, partial(getattr(mctx, policy), max_depth=3))
-    engines = "loop_free", "mctx"
-    ours, reference = (jax.device_get(jax.jit(MAKE[kind](engine, WORLD))(*inputs_of(False))) for engine in engines)
+    implementations = "loop_free", "mctx"
+    ours, reference = (
+        jax.device_get(jax.jit(MAKE[kind](implementation, WORLD))(*inputs_of(False)))
+        for implementation in implementations
+    )
     assert depths(ours.tree).max() == 3
     np.testing.assert_array_equal(ours.tree.visits[0], reference.tree.summary().visit_counts)
     np.testing.assert_allclose(ours.value, reference.value, atol=1e-5)
 
 
-@pytest.mark.parametrize(("engine", "has_loops"), [("loop_free", False), ("own", True)])
+@pytest.mark.parametrize(("implementation", "has_loops"), [("loop_free", False), ("own", True)])
 @pytest.mark.parametrize("kind", ["gumbel", "puct"])
-def test_a_simulation_has_loops_or_none(kind, engine, has_loops):
+def test_a_simulation_has_loops_or_none(kind, implementation, has_loops):
     """Beside the one loop over simulations, and those that draw the root's noise before it."""
-    program = equations(jax.make_jaxpr(MAKE[kind](engine, WORLD))(*inputs_of(False)).jaxpr)
+    program = equations(jax.make_jaxpr(MAKE[kind](implementation, WORLD))(*inputs_of(False)).jaxpr)
     simulations = next(equation for equation in program if equation.params.get("length") == BUDGET)
     assert bool({"while", "scan"} & primitives(simulations.params["jaxpr"].jaxpr)) == has_loops
 
@@ -205,24 +209,6 @@ def test_dirichlet_noise_has_the_mean_and_the_variance_of_its_distribution(alpha
     np.testing.assert_allclose(rows.var(0), 0.25 * 0.75 / (4 * alpha + 1), rtol=0.05)
 
 
-@pytest.mark.parametrize("num_actions", [3, 9, 33, 82])
-def test_first_argmax_takes_the_first_of_equals_like_numpys(num_actions):
-    rng = np.random.default_rng(0)
-    scores = rng.integers(-3, 3, size=(200, num_actions)).astype(np.float32)
-    scores[rng.random(scores.shape) < 0.2] = -np.inf
-    scores[0] = -np.inf
-    np.testing.assert_array_equal(first_argmax(jnp.asarray(scores)), scores.argmax(-1))
-
-
-@pytest.mark.parametrize("num_actions", [1, 9, 32, 33, 82])
-def test_reductions_over_short_and_long_rows_are_numpys(num_actions):
-    a, b, c = np.random.default_rng(0).normal(size=(3, 5, num_actions)).astype(np.float32)
-    low, total, high = over_actions((jnp.min, jnp.asarray(a)), (jnp.sum, jnp.asarray(b)), (jnp.max, jnp.asarray(c)))
-    np.testing.assert_array_equal(low, a.min(-1, keepdims=True))
-    np.testing.assert_allclose(total, b.sum(-1, keepdims=True), rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(high, c.max(-1, keepdims=True))
-
-
 def test_sequential_halving_by_hand():
     """Four actions and eight simulations: each once, then the better two twice more; one action gets every visit."""
     table = np.asarray(policies.considered_visits(4, 8))
@@ -236,14 +222,15 @@ def test_sequential_halving_by_hand():
 def test_nothing_is_looked_for_beyond_an_end_if_the_rules_say_so(stop_at_ends, deepest):
     """A game of one move, which wins: its one action is searched 24 times, at depth 1 or ever deeper; Q is the same."""
 
-    def expand(key, action, embedding):
+    def expand(params, key, action, embedding):
         zero = jnp.zeros(action.shape)
         return Node(prior=jnp.ones((2, 1)), value=zero, embedding=embedding, reward=zero + 1, discount=zero)
 
     root = Node(jnp.ones((2, 1)), jnp.zeros(2), jnp.zeros(2), jnp.zeros(2), jnp.zeros(2))
     only = jnp.zeros(2, jnp.int32)
     rules = Rules(lambda row, simulation: only, lambda row: only, stop_at_ends)
-    tree = jax.jit(lambda key: grow(root, expand, rules, BUDGET, key))(jax.random.key(0))
+    world = WORLD._replace(expand=expand)
+    tree = jax.jit(lambda key: grow(root, world, None, rules, BUDGET, key))(jax.random.key(0))
     assert depths(jax.device_get(tree)).max() == deepest
     np.testing.assert_array_equal(tree.q[0], 1)
     np.testing.assert_array_equal(tree.visits[0], BUDGET)

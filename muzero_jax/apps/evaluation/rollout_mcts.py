@@ -7,8 +7,6 @@ of one random game from there, and its prior the random order in which actions a
 their own.
 """
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
@@ -17,9 +15,10 @@ from jaxtyping import Float, Key
 from muzero_jax.apps.evaluation.player import Player, keys_of_chance
 from muzero_jax.games.catalogue import GAMES
 from muzero_jax.ops.legal_actions import uniform_legal_action
+from muzero_jax.ops.reductions import first_argmax
 from muzero_jax.search import tree
+from muzero_jax.search.rules import Row, Rules
 from muzero_jax.search.simulator import Node, Simulator
-from muzero_jax.search.tree import Row, Rules, first_argmax
 from muzero_jax.types import Environment, EnvState, Params, SearchOutput, SearchRoots
 
 # With 1,000 simulations level with 0.7 and 1.4 (Hex 5x5, Connect Four), and it beats 0.3 and 0.5 (Hex 5x5).
@@ -59,7 +58,7 @@ def rollout_mcts(
         return first_argmax(ucb_scores(row, EXPLORATION))
 
     rules = Rules(lambda row, _: rule(row), rule, stop_at_ends=True)
-    grown = tree.grow(root, partial(world.expand, None), rules, num_simulations, expand_key)
+    grown = tree.grow(root, world, None, rules, num_simulations, expand_key)
     return summarise(tree.row_of(grown))
 
 

@@ -10,7 +10,7 @@ import pytest
 from muzero_jax.agent import policy_head
 from muzero_jax.apps.evaluation import opponents, rollout_mcts
 from muzero_jax.games.environment import make_environment
-from muzero_jax.search.tree import Row
+from muzero_jax.search.rules import Row
 from muzero_jax.types import Model, NetworkOutput, SearchOutput
 from tests.reference.nim import best_actions, make_nim, make_state
 

@@ -1,0 +1,75 @@
+"""How a search chooses at a node: the rules that a policy gives it, and chance's own rule where chance acts.
+
+A rule sees a decision as the row of its actions. A game with C outcomes of chance has afterstates in its trees too, and
+their rows have W = max(A, C) columns: the first C of an afterstate are its outcomes, the first A of a decision its
+actions. `with_chance_nodes` lets any rules choose in such trees.
+
+An afterstate takes the outcome with the largest p / (n + 1), as mctx does: nothing is drawn. After N visits an outcome
+was taken more than N p - 1 times, and at most (N + C - 1) p times (D'Hondt's seats).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from muzero_jax.ops.reductions import first_argmax
+from muzero_jax.search.simulator import Node, padded
+
+
+class Row(NamedTuple):
+    """One node a game, as a rule sees it; the fields of `Tree`, without the node's axis."""
+
+    prior: Array  # [B, A]
+    visits: Array  # [B, A]
+    q: Array  # [B, A]
+    raw_value: Array  # [B]
+    value: Array  # [B]
+    is_chance: Array | None = None  # [B]
+
+
+Rule = Callable[[Row], Array]
+"""Row -> action [B]."""
+RootRule = Callable[[Row, Array], Array]
+"""(Row, index of the simulation) -> action [B], legal."""
+
+
+class Rules(NamedTuple):
+    """How a search chooses."""
+
+    root: RootRule
+    below: Rule  # at all other nodes
+    stop_at_ends: bool = False  # a discount of 0 ends the game for good: nothing is looked for beyond, as mctx does
+
+
+def with_chance_nodes(root: Node, rules: Rules, num_outcomes: int | None) -> tuple[Node, Rules]:
+    """The roots and the rules for trees in which chance acts too; without outcomes of chance they stay as they are."""
+    if num_outcomes is None:
+        return root, rules
+    num_actions = root.prior.shape[-1]
+
+    def at_root(row: Row, simulation: Array) -> Array:
+        return rules.root(of_actions(row, num_actions), simulation)
+
+    def below(row: Row) -> Array:
+        is_chance = row.is_chance
+        assert is_chance is not None
+        # What the rule says of a chance node is thrown away, but must not be NaN: there is a prior to divide by.
+        decision = of_actions(row._replace(prior=jnp.where(is_chance[:, None], 1.0, row.prior)), num_actions)
+        return jnp.where(is_chance, least_taken(row), rules.below(decision))
+
+    wide = root._replace(prior=padded(root.prior, max(num_actions, num_outcomes)))
+    return wide, rules._replace(root=at_root, below=below)
+
+
+def least_taken(row: Row) -> Int[Array, " B"]:
+    """The outcome that was taken least for its probability: the largest p / (n + 1), the first among equals."""
+    return first_argmax(row.prior / (row.visits + 1))
+
+
+def of_actions(row: Row, num_actions: int) -> Row:
+    """The row of a decision without the columns beyond its actions."""
+    if row.prior.shape[-1] == num_actions:
+        return row
+    return row._replace(**{name: getattr(row, name)[:, :num_actions] for name in ("prior", "visits", "q")})
