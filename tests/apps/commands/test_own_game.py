@@ -36,7 +36,7 @@ def begin(tmp_path, capsys):
 @pytest.mark.parametrize(
     "text, says",
     [
-        ("x = 1", "mine.py defines no function make(); add one that returns"),
+        ("x = 1", "mine.py defines no function make; define it"),
         ("import no_such_package", "mine.py:1); correct it there"),
         (
             "from tests.apps.check.test_environment import AsksInPython as make",
