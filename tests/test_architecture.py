@@ -49,7 +49,7 @@ LIBRARIES = {
     "pgx": {
         "games.backgammon",
         "games.catalogue",
-        "games.chess_fen",
+        "games.chess",
         "games.game",
         "games.game_2048",
         "games.hex_rules",

@@ -112,12 +112,7 @@ def squares(state: State) -> Squares:
 def make_notation(shape: tuple[int, int], num_actions: int) -> Notation:
     """left, up, right, down; the keys a, w, d and s are read as well."""
     del shape, num_actions
-    write, read = words(list(MOVES))
-
-    def read_key(state: State, text: str) -> int:
-        return read(state, str(KEYS.get(text.lower(), text)))
-
-    return Notation(write, read_key, [], [])
+    return Notation(*words(list(MOVES), KEYS), [], [])
 
 
 GAME_2048 = Game(

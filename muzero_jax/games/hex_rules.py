@@ -87,16 +87,10 @@ class Hex(pgx_hex.Hex):
 
     Its states are pgx's, with our `GameState` as `_x` and observations [size, size, 4]: own stones, the opponent's, the
     color of the player to move, whether a swap is legal.
-
-    Raises:
-        ValueError: `size` is not a whole number from 2 to 19.
     """
 
     def __init__(self, *, size: int = 11):
-        if not isinstance(size, int) or not MIN_SIZE <= size <= MAX_SIZE:
-            raise ValueError(
-                f"Hex is played on boards of size {MIN_SIZE} to {MAX_SIZE}, so choose another than {size!r}."
-            )
+        assert MIN_SIZE <= size <= MAX_SIZE
         self.size = size
         self._tables = make_tables(size)
 

@@ -87,12 +87,7 @@ def squares(state: State, *, signs: str) -> Squares:
 def make_notation(shape: tuple[int, int], num_actions: int, *, actions: tuple[int, ...]) -> Notation:
     """wait, left, up, right, down, fire; the keys a, w, d, s and f are read as well."""
     del shape, num_actions
-    write, read = words([WORDS[action] for action in actions])
-
-    def read_key(state: State, text: str) -> int:
-        return read(state, KEYS.get(text.lower(), text))
-
-    return Notation(write, read_key, [], [])
+    return Notation(*words([WORDS[action] for action in actions], KEYS), [], [])
 
 
 def make_game(name: str, suffix: str = "") -> Game:

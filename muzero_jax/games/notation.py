@@ -13,7 +13,8 @@ All others have action numbers only. Reading is case-blind; what is written read
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from muzero_jax.games.clicks import COLUMNS
@@ -85,9 +86,10 @@ def of_page(page: str | None) -> MakeNotation:
     return columns_or_numbers if page == COLUMNS else cells_or_numbers
 
 
-def words(names: list[str]) -> tuple[Write, Read]:
-    """One word an action."""
+def words(names: list[str], keys: Mapping[str, str] = MappingProxyType({})) -> tuple[Write, Read]:
+    """One word an action; `keys` are other texts that are read as some of the words."""
     actions = {word.lower(): action for action, word in enumerate(names)}
+    actions |= {key: actions[word] for key, word in keys.items() if word in actions}
     if SWAP in actions:
         actions["swap"] = actions[SWAP]
 

@@ -34,12 +34,13 @@ def _problems(environment: Environment) -> Iterator[str]:
     if observation.dtype != bool and not jnp.issubdtype(observation.dtype, jnp.floating):
         yield f"observe gives an array of {observation.dtype}; make it one of bool or float32"
     yield from _unlike("legal", _traced("legal", environment.legal, state), f"bool[{environment.num_actions}]")
-    made = {"move": (_traced("move", environment.move, state, action, key), Step)}
+    made = {}
     if chance := environment.chance:
         weights = _traced("chance.probabilities", chance.probabilities, state)
         yield from _unlike("chance.probabilities", weights, f"float32[{chance.num_outcomes}]")
         made["chance.move"] = _traced("chance.move", chance.move, state, action), Afterstate
         made["chance.resolve"] = _traced("chance.resolve", chance.resolve, state, action), Step
+    made["move"] = _traced("move", environment.move, state, action, key), Step
     for what, (step, record) in made.items():
         if not isinstance(step, record):
             raise Fault(f"{what} returns {type(step).__name__}, but must return a muzero_jax.types.{record.__name__}")

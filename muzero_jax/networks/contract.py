@@ -132,4 +132,6 @@ def _shown(value: Any) -> str:
     """The dtypes and shapes of arrays; of anything else the kind."""
     if isinstance(value, dict):
         return str({name: _shown(part) for name, part in sorted(value.items())})
-    return f"{value.dtype} {value.shape}" if hasattr(value, "dtype") else "None" if value is None else type(value).__name__
+    return (
+        f"{value.dtype} {value.shape}" if hasattr(value, "dtype") else "None" if value is None else type(value).__name__
+    )

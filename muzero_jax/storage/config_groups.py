@@ -187,7 +187,7 @@ class TargetConfig:
     search_value_weight: UnitInterval = 0.0
     """share of the search's value in a position's value target, the rest being the return; 1: the search's value
     alone"""
-    discount: UnitInterval = 1.0
+    discount: PositiveShare = 1.0
     """gamma per move"""
 
 
