@@ -22,11 +22,10 @@ from muzero_jax.learning import losses, self_play, unroll
 from muzero_jax.learning.algorithm import Algorithm, World
 from muzero_jax.learning.losses import Term
 from muzero_jax.learning.targets import alive_frames
-from muzero_jax.networks.contract import traced
+from muzero_jax.networks.contract import Fault, traced
 from muzero_jax.ops import devices
 from muzero_jax.ops.devices import AXIS, shard_map
 from muzero_jax.ops.legal_actions import uniform_legal_action
-from muzero_jax.own.faults import Fault
 from muzero_jax.storage.config import Config
 from muzero_jax.types import (
     Batch,
