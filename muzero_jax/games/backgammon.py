@@ -22,10 +22,9 @@ from jaxtyping import Bool, Float, Int
 from pgx import backgammon as pgx_rules
 
 from muzero_jax.games import chance
-from muzero_jax.games.clicks import POINTS
 from muzero_jax.games.game import Game
 from muzero_jax.games.notation import PASS, Notation, words
-from muzero_jax.games.view import EMPTY, FIRST, SECOND, Checkers, Squares, View
+from muzero_jax.games.view import EMPTY, FIRST, POINTS, SECOND, Checkers, Squares, View
 
 State = Any
 """pgx's own state of this game, with its private fields."""

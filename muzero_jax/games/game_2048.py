@@ -15,11 +15,10 @@ from jaxtyping import Bool, Float, Int
 from pgx import play2048
 
 from muzero_jax.games import chance
-from muzero_jax.games.clicks import TILES
 from muzero_jax.games.game import Game
 from muzero_jax.games.layout import Layout
 from muzero_jax.games.notation import Notation, words
-from muzero_jax.games.view import EMPTY, Squares, View
+from muzero_jax.games.view import EMPTY, TILES, Squares, View
 
 State = Any
 """pgx's own state of this game, with its private fields."""

@@ -19,6 +19,13 @@ FIRST, SECOND = "X", "O"
 INKS = ("black", "white", "red", "yellow", "blue")
 """The colours in which front ends draw stones."""
 
+COLUMNS, CHESS, TILES, POINTS = "connect_four", "chess", "tiles", "points"
+"""The board whose clicks name a column; two on which two clicks name a move, from where and to where; and a grid of
+tiles with numbers on them. On a board of points a move is written FROM/TO, by the mover's own points, `bar` and `off`.
+"""
+PAGES = ("go", "othello", "tic_tac_toe", "hex", COLUMNS, CHESS, TILES, POINTS)
+"""The boards that the page in the browser draws: the values that `View.page` may have."""
+
 Squares = list[list[str]]
 """Rows of `X`, `O`, piece letters and `.`, the top row first."""
 
@@ -73,7 +80,7 @@ class View(NamedTuple):
     marks_last: bool = False  # whether an action is a cell, so that the last one played can be marked
     leans: bool = False  # whether each row lies half a cell to the right of the one above
     has_edges: bool = False  # whether the first player owns the top and bottom edge, and the other left and right
-    page: str | None = None  # one of `clicks.PAGES`, a board that the browser draws; None: text, and a button a move
+    page: str | None = None  # one of `PAGES`, a board that the browser draws; None: text, and a button a move
     checkers: Callable[[EnvState], Checkers] | None = None  # for the page `points`, which draws these and no squares
 
 
