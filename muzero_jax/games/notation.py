@@ -100,6 +100,11 @@ def words(names: list[str], keys: Mapping[str, str] = MappingProxyType({})) -> t
     return lambda state, action: names[action], read
 
 
+def named(names: list[str], keys: Mapping[str, str] = MappingProxyType({})) -> MakeNotation:
+    """`words` for a game whose board has no labels."""
+    return lambda shape, num_actions: Notation(*words(names, keys), [], [])
+
+
 def numbers(num_actions: int) -> tuple[Write, Read]:
     """The action's number."""
 

@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from muzero_jax.games.game import Game
-from muzero_jax.games.layout import Layout
+from muzero_jax.games.layout import NO_CELLS
 from muzero_jax.games.state_shapes import changes
 from muzero_jax.own.faults import first_line
 
@@ -62,8 +62,7 @@ def find(name: str) -> Game:
         problem = f"{type(error).__name__}: {first_line(error)[:120]}"
     if problem:
         raise ValueError(f"{name} cannot be trained ({problem}); one player with one discrete action a move can")
-    no_cells = Layout(action_location=lambda shape, num_actions: np.full(num_actions, -1))
-    return Game(name, inner, rules=lambda board_size: rules, layout=no_cells)
+    return Game(name, inner, rules=lambda board_size: rules, layout=NO_CELLS)
 
 
 def _changed(rules: Any) -> list[str]:

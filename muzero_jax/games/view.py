@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from muzero_jax.types import EnvState
 
@@ -58,13 +58,11 @@ def observed(state: EnvState) -> Squares:
         planes = observation.reshape(*observation.shape[:2], -1) != 0
         return [[str(cell.argmax()) if cell.any() else EMPTY for cell in row] for row in planes]
     numbers = observation.astype(float)
-    rows = numbers.reshape(numbers.shape[:2]) if numbers.ndim >= 2 else _rows(numbers.ravel())
+    if numbers.ndim >= 2:
+        rows = numbers.reshape(numbers.shape[:2])
+    else:
+        rows = [numbers.ravel()[start : start + ROW_LENGTH] for start in range(0, max(1, numbers.size), ROW_LENGTH)]
     return [[f"{number:g}" if number else EMPTY for number in row] for row in rows]
-
-
-def _rows(numbers: Float[np.ndarray, " N"]) -> list[Float[np.ndarray, " M"]]:
-    """The numbers in rows, of which the last may be shorter."""
-    return [numbers[start : start + ROW_LENGTH] for start in range(0, max(1, len(numbers)), ROW_LENGTH)]
 
 
 class View(NamedTuple):
