@@ -44,11 +44,15 @@ def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 
     state = jax.eval_shape(rules.init, jax.random.key(0))
     shape, num_actions = state.observation.shape, state.legal_action_mask.shape[0]
     num_players = getattr(rules, "num_players", None) or state.rewards.shape[0]
-    chance = make_chance(rules, gamma=gamma) if chances.is_listed(rules) else None
+    if isinstance(rules, chances.ListedRules):
+        chance = make_chance(rules, gamma=gamma)
+        move = chances.make_move(chance)
+    else:
+        chance, move = None, make_move(rules.step, gamma=gamma)
     return Environment(
         name=game.name,
         init=rules.init,
-        move=make_move(rules.step, gamma=gamma) if chance is None else chances.make_move(chance),
+        move=move,
         observe=lambda state: state.observation,
         legal=lambda state: state.legal_action_mask,
         num_actions=num_actions,

@@ -128,10 +128,8 @@ class Hex(pgx_hex.Hex):
         )
 
     def _observe(self, state: State, player_id: Array) -> Array:
-        game = state._x
-        other = game._replace(board=-game.board, color=1 - game.color)
-        is_current = player_id == state.current_player
-        return self._planes(jax.tree.map(lambda own, turned: jnp.where(is_current, own, turned), game, other))
+        del player_id  # deprecated by pgx, which asks for the player to move
+        return self._planes(state._x)
 
     def _legal_action_mask(self, game: GameState) -> Bool[Array, " A"]:
         return jnp.append(game.board == 0, game.step_count == 1)

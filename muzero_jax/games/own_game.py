@@ -79,7 +79,7 @@ def _environment_from(made: Any, name: str, board_size: int | None, gamma: float
 
 def _plain_game(rules: Any, name: str) -> Game:
     """A game of rules alone."""
-    if not (chance.is_listed(rules) or hasattr(rules, "init") and hasattr(rules, "step")):
+    if not (isinstance(rules, chance.ListedRules) or hasattr(rules, "init") and hasattr(rules, "step")):
         what = "None" if rules is None else f"an object of type {type(rules).__name__}"
         raise Fault(f"make() of {name} returns {what}; let it return {KINDS} (docs/your-own-game.md shows an example)")
     return Game(Path(name).stem, _title(name), rules=lambda board_size: rules)
