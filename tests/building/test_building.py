@@ -390,7 +390,7 @@ def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():
     parts = building.make_parts(CONFIG, world_of(CONFIG, gamble.GAMBLE))
     batch = Batch(*[None] * len(Batch._fields))  # type: ignore
     assert parts.augment(batch, jax.random.key(0)) is batch
-    for kind in ("tower", "attention", "fully_convolutional"):
+    for kind in ("tower", "fully_convolutional"):
         with pytest.raises(ValueError, match=f"--network.kind {kind} needs a board, which gamble has not; choose mlp"):
             world_of(changed("network", kind=kind), gamble.GAMBLE)
 
