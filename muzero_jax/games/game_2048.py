@@ -112,5 +112,5 @@ GAME_2048 = Game(
     notation=named(list(MOVES), KEYS),
     view=View(squares, page=TILES),
     worth=worth,
-    milestone=lambda state: 2 ** state._board.max(),  # the highest tile,
+    milestone=lambda state: 2 ** state._board.max(),  # the highest tile
 )
