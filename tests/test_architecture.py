@@ -28,7 +28,7 @@ search: types
 learning: types ops
 training: types ops learning
 building: types own ops games storage networks search learning training
-presets: types ops games storage networks
+presets: types games storage networks
 agent: types own storage search learning building
 run: types own ops games storage learning training building agent apps.evaluation
 apps.check: types own ops games storage networks learning building
