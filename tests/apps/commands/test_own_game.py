@@ -65,7 +65,7 @@ def test_a_file_that_makes_no_sound_game_is_one_sentence_and_leaves_no_folder(be
 
 def test_a_missing_file_is_one_sentence(tmp_path, capsys):
     assert report_errors(train.main, ["--env", str(tmp_path / "nowhere.py"), "--devices", "2"]) == EXIT_ERROR
-    assert "nowhere.py (No such file or directory); name a game that comes with the code" in capsys.readouterr().err
+    assert "nowhere.py (No such file or directory); name a Python file of yours" in capsys.readouterr().err
 
 
 def test_what_is_odd_is_said_and_the_run_begins(begin):
