@@ -29,11 +29,11 @@ import numpy as np
 from muzero_jax.apps.commands import flag_reader
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.apps.evaluation.batches import in_batches
+from muzero_jax.apps.evaluation.exact_play import hex_solver
+from muzero_jax.apps.evaluation.exact_play.oracle import Oracle, solve
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
-from muzero_jax.games import hex_solver
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.hex_rules import MIN_SIZE
-from muzero_jax.games.oracle import Oracle, solve
 from muzero_jax.learning.symmetries import transform_observation
 from muzero_jax.ops import devices
 from muzero_jax.storage.fields import Constraint, PositiveInt, check_fields

@@ -50,14 +50,13 @@ LIBRARIES = {
     "pgx": {
         "games.backgammon",
         "games.catalogue",
-        "games.chess_fen",
+        "games.chess",
         "games.game",
         "games.game_2048",
         "games.hex_rules",
         "games.minatar",
     },
     "flax.linen": {
-        "networks.attention",
         "networks.chance",
         "networks.convolutional",
         "networks.imagining",

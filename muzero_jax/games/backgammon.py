@@ -22,10 +22,9 @@ from jaxtyping import Bool, Float, Int
 from pgx import backgammon as pgx_rules
 
 from muzero_jax.games import chance
-from muzero_jax.games.clicks import POINTS
 from muzero_jax.games.game import Game
-from muzero_jax.games.notation import PASS, Notation, words
-from muzero_jax.games.view import EMPTY, FIRST, SECOND, Checkers, Squares, View
+from muzero_jax.games.notation import PASS, named
+from muzero_jax.games.view import EMPTY, FIRST, POINTS, SECOND, Checkers, Squares, View
 
 State = Any
 """pgx's own state of this game, with its private fields."""
@@ -173,21 +172,16 @@ def _stack(count: int) -> list[str]:
     return shown if height <= DEEPEST else [*shown[:-1], f"{stone}{height}"]
 
 
-def make_notation(shape: tuple[int, int], num_actions: int) -> Notation:
+def move_names() -> list[str]:
     """One checker's move, by the mover's own points: `13/7`, `bar/22`, `4/off`.
 
     `4/off(6)` bears off by a larger die than is needed.
     """
-    del shape, num_actions
     passes = [PASS, *(f"{PASS}({die})" for die in range(2, 7))]
     entries = [f"bar/{NUM_POINTS + 1 - die}" for die in range(1, 7)]
-    moves = [_move_name(point, die) for point in range(NUM_POINTS, 0, -1) for die in range(1, 7)]
-    return Notation(*words([*passes, *entries, *moves]), [], [])
-
-
-def _move_name(point: int, die: int) -> str:
-    target = str(point - die) if point > die else "off" if point == die else f"off({die})"
-    return f"{point}/{target}"
+    played = [(point, die) for point in range(NUM_POINTS, 0, -1) for die in range(1, 7)]
+    targets = [str(at - die) if at > die else "off" if at == die else f"off({die})" for at, die in played]
+    return [*passes, *entries, *(f"{at}/{target}" for (at, _), target in zip(played, targets, strict=True))]
 
 
 def dice_shown(state: State) -> str:
@@ -206,7 +200,7 @@ BACKGAMMON = Game(
     "Backgammon",
     goal="Bring your checkers home, from point 24 down to 1, and off the board before the other player does.",
     rules=lambda board_size: Rules(),
-    notation=make_notation,
+    notation=named(move_names()),
     view=View(
         squares,
         hands=hands,

@@ -16,7 +16,6 @@ from muzero_jax.games.go import GO_9X9, GO_19X19
 from muzero_jax.games.hex import HEX
 from muzero_jax.games.minatar import MINATAR, MINATAR_HIDDEN
 from muzero_jax.games.notation import ACTION, STANDARD, Notation, numbers, of_page
-from muzero_jax.games.oracle import Oracle
 from muzero_jax.games.othello import OTHELLO
 from muzero_jax.games.shogi import ANIMAL_SHOGI, SHOGI
 from muzero_jax.games.tic_tac_toe import TIC_TAC_TOE
@@ -85,17 +84,3 @@ def make_notation(environment: Environment, kind: str = STANDARD) -> Notation:
         write, read = numbers(environment.num_actions)
         return notation._replace(write=write, read=read)
     return notation
-
-
-def make_oracle(game: Game, board_size: int | None) -> Oracle:
-    """Exact play of a game; ValueError if it is not known."""
-    exact = game.exact
-    if exact and (exact.largest_size is None or board_size and board_size <= exact.largest_size):
-        return exact.make_oracle(board_size)
-    board = f"{game.name} {board_size}x{board_size}" if board_size else game.name
-    sizes = {game.name: game.exact.largest_size for game in GAMES.values() if game.exact}
-    solved = [f"{name} up to {size}x{size}" if size else name for name, size in sizes.items()]
-    raise ValueError(
-        f"{board} has no oracle: exact play is known for {', '.join(solved[:-1])} and {solved[-1]}; "
-        "measure this run with a match instead (evaluate.py match)"
-    )

@@ -19,7 +19,6 @@ from muzero_jax.types import Afterstate, Chance, EnvState, Step
 
 NOTHING = -1
 """The outcome of a move after which chance did nothing."""
-FUNCTIONS = ("init", "move", "probabilities", "resolve")
 
 
 @runtime_checkable
@@ -32,11 +31,6 @@ class ListedRules(Protocol):
     """(state, action) -> the state that the player alone makes, with the rewards for that; whether chance acts next"""
     probabilities: Callable[[EnvState], Array]  # a state in which chance acts -> [C], which sum to 1
     resolve: Callable[..., EnvState]  # (such a state, outcome) -> the next position, with the rewards that chance gave
-
-
-def is_listed(rules: Any) -> bool:
-    """Whether an object has the functions of `ListedRules`."""
-    return hasattr(rules, "num_outcomes") and all(callable(getattr(rules, name, None)) for name in FUNCTIONS)
 
 
 def make_move(chance: Chance) -> Callable[..., Step]:

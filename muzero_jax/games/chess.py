@@ -1,13 +1,15 @@
-"""Chess, and Gardner's chess on 5x5."""
+"""Chess, and Gardner's chess on 5x5: the board, its notation, and positions from FEN."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
 
-from muzero_jax.games import chess_fen, chess_moves
+from muzero_jax.games import chess_moves
 from muzero_jax.games.chess_moves import PlayerView
 from muzero_jax.games.game import Game
 from muzero_jax.games.layout import Layout
@@ -46,6 +48,62 @@ def _gardner_chess(state: Any) -> tuple[np.ndarray, int]:
     return np.asarray(state._board), int(state._turn)
 
 
+# pgx reads FEN, but trusts it, and leaves the opening position in the history that the networks see. So the text is
+# checked first, and the history emptied: what came before the position is unknown.
+
+
+def read_chess(fen: str) -> tuple[EnvState, int]:
+    """The state and who is to move (0 for white); counters may be left out. ValueError if that is no position."""
+    fields = _checked_fields(fen, size=8)
+    from pgx.chess import Chess
+    from pgx.experimental.chess import from_fen  # on import, pgx computes tables for seconds
+
+    state = from_fen(" ".join(fields))
+    game = state._x
+    game = game._replace(board_history=game.board_history.at[1:].set(0), hash_history=game.hash_history.at[1:].set(0))
+    return _ready(Chess(), state.replace(_x=game), fields)  # type: ignore
+
+
+def read_gardner_chess(fen: str) -> tuple[EnvState, int]:
+    """Likewise."""
+    fields = _checked_fields(fen, size=5)
+    from pgx.gardner_chess import GardnerChess, _from_fen
+
+    state = _from_fen(" ".join(fields))
+    state = state.replace(  # type: ignore
+        _board_history=state._board_history.at[1:].set(0), _hash_history=state._hash_history.at[1:].set(0)
+    )
+    return _ready(GardnerChess(), state, fields)
+
+
+def _ready(rules, state: EnvState, fields: list[str]) -> tuple[EnvState, int]:
+    mask = jnp.where(state.terminated, True, state.legal_action_mask)
+    state = state.replace(legal_action_mask=mask)
+    return state.replace(observation=rules.observe(state)), int(fields[1] == "b")
+
+
+def _checked_fields(fen: str, *, size: int) -> list[str]:
+    """The six fields."""
+    fields = fen.split()
+    fields += ["-", "-", "0", "1"][len(fields) - 2 :] if 2 <= len(fields) < 6 else []
+    ranks = fields[0].split("/") if fields else []
+    widths = [sum(int(c) if c in "12345678" else 1 for c in rank) for rank in ranks]
+    pieces = [sum(map(str.islower, rank)) for rank in ranks], [sum(map(str.isupper, rank)) for rank in ranks]
+    is_position = (
+        re.fullmatch("[1-8pnbrqkPNBRQK/]+ [wb] (-|K?Q?k?q?) (-|[a-h][36])( [0-9]{1,4}){2}", " ".join(fields))
+        and widths == [size] * size
+        and fields[0].count("k") == fields[0].count("K") == 1
+        and max(map(sum, pieces)) <= 2 * size  # pgx looks at no more
+        and not re.search("[pP]", ranks[0] + ranks[-1])
+    )
+    if not is_position:
+        raise ValueError(
+            f"that FEN is no position of {size}x{size} squares: it has six fields, one king of each colour, at most "
+            f"{2 * size} pieces of a colour, and no pawn on the first or last rank"
+        )
+    return fields
+
+
 def _game(
     name: str, title: str, goal: str, seen_by_player: PlayerView, read_fen: Callable[[str], tuple[EnvState, int]]
 ) -> Game:
@@ -63,11 +121,11 @@ def _game(
     )
 
 
-CHESS = _game("chess", "Chess", "Checkmate the other king.", _chess, chess_fen.read_chess)._replace(variant="chess")
+CHESS = _game("chess", "Chess", "Checkmate the other king.", _chess, read_chess)._replace(variant="chess")
 GARDNER_CHESS = _game(
     "gardner_chess",
     "Gardner chess",
     "Checkmate the other king. Nobody castles, and pawns always move one step.",
     _gardner_chess,
-    chess_fen.read_gardner_chess,
+    read_gardner_chess,
 )._replace(variant="gardner")

@@ -25,7 +25,7 @@ def make_environment(name: str, *, board_size: int | None = None, gamma: float =
     """The game `name` as pure functions of one state; `board_size` (2 to 19, by default 11) is for Hex alone.
 
     Raises:
-        ValueError: an unknown or unsupported game, a size for a game that has one size only, or a gamma outside (0, 1].
+        ValueError: an unknown or unsupported game, or a size that it does not have.
     """
     game = find(name)
     environment = environment_of(game, board_size=board_size, gamma=gamma)
@@ -37,16 +37,22 @@ def make_environment(name: str, *, board_size: int | None = None, gamma: float =
 
 def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
     """`make_environment` for any game, in the catalogue or not."""
-    _check_arguments(game, board_size, gamma)
+    if board_size is not None and board_size not in (game.sizes or ()):
+        choice = f"sizes {game.sizes[0]} to {game.sizes[-1]}" if game.sizes else "one size; leave the board size out"
+        raise ValueError(f"{game.name} has no board of size {board_size}, but {choice}")
     rules = make_rules(game, board_size)
     state = jax.eval_shape(rules.init, jax.random.key(0))
     shape, num_actions = state.observation.shape, state.legal_action_mask.shape[0]
     num_players = getattr(rules, "num_players", None) or state.rewards.shape[0]
-    chance = make_chance(rules, gamma=gamma) if chances.is_listed(rules) else None
+    if isinstance(rules, chances.ListedRules):
+        chance = make_chance(rules, gamma=gamma)
+        move = chances.make_move(chance)
+    else:
+        chance, move = None, make_move(rules.step, gamma=gamma)
     return Environment(
         name=game.name,
         init=rules.init,
-        move=make_move(rules.step, gamma=gamma) if chance is None else chances.make_move(chance),
+        move=move,
         observe=lambda state: state.observation,
         legal=lambda state: state.legal_action_mask,
         num_actions=num_actions,
@@ -88,14 +94,6 @@ def _step(before: EnvState, after: EnvState, gamma: float) -> Step:
     discount = jnp.where(after.terminated, 0.0, signed_gamma).astype(jnp.float32)
     is_last = jnp.logical_or(after.terminated, after.truncated)
     return Step(after, after.rewards[before.current_player], discount, is_last)
-
-
-def _check_arguments(game: Game, board_size: int | None, gamma: float) -> None:
-    if board_size is not None and game.sizes is None:
-        sized = ", ".join(other.name for other in GAMES.values() if other.sizes)
-        raise ValueError(f"Only {sized} has a choice of board size; leave the board size out for {game.name}.")
-    if not 0.0 < gamma <= 1.0:
-        raise ValueError(f"gamma discounts later rewards and must be above 0 and at most 1, not {gamma}.")
 
 
 def _make_board(layout: Layout, observation_shape: tuple[int, ...], num_actions: int, chance: Chance | None) -> Board:

@@ -1,8 +1,8 @@
 """A game as one record: its rules, and all that people, programs and the networks need to know of it.
 
 pgx has the rules of most games. What it does not say stands here, a file for each family of games: which cell an action
-touches, how the board may be turned, how moves are written and positions drawn, who has how many points, and exact play
-where it is known. Every field but the names has a default, so that rules alone make a game that works everywhere.
+touches, how the board may be turned, how moves are written and positions drawn, and who has how many points. Every
+field but the names has a default, so that rules alone make a game that works everywhere.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,6 @@ from jax import Array
 
 from muzero_jax.games.layout import Layout
 from muzero_jax.games.notation import MakeNotation
-from muzero_jax.games.oracle import Oracle
 from muzero_jax.games.sides import Sides
 from muzero_jax.games.view import Cell, Squares, View
 from muzero_jax.types import EnvState
@@ -30,13 +29,6 @@ class Points(NamedTuple):
 
 Worth = Callable[[EnvState], Array]
 """A simple estimate of what a state or afterstate is worth to its current player, in units of reward: [] float32."""
-
-
-class Exact(NamedTuple):
-    """Exact play of a game, or of its small boards."""
-
-    make_oracle: Callable[[Any], Oracle]  # (board size; None for a game of one size)
-    largest_size: int | None = None  # of the boards that are solved; None for a game of one size
 
 
 class Game(NamedTuple):
@@ -62,7 +54,6 @@ class Game(NamedTuple):
     protocol: str | None = None  # that its programs speak besides GTP: uci or usi
     variant: str | None = None  # its name in programs that play several games by that protocol
     sgf_number: int | None = None  # its `GM` in SGF files
-    exact: Exact | None = None
     same_as: Mapping[int, int] = MappingProxyType({})  # actions that always do what another does: {action: that one}
     worth: Worth | None = None  # what expectimax asks where it looks no further
     milestone: Callable[[EnvState], Array] | None = None  # how far a game for one came, as [] int32 that never falls

@@ -15,11 +15,10 @@ from jaxtyping import Bool, Float, Int
 from pgx import play2048
 
 from muzero_jax.games import chance
-from muzero_jax.games.clicks import TILES
 from muzero_jax.games.game import Game
-from muzero_jax.games.layout import Layout
-from muzero_jax.games.notation import Notation, words
-from muzero_jax.games.view import EMPTY, Squares, View
+from muzero_jax.games.layout import NO_CELLS
+from muzero_jax.games.notation import named
+from muzero_jax.games.view import EMPTY, TILES, Squares, View
 
 State = Any
 """pgx's own state of this game, with its private fields."""
@@ -98,26 +97,10 @@ def worth(state: State) -> Float[Array, ""]:
     return ROOM * (cells == 0).sum() - DISORDER * against.sum()
 
 
-def highest_tile(state: State) -> Int[Array, ""]:
-    """The number on the highest tile."""
-    return 2 ** state._board.max()
-
-
 def squares(state: State) -> Squares:
     """The numbers on the tiles."""
     rows = np.asarray(state._board).reshape(4, 4).tolist()
     return [[str(2**cell) if cell else EMPTY for cell in row] for row in rows]
-
-
-def make_notation(shape: tuple[int, int], num_actions: int) -> Notation:
-    """left, up, right, down; the keys a, w, d and s are read as well."""
-    del shape, num_actions
-    write, read = words(list(MOVES))
-
-    def read_key(state: State, text: str) -> int:
-        return read(state, str(KEYS.get(text.lower(), text)))
-
-    return Notation(write, read_key, [], [])
 
 
 GAME_2048 = Game(
@@ -125,9 +108,9 @@ GAME_2048 = Game(
     "2048",
     goal="Slide all tiles one way. Equal tiles that meet merge, and their sum is your gain.",
     rules=lambda board_size: Rules(),
-    layout=Layout(action_location=lambda shape, num_actions: np.full(num_actions, -1)),
-    notation=make_notation,
+    layout=NO_CELLS,
+    notation=named(list(MOVES), KEYS),
     view=View(squares, page=TILES),
     worth=worth,
-    milestone=highest_tile,
+    milestone=lambda state: 2 ** state._board.max(),  # the highest tile
 )

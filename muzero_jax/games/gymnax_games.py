@@ -9,7 +9,7 @@ from jax import Array
 from muzero_jax.games import outside
 from muzero_jax.games.outside import State
 
-NAME = "gymnax"
+NAMES = gymnax.registered_envs
 
 
 class Rules:
@@ -18,13 +18,12 @@ class Rules:
     num_players = 1
 
     def __init__(self, name: str):
-        try:
-            self._env, self._params = gymnax.make(name)
-        except Exception as error:  # one loads its pictures from the network
-            raise outside.refused(NAME, name, f"it cannot be made here ({type(error).__name__})") from error
-        space = self._env.action_space(self._params)
-        count = space.n if isinstance(space, Discrete) else space
-        self._num_actions = outside.check_discrete(NAME, name, count, self._trace)
+        self._env, self._params = gymnax.make(name)
+        actions, seen = self._env.action_space(self._params), self._env.observation_space(self._params)
+        if not isinstance(actions, Discrete):
+            raise ValueError(f"its actions are {actions}")
+        low, high = (0, seen.n - 1) if isinstance(seen, Discrete) else (seen.low, seen.high)
+        self._num_actions, self._num_values = actions.n, outside.num_values(low, high)
 
     def init(self, key: Array) -> State:
         """A new episode."""
@@ -42,16 +41,3 @@ class Rules:
         leaves = [(jnp.asarray(leaf), self._num_values) for leaf in jax.tree.leaves(observation)]
         legal = jnp.ones(self._num_actions, bool)
         return outside.made(inner, outside.seen(leaves), legal, reward, terminated, truncated)
-
-    def _trace(self) -> None:
-        jax.eval_shape(self._env.reset_env, jax.random.key(0), self._params)
-        space = self._env.observation_space(self._params)
-        low, high = (0, space.n - 1) if isinstance(space, Discrete) else (space.low, space.high)
-        self._num_values = outside.num_values(low, high)
-
-
-def make_rules(name: str) -> Rules:
-    """The rules of an environment; ValueError in one sentence if there is none of that name, or it does not fit."""
-    if name not in gymnax.registered_envs:
-        raise outside.unknown(NAME, name, gymnax.registered_envs)
-    return Rules(name)

@@ -2,8 +2,7 @@
 
 import jax.numpy as jnp
 
-from muzero_jax.games import hex_solver
-from muzero_jax.games.game import Exact, Game
+from muzero_jax.games.game import Game
 from muzero_jax.games.hex_rules import MAX_SIZE, MIN_SIZE, NEIGHBOUR_PAIRS, Hex
 from muzero_jax.games.layout import Grid, Layout
 from muzero_jax.games.notation import SWAP, coordinates
@@ -73,5 +72,4 @@ HEX = Game(
     ),
     winning_cells=winning_chain,
     sgf_number=11,
-    exact=Exact(hex_solver.make_oracle, hex_solver.MAX_SIZE),
 )

@@ -87,16 +87,10 @@ class Hex(pgx_hex.Hex):
 
     Its states are pgx's, with our `GameState` as `_x` and observations [size, size, 4]: own stones, the opponent's, the
     color of the player to move, whether a swap is legal.
-
-    Raises:
-        ValueError: `size` is not a whole number from 2 to 19.
     """
 
     def __init__(self, *, size: int = 11):
-        if not isinstance(size, int) or not MIN_SIZE <= size <= MAX_SIZE:
-            raise ValueError(
-                f"Hex is played on boards of size {MIN_SIZE} to {MAX_SIZE}, so choose another than {size!r}."
-            )
+        assert MIN_SIZE <= size <= MAX_SIZE
         self.size = size
         self._tables = make_tables(size)
 
@@ -134,10 +128,8 @@ class Hex(pgx_hex.Hex):
         )
 
     def _observe(self, state: State, player_id: Array) -> Array:
-        game = state._x
-        other = game._replace(board=-game.board, color=1 - game.color)
-        is_current = player_id == state.current_player
-        return self._planes(jax.tree.map(lambda own, turned: jnp.where(is_current, own, turned), game, other))
+        del player_id  # deprecated by pgx, which asks for the player to move
+        return self._planes(state._x)
 
     def _legal_action_mask(self, game: GameState) -> Bool[Array, " A"]:
         return jnp.append(game.board == 0, game.step_count == 1)

@@ -18,7 +18,7 @@ from jumanji import registration, specs
 from muzero_jax.games import outside
 from muzero_jax.games.outside import State
 
-NAME = "jumanji"
+NAMES = registration.registered_environments()
 NEVER = 2**30
 """A time limit that no episode comes to."""
 HIDDEN = ("action_mask", "step_count")
@@ -33,14 +33,12 @@ class Rules:
     num_players = 1
 
     def __init__(self, name: str):
-        try:
-            self._env: Any = registration.make(name)
-        except Exception as error:  # some load their levels from the network
-            raise outside.refused(NAME, name, f"it cannot be made here ({type(error).__name__})") from error
-        spec = self._env.action_spec
-        count = spec.num_values if isinstance(spec, specs.DiscreteArray) else f"of kind {type(spec).__name__}"
-        self._num_actions = outside.check_discrete(NAME, name, count, self._trace)
-        self._has_key = "key" in {field.name for field in dataclasses.fields(self._start)}
+        self._env: Any = registration.make(name)
+        if not isinstance(self._env.action_spec, specs.DiscreteArray):
+            raise ValueError(f"its actions are of kind {type(self._env.action_spec).__name__}")
+        self._num_actions = int(self._env.action_spec.num_values)
+        start, _ = jax.eval_shape(self._env.reset, jax.random.key(0))
+        self._has_key = "key" in {field.name for field in dataclasses.fields(start)}
         self._limit = getattr(self._env, "time_limit", None)
         if self._limit is not None:
             self._env.time_limit = NEVER
@@ -70,9 +68,6 @@ class Rules:
         leaves = [(jnp.asarray(leaf), self._num_values.get(path)) for path, leaf in _leaves(observation)]
         return outside.made(inner, outside.seen(leaves), legal | ~legal.any(), timestep.reward, terminated, truncated)
 
-    def _trace(self) -> None:
-        self._start, _ = jax.eval_shape(self._env.reset, jax.random.key(0))
-
 
 def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
     """The parts of an observation, or of the specification of one, by name; without what is `HIDDEN`."""
@@ -85,11 +80,3 @@ def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
     else:
         return [(path, value)]
     return [leaf for name, part in fields.items() if name not in HIDDEN for leaf in _leaves(part, f"{path}/{name}")]
-
-
-def make_rules(name: str) -> Rules:
-    """The rules of an environment; ValueError in one sentence if there is none of that name, or it does not fit."""
-    names = registration.registered_environments()
-    if name not in names:
-        raise outside.unknown(NAME, name, names)
-    return Rules(name)

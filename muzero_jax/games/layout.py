@@ -49,3 +49,7 @@ class Layout(NamedTuple):
     outcome_location: Callable[[tuple[int, int], int], Int[np.ndarray, " C"]] | None = None
     """(board shape, number of outcomes) -> the cell that each outcome of chance touches, -1 for none. Outcomes of one
     cell are in the same order in every cell. None: what a symmetry does to outcomes is not known"""
+
+
+NO_CELLS = Layout(action_location=lambda shape, num_actions: np.full(num_actions, -1))
+"""Where no action is of a cell."""

@@ -20,8 +20,8 @@ from jax import Array
 from jaxtyping import Bool
 
 from muzero_jax.games.game import Game
-from muzero_jax.games.layout import Layout
-from muzero_jax.games.notation import Notation, words
+from muzero_jax.games.layout import NO_CELLS
+from muzero_jax.games.notation import named
 from muzero_jax.games.view import EMPTY, Squares, View
 
 State = Any
@@ -84,17 +84,6 @@ def squares(state: State, *, signs: str) -> Squares:
     return [[signs[cell.argmax()] if cell.any() else EMPTY for cell in row] for row in planes]
 
 
-def make_notation(shape: tuple[int, int], num_actions: int, *, actions: tuple[int, ...]) -> Notation:
-    """wait, left, up, right, down, fire; the keys a, w, d, s and f are read as well."""
-    del shape, num_actions
-    write, read = words([WORDS[action] for action in actions])
-
-    def read_key(state: State, text: str) -> int:
-        return read(state, KEYS.get(text.lower(), text))
-
-    return Notation(write, read_key, [], [])
-
-
 def make_game(name: str, suffix: str = "") -> Game:
     """A game as `catalogue` lists it; with the suffix `HIDDEN` it shows what pgx shows."""
     title, actions, signs, goal = GAMES_OF_MINATAR[name]
@@ -103,8 +92,8 @@ def make_game(name: str, suffix: str = "") -> Game:
         title,
         goal=goal,
         rules=lambda board_size: Rules(name, shows_last_action=suffix != HIDDEN),
-        layout=Layout(action_location=lambda shape, num_actions: np.full(num_actions, -1)),
-        notation=partial(make_notation, actions=actions),
+        layout=NO_CELLS,
+        notation=named([WORDS[action] for action in actions], KEYS),
         view=View(partial(squares, signs=signs)),
     )
 

@@ -13,10 +13,11 @@ All others have action numbers only. Reading is case-blind; what is written read
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
-from muzero_jax.games.clicks import COLUMNS
+from muzero_jax.games.view import COLUMNS
 from muzero_jax.types import EnvState
 
 STANDARD, ACTION = "standard", "action"
@@ -53,14 +54,6 @@ def action_numbers(shape: tuple[int, int], num_actions: int) -> Notation:
     return Notation(*numbers(num_actions), [], [])
 
 
-def cells_or_numbers(shape: tuple[int, int], num_actions: int) -> Notation:
-    """Coordinates where the actions are the cells, or the cells and one more, which keeps its number; else numbers."""
-    num_cells = shape[0] * shape[1]
-    if num_actions not in (num_cells, num_cells + 1) or shape[1] > len(LETTERS):
-        return action_numbers(shape, num_actions)
-    return coordinates(*(str(action) for action in range(num_cells, num_actions)))(shape, num_actions)
-
-
 def coordinates(*others: str, letters: str = LETTERS, upward: bool = False) -> MakeNotation:
     """For games whose actions are the cells and then `others`; `upward` puts row 1 at the bottom."""
 
@@ -72,22 +65,29 @@ def coordinates(*others: str, letters: str = LETTERS, upward: bool = False) -> M
     return make
 
 
-def columns_or_numbers(shape: tuple[int, int], num_actions: int) -> Notation:
-    """A letter where the actions are as many as the columns, else numbers."""
-    if num_actions != shape[1] or shape[1] > len(LETTERS):
-        return action_numbers(shape, num_actions)
-    columns, rows = _labels(shape)
-    return Notation(*words(columns), columns, rows)
-
-
 def of_page(page: str | None) -> MakeNotation:
-    """The notation that a kind of board (`View.page`) brings with it, for games that have none of their own."""
-    return columns_or_numbers if page == COLUMNS else cells_or_numbers
+    """The notation that a kind of board (`View.page`) brings with it, for games that have none of their own.
+
+    A letter where actions are the columns of a board of columns; coordinates where they are the cells, or the cells and
+    one more, which keeps its number; else numbers.
+    """
+
+    def make(shape: tuple[int, int], num_actions: int) -> Notation:
+        num_cells, is_lettered = shape[0] * shape[1], shape[1] <= len(LETTERS)
+        if page == COLUMNS and num_actions == shape[1] and is_lettered:
+            columns, rows = _labels(shape)
+            return Notation(*words(columns), columns, rows)
+        if page != COLUMNS and num_actions - num_cells in (0, 1) and is_lettered:
+            return coordinates(*map(str, range(num_cells, num_actions)))(shape, num_actions)
+        return action_numbers(shape, num_actions)
+
+    return make
 
 
-def words(names: list[str]) -> tuple[Write, Read]:
-    """One word an action."""
+def words(names: list[str], keys: Mapping[str, str] = MappingProxyType({})) -> tuple[Write, Read]:
+    """One word an action; `keys` are other texts that are read as some of the words."""
     actions = {word.lower(): action for action, word in enumerate(names)}
+    actions |= {key: actions[word] for key, word in keys.items() if word in actions}
     if SWAP in actions:
         actions["swap"] = actions[SWAP]
 
@@ -98,6 +98,11 @@ def words(names: list[str]) -> tuple[Write, Read]:
         return actions[text.lower()]
 
     return lambda state, action: names[action], read
+
+
+def named(names: list[str], keys: Mapping[str, str] = MappingProxyType({})) -> MakeNotation:
+    """`words` for a game whose board has no labels."""
+    return lambda shape, num_actions: Notation(*words(names, keys), [], [])
 
 
 def numbers(num_actions: int) -> tuple[Write, Read]:

@@ -7,7 +7,7 @@ truncation: values bootstrap across it.
 
 import difflib
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -16,8 +16,9 @@ import numpy as np
 from jax import Array
 
 from muzero_jax.games.game import Game
-from muzero_jax.games.layout import Layout
+from muzero_jax.games.layout import NO_CELLS
 from muzero_jax.games.state_shapes import changes
+from muzero_jax.own.faults import first_line
 
 SEPARATOR = ":"
 LIBRARIES = ("gymnax", "jumanji")
@@ -43,29 +44,32 @@ def is_outside(name: str) -> bool:
 
 
 def find(name: str) -> Game:
-    """The game `LIBRARY:NAME`; ValueError in one sentence if the library, or that environment of it, is not there."""
+    """The game `LIBRARY:NAME`; ValueError in one sentence if there is none, or if it is no game for one that fits."""
     library, _, inner = name.partition(SEPARATOR)
     try:
-        make_rules = importlib.import_module(f"muzero_jax.games.{library}_games").make_rules
+        module = importlib.import_module(f"muzero_jax.games.{library}_games")
     except ModuleNotFoundError as error:
         raise ValueError(
             f"{name} needs the package {error.name}, which is not installed; pip install {library} six brings it"
         ) from error
-    rules = make_rules(inner)
-    check_steps(library, inner, rules)
-    no_cells = Layout(action_location=lambda shape, num_actions: np.full(num_actions, -1))
-    return Game(name, inner, rules=lambda board_size: rules, layout=no_cells)
+    if inner not in module.NAMES:
+        closest = difflib.get_close_matches(inner, sorted(module.NAMES), n=3, cutoff=0.0)
+        raise ValueError(f"{library} has no environment {inner!r} (did you mean {' or '.join(closest)}?)")
+    try:
+        rules = module.Rules(inner)
+        problem = next(iter(_changed(rules)), None)
+    except Exception as error:  # whatever a library's environment raises; some load their levels from the network
+        problem = f"{type(error).__name__}: {first_line(error)[:120]}"
+    if problem:
+        raise ValueError(f"{name} cannot be trained ({problem}); one player with one discrete action a move can")
+    return Game(name, inner, rules=lambda board_size: rules, layout=NO_CELLS)
 
 
-def unknown(library: str, name: str, names: Iterable[str]) -> ValueError:
-    """The sentence for an environment that a library does not have, with the closest that it has."""
-    closest = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.0)
-    return ValueError(f"{library} has no environment {name!r} (did you mean {' or '.join(closest)}?)")
-
-
-def refused(library: str, name: str, why: str) -> ValueError:
-    """The sentence for an environment that is no game for one with discrete actions."""
-    return ValueError(f"{library}:{name} cannot be trained: {why}; one player with one discrete action a move can")
+def _changed(rules: Any) -> list[str]:
+    """What a step changes of a state's form."""
+    key, action = jax.eval_shape(lambda: (jax.random.key(0), jnp.int32(0)))
+    state = jax.eval_shape(rules.init, key)
+    return changes(state, jax.eval_shape(rules.step, state, action, key))
 
 
 Flag = Array | bool | np.bool
@@ -106,35 +110,3 @@ def _shown(leaf: Array, count: int | None) -> Array:
     if count is not None and count <= MOST_VALUES and jnp.issubdtype(leaf.dtype, jnp.integer):
         return jax.nn.one_hot(leaf, count, dtype=bool)
     return jnp.atleast_1d(leaf).astype(jnp.float32)
-
-
-def check_discrete(library: str, name: str, num_actions: Any, make: Callable[[], Any]) -> int:
-    """The number of actions; ValueError in one sentence if there is none, or if the environment cannot be traced."""
-    if not isinstance(num_actions, int | np.integer):
-        raise refused(library, name, f"its actions are {num_actions}")
-    try:
-        make()
-    except Exception as error:  # whatever a library's environment raises
-        raise refused(library, name, _said(error)) from error
-    return int(num_actions)
-
-
-def check_steps(library: str, name: str, rules: Any) -> None:
-    """Raises ValueError in one sentence for rules that cannot be compiled, or whose step changes a state's form."""
-
-    def first_step(key: Array) -> tuple[State, State]:
-        state = rules.init(key)
-        return state, rules.step(state, jnp.int32(0), key)
-
-    try:
-        before, after = jax.eval_shape(first_step, jax.random.key(0))
-    except Exception as error:  # likewise
-        raise refused(library, name, _said(error)) from error
-    if faults := changes(before, after):
-        raise refused(library, name, faults[0])
-
-
-def _said(error: Exception) -> str:
-    """The kind of an error, with the first line of its text."""
-    line = str(error).partition("\n")[0][:120]
-    return f"{type(error).__name__}: {line}" if line else type(error).__name__

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from muzero_jax.types import EnvState
 
@@ -18,6 +18,13 @@ FIRST, SECOND = "X", "O"
 
 INKS = ("black", "white", "red", "yellow", "blue")
 """The colours in which front ends draw stones."""
+
+COLUMNS, CHESS, TILES, POINTS = "connect_four", "chess", "tiles", "points"
+"""The board whose clicks name a column; two on which two clicks name a move, from where and to where; and a grid of
+tiles with numbers on them. On a board of points a move is written FROM/TO, by the mover's own points, `bar` and `off`.
+"""
+PAGES = ("go", "othello", "tic_tac_toe", "hex", COLUMNS, CHESS, TILES, POINTS)
+"""The boards that the page in the browser draws: the values that `View.page` may have."""
 
 Squares = list[list[str]]
 """Rows of `X`, `O`, piece letters and `.`, the top row first."""
@@ -51,13 +58,11 @@ def observed(state: EnvState) -> Squares:
         planes = observation.reshape(*observation.shape[:2], -1) != 0
         return [[str(cell.argmax()) if cell.any() else EMPTY for cell in row] for row in planes]
     numbers = observation.astype(float)
-    rows = numbers.reshape(numbers.shape[:2]) if numbers.ndim >= 2 else _rows(numbers.ravel())
+    if numbers.ndim >= 2:
+        rows = numbers.reshape(numbers.shape[:2])
+    else:
+        rows = [numbers.ravel()[start : start + ROW_LENGTH] for start in range(0, max(1, numbers.size), ROW_LENGTH)]
     return [[f"{number:g}" if number else EMPTY for number in row] for row in rows]
-
-
-def _rows(numbers: Float[np.ndarray, " N"]) -> list[Float[np.ndarray, " M"]]:
-    """The numbers in rows, of which the last may be shorter."""
-    return [numbers[start : start + ROW_LENGTH] for start in range(0, max(1, len(numbers)), ROW_LENGTH)]
 
 
 class View(NamedTuple):
@@ -73,7 +78,7 @@ class View(NamedTuple):
     marks_last: bool = False  # whether an action is a cell, so that the last one played can be marked
     leans: bool = False  # whether each row lies half a cell to the right of the one above
     has_edges: bool = False  # whether the first player owns the top and bottom edge, and the other left and right
-    page: str | None = None  # one of `clicks.PAGES`, a board that the browser draws; None: text, and a button a move
+    page: str | None = None  # one of `PAGES`, a board that the browser draws; None: text, and a button a move
     checkers: Callable[[EnvState], Checkers] | None = None  # for the page `points`, which draws these and no squares
 
 

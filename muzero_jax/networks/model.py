@@ -23,7 +23,7 @@ def make_model(
     environment: Environment,
     support: Support,
     *,
-    kind: Literal["mlp", "observation", "tower", "attention", "fully_convolutional"],
+    kind: Literal["mlp", "observation", "tower", "fully_convolutional"],
     width: int,
     num_blocks: int,
     activation: str,
@@ -35,7 +35,7 @@ def make_model(
     Args:
       support: the values that value and reward may take; one bin gives scalar heads.
       kind: the kind of network, as in `storage.config`.
-      width: units of the MLPs, channels of the tower or of a token. num_blocks: those of h, of g and of f each.
+      width: units of the MLPs, channels of the tower. num_blocks: those of h, of g and of f each.
       abilities: what it can do beyond judging a position.
 
     Raises:
@@ -46,13 +46,21 @@ def make_model(
     shape, act = environment.observation_shape, ACTIVATIONS[activation]
     dtypes = bfloat16_products.dtypes(compute_dtype)
     sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, act, *dtypes, abilities)
-    if kind in ("mlp", "tower", "attention"):
+    if kind in ("mlp", "tower"):
         make = ChanceNetwork if abilities.num_codes else MuZeroNetwork
-        network = make(sizes, None if kind == "mlp" else _board_of(environment, kind), attends=kind == "attention")
+        network = make(sizes, None if kind == "mlp" else _board_of(environment, kind))
     else:
         board = None if kind == "observation" else _board_of(environment, kind)
-        _check_bits(environment, kind)
-        _check_without_codes(abilities, kind)
+        if not shows_planes_of_bits(environment):
+            raise ValueError(
+                f"--network.kind {kind} predicts planes of bits, but {environment.name} observes something else; "
+                "choose --network.kind mlp or tower"
+            )
+        if abilities.num_codes:
+            raise ValueError(
+                f"--network.kind {kind} imagines one next observation for a move, and chance makes several; choose "
+                "--network.kind mlp or tower, or --network.chance-codes 0"
+            )
         swap = colour_swap_of(environment) if abilities.canonical else None
         network = ObservationNetwork(sizes, swap) if board is None else ConvolutionalNetwork(sizes, swap, board)
 
@@ -85,18 +93,6 @@ def _board_of(environment: Environment, kind: str) -> Board:
     if environment.board is None:
         raise ValueError(f"--network.kind {kind} needs a board, which {environment.name} has not; choose mlp")
     return Board(environment.board.shape, tuple(int(cell) for cell in environment.board.action_location))
-
-
-def _check_bits(environment: Environment, kind: str) -> None:
-    if not shows_planes_of_bits(environment):
-        sentence = f"--network.kind {kind} predicts planes of bits, but {environment.name} observes something else"
-        raise ValueError(f"{sentence}; choose --network.kind mlp or tower")
-
-
-def _check_without_codes(abilities: Abilities, kind: str) -> None:
-    if abilities.num_codes:
-        sentence = f"--network.kind {kind} imagines one next observation for a move, and chance makes several"
-        raise ValueError(f"{sentence}; choose --network.kind mlp or tower, or --network.chance-codes 0")
 
 
 def shows_planes_of_bits(environment: Environment) -> bool:

@@ -84,6 +84,5 @@ multiply.defvjp(lambda inputs, kernel: (product(inputs, kernel), (inputs, kernel
 def dot_general(inputs: Array, kernel: Array, dimension_numbers: Any, precision: Any = None) -> Array:
     """`multiply` in the form of `lax.dot_general`, for Flax's `Dense` of [N, C]."""
     del precision
-    if dimension_numbers != (((1,), (0,)), ((), ())):
-        raise ValueError(f"a dense layer of rows contracts ((1,), (0,)), not {dimension_numbers}")
+    assert dimension_numbers == (((1,), (0,)), ((), ()))
     return multiply(inputs, kernel)

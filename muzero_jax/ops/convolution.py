@@ -26,20 +26,15 @@ def convolve(
 ) -> Float[Array, "N H W D"]:
     """Correlates every board with `kernel`: stride 1, zeros around the board, same height and width.
 
-    Sums are taken in float32 or wider; the result has the dtype of `inputs`. Reverse-mode differentiable. Raises
-    ValueError for a kernel with an even side, or with another number of input channels than `inputs`.
+    Sums are taken in float32 or wider; the result has the dtype of `inputs`. Reverse-mode differentiable. The
+    kernel's sides are odd.
 
     Args:
       product_dtype: what inputs and kernel are rounded to before they are multiplied, if anything. On a CPU it counts
         only if it is bfloat16 and the kernel 3x3 with even numbers of channels, at least 32.
     """
     height, width, channels, features = kernel.shape
-    if height % 2 == 0 or width % 2 == 0:
-        raise ValueError(f"A board convolution needs a kernel with odd sides, not {height}x{width}: use 1, 3 or 5.")
-    if channels != inputs.shape[-1]:
-        raise ValueError(
-            f"The kernel reads {channels} channels but the inputs have {inputs.shape[-1]}: make them equal."
-        )
+    assert height % 2 == width % 2 == 1 and channels == inputs.shape[-1]
     if target_device().platform != "cpu":
         factor_dtype = product_dtype or inputs.dtype
         return native(inputs.astype(factor_dtype), kernel.astype(factor_dtype)).astype(inputs.dtype)

@@ -8,6 +8,7 @@ CPUs with AMX multiply bfloat16 matrices several times as fast as float32, and a
 them there is `bfloat16_products`: float32 throughout, but what the layers of trunks multiply is rounded.
 """
 
+import re
 from typing import NamedTuple
 
 from muzero_jax.ops import bfloat16_products
@@ -43,18 +44,12 @@ def choose(platform: str, compute_capability: str | None, *, amx: bool = False) 
         return Precision(bfloat16_products.COMPUTE_DTYPE, "AMX multiplies bfloat16; all else is faster in float32")
     if platform == "cpu":
         return Precision("float32", "half precision is no faster on a CPU without AMX or with jaxlib before 0.9")
-    try:
-        capability = float(str(compute_capability))
-    except ValueError:
-        capability = None
-    if platform != "gpu" or capability is None:
+    if platform != "gpu" or not re.fullmatch(r"\d+\.\d+", str(compute_capability)):
         return Precision("float32", "this device is not known to have bfloat16 units")
-    if capability >= BFLOAT16_CAPABILITY:
+    if float(str(compute_capability)) >= BFLOAT16_CAPABILITY:
         return Precision("bfloat16", f"compute capability {compute_capability} has units for it")
-    return Precision(
-        "float32",
-        f"compute capability {compute_capability} has no bfloat16 units; --network.compute-dtype float16 may be faster",
-    )
+    no_units = f"compute capability {compute_capability} has no bfloat16 units"
+    return Precision("float32", f"{no_units}; --network.compute-dtype float16 may be faster")
 
 
 def resolve(compute_dtype: str) -> Precision:

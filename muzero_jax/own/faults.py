@@ -1,38 +1,46 @@
-"""A fault in somebody's own game, as one sentence: the exception, and the line of their file.
+"""What is wrong with a user's own file, as one sentence: the exception, and the line of their code that it passed.
 
-Whoever writes a game gets no traceback through JAX. An exception keeps its type and its message, and names the place in
-their own code where it left it.
+Whoever writes a game, a network or an algorithm gets no traceback through JAX.
 """
 
 import functools
+import os
+import sysconfig
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
 
-from muzero_jax.own import python_file
-
 LONGEST_MESSAGE = 200
 """Characters of an exception's message; a line of JAX's may be longer."""
-LEAKING = (jax.errors.UnexpectedTracerError,)
+LONGEST_VALUE = 80
+"""Characters of a value that a sentence shows."""
+ASKS_FOR_A_VALUE = (
+    jax.errors.ConcretizationTypeError,  # also what `if` and `while` raise
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+"""The errors that JAX raises where code that it compiles asks what an array holds."""
+_INSTALLED = "site-packages"
+_NOT_THEIRS = (str(Path(__file__).parent.parent) + os.sep, sysconfig.get_paths()["stdlib"] + os.sep, "<frozen")
 
 
 class Fault(ValueError):
-    """A mistake in somebody's own game, told in one sentence."""
+    """A mistake in a user's own file, told in one sentence."""
 
 
 def guarded(function: Callable, what: str) -> Callable:
     """`function`, whose exceptions become Faults that say `what` raised them."""
 
     @functools.wraps(function)
-    def call(*arguments: Any) -> Any:
+    def call(*arguments: Any, **options: Any) -> Any:
         try:
-            return function(*arguments)
-        except Fault:
-            raise
+            return function(*arguments, **options)
         except (Exception, SystemExit) as error:
-            raise Fault(describe(error, what)) from error
+            raise error if isinstance(error, Fault) else Fault(describe(error, what)) from error
 
     return call
 
@@ -41,29 +49,33 @@ def describe(error: BaseException, what: str) -> str:
     """The sentence for an exception that `what` raised; a Fault has its own."""
     if isinstance(error, Fault):
         return str(error)
-    message = python_file.first_line(error)[:LONGEST_MESSAGE].rstrip(".")
-    kind = type(error).__name__ + (f": {message}" if message else "")
-    return f"{what} raised {kind} ({_place(error)}); {_remedy(error)}"
+    text = error.msg if isinstance(error, SyntaxError) else first_line(error)
+    message = f": {text[:LONGEST_MESSAGE].rstrip('.')}" if text else ""
+    place = _place(error)
+    remedy = _remedy(error) or ("correct it there" if place else "correct it")
+    return f"{what} raised {type(error).__name__}{message}{place}; {remedy}"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message; JAX's run over a page."""
+    return next(iter(str(error).strip().splitlines()), "")
 
 
 def _place(error: BaseException) -> str:
-    """The file and the line in their own code, or if the exception never passed there, where it was raised."""
-    if place := python_file.own_line(error):
-        return f"{place[0]}:{place[1]}"
-    raised = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{raised.filename}:{raised.lineno}"
+    """The file and the line of the innermost call that is neither ours nor a library's, if there is one."""
+    if isinstance(error, SyntaxError):
+        return f" ({error.filename}:{error.lineno})"
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [f for f in frames if not f.filename.startswith(_NOT_THEIRS) and _INSTALLED not in f.filename]
+    return f" ({theirs[-1].filename}:{theirs[-1].lineno})" if theirs else ""
 
 
 def _remedy(error: BaseException) -> str:
-    if isinstance(error, python_file.ASKS_FOR_A_VALUE):
-        return "rules are compiled, so write jnp.where or jax.lax in place of Python's if, for and while on arrays"
-    if isinstance(error, LEAKING):
-        return "rules are compiled, so keep no array outside of the state"
-    return "correct it there"
-
-
-LONGEST_VALUE = 80
-"""Characters of a value that a sentence shows."""
+    if isinstance(error, ASKS_FOR_A_VALUE):
+        return "it is compiled, so write jnp.where or jax.lax in place of Python's if, for and while on arrays"
+    if isinstance(error, jax.errors.UnexpectedTracerError):
+        return "it is compiled, so keep no array outside of what it returns"
+    return ""
 
 
 def shown(value: Any, longest: int = LONGEST_VALUE) -> str:

@@ -36,23 +36,16 @@ def check_writable(file: Path, flag: str) -> None:
     """Raises ValueError if `file`, which `flag` named, cannot be written; called before hours go into its content."""
     if file.exists() and not file.is_file():
         raise ValueError(f"{flag} {file} exists but is not a file; name another")
-    try:
-        with tempfile.TemporaryFile(dir=file.parent):
-            return
-    except OSError as error:
-        reason = error.strerror or error
-        raise ValueError(f"{flag} {file} cannot be written ({reason}); name a file in a folder that can be") from error
+    with explained(f"{flag} {file.name}", file.parent), tempfile.TemporaryFile(dir=file.parent):
+        pass
 
 
 def make_new_folder(folder: Path, flag: str) -> None:
     """Makes `folder`, which `flag` named; ValueError if it has something in it already, or cannot be made."""
-    try:
+    with explained(flag, folder):
         folder.mkdir(parents=True, exist_ok=True)
-        is_empty = next(folder.iterdir(), None) is None
-    except OSError as error:
-        raise ValueError(f"{flag} {folder} cannot be made ({error.strerror}); name another folder") from error
-    if not is_empty:
-        raise ValueError(f"{flag} {folder} is not empty; name a new folder")
+        if any(folder.iterdir()):
+            raise ValueError(f"{flag} {folder} is not empty; name a new folder")
 
 
 def from_home(path: str | Path) -> Path:

@@ -8,16 +8,13 @@ from dataclasses import replace
 
 from muzero_jax.ops import devices
 from muzero_jax.own import python_file
-from muzero_jax.presets.boards import connect_four, go_9x9, othello, small_board, tic_tac_toe, tower
-from muzero_jax.presets.chance import backgammon, game_2048
-from muzero_jax.presets.hardware import TIMES, suited
-from muzero_jax.presets.hex import default_hex_size, hex_any
-from muzero_jax.presets.one_player import minatar, outside
-from muzero_jax.presets.own_game import own_game
+from muzero_jax.presets.boards import connect_four, go_9x9, othello, own_game, small_board, tic_tac_toe, tower
+from muzero_jax.presets.chance import backgammon, game_2048, minatar, outside
+from muzero_jax.presets.hex import SIZES, hex_any
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment
 
-__all__ = ["GAMES", "TIMES", "default_hex_size", "hex_any", "preset", "small_board", "suited", "tic_tac_toe", "tower"]
+__all__ = ["GAMES", "TIMES", "hex_any", "preset", "small_board", "suited", "tic_tac_toe", "tower"]
 
 GAMES: dict[str, Callable[[], Config]] = {
     "tic_tac_toe": tic_tac_toe,
@@ -29,29 +26,45 @@ GAMES: dict[str, Callable[[], Config]] = {
 }
 
 
-def preset(env: str, board_size: int | None) -> Config:
+TIMES = {
+    "small GPU": {"observation": 4},
+    "large GPU": {"observation": 16, "fully_convolutional": 4, "tower": 8},
+    "TPU": {"observation": 4},
+}
+"""Times as many games and windows as for a CPU, by kind of network, so that computing takes about as long as launching
+each kernel alone, or longer. By the preview a T4 is then 100% busy, an H100 85 to 100% (tic-tac-toe 52%). CUDA graphs,
+which need fewer launches, are left out there. Never timed on a GPU or a TPU, and nobody trained with so many games."""
+OWN = {("small GPU", "fully_convolutional")}
+"""Where a GPU also searches with `own`, because it is memory-bound there and `loop_free` moves more bytes. By the
+preview larger Hex on a T4 is at best 14,427 frames/s so, moves imagined in turn; 13,661 abreast; 12,723 with
+`loop_free` too."""
+
+
+def preset(env: str, board_size: int | None, kind: str | None = None) -> Config:
     """The preset of a game.
 
     Args:
       env: a game's name, or the path of a Python file with one.
-      board_size: None for the game's own size; of Hex, a size that suits this machine.
+      board_size: None for the game's own size; of Hex, a size that suits the device.
+      kind: of the device, as `ops.devices.kind` says it; by default that of this machine.
 
     Raises ValueError in one sentence for a game or a size that does not exist.
     """
     from muzero_jax.games.own_game import load_environment
 
+    kind = kind or devices.kind()
     if env == "hex" and board_size is None:
-        board_size, why = default_hex_size()
-        print(f"board size: {why}; --board-size chooses another")
+        board_size = SIZES[kind]
+        print(f"board size: {board_size}x{board_size}, for a {kind} and one session; --board-size chooses another")
     environment = load_environment(env, board_size=board_size)
-    chosen, has_chance = _on_cpu(env, board_size, environment), environment.chance is not None
-    config, why = suited(chosen, devices.kind(), has_chance=has_chance)
+    chosen, has_chance = _of_game(env, board_size, environment), environment.chance is not None
+    config, why = suited(chosen, kind, has_chance=has_chance)
     if why:
         print(f"settings: {why}")
     return config
 
 
-def _on_cpu(env: str, board_size: int | None, environment: Environment) -> Config:
+def _of_game(env: str, board_size: int | None, environment: Environment) -> Config:
     from muzero_jax.games.outside import is_outside  # here, because pgx starts JAX when it is imported
 
     if env == "hex":
@@ -63,3 +76,23 @@ def _on_cpu(env: str, board_size: int | None, environment: Environment) -> Confi
     if python_file.is_path(env):
         return replace(own_game(env, environment), board_size=board_size)
     return GAMES[env]() if env in GAMES else tower(env, num_bins=3)
+
+
+def suited(config: Config, kind: str, *, has_chance: bool = False) -> tuple[Config, str]:
+    """The settings for a kind of device, at the same replay ratio, and in words what was chosen and why.
+
+    With chance the search stays `own`: only it plans with the ground-truth model of such games.
+    """
+    if kind == "CPU":
+        # An iteration of theirs lasts seconds on CPUs, each of which leaves 25 MiB of tasks in XLA's queue.
+        is_slow = config.network.kind in ("tower", "fully_convolutional")
+        return (replace(config, iterations_per_chunk=1) if is_slow else config), ""
+    times = TIMES[kind].get(config.network.kind, 1)
+    play = replace(config.self_play, num_envs=times * config.self_play.num_envs)
+    optimiser = replace(config.optimiser, batch_size=times * config.optimiser.batch_size)
+    has_own = kind == "TPU" or has_chance or (kind, config.network.kind) in OWN  # a TPU never waits for the host
+    engine = "own" if has_own else "loop_free"
+    search = replace(config.search, engine=engine)
+    chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}"
+    why = "by scripts/preview.py, never timed; --autotune goes on from there"
+    return replace(config, self_play=play, optimiser=optimiser, search=search), f"for a {kind}: {chosen} ({why})"

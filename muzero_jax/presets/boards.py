@@ -1,8 +1,8 @@
-"""The settings of board games, but for Hex."""
+"""The settings of board games, but for Hex, and of games of one's own."""
 
+import math
 from dataclasses import replace
 
-from muzero_jax.ops import devices
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import (
     EvaluationConfig,
@@ -13,6 +13,12 @@ from muzero_jax.storage.config_groups import (
     SelfPlayConfig,
     TargetConfig,
 )
+from muzero_jax.types import Environment
+
+LARGEST_SMALL_OBSERVATION = 128
+"""The most numbers that a game of one's own may show on a board to take the small boards' preset."""
+LONGEST_MONTE_CARLO = 64
+"""The longest game whose values are learned from its outcome alone."""
 
 
 def small_board(env: str, *, longest_game: int, num_bins: int, exploration: float) -> Config:
@@ -83,7 +89,6 @@ def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = ()) ->
     return Config(
         env=env,
         minutes=60.0,
-        iterations_per_chunk=chunk_of_tower(),
         network=NetworkConfig(kind="tower", width=64, num_blocks=2, num_bins=num_bins),
         search=SearchConfig(num_simulations=16, max_num_considered_actions=8, value_scale=0.4),
         self_play=SelfPlayConfig(num_envs=128, rollout_length=8, exploration=0.02),
@@ -95,11 +100,6 @@ def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = ()) ->
         # One evaluation of Go 9x9 takes a minute and more: at a small board's pace there would be nothing else.
         evaluation=EvaluationConfig(interval_minutes=10.0, games=64, final_games=64, mcts_simulations=mcts_simulations),
     )
-
-
-def chunk_of_tower() -> int:
-    """One iteration on CPUs: it lasts seconds, each of which leaves 25 MiB of tasks in XLA's queue."""
-    return 1 if devices.kind() == "CPU" else Config.iterations_per_chunk
 
 
 def imagining(config: Config) -> Config:
@@ -131,3 +131,29 @@ def go_9x9() -> Config:
     10% [4, 23] of 40 against GNU Go at level 1 (docs/results/2026-11-25-agents.md).
     """
     return imagining(tower("go_9x9", num_bins=2))
+
+
+def own_game(env: str, environment: Environment) -> Config:
+    """python experiments/train.py --env examples/nim.py
+
+    A game of one's own: the small boards' settings, or the tower where a board shows more than 128 numbers. What is no
+    board of bits takes an MLP. Where games last at most 64 moves, values are learned from their outcome, and rollout
+    MCTS is met; random games say how long they last. Nothing is known of the game beyond that: see --help-all.
+    """
+    from muzero_jax.games.own_game import random_games
+    from muzero_jax.games.random_play import longest_game
+    from muzero_jax.networks.model import shows_planes_of_bits
+
+    if environment.board is not None and math.prod(environment.observation_shape) > LARGEST_SMALL_OBSERVATION:
+        return tower(env, num_bins=3)
+    seen = longest_game(random_games(environment))
+    print(f"settings: those of small boards; random games last up to {seen} moves")
+    longest = 3 * seen // 2 + 1  # some games that are not random last longer
+    config = small_board(env, longest_game=longest, num_bins=3, exploration=min(0.5, 2.5 / longest))
+    if longest > LONGEST_MONTE_CARLO:
+        config = replace(config, targets=replace(config.targets, td_steps=32, td_lambda=0.95))
+    if not shows_planes_of_bits(environment) or environment.chance is not None:
+        optimiser = replace(config.optimiser, reconstruction_weight=1.0)  # of numbers; of bits it is 10
+        config = replace(config, network=replace(config.network, kind="mlp"), optimiser=optimiser)
+    budgets = (100,) if longest <= LONGEST_MONTE_CARLO else ()
+    return replace(config, evaluation=EvaluationConfig(mcts_simulations=budgets, opening_plies=min(2, seen // 4)))

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from muzero_jax.ops import devices
-from muzero_jax.presets.boards import chunk_of_tower, small_board
+from muzero_jax.presets.boards import small_board
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import (
-    EvaluationConfig,
-)
+from muzero_jax.storage.config_groups import EvaluationConfig
+
+SIZES = {"CPU": 5, "small GPU": 9, "large GPU": 11, "TPU": 9}
+"""The largest board that each kind of device learns in one session."""
 
 LARGEST_SMALL_BOARD = 7
 """The largest Hex board that takes the small boards' network, whose games are many and cheap. Larger ones take
@@ -64,20 +64,9 @@ def larger_hex(config: Config) -> Config:
     return replace(
         config,
         minutes=60.0,
-        iterations_per_chunk=chunk_of_tower(),
         network=replace(config.network, kind="fully_convolutional", width=32),
         replay=replace(config.replay, replay_length=replay_length),
         evaluation=replace(
             config.evaluation, interval_minutes=10.0, games=64, final_games=64, mcts_simulations=budgets
         ),
     )
-
-
-def default_hex_size() -> tuple[int, str]:
-    """The largest board that this machine learns in one session, and the reason in words."""
-    if devices.kind() == "CPU":
-        return 5, "5x5, what a CPU learns in one session"
-    limit = devices.memory_stats(devices.target_device()).get("bytes_limit", 0) / 2**30
-    if limit and limit < devices.SMALL_GPU:
-        return 9, f"9x9, for an accelerator with {limit:.0f} GiB"
-    return 11, "11x11, for a large accelerator"

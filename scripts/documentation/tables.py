@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from muzero_jax import presets
+from muzero_jax.apps.evaluation.exact_play.solved import SOLVED
 from muzero_jax.building import build_environment
 from muzero_jax.games.catalogue import GAMES
 from muzero_jax.games.game import Game
@@ -34,14 +35,15 @@ def of_game(game: Game) -> tuple[str, ...]:
     config = preset(game)
     environment = build_environment(config)
     imagined = "accepted" if environment.chance is None else "without codes"  # of chance, which they have no use for
-    size, largest = f" {SHOWN_SIZE}x{SHOWN_SIZE}" if game.sizes else "", game.exact and game.exact.largest_size
+    size, exact = f" {SHOWN_SIZE}x{SHOWN_SIZE}" if game.sizes else "", SOLVED.get(game.name)
+    largest = exact and exact.largest_size
     return (
         f"{game.title}{size} (`{game.name}`)",
         f"{environment.num_actions:,}",
         f"`{config.network.kind}`",
         imagined if shows_planes_of_bits(environment) else "refused",
         "accepted" if has_canonical(environment) else "refused",
-        f"up to {largest}x{largest}" if largest else "known" if game.exact else "not known",
+        f"up to {largest}x{largest}" if largest else "known" if exact else "not known",
     )
 
 

@@ -240,12 +240,12 @@ def test_runs_of_other_algorithms_are_other_groups(tmp_path):
 @pytest.mark.parametrize(
     "text, sentence",
     [
-        ("x = 1", "has no function change; define it there"),
+        ("x = 1", "defines no function change; define it there"),
         (
             "def change(algorithm, config): return 3",
             "change returns a int, but must return a muzero_jax.Algorithm",
         ),
-        ("def change(algorithm): return algorithm", "change in .* does not fit"),
+        ("def change(algorithm): return algorithm", r"change of .* raised TypeError: change\(\) takes 1"),
         ("def change(algorithm, config): return algorithm._replace(terms=[3])", "terms must hold"),
         (
             "def change(algorithm, config): return algorithm._replace(update=None)",
@@ -254,7 +254,7 @@ def test_runs_of_other_algorithms_are_other_groups(tmp_path):
         (
             "def change(algorithm, config):\n"
             "    return algorithm._replace(make_targets=lambda window: algorithm.make_targets(window, 0))",
-            "make_targets fails with TypeError",
+            "make_targets raised TypeError",
         ),
     ],
 )

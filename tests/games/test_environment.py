@@ -260,10 +260,8 @@ def test_hex_has_11_cells_a_side_unless_told():
         ({"name": "Tic-Tac-Toe"}, "did you mean 'tic_tac_toe'?"),
         ({"name": "go"}, "'go_9x9'"),
         ({"name": "kuhn_poker"}, "not supported yet"),
-        ({"name": "chess", "board_size": 8}, "Only hex has a choice of board size"),
-        ({"name": "hex", "board_size": 20}, "size 2 to 19"),
-        ({"name": "hex", "gamma": 0.0}, "gamma"),
-        ({"name": "hex", "gamma": 1.5}, "gamma"),
+        ({"name": "chess", "board_size": 8}, "chess has no board of size 8, but one size"),
+        ({"name": "hex", "board_size": 20}, "hex has no board of size 20, but sizes 2 to 19"),
     ],
 )
 def test_a_users_mistake_is_told_in_one_sentence(arguments, message):

@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from muzero_jax.apps.play import drawing
@@ -91,23 +90,8 @@ def test_it_has_a_page_of_text_in_the_browser_and_no_choice_of_size(environment)
     game = WebGame(new_game(environment), fake_thinker(favourite=0), catalogue.make_notation(environment))
     state = game.play("1")
     assert (state["board"], state["text"], state["legal"]) == ("plain", " . . 1", ["0", "1"])
-    with pytest.raises(ValueError, match="Only hex has a choice of board size; leave the board size out for row"):
+    with pytest.raises(ValueError, match="row has no board of size 4, but one size; leave the board size out"):
         environment_of(ROW, board_size=4)
-
-
-@pytest.mark.parametrize(("name", "size"), [("row", None), ("hex", 6), ("hex", None), ("go_9x9", None)])
-def test_a_game_or_board_without_an_oracle_is_refused_with_those_that_have_one(name, size):
-    message = "has no oracle: exact play is known for tic_tac_toe, connect_four and hex up to 5x5; measure this run"
-    with pytest.raises(ValueError, match=message):
-        catalogue.make_oracle(catalogue.GAMES.get(name) or ROW, size)
-
-
-def test_oracles_are_of_the_board_that_was_asked_for():
-    assert catalogue.make_oracle(catalogue.find("hex"), 3).action_values(np.zeros((3, 3, 4), bool)) == dict.fromkeys(
-        range(9), -1
-    )
-    assert catalogue.make_oracle(catalogue.find("tic_tac_toe"), None).is_small
-    assert catalogue.make_oracle(catalogue.find("connect_four"), None).min_plies > 0
 
 
 def test_action_numbers_replace_a_games_moves_and_nothing_else_of_its_notation():

@@ -153,9 +153,3 @@ def test_the_first_player_is_drawn_from_the_key():
     keys = jax.random.split(jax.random.key(0), 32)
     first = jax.jit(jax.vmap(lambda key: Hex(size=2).init(key).current_player))(keys)
     assert 4 < int(first.sum()) < 28
-
-
-@pytest.mark.parametrize("size", [1, 20, 0, -3])
-def test_a_size_outside_2_to_19_is_refused_in_one_sentence(size):
-    with pytest.raises(ValueError, match=r"^Hex is played on boards of size 2 to 19, so [^.]*\S+\.$"):
-        Hex(size=size)

@@ -172,13 +172,13 @@ def test_chance_that_is_listed_badly_is_told_when_the_file_is_loaded(write):
         class make(pig.Pig):
             {change}
     """
-    with pytest.raises(ValueError, match="move of .* must return two things: the state, and whether chance acts next"):
+    with pytest.raises(ValueError, match="chance.move raised ValueError: too many values to unpack"):
         load_environment(write(text.format(change="def move(self, state, action): return state")))
     with pytest.raises(ValueError, match=r"chance.probabilities gives float32\[6\], but must give float32\[3\]"):
         load_environment(
             write(text.format(change="probabilities = lambda self, state: __import__('jax').numpy.ones(6)"))
         )
-    with pytest.raises(ValueError, match="resolve of .* raised TypeError"):
+    with pytest.raises(ValueError, match="chance.resolve raised TypeError"):
         load_environment(write(text.format(change="resolve = lambda self, state: state")))
 
 
@@ -205,20 +205,17 @@ def test_a_file_that_has_not_changed_gives_the_same_functions_and_one_that_has_g
 @pytest.mark.parametrize(
     "text, says",
     [
-        (
-            "x = 1",
-            "defines no function make(); add one that returns an Environment, a Game, or an object with init(key)",
-        ),
-        ("make = 3", "defines no function make()"),
+        ("x = 1", "defines no function make; define it there"),
+        ("make = 3", "defines no function make"),
         ("def make(): return 3", "returns an object of type int; let it return an Environment, a Game, or an object"),
         ("def make(): pass", "returns None; let it return"),
         ("import no_such_package", "raised ModuleNotFoundError: No module named 'no_such_package' (FILE:1)"),
-        ("x = 1\nmake = (", "raised SyntaxError: '(' was never closed (mine.py, line 2) (FILE:2); correct it there"),
-        ("def make():\n    return 1 / 0", "make() of FILE raised ZeroDivisionError: division by zero (FILE:2)"),
+        ("x = 1\nmake = (", "raised SyntaxError: '(' was never closed (FILE:2); correct it there"),
+        ("def make():\n    return 1 / 0", "make of FILE raised ZeroDivisionError: division by zero (FILE:2)"),
         ("import sys\nsys.exit(3)", "raised SystemExit: 3 (FILE:2)"),
         (
             CHECKS + "import Heap\nclass make(Heap):\n    def mask(self, stones):\n        1 / 0",
-            "init of FILE raised ZeroDivisionError: division by zero (FILE:4)",
+            "the game of FILE raised ZeroDivisionError: division by zero (FILE:4)",
         ),
         (
             "from tests.apps.check.test_environment import NoTruncated as make",
@@ -234,7 +231,7 @@ def test_a_file_that_has_not_changed_gives_the_same_functions_and_one_that_has_g
         ),
         (
             "from muzero_jax.games.game import Game\ndef make(): return Game('no_game', 'None')",
-            "making the rules of FILE raised ",
+            "the game of FILE raised ",
         ),
     ],
 )
@@ -247,13 +244,13 @@ def test_a_file_that_holds_no_game_is_one_sentence_that_names_it(write, text, sa
 
 
 def test_a_missing_file_or_folder_is_one_sentence(tmp_path):
-    with pytest.raises(ValueError, match="cannot read .*nowhere.py .No such file or directory.; name a game"):
+    with pytest.raises(ValueError, match="cannot read .*nowhere.py .No such file or directory.; name a"):
         load_environment(str(tmp_path / "nowhere.py"))
     (tmp_path / "folder.py").mkdir()
     with pytest.raises(ValueError, match="Is a directory"):
         load_environment(str(tmp_path / "folder.py"))
     (tmp_path / "bytes.py").write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match="it is not text in UTF-8"):
+    with pytest.raises(ValueError, match="codec can't decode byte"):
         load_environment(str(tmp_path / "bytes.py"))
 
 
@@ -264,5 +261,5 @@ def test_what_an_environment_decides_itself_cannot_be_asked_for(write):
         load_environment(path, board_size=4)
     with pytest.raises(ValueError, match="leave --targets.discount out"):
         load_environment(path, gamma=0.9)
-    with pytest.raises(ValueError, match="Only hex has a choice of board size"):
+    with pytest.raises(ValueError, match="has no board of size 4, but one size"):
         load_environment(str(NIM), board_size=4)

@@ -93,12 +93,10 @@ def test_the_transpose_is_exact():
     np.testing.assert_array_equal(jax.jit(bfloat16_products.transposed)(numbers), numbers.astype(jnp.bfloat16).T)
 
 
-def test_other_contractions_than_a_dense_layers_are_refused():
+def test_a_dense_layers_contraction_is_the_product():
     inputs, kernel, _ = random_factors(7, 5, 3)
     dense = bfloat16_products.dot_general(inputs, kernel, (((1,), (0,)), ((), ())), precision=None)
     np.testing.assert_array_equal(dense, bfloat16_products.multiply(inputs, kernel))
-    with pytest.raises(ValueError, match="dense layer"):
-        bfloat16_products.dot_general(inputs, kernel.T, (((1,), (1,)), ((), ())))
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax import presets
 from muzero_jax.ops import devices
 
 
@@ -166,7 +165,7 @@ def test_a_device_that_tells_nothing_of_its_memory_is_no_error_anywhere(monkeypa
     monkeypatch.setattr(devices, "_mem_available", lambda: 1000)
     monkeypatch.setattr(devices, "_cgroup_memory_free", lambda root: None)
     assert devices.available_memory_bytes() == 1000
-    assert presets.default_hex_size()[0] == 11
+    assert devices.kind() == "large GPU"
 
 
 def test_a_device_that_counts_its_memory_is_believed(monkeypatch):
@@ -174,7 +173,7 @@ def test_a_device_that_counts_its_memory_is_believed(monkeypatch):
     device = SimpleNamespace(platform="gpu", memory_stats=lambda: counted)
     monkeypatch.setattr(jax, "devices", lambda: [device])
     assert devices.available_memory_bytes() == 16 * 2**30
-    assert presets.default_hex_size() == (9, "9x9, for an accelerator with 16 GiB")
+    assert devices.kind() == "small GPU"
 
 
 def test_devices_already_in_use_are_kept():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
-from muzero_jax.games import hex_solver
+from muzero_jax.apps.evaluation.exact_play import hex_solver
 from muzero_jax.games.environment import make_environment
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from scripts import best_reply

@@ -20,7 +20,7 @@ from muzero_jax.apps.check.model import QUICKLY
 from muzero_jax.learning import losses, self_play, unroll
 from muzero_jax.learning.losses import Term
 from muzero_jax.learning.targets import alive_frames
-from muzero_jax.networks.contract import Broken, traced
+from muzero_jax.networks.contract import Fault, traced
 from muzero_jax.ops import devices
 from muzero_jax.ops.devices import AXIS, shard_map
 from muzero_jax.ops.legal_actions import uniform_legal_action
@@ -79,7 +79,7 @@ def check_algorithm(algorithm: Algorithm, config: Config) -> list[str]:
         check = _Check(algorithm, config)
         if found := list(_of_shapes(check)):
             return found
-    except Broken as error:
+    except Fault as error:
         return [str(error)]
     run = jax.jit(on_devices(check.run), compiler_options=QUICKLY)
     return list(_of_values(jax.device_get(run(jax.random.key(0)))))

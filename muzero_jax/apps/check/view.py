@@ -10,9 +10,8 @@ import jax
 import numpy as np
 
 from muzero_jax.games.catalogue import game_of, make_notation
-from muzero_jax.games.clicks import PAGES
 from muzero_jax.games.states import missing_fields
-from muzero_jax.games.view import INKS, View
+from muzero_jax.games.view import INKS, PAGES, View
 from muzero_jax.own.faults import describe
 from muzero_jax.types import Environment
 

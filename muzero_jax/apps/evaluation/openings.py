@@ -14,7 +14,6 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 
 from muzero_jax.agent import Agent
-from muzero_jax.games import hex_openings
 from muzero_jax.games.hex import without_swap
 from muzero_jax.games.notation import LETTERS
 from muzero_jax.ops.devices import placed_shapes
@@ -22,6 +21,17 @@ from muzero_jax.types import Environment, EnvState, Params, SearchRoots
 
 WIDTH, SHIFT = 7, 4
 """Characters of a value, and by how much a row leans: half of a cell."""
+_ROWS = {
+    3: "LLW WWW WLL",
+    4: "LLLW LLWL LWLL WLLL",
+    5: "LLLLW LWWWW LWWWL WWWWL WLLLL",
+    6: "LLLLLW LWWWWW WWWWWW WWWWWW WWWWWL WLLLLL",
+    7: "LLLLLLW LLWLWWW LWWWWWL WWWWWWW LWWWWWL WWWLWLL WLLLLLL",
+}
+WINS = {size: np.array([[cell == "W" for cell in row] for row in rows.split()]) for size, rows in _ROWS.items()}
+"""By board size: [size, size] bool, whether a first move there wins without the swap, so that with it the other player
+should take that stone. 3x3 to 5x5 by an exhaustive solver, 6x6 and 7x7 by a proof-number solver. Row 1 first; the first
+player joins top and bottom."""
 
 
 def opening_positions(environment: Environment) -> EnvState:
@@ -44,7 +54,7 @@ class OpeningValues:
             name = self._environment.name
             raise ValueError(f"openings are those of Hex, and {agent.name} plays {name}; name a run of Hex")
         self.size = self._environment.observation_shape[0]
-        self.wins = hex_openings.WINS.get(self.size)
+        self.wins = WINS.get(self.size)
         self._placed = SingleDeviceSharding(device or jax.devices()[0])
         self._values = jax.jit(lambda params, roots: -search(params, jax.random.key(0), roots).value)
 
@@ -71,7 +81,7 @@ def is_hex(environment: Environment) -> bool:
 def solved_openings(agent: Agent, device: Any = None) -> OpeningValues | None:
     """The agent's `OpeningValues` if its game is Hex of a size whose openings are solved."""
     environment = agent.environment
-    is_solved = is_hex(environment) and environment.observation_shape[0] in hex_openings.WINS
+    is_solved = is_hex(environment) and environment.observation_shape[0] in WINS
     return OpeningValues(agent, device) if is_solved else None
 
 

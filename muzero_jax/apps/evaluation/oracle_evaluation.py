@@ -18,11 +18,12 @@ from muzero_jax import agent as agents
 from muzero_jax.apps.engines import engines
 from muzero_jax.apps.evaluation import players, positions
 from muzero_jax.apps.evaluation.batches import in_keyed_batches
+from muzero_jax.apps.evaluation.exact_play.oracle import ILLEGAL, Oracle, Solutions, solve
+from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
 from muzero_jax.apps.evaluation.matches import wilson_interval
 from muzero_jax.apps.evaluation.players import Agent, LoadAgent, PlayerSpec
 from muzero_jax.apps.evaluation.positions import Positions
-from muzero_jax.games.catalogue import check_for_two, game_of, make_oracle
-from muzero_jax.games.oracle import ILLEGAL, Oracle, Solutions, solve
+from muzero_jax.games.catalogue import check_for_two, game_of
 from muzero_jax.run.tables import align, fields, percent, percent_interval
 from muzero_jax.types import Environment, EnvState, Params, SearchFn, SearchOutput
 

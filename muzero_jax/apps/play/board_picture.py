@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from muzero_jax.apps.play import scenes
+from muzero_jax.apps.play.clicks import known_location
 from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.framing import INKS, BoardPicture, framed
 from muzero_jax.apps.play.framing import centred as _text
 from muzero_jax.apps.play.position import Position
 from muzero_jax.games import view
-from muzero_jax.games.clicks import known_location
 from muzero_jax.games.notation import Notation
 
 CELL, MARGIN, HEADER, FOOTER, GAP, LETTER = 46, 30, 28, 24, 24, 7.2

@@ -12,12 +12,12 @@ import numpy as np
 from muzero_jax.agent import Agent
 from muzero_jax.apps.play import board_picture, drawing
 from muzero_jax.apps.play.board_picture import INKS
+from muzero_jax.apps.play.clicks import known_location
 from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove, Position, new_game
 from muzero_jax.apps.play.thinking import Analysis, Thinker, make_thinker
 from muzero_jax.apps.play.trained_agent import TrainedAgent
 from muzero_jax.games import view
 from muzero_jax.games.catalogue import make_notation
-from muzero_jax.games.clicks import known_location
 
 SIDE, EMPTY = 44, "#d8c8a4"
 """Pixels of a cell, and the colour of a free one."""

@@ -9,7 +9,7 @@ from html import escape
 from muzero_jax.apps.play import drawing
 from muzero_jax.apps.play.framing import DARK, INKS, Scene, centred
 from muzero_jax.apps.play.position import Position
-from muzero_jax.games import clicks
+from muzero_jax.games import view
 from muzero_jax.games.notation import Notation
 from muzero_jax.games.view import EMPTY, Checkers
 
@@ -132,4 +132,4 @@ def text(position: Position, notation: Notation) -> Scene:
     return Scene("", above, LETTER * max(map(len, lines), default=1), float(LINE_HEIGHT * len(lines)))
 
 
-OF_PAGE: dict[str | None, Callable[[Position, Notation], Scene]] = {clicks.TILES: tiles, clicks.POINTS: points}
+OF_PAGE: dict[str | None, Callable[[Position, Notation], Scene]] = {view.TILES: tiles, view.POINTS: points}

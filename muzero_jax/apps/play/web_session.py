@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from muzero_jax.apps.play import drawing, tree_picture, tree_view
+from muzero_jax.apps.play import clicks, drawing, tree_picture, tree_view
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import WHY_ANOTHER, Analysis, Thinker
-from muzero_jax.games import clicks
 from muzero_jax.games.layout import cells_first
 from muzero_jax.games.notation import Notation
 

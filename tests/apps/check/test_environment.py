@@ -159,9 +159,9 @@ PGX_LIKE = {
     Endless: "a random game had not ended after 100 moves; end it by a rule, or by a time limit",
     AlwaysRewarded: r"the rewards of a random game add up to .; scale the sum so that it lies in \[-1, 1\]",
     FloatStones: r"the state's stones is int32\[\] after init but float32\[\] after a move; make both alike",
-    AnotherState: "a move makes a state of another structure than init does: tuple in place of State",
+    AnotherState: "move raised AttributeError: 'tuple' object has no attribute 'current_player'; correct it",
     NoTruncated: "makes has no current_player; give it pgx's fields current_player, legal_action_mask",
-    AsksInPython: r"raised TracerBoolConversionError: .* \(.*environment\.py:\d+\); rules are compiled, so write",
+    AsksInPython: r"raised TracerBoolConversionError: .* \(.*environment\.py:\d+\); it is compiled, so write",
     Counts: "move gives different results for the same arguments; let it depend on them alone",
     RollsDice: "init gives different results for the same arguments; let it depend on them alone",
 }
@@ -278,11 +278,11 @@ ENVIRONMENTS = {
     ),
     "numbers for a mask": (
         HEAP._replace(legal=lambda state: state.legal_action_mask.astype(jnp.float32)),
-        r"legal gives float32\[2\], but must give bool\[2\], True where legal",
+        r"legal gives float32\[2\], but must give bool\[2\]",
     ),
     "a reward for each": (
         changed_move(lambda before, step: step._replace(reward=step.state.rewards)),
-        r"move gives a reward of float32\[2\], but it must be a single float32",
+        r"move, as reward, gives float32\[2\], but must give float32\[\]",
     ),
 }
 

@@ -36,7 +36,7 @@ def begin(tmp_path, capsys):
 @pytest.mark.parametrize(
     "text, says",
     [
-        ("x = 1", "mine.py defines no function make(); add one that returns"),
+        ("x = 1", "mine.py defines no function make; define it"),
         ("import no_such_package", "mine.py:1); correct it there"),
         (
             "from tests.apps.check.test_environment import AsksInPython as make",
@@ -65,7 +65,7 @@ def test_a_file_that_makes_no_sound_game_is_one_sentence_and_leaves_no_folder(be
 
 def test_a_missing_file_is_one_sentence(tmp_path, capsys):
     assert report_errors(train.main, ["--env", str(tmp_path / "nowhere.py"), "--devices", "2"]) == EXIT_ERROR
-    assert "nowhere.py (No such file or directory); name a game that comes with the code" in capsys.readouterr().err
+    assert "nowhere.py (No such file or directory); name a Python file of yours" in capsys.readouterr().err
 
 
 def test_what_is_odd_is_said_and_the_run_begins(begin):

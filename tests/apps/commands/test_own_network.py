@@ -131,13 +131,13 @@ GOOD = EXAMPLE.read_text()
 @pytest.mark.parametrize(
     "text, arguments, sentence",
     [
-        ("import nothing_like_it", [], "does not import: ModuleNotFoundError: No module named"),
-        ("x = 1", [], "has no function make_model; define it there"),
-        (GOOD, ["--network.options", "widht=3"], "argument 'widht'; it is make_model(environment, support, width=32,"),
+        ("import nothing_like_it", [], "raised ModuleNotFoundError: No module named"),
+        ("x = 1", [], "defines no function make_model; define it there"),
+        (GOOD, ["--network.options", "widht=3"], "make_model() got an unexpected keyword argument 'widht'"),
         (
             "def make_model(environment, support): return support.bins",
             [],
-            "failed with AttributeError: 'Support' object",
+            "raised AttributeError: 'Support' object",
         ),
         (
             "def make_model(environment, support): return 3",
@@ -149,7 +149,7 @@ GOOD = EXAMPLE.read_text()
             [],
             "policy_logits must be float32 (3, 9)",
         ),
-        (GOOD, ["--network.options", "width=wide"], "init fails with "),
+        (GOOD, ["--network.options", "width=wide"], "init raised "),
     ],
 )
 def test_a_file_that_makes_no_network_is_one_sentence(refused, text, arguments, sentence):
@@ -158,8 +158,7 @@ def test_a_file_that_makes_no_network_is_one_sentence(refused, text, arguments, 
 
 def test_a_missing_file_is_one_sentence(tmp_path, capsys):
     assert command(*TINY, "--network", tmp_path / "no.py") == EXIT_ERROR
-    sentence = f"there is no file {tmp_path / 'no.py'}; name a Python file that defines make_model"
-    assert capsys.readouterr().err == f"error: {sentence}\n"
+    assert f"cannot read {tmp_path / 'no.py'} (No such file" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 
 from muzero_jax.apps.evaluation import openings
+from muzero_jax.apps.evaluation.exact_play.hex_solver import make_oracle
 from muzero_jax.apps.evaluation.players import Agent
-from muzero_jax.games import hex_openings
 from muzero_jax.games.environment import make_environment
-from muzero_jax.games.hex_solver import make_oracle
 from tests.reference import tiny_run
 
 
-@pytest.mark.parametrize("size", hex_openings.WINS)
+@pytest.mark.parametrize("size", openings.WINS)
 def test_the_tables_are_whole_and_look_the_same_after_a_half_turn(size):
-    wins = hex_openings.WINS[size]
+    wins = openings.WINS[size]
     assert wins.shape == (size, size)
     np.testing.assert_array_equal(wins, wins[::-1, ::-1])
     assert {3: 5, 4: 4, 5: 13, 6: 24, 7: 27}[size] == wins.sum()
@@ -40,21 +39,21 @@ def test_perfect_play_agrees_with_the_table(stones):
     environment = make_environment("hex", board_size=3)
     observations = environment.roots(stones).observation
     best = [max(make_oracle(3).action_values(np.asarray(seen)).values()) for seen in observations]
-    np.testing.assert_array_equal(np.reshape(best, (3, 3)) < 0, hex_openings.WINS[3])
+    np.testing.assert_array_equal(np.reshape(best, (3, 3)) < 0, openings.WINS[3])
 
 
 def test_a_verdict_is_right_if_its_sign_is():
-    values = np.where(hex_openings.WINS[3], 0.1, -0.9)
-    assert openings.judge(values, hex_openings.WINS[3]) == {"right": 9, "solved": 9, "wrong": []}
+    values = np.where(openings.WINS[3], 0.1, -0.9)
+    assert openings.judge(values, openings.WINS[3]) == {"right": 9, "solved": 9, "wrong": []}
     values[0, 0], values[1, 1] = 0.2, 0.0
-    found = openings.judge(values, hex_openings.WINS[3])
+    found = openings.judge(values, openings.WINS[3])
     assert found["right"] == 7 and found["wrong"] == [[0, 0], [1, 1]]
 
 
 def test_the_board_leans_and_marks_what_is_wrong():
-    values = np.where(hex_openings.WINS[3], 0.1, -0.9)
+    values = np.where(openings.WINS[3], 0.1, -0.9)
     values[0, 0] = 0.2
-    result = {"size": 3, "values": values.tolist()} | openings.judge(values, hex_openings.WINS[3])
+    result = {"size": 3, "values": values.tolist()} | openings.judge(values, openings.WINS[3])
     text = openings.format_table(result)
     assert "[+0.20]" in text and text.count("[") == 1 and "8 of 9 opening values are right" in text
     columns, first, second, third = text.splitlines()[2:6]
@@ -72,7 +71,7 @@ class Solver(Agent):
     def search(self, num_simulations=None, *, true_rules=False):
         def search(params, key, asked):
             stone = asked.observation[..., :2].any(-1).reshape(-1, 9).argmax(1)
-            won = jnp.asarray(hex_openings.WINS[3].ravel())[stone]
+            won = jnp.asarray(openings.WINS[3].ravel())[stone]
             return SimpleNamespace(value=jnp.where(won, -params, params))
 
         return search
@@ -86,7 +85,7 @@ def solver(size, params=0.5):
 def test_the_command_says_what_the_search_says_from_the_movers_side():
     result = openings.examine(solver(3))
     assert (result["size"], result["num_simulations"], result["right"], result["solved"]) == (3, 2, 9, 9)
-    np.testing.assert_array_equal(result["values"], np.where(hex_openings.WINS[3], 0.5, -0.5))
+    np.testing.assert_array_equal(result["values"], np.where(openings.WINS[3], 0.5, -0.5))
     assert openings.examine(solver(3, params=-0.5))["right"] == 0
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from muzero_jax.apps.commands import evaluate
 from muzero_jax.apps.evaluation import opponents, oracle_evaluation, positions
-from muzero_jax.games import tic_tac_toe
+from muzero_jax.apps.evaluation.exact_play import solved
+from muzero_jax.apps.evaluation.exact_play.oracle import ILLEGAL, Solutions, solve
 from muzero_jax.games.environment import make_environment
-from muzero_jax.games.oracle import ILLEGAL, Solutions, solve
 from tests.reference import tiny_run
 
 CAN_ERR = 3191  # positions of tic-tac-toe in which some moves are mistakes
@@ -103,7 +103,7 @@ def test_solving_reports_its_progress():
     seen = []
     observation = np.zeros((2, 3, 3, 2), bool)
     solutions = solve(
-        tic_tac_toe.make_oracle(), observation, num_actions=9, report=lambda done, total: seen.append((done, total))
+        solved.tic_tac_toe(), observation, num_actions=9, report=lambda done, total: seen.append((done, total))
     )
     assert seen == [(1, 2), (2, 2)]
     assert solutions.value.tolist() == [0, 0]

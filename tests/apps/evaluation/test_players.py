@@ -206,7 +206,7 @@ def test_an_agent_whose_network_or_game_has_one_board_is_refused_on_another(save
         ValueError, match=r"trained on the board 3, and its network does not fit the board 4 \(its .* is f"
     ):
         agents.load_agent(path, board_size=4)
-    with pytest.raises(ValueError, match="leave the board size out for tic_tac_toe"):
+    with pytest.raises(ValueError, match="tic_tac_toe has no board of size"):
         agents.load_agent(saved_run, board_size=4)
     with pytest.raises(ValueError, match="2 to 19"):
         agents.load_agent(path, board_size=77)

@@ -8,10 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.apps.evaluation import progress
+from muzero_jax.apps.evaluation import openings, progress
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.apps.evaluation.progress import Ladder, Versions
-from muzero_jax.games import hex_openings
 from muzero_jax.run import metrics
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from tests.reference import tiny_run
@@ -55,7 +54,7 @@ def test_what_is_compiled_beforehand_is_what_evaluations_play(tmp_path, final_ga
 class FakeOpenings:
     """Says that every first move of Hex 3x3 wins, which is right for 5 of 9."""
 
-    wins, compiled = hex_openings.WINS[3], False
+    wins, compiled = openings.WINS[3], False
 
     def compile(self, params):
         self.compiled = True

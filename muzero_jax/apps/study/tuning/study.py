@@ -19,8 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from muzero_jax.apps.study.tuning.space import Value
 from muzero_jax.apps.study.tuning.trial import FRAMES, INTERVAL, MINUTES, RUNGS
-from muzero_jax.own import python_file
-from muzero_jax.own.faults import shown
+from muzero_jax.own.faults import first_line, shown
 from muzero_jax.storage.fields import PositiveFloat, PositiveInt, UnitInterval, check_value
 
 FILE = "study.db"
@@ -63,7 +62,7 @@ def open_study(folder: Path, *, sampler: str, pruner: str, seed: int, worker: in
             first = error
             while first.__cause__ is not None:
                 first = first.__cause__
-            file, problem = folder / FILE, shown(python_file.first_line(first))
+            file, problem = folder / FILE, shown(first_line(first))
             if isinstance(first, sqlite3.OperationalError):  # locked, or a full disk
                 raise ValueError(f"{file} cannot be opened ({problem}); free it, or space, and begin again") from error
             raise ValueError(f"{file} is no study of ours, or damaged ({problem}); choose another folder") from error

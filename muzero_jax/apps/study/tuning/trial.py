@@ -153,8 +153,15 @@ def trainer(session: Session, num_devices: int, *, keeps_checkpoints: bool = Fal
         from muzero_jax.run import runner  # here, because pgx starts JAX when it is imported
 
         try:
-            where, on = (ready.run_dir, ready.mesh), {"on_evaluation": on_evaluation}
-            result = runner.train(ready.config, own, *where, _silent, **on, make_evaluator=open_versions)
+            result = runner.train(
+                ready.config,
+                own,
+                ready.run_dir,
+                ready.mesh,
+                _silent,
+                on_evaluation=on_evaluation,
+                make_evaluator=open_versions,
+            )
         finally:
             if not keeps_checkpoints and (run_dir / VERSIONS).exists():
                 shutil.rmtree(run_dir / CHECKPOINTS, ignore_errors=True)

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from muzero_jax.apps.evaluation import opponents, positions
-from muzero_jax.games import connect_four, hex_solver, tic_tac_toe
-from muzero_jax.games.catalogue import find, make_oracle
+from muzero_jax.apps.evaluation.exact_play import connect_four_solver, hex_solver, solved
+from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
+from muzero_jax.games.catalogue import GAMES, find
 from muzero_jax.games.environment import make_environment
+from muzero_jax.games.game import Game
 from tests.reference import exact_play
 from tests.reference import tic_tac_toe as rules
 
@@ -41,7 +43,7 @@ def assert_consistent(environment, oracle, states):
 def test_tic_tac_toe_agrees_with_a_plain_recursion_in_every_position():
     states = positions.enumerate_all(make_environment("tic_tac_toe")).states
     assert len(states.terminated) == 4520  # the 5,478 that can be reached, less the 958 that are over
-    oracle, can_err = tic_tac_toe.make_oracle(), 0
+    oracle, can_err = solved.tic_tac_toe(), 0
     for observation in states.observation:
         board = rules.board_of(observation)
         expected = {action: rules.action_value(board, action) for action in rules.legal_actions(board)}
@@ -64,7 +66,7 @@ def test_hex_agrees_with_filling_the_board_in_every_way(size, most_empty, num_po
 
 @pytest.mark.parametrize("num_positions", [100, MANY])
 def test_connect_four_agrees_with_trying_every_move(num_positions):
-    oracle, generator = connect_four.make_oracle(), random.Random(0)
+    oracle, generator = connect_four_solver.make_oracle(), random.Random(0)
     for number in range(num_positions):
         columns = exact_play.random_columns(29 + number % 6, generator)
         expected = exact_play.connect_four_action_values(columns)
@@ -119,3 +121,16 @@ def test_a_half_turn_of_the_board_turns_the_values():
     values = oracle.action_values(exact_play.hex_observation(board, 1))
     turned = oracle.action_values(exact_play.hex_observation(board[::-1, ::-1], 1))
     assert turned == {24 - cell: value for cell, value in values.items()}
+
+
+@pytest.mark.parametrize(("name", "size"), [("row", None), ("hex", 6), ("hex", None), ("go_9x9", None)])
+def test_a_game_or_board_without_an_oracle_is_refused_with_those_that_have_one(name, size):
+    message = "has no oracle: exact play is known for tic_tac_toe, connect_four and hex up to 5x5; measure this run"
+    with pytest.raises(ValueError, match=message):
+        make_oracle(GAMES.get(name) or Game("row", "Row"), size)
+
+
+def test_oracles_are_of_the_board_that_was_asked_for():
+    assert make_oracle(find("hex"), 3).action_values(np.zeros((3, 3, 4), bool)) == dict.fromkeys(range(9), -1)
+    assert make_oracle(find("tic_tac_toe"), None).is_small
+    assert make_oracle(find("connect_four"), None).min_plies > 0

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muzero_jax.games.oracle import Oracle, to_bits
+from muzero_jax.apps.evaluation.exact_play.oracle import Oracle, to_bits
 
 MAX_SIZE = 5
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from muzero_jax.apps.play import drawing
+from muzero_jax.apps.play.clicks import clicked_actions
 from muzero_jax.apps.play.position import new_game
 from muzero_jax.apps.play.web_session import board_state
 from muzero_jax.games.catalogue import make_notation
-from muzero_jax.games.clicks import clicked_actions
 from muzero_jax.games.environment import environment_of
 from muzero_jax.games.notation import ACTION, action_numbers
 from tests.reference.drop import DROP

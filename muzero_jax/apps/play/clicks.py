@@ -1,4 +1,4 @@
-"""The boards that the page in the browser draws, and the move that a click on a cell of one names.
+"""The move that a click on a cell of a board names.
 
 A click names a move where exactly one action lies in the cell, or in the column of Connect Four's board. Every other
 move gets a button, so that any game can be played with a mouse, whatever board it borrows.
@@ -8,14 +8,9 @@ import numpy as np
 from jaxtyping import Int
 
 from muzero_jax.games.layout import cells_first
+from muzero_jax.games.view import CHESS, COLUMNS, POINTS
 
-COLUMNS, CHESS, TILES, POINTS = "connect_four", "chess", "tiles", "points"
-"""The board whose clicks name a column; two on which two clicks name a move, from where and to where; and a grid of
-tiles with numbers on them. On a board of points a move is written FROM/TO, by the mover's own points, `bar` and `off`.
-"""
 TWO_CLICKS = (CHESS, POINTS)
-PAGES = ("go", "othello", "tic_tac_toe", "hex", COLUMNS, CHESS, TILES, POINTS)
-"""The values that `View.page` may have."""
 NO_ACTION = -1
 
 
