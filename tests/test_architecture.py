@@ -57,6 +57,7 @@ LIBRARIES = {
         "games.minatar",
     },
     "flax.linen": {
+        "networks.attention",
         "networks.chance",
         "networks.convolutional",
         "networks.imagining",

@@ -23,7 +23,7 @@ def make_model(
     environment: Environment,
     support: Support,
     *,
-    kind: Literal["mlp", "observation", "tower", "fully_convolutional"],
+    kind: Literal["mlp", "observation", "tower", "attention", "fully_convolutional"],
     width: int,
     num_blocks: int,
     activation: str,
@@ -35,7 +35,7 @@ def make_model(
     Args:
       support: the values that value and reward may take; one bin gives scalar heads.
       kind: the kind of network, as in `storage.config`.
-      width: units of the MLPs, channels of the tower. num_blocks: those of h, of g and of f each.
+      width: units of the MLPs, channels of the tower or of a token. num_blocks: those of h, of g and of f each.
       abilities: what it can do beyond judging a position.
 
     Raises:
@@ -46,9 +46,9 @@ def make_model(
     shape, act = environment.observation_shape, ACTIVATIONS[activation]
     dtypes = bfloat16_products.dtypes(compute_dtype)
     sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, act, *dtypes, abilities)
-    if kind in ("mlp", "tower"):
+    if kind in ("mlp", "tower", "attention"):
         make = ChanceNetwork if abilities.num_codes else MuZeroNetwork
-        network = make(sizes, None if kind == "mlp" else _board_of(environment, kind))
+        network = make(sizes, None if kind == "mlp" else _board_of(environment, kind), attends=kind == "attention")
     else:
         board = None if kind == "observation" else _board_of(environment, kind)
         if not shows_planes_of_bits(environment):

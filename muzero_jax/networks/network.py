@@ -1,4 +1,4 @@
-"""The base of all kinds of network, and MuZero's own: a residual MLP and a convolution tower.
+"""The base of all kinds of network, and MuZero's own: a residual MLP, a convolution tower, a transformer over cells.
 
 There every embedding is min-max scaled to [0, 1] per sample (MuZero, appendix G), which keeps an unroll of any depth in
 range. The networks of `imagining` have no such scaling; they round embeddings to bits.
@@ -11,6 +11,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from muzero_jax.networks.attention import Transformer
 from muzero_jax.networks.layers import (
     ActionPlanes,
     Board,
@@ -47,14 +48,17 @@ class Network(nn.Module):
 
 
 class MuZeroNetwork(Network):
-    """h, g and f: with a `board` a convolution tower (embeddings [N, H, W, width]), else an MLP ([N, width])."""
+    """h, g and f: with a `board` a convolution tower, or if it `attends` a transformer (embeddings [N, H, W, width]);
+    else an MLP ([N, width]).
+    """
 
     board: Board | None = None
+    attends: bool = False
 
     def setup(self):
         s = self.sizes
         layer = dense if self.board is None else BoardConvolution
-        trunk = partial(Residual, s, layer)
+        trunk = partial(Transformer, s) if self.attends else partial(Residual, s, layer)
         self.representation, self.dynamics, self.prediction = trunk(), trunk(), trunk()
         if self.board is None:
             self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)

@@ -34,16 +34,17 @@ Option = Annotated[
 class NetworkConfig:
     """The learned model."""
 
-    kind: Literal["mlp", "observation", "tower", "fully_convolutional"] = "mlp"
+    kind: Literal["mlp", "observation", "tower", "attention", "fully_convolutional"] = "mlp"
     """mlp: dense layers; observation: MLPs that imagine the next observation, for small boards; tower: convolutions;
-    fully_convolutional: convolutions that imagine the next observation, with the same weights for every board size"""
+    attention: a transformer over the board's cells; fully_convolutional: convolutions that imagine the next
+    observation, with the same weights for every board size"""
     file: Name | None = None
     """Python file with a network of your own, in place of `kind`: make_model(environment, support, **options) -> Model;
     --network FILE for short"""
     options: tuple[Option, ...] = ()
     """options of that file's make_model, name=value each; values are Python literals, or else text"""
     width: Annotated[int, POSITIVE, at_most(65_536)] = 128
-    """units of the MLPs, channels of the tower"""
+    """units of the MLPs, channels of the tower or of a cell's token; attention has a head for each 32 of them"""
     num_blocks: Annotated[int, NOT_NEGATIVE, at_most(1_000)] = 1
     """residual blocks of representation, of dynamics and of prediction, each"""
     activation: Literal["relu", "silu", "gelu"] = "relu"

@@ -141,6 +141,7 @@ def test_min_max_scaling_is_that_of_float32():
         ("observation", 0),
         ("tower", 0),
         pytest.param("mlp", 1, marks=pytest.mark.slow),
+        pytest.param("attention", 1, marks=pytest.mark.slow),
         pytest.param("fully_convolutional", 0, marks=pytest.mark.slow),
     ],
 )

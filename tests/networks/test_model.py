@@ -63,7 +63,7 @@ def randomised(params):
     return jax.tree.map(lambda x: x + generator.normal(scale=0.2, size=x.shape).astype(np.float32), params)
 
 
-@pytest.fixture(scope="module", params=["mlp", "observation", "tower", "fully_convolutional"])
+@pytest.fixture(scope="module", params=["mlp", "observation", "tower", "attention", "fully_convolutional"])
 def case(request):
     model = make_model(request.param)
     init = jax.jit(model.init)
@@ -113,7 +113,7 @@ def test_heads_start_at_a_uniform_policy_and_at_value_and_reward_0(case, observa
 
 
 def test_parameters_are_float32_whatever_the_arithmetic():
-    for kind in ("mlp", "observation", "tower", "fully_convolutional"):
+    for kind in ("mlp", "observation", "tower", "attention", "fully_convolutional"):
         shapes = [jax.eval_shape(make_model(kind, dtype).init, jax.random.key(0)) for dtype in ("float32", "bfloat16")]
         assert shapes[0] == shapes[1]
         assert {leaf.dtype for leaf in jax.tree.leaves(shapes[1])} == {jnp.dtype("float32")}
@@ -160,7 +160,7 @@ def test_arithmetic_in_bfloat16_stays_close_to_float32(case, observation):
     [
         "mlp",
         "tower",
-        *(pytest.param(k, marks=pytest.mark.slow) for k in ("observation", "fully_convolutional")),
+        *(pytest.param(k, marks=pytest.mark.slow) for k in ("observation", "attention", "fully_convolutional")),
     ],
 )
 def test_with_bfloat16_products_trunks_multiply_bfloat16_and_everything_else_is_float32(kind, observation):
@@ -178,11 +178,13 @@ def test_with_bfloat16_products_trunks_multiply_bfloat16_and_everything_else_is_
         assert np.abs(one.policy_logits - other.policy_logits).max() > 1e-4
     trunks = str(jax.make_jaxpr(unroll, static_argnums=0)(rounded))
     # h, f, g and f have a first layer and a block of two each; a tower's h reads too few planes at first. Where h is
-    # the identity, f has two blocks.
+    # the identity, f has two blocks. A transformer's blocks have four layers: queries, keys and values, their read-out,
+    # and an MLP of two.
     layers = {
         "mlp": ("multiply", 12),
         "observation": ("multiply", 13),
         "tower": ("row_windows", 11),
+        "attention": ("multiply", 4 * (1 + 4)),
         "fully_convolutional": ("row_windows", 10),
     }
     name, count = layers[kind]
@@ -208,10 +210,11 @@ def test_a_rows_output_does_not_depend_on_the_rest_of_the_batch(case, observatio
     [
         networks.MuZeroNetwork(SIZES),
         networks.MuZeroNetwork(SIZES, CELLS_AND_PASS),
+        networks.MuZeroNetwork(SIZES, CELLS_AND_PASS, attends=True),
         networks.ObservationNetwork(SIZES, colour_swap=None),
         networks.ConvolutionalNetwork(SIZES, None, CELLS_AND_PASS),
     ],
-    ids=["mlp", "tower", "observation", "fully_convolutional"],
+    ids=["mlp", "tower", "attention", "observation", "fully_convolutional"],
 )
 def test_there_are_no_running_statistics(network):
     """All a network holds are parameters: nothing that differs between search and learning."""

@@ -129,9 +129,9 @@ MEMBERS = {
     "consistency loss": {"optimiser.consistency_weight": 2.0},
     "playout cap": {"self_play.full_search_share": 0.25},
     "offline": {"offline": "runs/x"},
-    **{kind: {"network.kind": kind} for kind in ("mlp", "tower")},
+    **{kind: {"network.kind": kind} for kind in ("mlp", "tower", "attention")},
 }
-"""What docs/algorithms.md calls accepted for every game, but for a tower of backgammon."""
+"""What docs/algorithms.md calls accepted for every game, but for two networks of backgammon."""
 
 
 @pytest.mark.slow
@@ -143,7 +143,7 @@ def test_what_the_page_of_games_calls_accepted_can_be_built(game):
             group, _, field = path.rpartition(".")
             changed = replace(getattr(config, group), **{field: value}) if group else value
             config = replace(config, **{group or field: changed})
-        is_refused = game == "backgammon" and member == "tower"
+        is_refused = game == "backgammon" and member in ("tower", "attention")
         with pytest.raises(ValueError, match="needs a board, which") if is_refused else nullcontext():
             algorithms.make(validate(config))
 

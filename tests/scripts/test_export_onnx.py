@@ -97,7 +97,7 @@ def test_the_networks_of_a_trained_agent_say_what_ours_say(name):
     assert max(worst.values()) < CLOSE
 
 
-SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("mlp", "observation", "tower")]
+SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("mlp", "observation", "tower", "attention")]
 
 
 @pytest.mark.parametrize("kind", ["fully_convolutional", *SLOW])

@@ -143,7 +143,7 @@ def test_a_field_out_of_range_is_refused_in_one_sentence_that_names_its_flag_and
         ('{"network": {"width": true}}', "--network.width is True, but must be of type int"),
         (
             '{"network": {"kind": "cnn"}}',
-            "kind is cnn, but must be one of mlp, observation, tower, fully",
+            "kind is cnn, but must be one of mlp, observation, tower, attention",
         ),
         ('{"evaluation": {"mcts_simulations": 8}}', "--evaluation.mcts-simulations is 8, but must be a list"),
         ('{"evaluation": {"mcts_simulations": [8, 0]}}', "is [8, 0], but each must be positive"),

@@ -42,7 +42,9 @@ def the_one_finding(model):
     return sentence
 
 
-SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("observation", "tower", "fully_convolutional")]
+SLOW = [
+    pytest.param(kind, marks=pytest.mark.slow) for kind in ("observation", "tower", "attention", "fully_convolutional")
+]
 
 
 @pytest.mark.parametrize("kind", ["mlp", *SLOW])

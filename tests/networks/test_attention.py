@@ -1,0 +1,124 @@
+"""The transformer over a board's cells: it sees positions only by what it learns of them, and it learns."""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.building.learning import build_loss, build_terms
+from muzero_jax.learning import learner
+from muzero_jax.networks import layers
+from muzero_jax.networks import model as networks
+from muzero_jax.networks.attention import Transformer, attend, num_heads
+from muzero_jax.networks.value_transform import Support
+from tests.reference import tiny_run
+from tests.reference.models import BOARD
+from tests.reference.windows import make_batch, random_window
+
+SIZES = layers.Sizes(
+    num_actions=10,
+    num_bins=3,
+    observation_shape=(3, 2, 4),
+    width=64,
+    num_blocks=2,
+    activation=jax.nn.gelu,
+    dtype=jnp.dtype("float32"),
+)
+N, CELLS = 3, 6
+
+
+def key(seed):
+    return jax.random.key(seed, impl="rbg")
+
+
+@pytest.fixture(scope="module")
+def boards():
+    return np.random.default_rng(0).normal(size=(N, 3, 2, 4)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def trunk(boards):
+    """The trunk compiled, and random parameters of it."""
+    module, generator = Transformer(SIZES), np.random.default_rng(1)
+    shapes = jax.eval_shape(module.init, key(0), boards)
+    return jax.jit(module.apply), jax.tree.map(lambda x: generator.normal(scale=0.3, size=x.shape), shapes)
+
+
+def shuffled(board, order):
+    """[..., H, W, C] with its cells in another order."""
+    rows = np.asarray(board).reshape(*board.shape[:-3], CELLS, -1)
+    return np.take(rows, order, axis=-2).reshape(board.shape)
+
+
+@pytest.mark.parametrize("width, heads", [(8, 1), (31, 1), (64, 2), (96, 3), (100, 2), (128, 4)])
+def test_heads_have_about_32_units_and_share_the_width_evenly(width, heads):
+    assert num_heads(width) == heads
+
+
+def test_attention_is_a_softmax_over_all_cells_by_head():
+    """Against NumPy: two heads of 32, scores over the square root of 32."""
+    joint = np.random.default_rng(2).normal(size=(N, CELLS, 3 * 64)).astype(np.float32)
+    found, wanted = attend(jnp.asarray(joint), heads=2), []
+    for head in (slice(0, 32), slice(32, 64)):
+        query, keys, values = (joint[..., start : start + 64][..., head] for start in (0, 64, 128))
+        scores = np.exp(query @ np.swapaxes(keys, 1, 2) / 32**0.5)
+        wanted.append(scores / scores.sum(axis=-1, keepdims=True) @ values)
+    np.testing.assert_allclose(found, np.concatenate(wanted, axis=-1), atol=1e-5)
+
+
+def test_cells_that_change_places_with_their_positions_change_nothing_else(trunk, boards):
+    apply, params = trunk
+    order = np.random.default_rng(3).permutation(CELLS)
+    moved = {"params": params["params"] | {"position": shuffled(params["params"]["position"], order)}}
+    wanted = shuffled(apply(params, boards), order)
+    np.testing.assert_allclose(apply(moved, shuffled(boards, order)), wanted, atol=2e-4)
+    assert np.abs(apply(params, shuffled(boards, order)) - wanted).max() > 0.1, "it must know where a cell lies"
+
+
+def test_every_cell_sees_every_other(trunk, boards):
+    apply, params = trunk
+    changed = boards.copy()
+    changed[:, 0, 0] += 1.0
+    assert (np.abs(apply(params, changed) - apply(params, boards)).max(axis=-1) > 1e-3).all()
+
+
+def test_without_blocks_a_cell_is_seen_alone(boards):
+    module = Transformer(SIZES._replace(num_blocks=0))
+    params = module.init(key(0), boards)
+    changed = boards.copy()
+    changed[:, 0, 0] += 1.0
+    differs = np.abs(module.apply(params, changed) - module.apply(params, boards)).max(axis=-1) > 0
+    assert differs[:, 0, 0].all() and differs.sum() == N
+
+
+@pytest.mark.slow
+def test_a_transformer_learns_four_windows_by_heart():
+    config = replace(tiny_run.CONFIG, optimiser=replace(tiny_run.CONFIG.optimiser, reconstruction_weight=1.0))
+    model = networks.make_model(
+        BOARD,
+        Support(-1.0, 1.0, 3),
+        kind="attention",
+        width=16,
+        num_blocks=1,
+        activation="gelu",
+        compute_dtype="float32",
+    )
+    window = random_window(0, 4, 4, BOARD.num_actions, BOARD.observation_shape)
+    window = window._replace(observation=window.observation > 0.5)
+    batch = make_batch(window, key(0), unroll_steps=1)
+    optimiser = learner.make_optimiser(weight_decay=0.0, max_gradient_norm=5.0)
+    terms = build_terms(config, BOARD, model)
+    loss, schedule = partial(build_loss(config), model=model, terms=terms), lambda *_: jnp.float32(0.01)
+
+    @jax.jit
+    def run(key):
+        def step(state, _):
+            return learner.update(state, batch, jnp.float32(0), loss=loss, optimiser=optimiser, schedule=schedule)
+
+        return jax.lax.scan(step, learner.init(model, optimiser, key), None, length=150)[1]["train/loss"]
+
+    curve = run(key(1))
+    assert curve[-1] < 0.03 * curve[0], (curve[0], curve[-1])
