@@ -136,7 +136,7 @@ LINES = {
     "own": 361,
     "presets": 450,
     "run": 3403,
-    "search": 1192,
+    "search": 1193,
     "storage": 1612,
     "training": 141,
     "types": 304,
