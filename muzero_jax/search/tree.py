@@ -80,8 +80,9 @@ def summary(tree: Tree, num_actions: int) -> Row:
     return of_actions(row_of(tree), num_actions)
 
 
-def row_of(tree: Tree, index: Any = ROOT) -> Row:
-    """The statistics of one node of each tree: of the root, which needs no gather, or at (node [B], game [B])."""
+def row_of(tree: Tree, node: Array | None = None) -> Row:
+    """The statistics of node [B] of every tree; by default those of the root, which needs no gather."""
+    index = ROOT if node is None else (node, jnp.arange(len(node)))
     return Row(*jax.tree.map(lambda x: x[index], [getattr(tree, field) for field in Row._fields]))
 
 
@@ -123,7 +124,7 @@ def _descend(tree: Tree, root_action: Array, rules: Rules) -> tuple[Array, Array
     def follow(carry):
         node, action, child = carry
         arrived = child == UNVISITED
-        chosen = rules.below(row_of(tree, (child, games)))
+        chosen = rules.below(row_of(tree, child))
         node, action = jnp.where(arrived, node, child), jnp.where(arrived, action, chosen)
         return node, action, jnp.where(arrived, UNVISITED, enter(child, chosen))
 
