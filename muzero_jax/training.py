@@ -19,16 +19,16 @@ from muzero_jax.ops.devices import AXIS
 from muzero_jax.types import (
     ActorState,
     Batch,
-    Draws,
     Environment,
     LearnerState,
     Metrics,
     Model,
     Params,
     ReplayState,
-    Revision,
+    Sample,
     TrainState,
     Transition,
+    WriteBack,
 )
 
 
@@ -44,13 +44,13 @@ class Parts(NamedTuple):
     init_learner: Callable[[Array], LearnerState]  # key -> fresh parameters
     init_replay: Callable[[Transition], ReplayState]  # one transition's shapes -> an empty buffer
     rollout: Callable[[Params, ActorState, Array], tuple[ActorState, Transition]]  # leaves [T, B, ...]
-    draw: Callable[[Array, ReplayState], Draws]  # the windows of U batches [U, N]
-    gather: Callable[[ReplayState, Draws], Transition]  # windows, leaves [N, L, ...]
+    sample: Callable[[Array, ReplayState], Sample]  # the windows of U batches [U, N]
+    gather: Callable[[ReplayState, Sample], Transition]  # windows, leaves [N, L, ...]
     reanalyze: Callable[[LearnerState, Transition, Array], tuple[Transition, Metrics]]  # searches windows again, or not
     make_batch: Callable[[Transition, Array, Array, Array], Batch]  # (windows, weights [N], updates made, key)
     augment: Callable[[Batch, Array], Batch]  # symmetries of the game, if any
     update: Callable[[LearnerState, Batch], tuple[LearnerState, Metrics]]  # one gradient step
-    note: Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]  # what the buffer stores of it
+    write_back: Callable[[Sample, Transition, Batch], tuple[tuple[WriteBack, ...], Metrics]]  # for the buffer
     frames_to_learn: int  # of each game in the buffer before the first update
 
 
@@ -76,8 +76,8 @@ def train_iteration(state: TrainState, *, parts: Parts) -> tuple[TrainState, Met
     ready = buffer.num_stored >= parts.frames_to_learn
     learn = jax.jit(partial(learn_from, parts=parts), inline=True)  # traced once, for its outputs' shapes too
     learned = jax.lax.cond(ready, learn, partial(skip_learning, learn), state.learner, buffer, learn_key)
-    learner, revisions, learn_metrics = learned
-    buffer = replay.revise(buffer, revisions)
+    learner, found, learn_metrics = learned
+    buffer = replay.write_back(buffer, found)
 
     metrics = jax.lax.psum(self_play.statistics(trajectory, state.actor, actor), AXIS) | learn_metrics
     return TrainState(actor, learner, buffer, state.iteration + 1, state.seed_key), metrics
@@ -89,14 +89,14 @@ def learn_iteration(state: TrainState, *, parts: Parts) -> tuple[TrainState, Met
     (Schrittwieser et al. 2021, arXiv 2104.06294.) Runs inside `shard_map`, as `train_iteration` does.
     """
     key = jax.random.fold_in(jax.random.fold_in(state.seed_key, state.iteration), jax.lax.axis_index(AXIS))
-    learner, revisions, metrics = learn_from(state.learner, state.replay, key, parts=parts)
-    buffer = replay.revise(state.replay, revisions)
+    learner, found, metrics = learn_from(state.learner, state.replay, key, parts=parts)
+    buffer = replay.write_back(state.replay, found)
     return state._replace(learner=learner, replay=buffer, iteration=state.iteration + 1), metrics
 
 
 def learn_from(
     learner: LearnerState, buffer: ReplayState, key: Array, *, parts: Parts
-) -> tuple[LearnerState, tuple[Revision, ...], Metrics]:
+) -> tuple[LearnerState, tuple[WriteBack, ...], Metrics]:
     """U gradient steps on windows of the buffer.
 
     Args:
@@ -105,17 +105,17 @@ def learn_from(
     Returns:
       the learner, what the steps found out about stored frames (leaves [U, ...]), and means of the metrics.
     """
-    draw_key, update_key = jax.random.split(key)
-    draws = parts.draw(draw_key, buffer)
-    num_updates = draws.slot.shape[0]
-    steps = draws, jax.random.split(update_key, num_updates)
-    learner, (revisions, metrics) = jax.lax.scan(partial(learn_step, buffer=buffer, parts=parts), learner, steps)
-    return learner, revisions, jax.tree.map(jnp.mean, metrics) | {"train/updates": jnp.float32(num_updates)}
+    sample_key, update_key = jax.random.split(key)
+    sample = parts.sample(sample_key, buffer)
+    num_updates = sample.slot.shape[0]
+    steps = sample, jax.random.split(update_key, num_updates)
+    learner, (found, metrics) = jax.lax.scan(partial(learn_step, buffer=buffer, parts=parts), learner, steps)
+    return learner, found, jax.tree.map(jnp.mean, metrics) | {"train/updates": jnp.float32(num_updates)}
 
 
 def learn_step(
-    learner: LearnerState, step: tuple[Draws, Array], *, buffer: ReplayState, parts: Parts
-) -> tuple[LearnerState, tuple[tuple[Revision, ...], Metrics]]:
+    learner: LearnerState, step: tuple[Sample, Array], *, buffer: ReplayState, parts: Parts
+) -> tuple[LearnerState, tuple[tuple[WriteBack, ...], Metrics]]:
     """One gradient step on N windows: read, search again, make targets, apply a symmetry, descend.
 
     Args:
@@ -124,18 +124,18 @@ def learn_step(
     Returns:
       the learner, and (what was found out about stored frames, scalar metrics).
     """
-    draws, key = step
+    sample, key = step
     reanalyze_key, batch_key, augment_key = jax.random.split(key, 3)
-    window, staleness = parts.reanalyze(learner, parts.gather(buffer, draws), reanalyze_key)
-    batch = parts.make_batch(window, draws.weight, learner.num_updates, batch_key)
+    window, staleness = parts.reanalyze(learner, parts.gather(buffer, sample), reanalyze_key)
+    batch = parts.make_batch(window, sample.weight, learner.num_updates, batch_key)
     learner, metrics = parts.update(learner, parts.augment(batch, augment_key))
-    revisions, surprise = parts.note(draws, window, batch)
-    return learner, (revisions, metrics | jax.lax.pmean(staleness | surprise, AXIS))
+    found, surprise = parts.write_back(sample, window, batch)
+    return learner, (found, metrics | jax.lax.pmean(staleness | surprise, AXIS))
 
 
 def skip_learning(
     learn: Callable, learner: LearnerState, *inputs
-) -> tuple[LearnerState, tuple[Revision, ...], Metrics]:
+) -> tuple[LearnerState, tuple[WriteBack, ...], Metrics]:
     """The learner as it is, in the structure of `learn`'s outputs: no frame is known, and metrics are 0."""
     _, *others = jax.eval_shape(learn, learner, *inputs)
     return learner, *jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), others)

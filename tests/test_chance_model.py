@@ -60,7 +60,7 @@ def test_an_encoder_brings_all_frames_of_a_window_and_outcomes_bring_the_first()
         encodes = world_of(config).model.encode_chance is not None
         assert updates.observation_length(config, terms, encodes_chance=encodes) == length
         assert {"chance", "afterstate_value"} <= {term.name for term in terms}
-        assert ("code_probabilities" in losses.reads(terms)) == (model == "learned")
+        assert losses.reads_all(terms) == (model == "learned")
 
 
 @pytest.mark.parametrize("model", ["learned", "learned_outcomes"])
@@ -75,7 +75,7 @@ def test_a_batch_of_a_run_is_learned_from(model):
         window, jnp.ones(4), jnp.int32(0), jax.random.key(0)
     )
     if model == "learned_outcomes":
-        assert (np.asarray(batch.codes)[np.asarray(batch.targets.alive)[:, :-1] > 0] == 3).all()
+        assert (np.asarray(batch.extras["codes"])[np.asarray(batch.targets.alive)[:, :-1] > 0] == 3).all()
     loss = updates.build_loss(config, world.model, algorithm.terms)
     shapes = jax.eval_shape(loss, jax.eval_shape(world.model.init, jax.random.key(0)), batch)
     assert shapes[0].shape == () and "train/chance_loss" in shapes[1]

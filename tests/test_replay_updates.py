@@ -252,8 +252,8 @@ def learn(config, window, iterations):
 
     def iterate(carry, key):
         learner, ring = carry
-        learner, revisions, metrics = training.learn_from(learner, ring, key, parts=parts)
-        return (learner, replay.revise(ring, revisions)), metrics
+        learner, found, metrics = training.learn_from(learner, ring, key, parts=parts)
+        return (learner, replay.write_back(ring, found)), metrics
 
     def run(ring, key):
         carry, metrics = jax.lax.scan(iterate, (parts.init_learner(key), ring), jax.random.split(key, iterations))

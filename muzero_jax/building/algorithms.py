@@ -46,7 +46,7 @@ def _configured(config: Config, world: World) -> Algorithm:
         terms=updates.build_terms(config, world),
         update=updates.build_update(config, world.model),
         optimiser=updates.build_optimiser(config),
-        note=updates.build_note(config),
+        write_back=updates.build_write_back(config),
     )
 
 

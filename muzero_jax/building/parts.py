@@ -50,7 +50,7 @@ def make_parts(config: Config, world: World | None = None, algorithm: Algorithm 
             choose=algorithm.choose,
             keeps_state=config.model == "rules" and config.reanalyze_fraction > 0,
         ),
-        draw=updates.build_draw(config),
+        sample=updates.build_sample(config),
         gather=partial(
             replay.gather,
             observation_shape=environment.observation_shape,
@@ -63,6 +63,6 @@ def make_parts(config: Config, world: World | None = None, algorithm: Algorithm 
         make_batch=updates.build_make_batch(config, model, algorithm),
         augment=updates.build_augment(config, environment),
         update=partial(algorithm.update, loss=loss, optimiser=algorithm.optimiser),
-        note=algorithm.note,
+        write_back=algorithm.write_back,
         frames_to_learn=config.frames_to_learn,
     )

@@ -11,19 +11,20 @@ from muzero_jax.learning import chance, learner, losses, priorities, reanalyze, 
 from muzero_jax.learning.algorithm import Algorithm, Update, World
 from muzero_jax.learning.losses import Term
 from muzero_jax.ops import micro_batches
-from muzero_jax.ops.devices import AXIS, kind
+from muzero_jax.ops.devices import AXIS, kind, target_device
 from muzero_jax.storage.config import Config
 from muzero_jax.types import (
     Batch,
-    Draws,
     Environment,
     LearnerState,
     Metrics,
     Model,
     ReplayState,
+    Sample,
     SearchFn,
     Targets,
     Transition,
+    WriteBack,
 )
 
 
@@ -53,16 +54,17 @@ def build_follow(config: Config) -> learner.Follow | None:
     return partial(learner.averaged, decay=optimiser.target_decay) if optimiser.target_decay else None
 
 
-def build_draw(config: Config) -> Callable[[Array, ReplayState], Draws]:
+def build_sample(config: Config) -> Callable[[Array, ReplayState], Sample]:
     """Samples the windows of all batches of an iteration: by priority, or all alike."""
     buffer = config.replay
     prioritised = partial(
-        priorities.draw, priority_exponent=buffer.priority_exponent, importance_exponent=buffer.importance_exponent
+        priorities.sample, priority_exponent=buffer.priority_exponent, importance_exponent=buffer.importance_exponent
     )
     return partial(
-        prioritised if buffer.priority_exponent else replay.draw,
+        prioritised if buffer.priority_exponent else replay.sample,
         num_updates=config.optimiser.updates_per_iteration,
         batch_size=config.optimiser.batch_size,
+        method="scan" if target_device().platform == "cpu" else "scan_unrolled",
         weigh=partial(
             replay.start_weights,
             window_length=config.window_length,
@@ -73,12 +75,14 @@ def build_draw(config: Config) -> Callable[[Array, ReplayState], Draws]:
 
 
 def observation_length(config: Config, terms: Sequence[Term], *, encodes_chance: bool = False) -> int:
-    """How many frames of a window must bring their observation: the first, unless a loss, Reanalyze or the encoder of
-    chance reads more.
-    """
-    reads_all = encodes_chance or not losses.reads(terms).isdisjoint(("observation_logits", "projection"))
-    unrolled = config.unroll_steps + 1 if reads_all else 1
+    """How many frames of a window must bring their observation: those that the losses read, and Reanalyze."""
+    unrolled = unrolled_frames(config, terms, encodes_chance=encodes_chance)
     return max(unrolled, reanalyzed_frames(config)) if config.reanalyze_fraction else unrolled
+
+
+def unrolled_frames(config: Config, terms: Sequence[Term], *, encodes_chance: bool) -> int:
+    """How many frames of a window a batch holds: 1, or K + 1 if a loss or the encoder of chance reads all."""
+    return config.unroll_steps + 1 if encodes_chance or losses.reads_all(terms) else 1
 
 
 def reanalyzed_frames(config: Config) -> int:
@@ -103,16 +107,21 @@ def build_reanalyze(config: Config, make_search: Callable[[int], SearchFn]):
     return partial(reanalyze.refresh_share, search=search, share=share, num_frames=reanalyzed_frames(config))
 
 
-def build_note(config: Config):
-    """The findings of learning that the replay buffer stores, and their metrics."""
-    share, notes = config.reanalyze_fraction, []
+def build_write_back(config: Config):
+    """What the replay buffer stores of an update's windows, and its metrics."""
+    share, kinds = config.reanalyze_fraction, []
     if share:
-        notes.append(partial(reanalyze.note, share=share, num_frames=reanalyzed_frames(config)))
+        kinds.append(partial(reanalyze.fresh_targets, share=share, num_frames=reanalyzed_frames(config)))
     if config.replay.priority_exponent:
         stops = partial(targets.stops, stop_at_exploration=config.targets.stop_at_exploration)
         returns = build_returns(config, unroll_steps=0)  # whatever the value learns from
-        notes.append(partial(priorities.note, make_targets=returns, stops=stops))
-    return partial(replay.note_all, notes=notes)
+        kinds.append(partial(priorities.updated, make_targets=returns, stops=stops))
+
+    def write_back(sample: Sample, window: Transition, batch: Batch) -> tuple[tuple[WriteBack, ...], Metrics]:
+        found = [of_kind(sample, window, batch) for of_kind in kinds]
+        return tuple(values for values, _ in found), {name: x for _, metrics in found for name, x in metrics.items()}
+
+    return write_back
 
 
 def build_targets(config: Config) -> Callable[[Transition, Array], Targets]:
@@ -131,22 +140,23 @@ def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets
         td_steps=wanted.td_steps,
         td_lambda=wanted.td_lambda,
         stop_at_exploration=wanted.stop_at_exploration,
+        written_out=target_device().platform != "cpu",  # there one kernel; on a CPU a loop is as fast, compiled sooner
     )
 
 
-def build_draw_codes(config: Config, model: Model) -> Callable[[Transition, Array, Array], Array] | None:
-    """The codes of chance that windows are unrolled along: outcomes, or drawn ones for an encoder; None without."""
+def build_sample_codes(config: Config, model: Model) -> Callable[[Transition, Array, Array], Array] | None:
+    """The codes of chance that windows are unrolled along: outcomes, or random ones for an encoder; None without."""
     if not model.num_codes or config.model == "rules":
         return None
-    told = model.encode_chance is None
-    return lambda window, alive, key: chance.draw_codes(window, alive, key, num_codes=model.num_codes, told=told)
+    known = model.encode_chance is None
+    return lambda window, alive, key: chance.sample_codes(window, alive, key, num_codes=model.num_codes, known=known)
 
 
 def build_make_batch(config: Config, model: Model, algorithm: Algorithm):
     """Makes the batch of an update: (windows, their weights, updates made, key) -> the batch."""
-    unroll_steps, wanted = config.unroll_steps, losses.reads(algorithm.terms)
-    legal_length = unroll_steps + 1 if "legal_logits" in wanted else 1
-    draw_codes = build_draw_codes(config, model)
+    unroll_steps = config.unroll_steps
+    num_frames = unrolled_frames(config, algorithm.terms, encodes_chance=model.encode_chance is not None)
+    sample_codes = build_sample_codes(config, model)
 
     def make_batch(window: Transition, weight: Array, num_updates: Array, key: Array) -> Batch:
         return targets.make_batch(
@@ -155,8 +165,8 @@ def build_make_batch(config: Config, model: Model, algorithm: Algorithm):
             key,
             make_targets=lambda window: algorithm.make_targets(window, num_updates),
             unroll_steps=unroll_steps,
-            legal_length=legal_length,
-            draw_codes=draw_codes,
+            num_frames=num_frames,
+            sample_codes=sample_codes,
         )
 
     return make_batch
@@ -229,7 +239,7 @@ def build_terms(config: Config, world: World) -> tuple[Term, ...]:
         weights |= {"chance": given.chance_weight, "afterstate_value": given.value_weight}
     if world.model.encode_chance is not None and config.model != "rules":
         weights["commitment"] = given.commitment_weight
-    return losses.muzero_terms(world.model.scalar_loss, weights)
+    return losses.muzero_terms(world.model, weights)
 
 
 def micro_batch(config: Config, model: Model, batch_size: int) -> int:

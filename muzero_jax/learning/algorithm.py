@@ -16,15 +16,15 @@ from muzero_jax.learning.losses import Term
 from muzero_jax.learning.self_play import Choose
 from muzero_jax.types import (
     Batch,
-    Draws,
     Environment,
     LearnerState,
     Metrics,
     Model,
-    Revision,
+    Sample,
     SearchFn,
     Targets,
     Transition,
+    WriteBack,
 )
 
 
@@ -77,8 +77,8 @@ class Algorithm(NamedTuple):
     """the learning rule: by default a gradient step on the sum of the terms"""
     optimiser: optax.GradientTransformation
     """its `update` is given `learning_rate` too, which one that knows its own rate may ignore"""
-    note: Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]
-    """findings about an update's windows to store in the replay buffer: priorities, fresh targets of Reanalyze"""
+    write_back: Callable[[Sample, Transition, Batch], tuple[tuple[WriteBack, ...], Metrics]]
+    """what to write back into the replay buffer of an update's windows: priorities, fresh targets of Reanalyze"""
 
 
 Own = tuple[World | None, Algorithm | None]

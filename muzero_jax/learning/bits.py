@@ -12,7 +12,7 @@ def pack(array: Array, num_leading: int) -> Array:
     Raises ValueError for uint8, which `unpack` would take for packed bits.
     """
     if array.dtype == jnp.uint8:
-        raise ValueError("an array of uint8 cannot be told from packed bits; give it another dtype")
+        raise ValueError("an array of uint8 looks like packed bits; give it another dtype")
     if array.dtype != jnp.bool_:
         return array
     return jnp.packbits(array.reshape(*array.shape[:num_leading], -1), axis=-1)

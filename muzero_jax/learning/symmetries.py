@@ -23,21 +23,22 @@ def transform_policy(symmetries: Symmetries, index: Int[Array, ""], policy: Shap
 def augment(batch: Batch, key: Array, *, symmetries: Symmetries) -> Batch:
     """Turns each window by a symmetry drawn uniformly, the same for all of its frames; values and rewards stay.
 
-    With an `outcome_permutation` codes are outcomes and are turned too.
+    With an `outcome_permutation` the codes of chance are outcomes and are turned too.
     """
     index = jax.random.randint(key, batch.actions.shape[:1], 0, symmetries.action_permutation.shape[0])
+    outcomes, extras = symmetries.outcome_permutation, batch.extras
+    if outcomes is not None:
+        extras = extras | {"codes": transform_codes(outcomes, index, extras["codes"])}
 
     def of_frames(transform):
         return jax.vmap(jax.vmap(partial(transform, symmetries), (None, 0)))
-
-    outcomes = symmetries.outcome_permutation
 
     return batch._replace(
         observation=of_frames(transform_observation)(index, batch.observation),
         legal_action_mask=of_frames(transform_policy)(index, batch.legal_action_mask),
         actions=symmetries.action_permutation[index[:, None], batch.actions],
         targets=batch.targets._replace(policy=of_frames(transform_policy)(index, batch.targets.policy)),
-        codes=batch.codes if outcomes is None or batch.codes is None else transform_codes(outcomes, index, batch.codes),
+        extras=extras,
     )
 
 

@@ -13,9 +13,6 @@ from muzero_jax.types import Environment, Model, NetworkOutput
 BATCH_SIZES = (3, 5)
 """Two, so that a model for one batch size alone is found."""
 
-STORED_TOGETHER = ("embedding", "value_logits", "legal_logits", "discount_logits", "chance_logits")
-"""Outputs whose size is the model's own choice, or which it may leave out. The others are held to one shape already."""
-
 
 class Broken(ValueError):
     """A function of the model that cannot even be traced; in one sentence."""
@@ -98,9 +95,9 @@ def _of_child(root: NetworkOutput, child: Any, num_actions: int, abilities: Abil
     """Faults in the output of an imagined move, beyond what every output must be."""
     if not isinstance(child, NetworkOutput):
         return
-    pairs = {field: (getattr(root, field), getattr(child, field)) for field in STORED_TOGETHER}
-    extras = {*root.extras, *child.extras}
-    pairs |= {f"extras[{name!r}]": (root.extras.get(name), child.extras.get(name)) for name in sorted(extras)}
+    pairs = {name: (getattr(root, name), getattr(child, name)) for name in ("embedding", "value_logits")}
+    names = sorted({*root.extras, *child.extras})
+    pairs |= {f"extras[{name!r}]": (root.extras.get(name), child.extras.get(name)) for name in names}
     for field, outputs in pairs.items():
         seen, imagined = (_shown(output) for output in outputs)
         if seen != imagined:
@@ -114,9 +111,10 @@ def _of_child(root: NetworkOutput, child: Any, num_actions: int, abilities: Abil
         "discount_logits": (abilities.discount, 3, "for -gamma, 0 and +gamma (turns do not always alternate)"),
         "chance_logits": (abilities.num_codes > 0, abilities.num_codes, "for each code of what chance does"),
     }
-    for field, (is_wanted, size, meaning) in wanted.items():
+    for name, (is_wanted, size, meaning) in wanted.items():
         if is_wanted:
-            yield from _of_array(f"recurrent_inference's {field}", getattr(child, field), (num_rows, size), meaning)
+            head = f"recurrent_inference's extras[{name!r}]"
+            yield from _of_array(head, child.extras.get(name), (num_rows, size), meaning)
 
 
 def _of_encoder(model: Model, params: Any, observation: Any, root: NetworkOutput, num_codes: int) -> Iterator[str]:

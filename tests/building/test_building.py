@@ -21,7 +21,7 @@ from muzero_jax.run import assembly, program, runner
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, read_records
 from muzero_jax.run.program import init, make_chunk, make_init
 from muzero_jax.run.session import Session
-from muzero_jax.types import Batch, Draws, LearnerState, ReplayState
+from muzero_jax.types import Batch, LearnerState, ReplayState, Sample
 from tests.reference import double_nim, gamble, tiny_run
 from tests.reference.programs import compiled_before, primitives
 from tests.reference.tiny_run import CONFIG, on_host
@@ -115,7 +115,7 @@ def test_a_chunk_with_reanalyze_is_one_program_too():
 
 
 @pytest.mark.parametrize("end_weight, share", [(1, 0.25), (1000, 1.0)])
-def test_windows_with_an_end_are_drawn_as_often_as_the_config_says(end_weight, share):
+def test_windows_with_an_end_are_sampled_as_often_as_the_config_says(end_weight, share):
     """A full ring of games that end every 8 moves: of all windows a quarter see an end in their first 2 moves."""
     config = changed("replay", end_weight=end_weight)
     config = replace(config, optimiser=replace(config.optimiser, batch_size=512))
@@ -125,10 +125,10 @@ def test_windows_with_an_end_are_drawn_as_often_as_the_config_says(end_weight, s
     ring = ring._replace(
         transitions=ring.transitions._replace(discount=jnp.asarray(discount)), num_stored=jnp.int32(32)
     )
-    draw = jax.jit(jax.vmap(lambda key: parts.draw(key, ring), axis_name=devices.AXIS))
-    draws = draw(jax.random.split(jax.random.key(0), 1))
-    assert draws.slot.shape == (1, CONFIG.optimiser.updates_per_iteration, 512)
-    assert np.isin(np.asarray(draws.slot) % 8, [6, 7]).mean() == pytest.approx(share, abs=0.05)
+    sampling = jax.jit(jax.vmap(lambda key: parts.sample(key, ring), axis_name=devices.AXIS))
+    sample = sampling(jax.random.split(jax.random.key(0), 1))
+    assert sample.slot.shape == (1, CONFIG.optimiser.updates_per_iteration, 512)
+    assert np.isin(np.asarray(sample.slot) % 8, [6, 7]).mean() == pytest.approx(share, abs=0.05)
 
 
 def test_symmetries_are_applied_unless_the_config_says_no(window):
@@ -153,7 +153,7 @@ def test_targets_are_those_of_the_config(window):
 # --- one gradient step ------------------------------------------------------------------------------------------------
 
 
-def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_augmented():
+def test_a_step_learns_from_the_window_that_was_sampled_searched_again_and_augmented():
     """Each function of `Parts` marks what it passes on; the update must see all marks, in this order."""
     asked = []
 
@@ -170,22 +170,22 @@ def test_a_step_learns_from_the_window_that_was_drawn_searched_again_and_augment
         make_batch=mark("make_batch", "batch"),
         augment=mark("augment", "augmented"),
         update=mark("update", (LearnerState("new params", None, 1, 9), {"train/loss": jnp.zeros(())})),  # type: ignore
-        note=mark("note", ((), {"train/priority": jnp.ones(())})),
+        write_back=mark("write_back", ((), {"train/priority": jnp.ones(())})),
     )
     learner, ring = LearnerState("params", None, 0, 9), ReplayState("ring", 0, 0)  # type: ignore
-    draws = Draws("slots", "games", "weights")  # type: ignore
+    sample = Sample("slots", "games", "weights")  # type: ignore
 
     def step(key):
-        return training.learn_step(learner, (draws, key), buffer=ring, parts=parts)[1][1]
+        return training.learn_step(learner, (sample, key), buffer=ring, parts=parts)[1][1]
 
     metrics = jax.vmap(step, axis_name=devices.AXIS)(jax.random.split(jax.random.key(0), 1))
     assert [(name, *arguments[:2]) for name, arguments in asked[:2]] == [
-        ("gather", ring, draws),
+        ("gather", ring, sample),
         ("reanalyze", learner, "window"),
     ]
     assert [(name, arguments[0]) for name, arguments in asked[2:4]] == [("make_batch", "fresh"), ("augment", "batch")]
     assert asked[2][1][1:3] == ("weights", 0)
-    assert asked[4:] == [("update", (learner, "augmented")), ("note", (draws, "fresh", "batch"))]
+    assert asked[4:] == [("update", (learner, "augmented")), ("write_back", (sample, "fresh", "batch"))]
     assert set(metrics) == {"train/stale_value", "train/priority", "train/loss"}
 
 

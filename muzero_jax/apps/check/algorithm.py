@@ -18,7 +18,7 @@ from jaxtyping import Array
 
 from muzero_jax.apps.check.model import QUICKLY
 from muzero_jax.building.parts import make_parts
-from muzero_jax.learning import losses, self_play, unroll
+from muzero_jax.learning import self_play, unroll
 from muzero_jax.learning.algorithm import Algorithm, World
 from muzero_jax.learning.losses import Term
 from muzero_jax.learning.targets import alive_frames
@@ -29,8 +29,8 @@ from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.storage.config import Config
 from muzero_jax.types import (
     Batch,
-    Draws,
     LearnerState,
+    Sample,
     SearchOutput,
     SearchRoots,
     Targets,
@@ -99,7 +99,7 @@ def _small(config: Config) -> Config:
 
 def _of_record(algorithm: Algorithm) -> Iterator[str]:
     """Whether each field can be what it is to be."""
-    for name in ("self_play_search", "make_search", "choose", "make_targets", "update", "note"):
+    for name in ("self_play_search", "make_search", "choose", "make_targets", "update", "write_back"):
         if not callable(getattr(algorithm, name)):
             yield f"{name} is a {type(getattr(algorithm, name)).__name__}, but must be a function"
     if not isinstance(algorithm.terms, tuple | list) or not all(isinstance(term, Term) for term in algorithm.terms):
@@ -108,8 +108,9 @@ def _of_record(algorithm: Algorithm) -> Iterator[str]:
     names = [term.name for term in algorithm.terms]
     if twice := next((name for name in names if names.count(name) > 1), None):
         yield f"terms holds two losses called {twice}; give each a name of its own"
-    for name in sorted(losses.reads(algorithm.terms).difference(losses.ON_REQUEST)):
-        yield f"a term reads {name!r}, but only {', '.join(losses.ON_REQUEST)} have to be asked for"
+    for term in algorithm.terms:
+        if term.frames not in ("root", "all"):
+            yield f"the term {term.name} reads the frames {term.frames!r}, but may read 'root' or 'all'"
     if not all(hasattr(algorithm.optimiser, name) for name in ("init", "update")):
         yield "optimiser must be an Optax optimiser, with init and update"
 
@@ -158,16 +159,16 @@ class _Check:
         return self.parts.make_batch(window, jnp.ones(NUM_GAMES), learner.num_updates, jax.random.key(3))
 
     def unroll(self, learner: LearnerState, window: Transition) -> tuple[Any, Batch]:
-        batch, wanted = self.batch(learner, window), losses.reads(self.algorithm.terms)
-        asked = {"reconstruct": "observation_logits" in wanted, "consistency": "projection" in wanted}
-        return unroll.unroll(self.world.model, learner.params, batch, **asked), batch
+        batch = self.batch(learner, window)
+        return unroll.unroll(self.world.model, learner.params, batch), batch
 
     def update(self, learner: LearnerState, window: Transition) -> Any:
         return self.parts.update(learner, self.parts.augment(self.batch(learner, window), jax.random.key(4)))
 
-    def note(self, learner: LearnerState, window: Transition) -> Any:
+    def write_back(self, learner: LearnerState, window: Transition) -> Any:
         place = jnp.zeros(NUM_GAMES, jnp.int32)
-        return self.parts.note(Draws(place, place, jnp.ones(NUM_GAMES)), window, self.batch(learner, window))
+        sample = Sample(place, place, jnp.ones(NUM_GAMES))
+        return self.parts.write_back(sample, window, self.batch(learner, window))
 
     def run(self, key: Array) -> Found:
         """All of it, for its values."""
@@ -222,7 +223,7 @@ def _of_shapes(check: _Check) -> Iterator[str]:
         each = _traced(f"the loss {term.name}", term.loss, *said)
         yield from _of_array(f"the loss {term.name} (one number a window)", each, (NUM_GAMES,), jnp.float32)
     results = {"update": _traced("update", check.update, learner, window)}
-    results["note"] = _traced("note", check.note, learner, window)
+    results["write_back"] = _traced("write_back", check.write_back, learner, window)
     for name, result in results.items():
         if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict)):
             yield f"{name} must return two things, of which the second is a dict of metrics"
