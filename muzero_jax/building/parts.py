@@ -55,9 +55,7 @@ def make_parts(config: Config, world: World | None = None, algorithm: Algorithm 
             replay.gather,
             observation_shape=environment.observation_shape,
             window_length=config.window_length,
-            observation_length=updates.observation_length(
-                config, algorithm.terms, encodes_chance=model.encode_chance is not None
-            ),
+            observation_length=updates.observation_length(config, model, algorithm.terms),
         ),
         reanalyze=updates.build_reanalyze(config, algorithm.make_search),
         make_batch=updates.build_make_batch(config, model, algorithm),

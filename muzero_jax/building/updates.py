@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import optax
 from jaxtyping import Array
@@ -74,15 +75,16 @@ def build_sample(config: Config) -> Callable[[Array, ReplayState], Sample]:
     )
 
 
-def observation_length(config: Config, terms: Sequence[Term], *, encodes_chance: bool = False) -> int:
+def observation_length(config: Config, model: Model, terms: Sequence[Term]) -> int:
     """How many frames of a window must bring their observation: those that the losses read, and Reanalyze."""
-    unrolled = unrolled_frames(config, terms, encodes_chance=encodes_chance)
-    return max(unrolled, reanalyzed_frames(config)) if config.reanalyze_fraction else unrolled
+    frames = batch_frames(config, model, terms)
+    return max(frames, reanalyzed_frames(config)) if config.reanalyze_fraction else frames
 
 
-def unrolled_frames(config: Config, terms: Sequence[Term], *, encodes_chance: bool) -> int:
-    """How many frames of a window a batch holds: 1, or K + 1 if a loss or the encoder of chance reads all."""
-    return config.unroll_steps + 1 if encodes_chance or losses.reads_all(terms) else 1
+def batch_frames(config: Config, model: Model, terms: Sequence[Term]) -> int:
+    """How many frames of a window the losses read: 1, or K + 1 if one of them does, or the encoder of chance."""
+    reads_all = model.encode_chance or any(term.frames == "all" for term in terms)
+    return config.unroll_steps + 1 if reads_all else 1
 
 
 def reanalyzed_frames(config: Config) -> int:
@@ -117,8 +119,8 @@ def build_write_back(config: Config):
         returns = build_returns(config, unroll_steps=0)  # whatever the value learns from
         kinds.append(partial(priorities.updated, make_targets=returns, stops=stops))
 
-    def write_back(sample: Sample, window: Transition, batch: Batch) -> tuple[tuple[WriteBack, ...], Metrics]:
-        found = [of_kind(sample, window, batch) for of_kind in kinds]
+    def write_back(*update: Any) -> tuple[tuple[WriteBack, ...], Metrics]:
+        found = [of_kind(*update) for of_kind in kinds]
         return tuple(values for values, _ in found), {name: x for _, metrics in found for name, x in metrics.items()}
 
     return write_back
@@ -148,28 +150,18 @@ def build_sample_codes(config: Config, model: Model) -> Callable[[Transition, Ar
     """The codes of chance that windows are unrolled along: outcomes, or random ones for an encoder; None without."""
     if not model.num_codes or config.model == "rules":
         return None
-    known = model.encode_chance is None
-    return lambda window, alive, key: chance.sample_codes(window, alive, key, num_codes=model.num_codes, known=known)
+    return partial(chance.sample_codes, num_codes=model.num_codes, known=not model.encode_chance)
 
 
 def build_make_batch(config: Config, model: Model, algorithm: Algorithm):
     """Makes the batch of an update: (windows, their weights, updates made, key) -> the batch."""
-    unroll_steps = config.unroll_steps
-    num_frames = unrolled_frames(config, algorithm.terms, encodes_chance=model.encode_chance is not None)
-    sample_codes = build_sample_codes(config, model)
-
-    def make_batch(window: Transition, weight: Array, num_updates: Array, key: Array) -> Batch:
-        return targets.make_batch(
-            window,
-            weight,
-            key,
-            make_targets=lambda window: algorithm.make_targets(window, num_updates),
-            unroll_steps=unroll_steps,
-            num_frames=num_frames,
-            sample_codes=sample_codes,
-        )
-
-    return make_batch
+    return partial(
+        targets.make_batch,
+        make_targets=algorithm.make_targets,
+        unroll_steps=config.unroll_steps,
+        num_frames=batch_frames(config, model, algorithm.terms),
+        sample_codes=build_sample_codes(config, model),
+    )
 
 
 def build_augment(config: Config, environment: Environment):

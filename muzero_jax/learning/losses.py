@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from muzero_jax.learning import chance
 from muzero_jax.learning import unroll as unrolling
@@ -31,11 +31,6 @@ class Term(NamedTuple):
     loss: Loss
     weight: float
     frames: Literal["root", "all"] = "root"  # whose observations and legal moves it reads in the batch
-
-
-def reads_all(terms: Sequence[Term]) -> bool:
-    """Whether any of the terms reads observations or legal moves after a window's first frame."""
-    return any(term.frames == "all" for term in terms)
 
 
 def muzero_terms(model: Model, weights: Mapping[str, float]) -> tuple[Term, ...]:
@@ -115,10 +110,15 @@ def legal_policy_logits(outputs: Unrolled, batch: Batch) -> Float[Array, "N K1 A
 
 
 def reconstruction_loss(outputs: Unrolled, batch: Batch, *, model: Model) -> Float[Array, "N"]:
-    """Imagined observations against those that came; an auxiliary loss, which teaches the rules sooner."""
+    """Imagined observations against those that came; an auxiliary loss, which teaches the rules sooner.
+
+    A mean of binary cross-entropies where an observation is of bools, of half squared errors where it holds counts.
+    """
     logits = model.reconstruct(outputs.params, jax.lax.collapse(outputs.embedding, 0, 2))
-    errors = observation_error(logits.reshape(batch.observation.shape), batch.observation)
-    return over_depths(batch.targets.alive * errors)
+    observation = batch.observation
+    elementwise = binary_cross_entropy if observation.dtype == bool else optax.losses.l2_loss
+    errors = elementwise(logits.reshape(observation.shape), observation.astype(jnp.float32))
+    return over_depths(batch.targets.alive * jnp.mean(errors.reshape(*errors.shape[:2], -1), axis=-1))
 
 
 def legality_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
@@ -172,12 +172,3 @@ def binary_cross_entropy(logits: Float[Array, "*n"], bits: Float[Array, "*n"]) -
     size = jnp.abs(logits)
     # Half of x + |x|, not the larger of x and 0: with the rest its derivative at 0 is 1/2, for any derivative of |x|.
     return (logits + size) / 2 - logits * bits + jnp.log(1.0 + jnp.exp(-size))
-
-
-def observation_error(
-    logits: Float[Array, "N K1 *obs"], observation: Float[Array, "N K1 *obs"] | Bool[Array, "N K1 *obs"]
-) -> Float[Array, "N K1"]:
-    """Mean binary cross-entropy of an observation's bool planes; half the squared error where it holds counts."""
-    elementwise = binary_cross_entropy if observation.dtype == bool else optax.losses.l2_loss
-    errors = elementwise(logits, observation.astype(jnp.float32))
-    return jnp.mean(errors.reshape(*errors.shape[:2], -1), axis=-1)

@@ -6,6 +6,7 @@ an iteration, not once an update. Weights are integers: their cumulative sum is 
 Observations of bools and legal moves lie in the buffer as bits (`pack`): a byte each, they would be most of it.
 """
 
+import math
 from collections.abc import Callable, Sequence
 
 import chex
@@ -13,7 +14,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from muzero_jax.learning import bits
 from muzero_jax.ops.devices import AXIS
 from muzero_jax.types import ReplayState, Sample, Transition, WriteBack
 
@@ -44,58 +44,61 @@ def init(
 
 
 def pack(transition: Transition) -> Transition:
-    """Transitions as the buffer keeps them: bool observations and legal moves eight to a byte, all else as it is."""
-    leading = transition.action.ndim
-    return transition._replace(
-        observation=bits.pack(transition.observation, leading),
-        legal_action_mask=bits.pack(transition.legal_action_mask, leading),
-    )
+    """Transitions as the buffer keeps them: bool observations and legal moves eight to a byte, all else as it is.
+
+    Raises ValueError for observations of uint8, which `unpack` would take for packed bits.
+    """
+    if transition.observation.dtype == jnp.uint8:
+        raise ValueError("an observation of uint8 looks like packed bits; give it another dtype")
+
+    def packed(x: Array) -> Array:
+        return jnp.packbits(x.reshape(*transition.action.shape, -1), axis=-1) if x.dtype == jnp.bool_ else x
+
+    observation, legal = packed(transition.observation), packed(transition.legal_action_mask)
+    return transition._replace(observation=observation, legal_action_mask=legal)
 
 
 def unpack(stored: Transition, observation_shape: tuple[int, ...]) -> Transition:
     """The inverse of `pack`."""
-    return stored._replace(
-        observation=bits.unpack(stored.observation, observation_shape),
-        legal_action_mask=bits.unpack(stored.legal_action_mask, stored.search_policy.shape[-1:]),
-    )
+
+    def bools(x: Array, shape: tuple[int, ...]) -> Array:
+        if x.dtype != jnp.uint8:  # it was not packed
+            return x
+        return jnp.unpackbits(x, axis=-1, count=math.prod(shape)).astype(bool).reshape(*x.shape[:-1], *shape)
+
+    legal = bools(stored.legal_action_mask, stored.search_policy.shape[-1:])
+    return stored._replace(observation=bools(stored.observation, observation_shape), legal_action_mask=legal)
 
 
 @jax.named_scope("replay")
 def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
-    """Writes a rollout (leaves [T, B, ...]) over the oldest frames; C is a multiple of T, the same in every call."""
+    """Writes a rollout (leaves [T, B, ...]) over the oldest frames; C is a multiple of T, the same in every call.
+
+    The priority of new frames is the highest in all devices' buffers, or 1 if they are empty. So every new window is
+    soon sampled once, and only then known (Schaul et al. 2016, section 3.3).
+    """
     replay_length, num_envs = replay.transitions.action.shape
     rollout_length = trajectory.action.shape[0]
     chex.assert_tree_shape_prefix(trajectory, (rollout_length, num_envs))
     if replay_length % rollout_length:
         raise ValueError(f"replay length {replay_length} is not a multiple of the rollout length {rollout_length}")
-    transitions, priority = jax.tree.map(
-        lambda buffer, new: jax.lax.dynamic_update_slice_in_dim(
-            buffer, new.astype(buffer.dtype), replay.insert_index, axis=0
-        ),
-        (replay.transitions, replay.priority),
-        _arriving(replay, trajectory),
-    )
+
+    def entering(priority: Array) -> Array:
+        highest = jax.lax.pmax(jnp.max(priority), AXIS)
+        return jnp.broadcast_to(jnp.where(highest > 0, highest, 1.0), trajectory.action.shape)
+
+    def write(buffer: Array, new: Array) -> Array:
+        return jax.lax.dynamic_update_slice_in_dim(buffer, new.astype(buffer.dtype), replay.insert_index, axis=0)
+
+    age = jax.tree.map(lambda _: jnp.zeros_like(trajectory.action), replay.transitions.search_age)  # of None it is None
+    new = pack(trajectory)._replace(search_age=age), jax.tree.map(entering, replay.priority)
+    transitions, priority = jax.tree.map(write, (replay.transitions, replay.priority), new)
     return ReplayState(
         transitions=transitions,
         insert_index=(replay.insert_index + rollout_length) % replay_length,
         num_stored=jnp.minimum(replay.num_stored + rollout_length, replay_length),
         priority=priority,
     )
-
-
-def _arriving(replay: ReplayState, trajectory: Transition) -> tuple[Transition, Array | None]:
-    """A rollout as the buffer keeps it, and its priority: the highest in all devices' buffers, or 1 if they are empty.
-
-    So every new window is soon sampled once, and only then known (Schaul et al. 2016, section 3.3).
-    """
-    shape = trajectory.action.shape
-
-    def enter(priority: Array) -> Array:
-        highest = jax.lax.pmax(jnp.max(priority), AXIS)
-        return jnp.broadcast_to(jnp.where(highest > 0, highest, 1.0), shape)
-
-    age = jax.tree.map(lambda age: jnp.zeros(shape, age.dtype), replay.transitions.search_age)  # of None it is None
-    return pack(trajectory)._replace(search_age=age), jax.tree.map(enter, replay.priority)
 
 
 @jax.named_scope("replay")

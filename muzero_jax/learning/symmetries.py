@@ -23,12 +23,14 @@ def transform_policy(symmetries: Symmetries, index: Int[Array, ""], policy: Shap
 def augment(batch: Batch, key: Array, *, symmetries: Symmetries) -> Batch:
     """Turns each window by a symmetry drawn uniformly, the same for all of its frames; values and rewards stay.
 
-    With an `outcome_permutation` the codes of chance are outcomes and are turned too.
+    With an `outcome_permutation` the codes of chance are outcomes and are turned too. The last code stands for a move
+    after which chance had no part.
     """
     index = jax.random.randint(key, batch.actions.shape[:1], 0, symmetries.action_permutation.shape[0])
     outcomes, extras = symmetries.outcome_permutation, batch.extras
     if outcomes is not None:
-        extras = extras | {"codes": transform_codes(outcomes, index, extras["codes"])}
+        outcomes = jnp.pad(outcomes, ((0, 0), (0, 1)), constant_values=outcomes.shape[1])
+        extras = extras | {"codes": outcomes[index[:, None], extras["codes"]]}
 
     def of_frames(transform):
         return jax.vmap(jax.vmap(partial(transform, symmetries), (None, 0)))
@@ -40,12 +42,3 @@ def augment(batch: Batch, key: Array, *, symmetries: Symmetries) -> Batch:
         targets=batch.targets._replace(policy=of_frames(transform_policy)(index, batch.targets.policy)),
         extras=extras,
     )
-
-
-def transform_codes(
-    outcome_permutation: Int[Array, "G C"], index: Int[Array, " N"], codes: Int[Array, "N K"]
-) -> Int[Array, "N K"]:
-    """The codes under the symmetries `index`: outcomes, and C for a move after which chance had no part."""
-    num_symmetries, num_outcomes = outcome_permutation.shape
-    none = jnp.full((num_symmetries, 1), num_outcomes, outcome_permutation.dtype)
-    return jnp.concatenate([outcome_permutation, none], axis=1)[index[:, None], codes]

@@ -142,9 +142,10 @@ def unroll_actions(window: Transition, key: Array, *, unroll_steps: int) -> Int[
 def make_batch(
     window: Transition,
     weight: Float[Array, "N"],
+    num_updates: Int[Array, ""],
     key: Array,
     *,
-    make_targets: Callable[[Transition], Targets],
+    make_targets: Callable[[Transition, Array], Targets],
     unroll_steps: int,
     num_frames: int,
     sample_codes: Callable[[Transition, Array, Array], Array] | None = None,
@@ -154,11 +155,12 @@ def make_batch(
     `key` samples actions and codes of chance past a game's end.
 
     Args:
-      weight: of each window. make_targets: `make`, with its hyperparameters bound.
+      weight: of each window. num_updates: made so far, by which targets may change.
+      make_targets: (windows, updates made) -> their targets.
       num_frames: how many frames' observations and legal moves are read of each window, 1 or K + 1.
       sample_codes: `chance.sample_codes`, with its hyperparameters bound; None without chance.
     """
-    wanted = make_targets(window)
+    wanted = make_targets(window, num_updates)
     codes_key = jax.random.fold_in(key, 1)
     return Batch(
         observation=window.observation[:, :num_frames],  # Reanalyze reads more, the losses do not

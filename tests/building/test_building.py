@@ -206,7 +206,8 @@ def test_each_loss_has_the_weight_of_its_own_name(params, window):
 
 def test_only_what_the_losses_ask_for_is_gathered():
     def length(config):
-        return updates.observation_length(config, building.make_algorithm(config, tiny_run.world()).terms)
+        terms = building.make_algorithm(config, tiny_run.world()).terms
+        return updates.observation_length(config, tiny_run.world().model, terms)
 
     assert length(CONFIG) == 1
     assert length(changed("optimiser", reconstruction_weight=1.0)) == 3

@@ -229,8 +229,9 @@ def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_co
     batch = targets.make_batch(
         window._replace(outcome=outcome),
         jnp.ones(5),
+        jnp.int32(0),
         jax.random.key(1),
-        make_targets=wanted,
+        make_targets=lambda window, _: wanted(window),
         unroll_steps=K,
         num_frames=K + 1,
         sample_codes=lambda window, alive, key: sample(window, alive, key),
@@ -279,8 +280,9 @@ def learned_coin(model, *, num_updates, num_seeds=1):
         batch = targets.make_batch(
             jax.tree.map(lambda x: x[rows], games),
             jnp.ones(64),
+            jnp.int32(0),
             batch_key,
-            make_targets=make,
+            make_targets=lambda window, _: make(window),
             unroll_steps=1,
             num_frames=2,
             sample_codes=lambda window, alive, key: sample(window, alive, key),

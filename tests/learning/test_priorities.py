@@ -232,7 +232,13 @@ def test_a_priority_is_the_distance_of_search_value_and_return_whatever_the_valu
     make_targets = partial(targets.make, unroll_steps=0, td_steps=4, td_lambda=1.0, stop_at_exploration=True)
     learned = partial(make_targets, search_value_weight=search_value_weight)
     batch = targets.make_batch(
-        window, jnp.ones(30), jax.random.key(0), make_targets=learned, unroll_steps=0, num_frames=1
+        window,
+        jnp.ones(30),
+        jnp.int32(0),
+        jax.random.key(0),
+        make_targets=lambda window, _: learned(window),
+        unroll_steps=0,
+        num_frames=1,
     )
     sample = Sample(jnp.arange(30), jnp.arange(30), jnp.linspace(0.1, 1.0, 30))
     stops = partial(targets.stops, stop_at_exploration=True)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.learning import bits, reanalyze, replay
+from muzero_jax.learning import reanalyze, replay
 from muzero_jax.ops.devices import AXIS
 from muzero_jax.types import Batch, Sample, Transition, WriteBack
 from tests.reference.replay import Replay
@@ -111,10 +111,12 @@ def test_bools_lie_in_the_ring_eight_to_a_byte_and_come_back_as_they_were():
 
 
 def test_what_is_no_bool_is_not_packed_and_uint8_which_looks_packed_is_refused():
-    floats = jnp.ones((T, B, 2))
-    assert bits.unpack(bits.pack(floats, 2), (2,)) is floats
+    floats = jax.tree.map(jnp.asarray, rollout(0))
+    packed = replay.pack(floats)
+    assert packed.observation is floats.observation
+    assert replay.unpack(packed, (2,)).observation is floats.observation
     with pytest.raises(ValueError, match="uint8"):
-        bits.pack(floats.astype(jnp.uint8), 2)
+        replay.pack(floats._replace(observation=floats.observation.astype(jnp.uint8)))
 
 
 def test_a_ring_that_is_no_multiple_of_the_rollout_is_refused():

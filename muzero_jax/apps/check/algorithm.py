@@ -167,8 +167,7 @@ class _Check:
 
     def write_back(self, learner: LearnerState, window: Transition) -> Any:
         place = jnp.zeros(NUM_GAMES, jnp.int32)
-        sample = Sample(place, place, jnp.ones(NUM_GAMES))
-        return self.parts.write_back(sample, window, self.batch(learner, window))
+        return self.parts.write_back(Sample(place, place, jnp.ones(NUM_GAMES)), window, self.batch(learner, window))
 
     def run(self, key: Array) -> Found:
         """All of it, for its values."""
