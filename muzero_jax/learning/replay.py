@@ -121,13 +121,13 @@ def write_back(replay: ReplayState, found: Sequence[WriteBack]) -> ReplayState:
 
 def _write(replay: ReplayState, values: dict[str, Array], slot: Array, game: Array) -> ReplayState:
     """Writes the values that the buffer stores at [slot, game], and nothing where the slot lies past the end."""
-    stored = replay.transitions._asdict() | {"priority": replay.priority}
+    stored, written = replay.transitions._asdict() | {"priority": replay.priority}, {}
     for name, value in values.items():
         if (old := stored[name]) is not None:
             new = value.reshape(-1, *old.shape[2:]).astype(old.dtype)
-            stored[name] = old.at[slot, game].set(new, mode="drop")
-    priority = stored.pop("priority")
-    return replay._replace(transitions=Transition(**stored), priority=priority)
+            written[name] = old.at[slot, game].set(new, mode="drop")
+    priority = written.pop("priority", replay.priority)
+    return replay._replace(transitions=replay.transitions._replace(**written), priority=priority)
 
 
 def sample(

@@ -17,7 +17,7 @@ def transform_observation(symmetries: Symmetries, index: Int[Array, ""], observa
 
 def transform_policy(symmetries: Symmetries, index: Int[Array, ""], policy: Shaped[Array, " A"]) -> Shaped[Array, " A"]:
     """One policy, or legal action mask, under symmetry `index`: new[permutation[a]] = old[a]."""
-    return jnp.zeros_like(policy).at[symmetries.action_permutation[index]].set(policy, unique_indices=True)
+    return policy[jnp.argsort(symmetries.action_permutation, axis=1)[index]]
 
 
 def augment(batch: Batch, key: Array, *, symmetries: Symmetries) -> Batch:

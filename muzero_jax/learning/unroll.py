@@ -37,7 +37,7 @@ def unroll(model: Model, params: Params, batch: Batch, *, checkpoint: bool = Fal
     root = model.initial_inference(params, batch.observation[:, 0])
     first = jax.tree.map(lambda x: x[:, None], root)
     if not batch.actions.shape[1]:
-        return Unrolled(*first, params)
+        return Unrolled(*first, params=params)
 
     codes, of_encoder = chance.encode(model, params, batch) if model.num_codes else (None, {})
     moves = batch.actions, codes
@@ -47,7 +47,7 @@ def unroll(model: Model, params: Params, batch: Batch, *, checkpoint: bool = Fal
         outputs, of_chance = in_turn(step, root.embedding, moves, checkpoint=checkpoint)
 
     stacked = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), first, outputs)
-    return Unrolled(*stacked._replace(extras=stacked.extras | of_chance | of_encoder), params)
+    return Unrolled(*stacked._replace(extras=stacked.extras | of_chance | of_encoder), params=params)
 
 
 def in_turn(step: Step, embedding: Array, moves: Any, *, checkpoint: bool) -> Any:
