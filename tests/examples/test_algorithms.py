@@ -81,7 +81,7 @@ def test_the_entropy_of_an_undecided_policy_over_four_moves_is_log_4():
         is_last=jnp.zeros_like(window.is_last).at[:, 0].set(True),
     )
     batch = tiny_run.parts().make_batch(window, jnp.ones(2), jnp.int32(0), jax.random.key(0))
-    undecided = muzero_jax.types.Unrolled(None, None, jnp.zeros((2, 3, 9)))  # type: ignore
+    undecided = muzero_jax.types.Unrolled(None, None, None, jnp.zeros((2, 3, 9)))  # type: ignore
     np.testing.assert_allclose(term.loss(undecided, batch), -np.log(4), rtol=1e-5)  # past the end nothing counts
 
 
