@@ -22,16 +22,16 @@ from muzero_jax.storage.config import IN_PYTHON, Config
 from muzero_jax.types import (
     ActorState,
     Batch,
-    Draws,
     Environment,
     LearnerState,
     Metrics,
     Model,
     ReplayState,
-    Revision,
+    Sample,
     SearchFn,
     Targets,
     Transition,
+    WriteBack,
 )
 
 
@@ -93,7 +93,7 @@ class Algorithm(NamedTuple):
     """(params, actor, key, environment=, search=, choose=) -> T moves of B games, leaves [T, B, ...]"""
     min_frames: int
     """of each game in the buffer before the first update"""
-    sample: Callable[[Array, ReplayState], Draws]
+    sample: Callable[[Array, ReplayState], Sample]
     """(key, buffer) -> where the windows of U batches start, leaves [U, N]"""
     gather: Callable[..., Transition]
     """(buffer, N starts, model=, terms=) -> the windows, leaves [N, L, ...]"""
@@ -113,8 +113,8 @@ class Algorithm(NamedTuple):
     """its `update` is given `learning_rate` too, which one that knows its own rate may ignore"""
     update: Update
     """the learning rule: by default a gradient step on the sum of the terms"""
-    write_back: Callable[[Draws, Transition, Batch], tuple[tuple[Revision, ...], Metrics]]
-    """findings about an update's windows to store in the replay buffer: priorities, fresh targets of Reanalyze"""
+    write_back: Callable[[Sample, Transition, Batch], tuple[tuple[WriteBack, ...], Metrics]]
+    """what to write back into the replay buffer of an update's windows: priorities, fresh targets of Reanalyze"""
 
     def search(self, num_simulations: int | None = None, *, noise: bool = False) -> SearchFn:
         """The search with the record's own game and network; by default with self-play's number of simulations."""

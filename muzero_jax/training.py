@@ -15,7 +15,7 @@ from jaxtyping import Array
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.learning import replay, self_play
 from muzero_jax.ops.devices import AXIS
-from muzero_jax.types import Draws, LearnerState, Metrics, ReplayState, Revision, TrainState
+from muzero_jax.types import LearnerState, Metrics, ReplayState, Sample, TrainState, WriteBack
 
 
 def train_iteration(state: TrainState, progress: Array, *, algorithm: Algorithm) -> tuple[TrainState, Metrics]:
@@ -24,7 +24,7 @@ def train_iteration(state: TrainState, progress: Array, *, algorithm: Algorithm)
     Runs inside `shard_map`: leaves of `state` are one device's share, and `AXIS` names the devices.
 
     Args:
-      state: the whole run. Its key is `fold_in(seed_key, iteration)`, so a resumed run draws the same numbers.
+      state: the whole run. Its key is `fold_in(seed_key, iteration)`, so a resumed run sample the same numbers.
       progress: [] the share of the run's budget that is spent, from 0 to 1; schedules are functions of it.
       algorithm: the game, the network and the stages, with their hyperparameters bound.
 
@@ -77,13 +77,13 @@ def learn(
         return learner, *jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), found)
 
     is_ready = buffer.num_stored >= algorithm.min_frames
-    learner, revisions, metrics = jax.lax.cond(is_ready, steps, skip, *inputs)
-    return learner, replay.revise(buffer, revisions), metrics
+    learner, found, metrics = jax.lax.cond(is_ready, steps, skip, *inputs)
+    return learner, replay.write_back(buffer, found), metrics
 
 
 def learn_steps(
     learner: LearnerState, buffer: ReplayState, progress: Array, key: Array, *, algorithm: Algorithm
-) -> tuple[LearnerState, tuple[Revision, ...], Metrics]:
+) -> tuple[LearnerState, tuple[WriteBack, ...], Metrics]:
     """U gradient steps.
 
     Args:
@@ -93,21 +93,21 @@ def learn_steps(
       the learner, what the steps found out about stored frames (leaves [U, ...]), and means of the metrics.
     """
     sample_key, update_key = jax.random.split(key)
-    draws = algorithm.sample(sample_key, buffer)
-    num_updates = draws.slot.shape[0]
+    sample = algorithm.sample(sample_key, buffer)
+    num_updates = sample.slot.shape[0]
     step = partial(learn_step, buffer=buffer, progress=progress, algorithm=algorithm)
-    learner, (revisions, metrics) = jax.lax.scan(step, learner, (draws, jax.random.split(update_key, num_updates)))
-    return learner, revisions, jax.tree.map(jnp.mean, metrics) | {"train/updates": jnp.float32(num_updates)}
+    learner, (found, metrics) = jax.lax.scan(step, learner, (sample, jax.random.split(update_key, num_updates)))
+    return learner, found, jax.tree.map(jnp.mean, metrics) | {"train/updates": jnp.float32(num_updates)}
 
 
 def learn_step(
     learner: LearnerState,
-    step: tuple[Draws, Array],
+    step: tuple[Sample, Array],
     *,
     buffer: ReplayState,
     progress: Array,
     algorithm: Algorithm,
-) -> tuple[LearnerState, tuple[tuple[Revision, ...], Metrics]]:
+) -> tuple[LearnerState, tuple[tuple[WriteBack, ...], Metrics]]:
     """One gradient step on N windows: read, search again, make targets, apply a symmetry, descend.
 
     Args:
@@ -116,15 +116,15 @@ def learn_step(
     Returns:
       the learner, and (what was found out about stored frames, scalar metrics).
     """
-    draws, key = step
+    sample, key = step
     reanalyze_key, batch_key, augment_key = jax.random.split(key, 3)
     model, terms = algorithm.model, algorithm.terms
-    window = algorithm.gather(buffer, draws, model=model, terms=terms)
+    window = algorithm.gather(buffer, sample, model=model, terms=terms)
     window, staleness = algorithm.reanalyze(learner, window, reanalyze_key, search=algorithm.search())
     targets = algorithm.make_targets(window, progress)
-    batch = algorithm.make_batch(window, targets, draws.weight, batch_key, terms=terms)
+    batch = algorithm.make_batch(window, targets, sample.weight, batch_key, terms=terms)
     turned = algorithm.augment(batch, augment_key)
     loss = partial(algorithm.loss, model=model, terms=terms)
     learner, metrics = algorithm.update(learner, turned, progress, loss=loss, optimiser=algorithm.optimiser)
-    revisions, surprise = algorithm.write_back(draws, window, batch)
-    return learner, (revisions, metrics | jax.lax.pmean(staleness | surprise, AXIS))
+    found, surprise = algorithm.write_back(sample, window, batch)
+    return learner, (found, metrics | jax.lax.pmean(staleness | surprise, AXIS))

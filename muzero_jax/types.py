@@ -62,10 +62,10 @@ class NetworkOutput(NamedTuple):
     reward_logits: Array  # [S] (or [1] with scalar heads), of the move that led here; zeros at a root
     value_logits: Array  # [S] (or [1]), for the player to move here
     policy_logits: Array  # [A], unmasked
-    legal_logits: Array | None = None  # [A], above 0 where a move is thought legal; None from a model without that head
-    discount_logits: Array | None = None  # [3], of a move whose discount is -gamma, 0, +gamma; None likewise
-    chance_logits: Array | None = None  # [C], of what chance does next, at an afterstate; None without chance
-    extras: dict[str, Array] = {}  # further heads by name, [...] each: the unroll stacks them, a loss reads them
+    extras: dict[str, Array] = {}  # further heads by name, your own or ours:
+    #   legal_logits [A], above 0 where a move is thought legal
+    #   discount_logits [3], of the move that led here: its discount is -gamma, 0, +gamma
+    #   chance_logits [C], at an afterstate: what chance does next
 
 
 class Model(NamedTuple):
@@ -218,17 +218,17 @@ class Targets(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """N windows as a gradient step reads them."""
+    """N windows as a gradient step reads them; F = 1, or K + 1 where a loss reads all frames (`losses.Term`)."""
 
-    observation: Array  # [N, F, *obs], of the first frame and, where a loss asks for them, of the K after it
-    legal_action_mask: Array  # [N, F, A], of the first frame and, where a loss asks for them, of the K after it
+    observation: Array  # [N, F, *obs]
+    legal_action_mask: Array  # [N, F, A]
     actions: Array  # [N, K], to unroll
     targets: Targets
     weight: Array  # [N] float32, of each window in every loss; 1 where all are sampled alike
-    codes: Array | None = None  # [N, K] int32, of what chance did; drawn where that is not known; None without chance
+    extras: dict[str, Array] = {}  # with chance `codes` [N, K] int32, of what it did; random where that is not known
 
 
-class Draws(NamedTuple):
+class Sample(NamedTuple):
     """Windows sampled from the buffer, by where they start; leaves [..., N]."""
 
     slot: Array  # int32
@@ -236,32 +236,30 @@ class Draws(NamedTuple):
     weight: Array  # float32, against the bias of a sample that prefers some windows; 1 where all are sampled alike
 
 
-class Revision(NamedTuple):
-    """Findings of learning about M stored frames, to be written back into the buffer; None: nothing of that kind."""
+class WriteBack(NamedTuple):
+    """What learning found out about M stored frames, to be written back into the buffer."""
 
     slot: Array  # [..., M] int32, modulo the buffer's length
     game: Array  # [..., M] int32
     is_known: Array  # [..., M] bool; False writes nothing
-    search_policy: Array | None = None  # [..., M, A]
-    search_value: Array | None = None  # [..., M]
-    priority: Array | None = None  # [..., M] float32
+    values: dict[str, Array]  # [..., M, ...] by name: a `priority`, or fields of `Transition`; skipped if not stored
 
 
 class Unrolled(NamedTuple):
-    """The model's outputs for N windows: for their first position, and after each of K imagined moves."""
+    """The model's outputs for N windows: for their first position, and after each of K imagined moves.
 
-    reward_logits: Array | None  # [N, K, S], of the moves; None where K is 0
+    Leaves [N, K+1, ...]. What is said of a move stands, as in `NetworkOutput`, at the position that the move led to; at
+    index 0 it means nothing.
+    """
+
+    embedding: Array  # [N, K+1, *e]
+    reward_logits: Array  # [N, K+1, S], of moves
     value_logits: Array  # [N, K+1, S]
     policy_logits: Array  # [N, K+1, A]
-    observation_logits: Array | None = None  # [N, K+1, *obs], reconstructions; None where no loss asks for them
-    legal_logits: Array | None = None  # [N, K+1, A]; None from a model without that head
-    discount_logits: Array | None = None  # [N, K, 3], of the moves; None likewise
-    projection: Array | None = None  # [N, K, D], predicted of each embedding; None where no loss asks for it
-    observed_projection: Array | None = None  # [N, K, D], of the embeddings of the observations that came
-    afterstate_value_logits: Array | None = None  # [N, K, S], for the player who moved; None without chance
-    chance_logits: Array | None = None  # [N, K, C], of the codes, as afterstates expect them; None likewise
-    code_probabilities: Array | None = None  # [N, K, C], of the codes of what was seen next; None without an encoder
-    extras: dict[str, Array] = {}  # `NetworkOutput.extras`, [N, K+1, ...] each
+    extras: dict[str, Array] = {}  # `NetworkOutput.extras`; of chance [N, K, ...], for each move:
+    #   chance_logits and afterstate_value_logits, of its afterstate; code_probabilities, where a code is found
+    params: Params = None  # and the model itself, for losses that read more off the embeddings
+    model: Model | None = None
 
 
 class ReplayState(NamedTuple):

@@ -10,7 +10,6 @@ import pytest
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.building import learning, playing
-from muzero_jax.learning import losses
 from muzero_jax.types import Chance, Symmetries
 from tests.reference.models import BOARD
 from tests.reference.tiny_run import CONFIG
@@ -56,10 +55,10 @@ def test_an_encoder_brings_all_frames_of_a_window_and_outcomes_bring_the_first()
     for model, length in (("learned", K + 1), ("learned_outcomes", 1)):
         config = config_of(model)
         config = replace(config, optimiser=replace(config.optimiser, reconstruction_weight=0.0))
-        terms, encodes = made(config).terms, made(config).model.encode_chance is not None
-        assert learning.observation_length(config, terms, encodes_chance=encodes) == length
+        algorithm = made(config)
+        terms = algorithm.terms
+        assert learning.observation_length(config, algorithm.model, terms) == length
         assert {"chance", "afterstate_value"} <= {term.name for term in terms}
-        assert ("code_probabilities" in losses.reads(terms)) == (model == "learned")
 
 
 @pytest.mark.parametrize("model", ["learned", "learned_outcomes"])
@@ -71,7 +70,7 @@ def test_a_batch_of_a_run_is_learned_from(model):
     wanted, terms = algorithm.make_targets(window, jnp.float32(0.0)), algorithm.terms
     batch = algorithm.make_batch(window, wanted, jnp.ones(4), jax.random.key(0), terms=terms)
     if model == "learned_outcomes":
-        assert (np.asarray(batch.codes)[np.asarray(batch.targets.alive)[:, :-1] > 0] == 3).all()
+        assert (np.asarray(batch.extras["codes"])[np.asarray(batch.targets.alive)[:, :-1] > 0] == 3).all()
     loss = partial(algorithm.loss, model=algorithm.model, terms=terms)
     shapes = jax.eval_shape(loss, jax.eval_shape(algorithm.model.init, jax.random.key(0)), batch)
     assert shapes[0].shape == () and "train/chance_loss" in shapes[1]

@@ -104,7 +104,7 @@ def test_a_model_learns_what_is_legal_and_whose_turn_is_next(tmp_path):
         return (
             jax.vmap(environment.move)(states, action),
             predicted_legal(said),
-            jnp.argmax(said.discount_logits, -1) - 1,
+            jnp.argmax(said.extras["discount_logits"], -1) - 1,
         )
 
     states = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 512))

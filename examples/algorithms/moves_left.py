@@ -27,7 +27,7 @@ def with_head(base, observation_shape):
         def inferred(params, *inputs):
             output = infer(params["base"], *inputs)
             features = jax.nn.sigmoid(output.embedding.reshape(len(output.embedding), -1).astype(jnp.float32))
-            return output._replace(extras={"moves_left": features @ params["head"]})
+            return output._replace(extras=output.extras | {"moves_left": features @ params["head"]})
 
         return infer and inferred
 
@@ -45,7 +45,7 @@ def change(algorithm, config, weight=1.0):
         targets = algorithm.make_targets(window, progress)
         end = jnp.argmax(window.is_last, axis=1, keepdims=True)  # the first one
         left = jnp.where(window.is_last.any(axis=1, keepdims=True), end + 1 - jnp.arange(window.is_last.shape[1]), 0)
-        return targets._replace(extras={"moves_left": left[:, : targets.value.shape[1]] / MOST})
+        return targets._replace(extras=targets.extras | {"moves_left": left[:, : targets.value.shape[1]] / MOST})
 
     def loss(outputs, batch):
         wanted = batch.targets.extras["moves_left"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import optax
 from jaxtyping import Array
@@ -10,19 +11,20 @@ from muzero_jax.building.playing import predicts_discount
 from muzero_jax.learning import chance, learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.losses import Term
 from muzero_jax.ops import micro_batches, precision
-from muzero_jax.ops.devices import AXIS, kind
+from muzero_jax.ops.devices import AXIS, kind, target_device
 from muzero_jax.storage.config import Config
 from muzero_jax.types import (
     Batch,
-    Draws,
     Environment,
     LearnerState,
     Metrics,
     Model,
     ReplayState,
+    Sample,
     SearchFn,
     Targets,
     Transition,
+    WriteBack,
 )
 
 
@@ -72,16 +74,17 @@ def build_follow(config: Config) -> learner.Follow | None:
     return partial(learner.averaged, decay=optimiser.target_decay) if optimiser.target_decay else None
 
 
-def build_sample(config: Config) -> Callable[[Array, ReplayState], Draws]:
+def build_sample(config: Config) -> Callable[[Array, ReplayState], Sample]:
     """Samples the windows of all batches of an iteration: by priority, or all alike."""
     buffer = config.replay
     prioritised = partial(
-        priorities.draw, priority_exponent=buffer.priority_exponent, importance_exponent=buffer.importance_exponent
+        priorities.sample, priority_exponent=buffer.priority_exponent, importance_exponent=buffer.importance_exponent
     )
     return partial(
-        prioritised if buffer.priority_exponent else replay.draw,
+        prioritised if buffer.priority_exponent else replay.sample,
         num_updates=config.optimiser.updates_per_iteration,
         batch_size=config.optimiser.batch_size,
+        method="scan" if target_device().platform == "cpu" else "scan_unrolled",
         weigh=partial(
             replay.start_weights,
             window_length=config.window_length,
@@ -94,25 +97,28 @@ def build_sample(config: Config) -> Callable[[Array, ReplayState], Draws]:
 def build_gather(config: Config, environment: Environment):
     """Reads windows: of their observations as many as something reads."""
 
-    def gather(buffer: ReplayState, draws: Draws, *, model: Model, terms: Sequence[Term]) -> Transition:
+    def gather(buffer: ReplayState, sample: Sample, *, model: Model, terms: Sequence[Term]) -> Transition:
         return replay.gather(
             buffer,
-            draws,
+            sample,
             observation_shape=environment.observation_shape,
             window_length=config.window_length,
-            observation_length=observation_length(config, terms, encodes_chance=model.encode_chance is not None),
+            observation_length=observation_length(config, model, terms),
         )
 
     return gather
 
 
-def observation_length(config: Config, terms: Sequence[Term], *, encodes_chance: bool = False) -> int:
-    """How many frames of a window must bring their observation: the first, unless a loss, Reanalyze or the encoder of
-    chance reads more.
-    """
-    reads_all = encodes_chance or not losses.reads(terms).isdisjoint(("observation_logits", "projection"))
-    unrolled = config.unroll_steps + 1 if reads_all else 1
-    return max(unrolled, reanalyzed_frames(config)) if config.reanalyze_fraction else unrolled
+def observation_length(config: Config, model: Model, terms: Sequence[Term]) -> int:
+    """How many frames of a window must bring their observation: those that the losses read, and Reanalyze."""
+    frames = batch_frames(config, model, terms)
+    return max(frames, reanalyzed_frames(config)) if config.reanalyze_fraction else frames
+
+
+def batch_frames(config: Config, model: Model, terms: Sequence[Term]) -> int:
+    """How many frames of a window the losses read: 1, or K + 1 if one of them does, or the encoder of chance."""
+    reads_all = model.encode_chance or any(term.frames == "all" for term in terms)
+    return config.unroll_steps + 1 if reads_all else 1
 
 
 def reanalyzed_frames(config: Config) -> int:
@@ -139,15 +145,20 @@ def build_reanalyze(config: Config):
 
 
 def build_write_back(config: Config):
-    """The findings of learning that the replay buffer stores, and their metrics."""
-    share, notes = config.reanalyze_fraction, []
+    """What the replay buffer stores of an update's windows, and its metrics."""
+    share, kinds = config.reanalyze_fraction, []
     if share:
-        notes.append(partial(reanalyze.note, share=share, num_frames=reanalyzed_frames(config)))
+        kinds.append(partial(reanalyze.fresh_targets, share=share, num_frames=reanalyzed_frames(config)))
     if config.replay.priority_exponent:
         stops = partial(targets.stops, stop_at_exploration=config.targets.stop_at_exploration)
         returns = build_returns(config, unroll_steps=0)  # whatever the value learns from
-        notes.append(partial(priorities.note, make_targets=returns, stops=stops))
-    return partial(replay.note_all, notes=notes)
+        kinds.append(partial(priorities.updated, make_targets=returns, stops=stops))
+
+    def write_back(*update: Any) -> tuple[tuple[WriteBack, ...], Metrics]:
+        found = [of_kind(*update) for of_kind in kinds]
+        return tuple(values for values, _ in found), {name: x for _, metrics in found for name, x in metrics.items()}
+
+    return write_back
 
 
 def build_targets(config: Config) -> Callable[[Transition, Array], Targets]:
@@ -166,20 +177,20 @@ def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets
         td_steps=wanted.td_steps,
         td_lambda=wanted.td_lambda,
         stop_at_exploration=wanted.stop_at_exploration,
+        written_out=target_device().platform != "cpu",  # there one kernel; on a CPU a loop is as fast, compiled sooner
     )
 
 
-def build_draw_codes(config: Config, model: Model) -> Callable[[Transition, Array, Array], Array] | None:
-    """The codes of chance that windows are unrolled along: outcomes, or drawn ones for an encoder; None without."""
+def build_sample_codes(config: Config, model: Model) -> Callable[[Transition, Array, Array], Array] | None:
+    """The codes of chance that windows are unrolled along: outcomes, or random ones for an encoder; None without."""
     if not model.num_codes or config.model == "rules":
         return None
-    told = model.encode_chance is None
-    return lambda window, alive, key: chance.draw_codes(window, alive, key, num_codes=model.num_codes, told=told)
+    return partial(chance.sample_codes, num_codes=model.num_codes, known=not model.encode_chance)
 
 
 def build_make_batch(config: Config, model: Model):
     """Makes the batch of an update: (windows, targets, weights, key) -> the batch."""
-    draw_codes = build_draw_codes(config, model)
+    sample_codes = build_sample_codes(config, model)
 
     def make_batch(window: Transition, wanted: Targets, weight: Array, key: Array, *, terms: Sequence[Term]) -> Batch:
         return targets.make_batch(
@@ -188,8 +199,8 @@ def build_make_batch(config: Config, model: Model):
             weight,
             key,
             unroll_steps=config.unroll_steps,
-            legal_length=config.unroll_steps + 1 if "legal_logits" in losses.reads(terms) else 1,
-            draw_codes=draw_codes,
+            num_frames=batch_frames(config, model, terms),
+            sample_codes=sample_codes,
         )
 
     return make_batch

@@ -5,7 +5,7 @@ next observation: the likeliest of C codes, as a one-hot whose gradient passes t
 were they (straight through; van den Oord et al. 2017). The afterstate predicts the code before it comes, and search
 follows those predictions.
 
-Where nobody knows a code it is drawn at random, as actions are past the end of a game. The encoder does not know it
+Where a code is not known it is drawn at random, as actions are past the end of a game. The encoder does not know it
 where the next frame belongs to another game; the outcome of a game's last move is known.
 """
 
@@ -18,19 +18,19 @@ from jaxtyping import Array, Float, Int
 from muzero_jax.types import Batch, Model, NetworkOutput, Params, Transition, Unrolled
 
 
-def draw_codes(
-    window: Transition, alive: Float[Array, "N K1"], key: Array, *, num_codes: int, told: bool
+def sample_codes(
+    window: Transition, alive: Float[Array, "N K1"], key: Array, *, num_codes: int, known: bool
 ) -> Int[Array, "N K"]:
     """The codes of K moves: the outcomes that came if they are known, else uniformly random ones.
 
     Args:
-      window: leaves [N, L, ...]; `outcome` is read if it is known (`told`). The last code stands for a
-        move after which chance had no part.
+      window: leaves [N, L, ...]; `outcome` is read if it is `known`. The last code stands for a move after which chance
+        had no part.
       alive: 0 past a game's end.
     """
     shape = alive.shape[0], alive.shape[1] - 1
     arbitrary = jax.random.randint(key, shape, 0, num_codes, dtype=jnp.int32)
-    if not told:
+    if not known:
         return arbitrary
     if window.outcome is None:
         raise ValueError("--model learned_outcomes learns from outcomes, and these frames were stored without them")
@@ -39,31 +39,27 @@ def draw_codes(
 
 
 def code_mask(batch: Batch, *, encoded: bool) -> Float[Array, "N K"]:
-    """1 where what chance did is known, 0 where the code is a drawn one. See the module's docstring."""
+    """1 where what chance did is known, 0 where the code is a random one. See the module's docstring."""
     alive = batch.targets.alive
     return alive[:, 1:] if encoded else alive[:, :-1]
 
 
-def encode(model: Model, params: Params, batch: Batch) -> tuple[Array | None, Float[Array, "N K C"] | None]:
-    """The codes to follow along K moves, and the probabilities that the encoder gives them.
+def encode(model: Model, params: Params, batch: Batch) -> tuple[Array, dict[str, Array]]:
+    """The codes to follow along K moves, and what a loss reads of them.
 
     Returns:
-      without chance nothing; outcomes as numbers [N, K] and nothing more; or, with an encoder, one-hots [N, K, C] and
-      its probabilities [N, K, C].
+      outcomes as numbers [N, K], and nothing more; or, with an encoder, one-hots [N, K, C], and its
+      `code_probabilities` [N, K, C].
     """
-    if batch.codes is None or model.encode_chance is None:
-        return batch.codes, None
-    num_windows, unroll_steps = batch.codes.shape
-
-    def joined(x: Array) -> Array:
-        return x.reshape(-1, *x.shape[2:])
-
-    frames = batch.observation[:, : unroll_steps + 1]
-    logits = model.encode_chance(params, joined(frames[:, :-1]), joined(frames[:, 1:]))
-    probabilities = jax.nn.softmax(logits.astype(jnp.float32)).reshape(num_windows, unroll_steps, -1)
-    drawn = jax.nn.one_hot(batch.codes, probabilities.shape[-1])
+    codes = batch.extras["codes"]
+    if not model.encode_chance:
+        return codes, {}
+    before, after = (jax.lax.collapse(x, 0, 2) for x in (batch.observation[:, :-1], batch.observation[:, 1:]))
+    logits = model.encode_chance(params, before, after).astype(jnp.float32)
+    probabilities = jax.nn.softmax(logits).reshape(*codes.shape, -1)
+    arbitrary = jax.nn.one_hot(codes, probabilities.shape[-1])
     is_known = code_mask(batch, encoded=True)[..., None] > 0
-    return jnp.where(is_known, straight_through(probabilities), drawn), probabilities
+    return jnp.where(is_known, straight_through(probabilities), arbitrary), {"code_probabilities": probabilities}
 
 
 def straight_through(probabilities: Float[Array, "*n C"]) -> Float[Array, "*n C"]:
@@ -72,25 +68,36 @@ def straight_through(probabilities: Float[Array, "*n C"]) -> Float[Array, "*n C"
     return one_hot + (probabilities - jax.lax.stop_gradient(probabilities))  # exactly one-hot: the bracket is 0
 
 
-def follow(model: Model, params: Params, afterstate: NetworkOutput, code: Array) -> NetworkOutput:
+def follow(
+    model: Model, params: Params, afterstate: NetworkOutput, code: Array
+) -> tuple[NetworkOutput, dict[str, Array]]:
     """The position to which a code leads, [N] as a number or [N, C] as a one-hot, from an afterstate.
 
     The gradient at its input is not halved: that is done once a move, at the input of the afterstate's dynamics.
+
+    Returns:
+      the position with the move's reward, and what losses read of the afterstate.
     """
     if code.ndim == 1:
         num_actions = afterstate.policy_logits.shape[-1]
-        return model.recurrent_inference(params, afterstate.embedding, num_actions + code)
-    assert model.follow_code is not None, "a model with an encoder"
-    return model.follow_code(params, afterstate.embedding, code)
+        position = model.recurrent_inference(params, afterstate.embedding, num_actions + code)
+    else:
+        assert model.follow_code, "a model with an encoder"
+        position = model.follow_code(params, afterstate.embedding, code)
+    of_afterstate = {
+        "chance_logits": afterstate.extras["chance_logits"],
+        "afterstate_value_logits": afterstate.value_logits,
+    }
+    return position._replace(reward_logits=afterstate.reward_logits), of_afterstate
 
 
 def chance_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """Cross-entropy of the codes that came, a mean over the moves; the codes themselves get no gradient."""
-    codes, is_encoded = batch.codes, outputs.code_probabilities is not None
+    codes, is_encoded = batch.extras["codes"], "code_probabilities" in outputs.extras
     if is_encoded:
-        codes = jnp.argmax(outputs.code_probabilities, axis=-1)  # type: ignore[arg-type]
-    log_probabilities = jax.nn.log_softmax(_required(outputs.chance_logits).astype(jnp.float32))
-    errors = -jnp.take_along_axis(log_probabilities, _required(codes)[..., None], axis=-1)[..., 0]
+        codes = jnp.argmax(outputs.extras["code_probabilities"], axis=-1)
+    log_probabilities = jax.nn.log_softmax(outputs.extras["chance_logits"].astype(jnp.float32))
+    errors = -jnp.take_along_axis(log_probabilities, codes[..., None], axis=-1)[..., 0]
     return jnp.mean(code_mask(batch, encoded=is_encoded) * errors, axis=1)
 
 
@@ -99,7 +106,7 @@ def commitment_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 
     It draws the encoder to the code that it chose, so that what flows straight through is near what was followed.
     """
-    probabilities = _required(outputs.code_probabilities)
+    probabilities = outputs.extras["code_probabilities"]
     one_hot = jax.nn.one_hot(jnp.argmax(probabilities, axis=-1), probabilities.shape[-1])
     errors = jnp.sum(jnp.square(one_hot - probabilities), axis=-1)
     return jnp.mean(code_mask(batch, encoded=True) * errors, axis=1)
@@ -112,11 +119,5 @@ def afterstate_value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: Any) 
     target of V is the signed discount times the next position's target. That holds also where no chance came.
     """
     wanted = batch.targets.discount * batch.targets.value[:, 1:]
-    errors = scalar_loss(_required(outputs.afterstate_value_logits), wanted)
+    errors = scalar_loss(outputs.extras["afterstate_value_logits"], wanted)
     return jnp.mean(batch.targets.mask[:, 1:] * errors, axis=1)
-
-
-def _required(output: Array | None) -> Array:
-    if output is None:
-        raise ValueError("a loss of chance needs a network with codes of chance (docs/your-own-network.md)")
-    return output

@@ -7,12 +7,12 @@ adds them. `loss` is all of it, for any list of terms; `muzero_terms` are the us
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from muzero_jax.learning import chance
 from muzero_jax.learning import unroll as unrolling
@@ -30,17 +30,7 @@ class Term(NamedTuple):
     name: str
     loss: Loss
     weight: float
-    reads: tuple[str, ...] = ()  # of `ON_REQUEST`, what the loss reads
-
-
-ON_REQUEST = ("observation_logits", "projection", "code_probabilities", "legal_logits")
-"""Fields of `Unrolled` for which a batch holds more, or the model is run more, if a term reads them: the last one wants
-the legal moves of all K + 1 frames, the others their observations."""
-
-
-def reads(terms: Sequence[Term]) -> frozenset[str]:
-    """The fields of `ON_REQUEST` that any of the terms reads."""
-    return frozenset(name for term in terms for name in term.reads)
+    frames: Literal["root", "all"] = "root"  # whose observations and legal moves it reads in the batch
 
 
 def muzero_terms(scalar_loss: ScalarLoss, weights: Mapping[str, float]) -> tuple[Term, ...]:
@@ -51,18 +41,19 @@ def muzero_terms(scalar_loss: ScalarLoss, weights: Mapping[str, float]) -> tuple
       weights: of each loss by its name (reward, value, policy, root_value, reconstruction, consistency, legality,
         discount, chance, commitment, afterstate_value); one that is not named is left out.
     """
+    scalar = {"scalar_loss": scalar_loss}
     known = (
-        Term("reward", partial(reward_loss, scalar_loss=scalar_loss), 0.0),
-        Term("value", partial(value_loss, scalar_loss=scalar_loss), 0.0),
+        Term("reward", partial(reward_loss, **scalar), 0.0),
+        Term("value", partial(value_loss, **scalar), 0.0),
         Term("policy", policy_loss, 0.0),
-        Term("root_value", partial(root_value_loss, scalar_loss=scalar_loss), 0.0),
-        Term("reconstruction", reconstruction_loss, 0.0, ("observation_logits",)),
-        Term("consistency", consistency_loss, 0.0, ("projection",)),
-        Term("legality", legality_loss, 0.0, ("legal_logits",)),
+        Term("root_value", partial(root_value_loss, **scalar), 0.0),
+        Term("reconstruction", reconstruction_loss, 0.0, "all"),
+        Term("consistency", consistency_loss, 0.0, "all"),
+        Term("legality", legality_loss, 0.0, "all"),
         Term("discount", discount_loss, 0.0),
         Term("chance", chance.chance_loss, 0.0),
-        Term("commitment", chance.commitment_loss, 0.0, ("code_probabilities",)),
-        Term("afterstate_value", partial(chance.afterstate_value_loss, scalar_loss=scalar_loss), 0.0),
+        Term("commitment", chance.commitment_loss, 0.0, "all"),
+        Term("afterstate_value", partial(chance.afterstate_value_loss, **scalar), 0.0),
     )
     return tuple(term._replace(weight=weights[term.name]) for term in known if term.name in weights)
 
@@ -80,19 +71,11 @@ def loss(
 
     Args:
       params: the weights. batch: N windows. model: unrolled for K steps. terms: the losses and their weights.
-      checkpoint, abreast: as `unroll`'s.
+      checkpoint, abreast: as `unroll`'s, the second for models that round their embeddings.
     """
-    wanted = reads(terms)
-    outputs = unrolling.unroll(
-        model,
-        params,
-        batch,
-        reconstruct="observation_logits" in wanted,
-        consistency="projection" in wanted,
-        checkpoint=checkpoint,
-        abreast=abreast and model.rounds_embeddings,
-    )
-    return total(outputs, batch, terms)
+    how = {"checkpoint": checkpoint, "abreast": abreast and model.rounds_embeddings}
+    outputs = unrolling.unroll(model, params, batch, **how)
+    return total(outputs._replace(model=model), batch, terms)
 
 
 def total(outputs: Unrolled, batch: Batch, terms: Sequence[Term]) -> tuple[Array, Metrics]:
@@ -114,40 +97,44 @@ def root_value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss)
 
 def reward_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> Float[Array, "N"]:
     """The reward head's loss, a mean over the K moves. It counts past a game's end too, where targets are 0."""
-    errors = scalar_loss(required(outputs.reward_logits, "recurrent_inference"), batch.targets.reward)
+    errors = scalar_loss(outputs.reward_logits[:, 1:], batch.targets.reward)
     return jnp.mean(batch.targets.mask[:, :-1] * errors, axis=1)
 
 
 def policy_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """The policy head's loss: cross-entropy with the search's improved policy, a mean over depths.
 
-    Illegal actions are masked where the batch says which they are, as in search: at the root, and deeper down for a
-    model that predicts them. Elsewhere the unrolled policies must learn to avoid them.
+    Illegal actions are masked where search masks them: at the root, and deeper down for a model that predicts legal
+    moves. Elsewhere the unrolled policies must learn to avoid them.
     """
     logits = legal_policy_logits(outputs, batch)
     return over_depths(batch.targets.policy_mask * cross_entropy(logits, batch.targets.policy))
 
 
 def legal_policy_logits(outputs: Unrolled, batch: Batch) -> Float[Array, "N K1 A"]:
-    """The policy's logits in float32, with the lowest finite one where the batch says that an action is illegal."""
-    logits, legal = outputs.policy_logits.astype(jnp.float32), batch.legal_action_mask
+    """The policy's logits in float32, with the lowest finite one for actions that search masks, being illegal."""
+    logits = outputs.policy_logits.astype(jnp.float32)
+    legal = batch.legal_action_mask if "legal_logits" in outputs.extras else batch.legal_action_mask[:, :1]
     known = legal.shape[1]
     masked = jnp.where(legal, logits[:, :known], jnp.finfo(jnp.float32).min)
     return jnp.concatenate([masked, logits[:, known:]], axis=1)
 
 
 def reconstruction_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
-    """Imagined observations against those that came; an auxiliary loss, which teaches the rules sooner."""
-    logits = required(outputs.observation_logits, "reconstruct")
-    observation = batch.observation[:, : logits.shape[1]]
-    return over_depths(batch.targets.alive * observation_error(logits, observation))
+    """Imagined observations against those that came; an auxiliary loss, which teaches the rules sooner.
+
+    A mean of binary cross-entropies where an observation is of bools, of half squared errors where it holds counts.
+    """
+    logits = outputs.model.reconstruct(outputs.params, jax.lax.collapse(outputs.embedding, 0, 2))
+    observation = batch.observation
+    elementwise = binary_cross_entropy if observation.dtype == bool else optax.losses.l2_loss
+    errors = elementwise(logits.reshape(observation.shape), observation.astype(jnp.float32))
+    return over_depths(batch.targets.alive * jnp.mean(errors.reshape(*errors.shape[:2], -1), axis=-1))
 
 
 def legality_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """The legality head against the legal moves of every position, a mean over the actions."""
-    errors = binary_cross_entropy(
-        required(outputs.legal_logits, "legal_logits"), batch.legal_action_mask.astype(jnp.float32)
-    )
+    errors = binary_cross_entropy(outputs.extras["legal_logits"], batch.legal_action_mask.astype(jnp.float32))
     return over_depths(batch.targets.alive * jnp.mean(errors, axis=-1))
 
 
@@ -156,7 +143,7 @@ def discount_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 
     Past a game's end the target is the end, as the value's is 0.
     """
-    logits = required(outputs.discount_logits, "discount_logits")
+    logits = outputs.extras["discount_logits"][:, 1:]
     wanted = jax.nn.one_hot(jnp.sign(batch.targets.discount).astype(jnp.int32) + 1, 3)
     return jnp.mean(batch.targets.mask[:, :-1] * cross_entropy(logits, wanted), axis=1)
 
@@ -166,16 +153,14 @@ def consistency_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 
     (EfficientZero: Ye et al. 2021, section 4.1, which is SimSiam: the observed side gets no gradient.)
     """
-    observed = jax.lax.stop_gradient(required(outputs.observed_projection, "project"))
-    cosine = optax.losses.cosine_similarity(required(outputs.projection, "project"), observed, epsilon=1e-6)
-    return jnp.mean(batch.targets.alive[:, 1:] * (1.0 - cosine), axis=1)
-
-
-def required(output: Array | None, name: str) -> Array:
-    """The output that a loss reads; ValueError if the model has no such head."""
-    if output is None:
-        raise ValueError(f"a loss needs a network with `{name}`, which this one has not (docs/your-own-network.md)")
-    return output
+    model = outputs.model
+    assert model.project and model.predict_projection, "a model that projects embeddings"
+    imagined, observation = (jax.lax.collapse(x[:, 1:], 0, 2) for x in (outputs.embedding, batch.observation))
+    predicted = model.predict_projection(outputs.params, model.project(outputs.params, imagined))
+    embedding = model.initial_inference(outputs.params, observation).embedding
+    observed = jax.lax.stop_gradient(model.project(outputs.params, embedding))
+    cosine = optax.losses.cosine_similarity(predicted, observed, epsilon=1e-6)
+    return jnp.mean(batch.targets.alive[:, 1:] * (1.0 - cosine.reshape(batch.actions.shape)), axis=1)
 
 
 def over_depths(errors: Float[Array, "N K1"]) -> Float[Array, "N"]:
@@ -199,12 +184,3 @@ def binary_cross_entropy(logits: Float[Array, "*n"], bits: Float[Array, "*n"]) -
     size = jnp.abs(logits)
     # Half of x + |x|, not the larger of x and 0: with the rest its derivative at 0 is 1/2, for any derivative of |x|.
     return (logits + size) / 2 - logits * bits + jnp.log(1.0 + jnp.exp(-size))
-
-
-def observation_error(
-    logits: Float[Array, "N K1 *obs"], observation: Float[Array, "N K1 *obs"] | Bool[Array, "N K1 *obs"]
-) -> Float[Array, "N K1"]:
-    """Mean binary cross-entropy of an observation's bool planes; half the squared error where it holds counts."""
-    elementwise = binary_cross_entropy if observation.dtype == bool else optax.losses.l2_loss
-    errors = elementwise(logits, observation.astype(jnp.float32))
-    return jnp.mean(errors.reshape(*errors.shape[:2], -1), axis=-1)

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from muzero_jax.learning import replay as replays
 from muzero_jax.ops.devices import AXIS
-from muzero_jax.types import Batch, Draws, Metrics, ReplayState, Revision, Targets, Transition
+from muzero_jax.types import Batch, Metrics, ReplayState, Sample, Targets, Transition, WriteBack
 
 FLOOR = 0.01
 """Added to every priority, so that none starves. Between outcomes -1 and 1 an error is at most 200 times as much."""
@@ -23,7 +23,7 @@ LARGEST_EMPHASIS = 2**24
 """float32 tells integers apart up to here."""
 
 
-def draw(
+def sample(
     key: Array,
     replay: ReplayState,
     *,
@@ -32,8 +32,9 @@ def draw(
     weigh: Callable[[ReplayState], Int[Array, "C B"]],
     priority_exponent: float,
     importance_exponent: float,
-) -> Draws:
-    """Samples windows as `replay.draw` does, but each as much likelier as its `emphasis` says, and weighs against that.
+    method: str = "scan",
+) -> Sample:
+    """Samples windows as `replay.sample`, but each as much likelier as its `emphasis` says, and weighs against that.
 
     A weight is (Q / P)^beta over the largest one. P is the window's probability in this sample and Q that without
     priorities: 1 / M for M windows that `weigh` weighs alike (Schaul et al. 2016, section 3.4). So a preference of
@@ -42,7 +43,7 @@ def draw(
     window of low priority somewhere in the buffer, which is hardly ever sampled, does not make all their steps small.
 
     Args:
-      batch_size: over all devices. weigh: `replay.start_weights`, with its hyperparameters bound.
+      batch_size, weigh, method: as in `replay.sample`.
       priority_exponent: alpha. importance_exponent: beta, from 0 (weights are 1) to 1 (means are those without
         priorities).
     """
@@ -51,10 +52,10 @@ def draw(
     more = emphasis(replay.priority, alike, exponent=priority_exponent)
     cumulative = jnp.cumsum((alike * more).ravel())
     bits = jax.random.bits(key, (num_updates, batch_size // jax.lax.axis_size(AXIS)), jnp.uint32)
-    slot, game = replays.find_starts(cumulative, tickets(bits, cumulative[-1]), alike.shape[1])
+    slot, game = replays.find_starts(cumulative, tickets(bits, cumulative[-1]), alike.shape[1], method=method)
     mean = cumulative[-1] / jnp.sum(alike)
     weight = (mean / more[slot, game]) ** importance_exponent
-    return Draws(slot, game, weight / jax.lax.pmax(jnp.max(weight), AXIS))
+    return Sample(slot, game, weight / jax.lax.pmax(jnp.max(weight), AXIS))
 
 
 def emphasis(priority: Float[Array, "C B"], start_weights: Int[Array, "C B"], *, exponent: float) -> Int[Array, "C B"]:
@@ -82,15 +83,15 @@ def tickets(bits: Array, total: Array) -> Array:
     return (high * total_high + (upper >> 16) + (lower >> 16)).astype(jnp.int32)
 
 
-def note(
-    draws: Draws,
+def updated(
+    sample: Sample,
     window: Transition,
     batch: Batch,
     *,
     make_targets: Callable[[Transition], Targets],
     stops: Callable[[Transition], Bool[Array, "N L"]],
-) -> tuple[Revision, Metrics]:
-    """The priorities of the windows that were sampled, for the buffer; the mean error, and that of the losses' weights.
+) -> tuple[WriteBack, Metrics]:
+    """The updated priorities of the windows that were sampled; the mean error, and that of the losses' weights.
 
     A return that stops where its window starts is the search's own value, and says nothing of its error. Such a window
     keeps the priority that it has.
@@ -103,5 +104,5 @@ def note(
     is_known = ~stops(window)[:, 0]
     error = jnp.abs(window.search_value[:, 0] - make_targets(window).value[:, 0])
     mean_error = jnp.sum(error * is_known) / jnp.maximum(jnp.sum(is_known), 1)
-    revision = Revision(draws.slot, draws.game, is_known, priority=error + FLOOR)
-    return revision, {"train/priority": mean_error, "train/importance_weight": jnp.mean(draws.weight)}
+    found = WriteBack(sample.slot, sample.game, is_known, {"priority": error + FLOOR})
+    return found, {"train/priority": mean_error, "train/importance_weight": jnp.mean(sample.weight)}

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 from muzero_jax.learning import learner as learners
 from muzero_jax.ops.devices import AXIS
-from muzero_jax.types import Batch, Draws, LearnerState, Metrics, Params, Revision, SearchFn, SearchRoots, Transition
+from muzero_jax.types import Batch, LearnerState, Metrics, Params, Sample, SearchFn, SearchRoots, Transition, WriteBack
 
 
 def refresh_share(
@@ -38,20 +38,25 @@ def chosen(window: Transition, share: float) -> Bool[Array, " M"]:
     return jnp.arange(-(-total // num_devices)) * num_devices + jax.lax.axis_index(AXIS) < total
 
 
-def note(draws: Draws, window: Transition, batch: Batch, *, share: float, num_frames: int) -> tuple[Revision, Metrics]:
+def fresh_targets(
+    sample: Sample, window: Transition, batch: Batch, *, share: float, num_frames: int
+) -> tuple[WriteBack, Metrics]:
     """The fresh targets of searched windows, for the buffer; their metrics are `refresh_share`'s."""
     del batch
     is_chosen = chosen(window, share)
     num_windows = len(is_chosen)
-    slot, game = draws.slot[:num_windows, None] + jnp.arange(num_frames), draws.game[:num_windows, None]
-    revision = Revision(
-        slot,
-        jnp.broadcast_to(game, slot.shape),
-        jnp.broadcast_to(is_chosen[:, None], slot.shape),
-        search_policy=window.search_policy[:num_windows, :num_frames],
-        search_value=window.search_value[:num_windows, :num_frames],
-    )
-    return revision, {}
+    slot = sample.slot[:num_windows, None] + jnp.arange(num_frames)
+
+    def of_frames(of_windows: Array) -> Array:
+        return jnp.broadcast_to(of_windows[:, None], slot.shape)
+
+    values = {
+        "search_policy": window.search_policy[:num_windows, :num_frames],
+        "search_value": window.search_value[:num_windows, :num_frames],
+        "in_full": jnp.ones(slot.shape, bool),
+        "search_age": jnp.zeros(slot.shape, jnp.int32),
+    }
+    return WriteBack(slot, of_frames(sample.game[:num_windows]), of_frames(is_chosen), values), {}
 
 
 def refresh(
@@ -75,11 +80,10 @@ def refresh(
         is_fresh = is_chosen.reshape(-1, *[1] * (fresh.ndim - 1))
         return stored.at[:num_windows, :num_frames].set(jnp.where(is_fresh, fresh, stored[:num_windows, :num_frames]))
 
-    in_full = window.in_full
     return window._replace(
         search_policy=put(window.search_policy, found.policy.reshape(*shape, -1)),
         search_value=put(window.search_value, found.value.reshape(shape)),
-        in_full=None if in_full is None else put(in_full, jnp.ones(shape, bool)),
+        in_full=jax.tree.map(lambda stored: put(stored, jnp.ones(shape, bool)), window.in_full),  # of None it is None
     )
 
 

@@ -1,11 +1,12 @@
 """A replay buffer that lives on the device, time-major: frame t of game b lies at [t mod C, b].
 
 Time-major because a rollout arrives as [T, B, ...] and goes in by one contiguous write; batch-major buffers were 11-15
-times slower to add to. All draws of an iteration are made at once, so the weights over the buffer are summed once an
-iteration, not once an update. Weights are integers: their cumulative sum is exact (`config` keeps it below 2^31).
+times slower to add to. All windows of an iteration are sampled at once, so the weights over the buffer are summed once
+an iteration, not once an update. Weights are integers: their cumulative sum is exact (`config` keeps it below 2^31).
 Observations of bools and legal moves lie in the buffer as bits (`pack`): a byte each, they would be most of it.
 """
 
+import math
 from collections.abc import Callable, Sequence
 
 import chex
@@ -13,9 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from muzero_jax.learning import bits
-from muzero_jax.ops.devices import AXIS, target_device
-from muzero_jax.types import Batch, Draws, Metrics, ReplayState, Revision, Transition
+from muzero_jax.ops.devices import AXIS
+from muzero_jax.types import ReplayState, Sample, Transition, WriteBack
 
 
 def init(
@@ -44,37 +44,55 @@ def init(
 
 
 def pack(transition: Transition) -> Transition:
-    """Transitions as the buffer keeps them: bool observations and legal moves eight to a byte, all else as it is."""
-    leading = transition.action.ndim
-    return transition._replace(
-        observation=bits.pack(transition.observation, leading),
-        legal_action_mask=bits.pack(transition.legal_action_mask, leading),
-    )
+    """Transitions as the buffer keeps them: bool observations and legal moves eight to a byte, all else as it is.
+
+    Raises ValueError for observations of uint8, which `unpack` would take for packed bits.
+    """
+    if transition.observation.dtype == jnp.uint8:
+        raise ValueError("an observation of uint8 looks like packed bits; give it another dtype")
+
+    def packed(x: Array) -> Array:
+        return jnp.packbits(x.reshape(*transition.action.shape, -1), axis=-1) if x.dtype == jnp.bool_ else x
+
+    observation, legal = packed(transition.observation), packed(transition.legal_action_mask)
+    return transition._replace(observation=observation, legal_action_mask=legal)
 
 
 def unpack(stored: Transition, observation_shape: tuple[int, ...]) -> Transition:
     """The inverse of `pack`."""
-    return stored._replace(
-        observation=bits.unpack(stored.observation, observation_shape),
-        legal_action_mask=bits.unpack(stored.legal_action_mask, stored.search_policy.shape[-1:]),
-    )
+
+    def bools(x: Array, shape: tuple[int, ...]) -> Array:
+        if x.dtype != jnp.uint8:  # it was not packed
+            return x
+        return jnp.unpackbits(x, axis=-1, count=math.prod(shape)).astype(bool).reshape(*x.shape[:-1], *shape)
+
+    legal = bools(stored.legal_action_mask, stored.search_policy.shape[-1:])
+    return stored._replace(observation=bools(stored.observation, observation_shape), legal_action_mask=legal)
 
 
 @jax.named_scope("replay")
 def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
-    """Writes a rollout (leaves [T, B, ...]) over the oldest frames; C is a multiple of T, the same in every call."""
+    """Writes a rollout (leaves [T, B, ...]) over the oldest frames; C is a multiple of T, the same in every call.
+
+    The priority of new frames is the highest in all devices' buffers, or 1 if they are empty. So every new window is
+    soon sampled once, and only then known (Schaul et al. 2016, section 3.3).
+    """
     replay_length, num_envs = replay.transitions.action.shape
     rollout_length = trajectory.action.shape[0]
     chex.assert_tree_shape_prefix(trajectory, (rollout_length, num_envs))
     if replay_length % rollout_length:
         raise ValueError(f"replay length {replay_length} is not a multiple of the rollout length {rollout_length}")
-    transitions, priority = jax.tree.map(
-        lambda buffer, new: jax.lax.dynamic_update_slice_in_dim(
-            buffer, new.astype(buffer.dtype), replay.insert_index, axis=0
-        ),
-        (replay.transitions, replay.priority),
-        _arriving(replay, trajectory),
-    )
+
+    def entering(priority: Array) -> Array:
+        highest = jax.lax.pmax(jnp.max(priority), AXIS)
+        return jnp.broadcast_to(jnp.where(highest > 0, highest, 1.0), trajectory.action.shape)
+
+    def write(buffer: Array, new: Array) -> Array:
+        return jax.lax.dynamic_update_slice_in_dim(buffer, new.astype(buffer.dtype), replay.insert_index, axis=0)
+
+    age = jax.tree.map(lambda _: jnp.zeros_like(trajectory.action), replay.transitions.search_age)  # of None it is None
+    new = pack(trajectory)._replace(search_age=age), jax.tree.map(entering, replay.priority)
+    transitions, priority = jax.tree.map(write, (replay.transitions, replay.priority), new)
     return ReplayState(
         transitions=transitions,
         insert_index=(replay.insert_index + rollout_length) % replay_length,
@@ -83,79 +101,44 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
     )
 
 
-def _arriving(replay: ReplayState, trajectory: Transition) -> tuple[Transition, Array | None]:
-    """A rollout as the buffer keeps it, and its priority: the highest in all devices' buffers, or 1 if they are empty.
-
-    So every new window is soon sampled once, and only then known (Schaul et al. 2016, section 3.3).
-    """
-    shape = trajectory.action.shape
-    age = None if replay.transitions.search_age is None else jnp.zeros(shape, jnp.int32)
-    frames = pack(trajectory)._replace(search_age=age)
-    if replay.priority is None:
-        return frames, None
-    highest = jax.lax.pmax(jnp.max(replay.priority), AXIS)
-    return frames, jnp.broadcast_to(jnp.where(highest > 0, highest, 1.0), shape)
-
-
-Note = Callable[[Draws, Transition, Batch], tuple[Revision, Metrics]]
-"""(where windows lie, the windows, the batch made of them) -> findings to store in the replay buffer, and metrics."""
-
-
-def note_all(
-    draws: Draws, window: Transition, batch: Batch, *, notes: Sequence[Note]
-) -> tuple[tuple[Revision, ...], Metrics]:
-    """What several functions write back, for `revise`, with the metrics of all."""
-    noted = [note(draws, window, batch) for note in notes]
-    return tuple(revision for revision, _ in noted), {key: x for _, found in noted for key, x in found.items()}
-
-
 @jax.named_scope("replay")
-def revise(replay: ReplayState, revisions: tuple[Revision, ...]) -> ReplayState:
-    """Writes what learning found out about stored frames; of several findings about a frame the last one counts.
+def write_back(replay: ReplayState, found: Sequence[WriteBack]) -> ReplayState:
+    """Writes what learning found out about stored frames; of several values for a frame the last one counts.
 
     Which one is the last is settled first, because a scatter with repeated indices keeps any one of them. It is called
     once an iteration, at its end: every stored search is then an iteration older.
     """
     shape = replay.transitions.action.shape
-    for revision in revisions:
-        slot, game, is_known = (x.ravel() for x in (revision.slot % shape[0], revision.game, revision.is_known))
+    for each in found:
+        slot, game, is_known = (x.ravel() for x in (each.slot % shape[0], each.game, each.is_known))
         order = jnp.arange(slot.size, dtype=jnp.int32)
         last = jnp.full(shape, -1, jnp.int32).at[slot, game].max(jnp.where(is_known, order, -1))
         slot = jnp.where(last[slot, game] == order, slot, shape[0])  # a scatter that drops writes nothing past the end
-        replay = _write(replay, revision, slot, game)
-    ages = replay.transitions.search_age
-    return replay._replace(transitions=replay.transitions._replace(search_age=None if ages is None else ages + 1))
+        replay = _write(replay, each.values, slot, game)
+    age = jax.tree.map(lambda age: age + 1, replay.transitions.search_age)
+    return replay._replace(transitions=replay.transitions._replace(search_age=age))
 
 
-def _write(replay: ReplayState, revision: Revision, slot: Array, game: Array) -> ReplayState:
-    """Writes what is not None at [slot, game], and nothing where the slot lies past the end.
-
-    A search that is written back was made in full, and now.
-    """
-
-    def write(stored, found):
-        if stored is None or found is None:
-            return stored
-        return stored.at[slot, game].set(found.reshape(-1, *stored.shape[2:]).astype(stored.dtype), mode="drop")
-
-    transitions, is_searched = replay.transitions, revision.search_value is not None
-    transitions = transitions._replace(
-        search_policy=write(transitions.search_policy, revision.search_policy),
-        search_value=write(transitions.search_value, revision.search_value),
-        in_full=write(transitions.in_full, jnp.ones(slot.shape, bool) if is_searched else None),
-        search_age=write(transitions.search_age, jnp.zeros(slot.shape, jnp.int32) if is_searched else None),
-    )
-    return replay._replace(transitions=transitions, priority=write(replay.priority, revision.priority))
+def _write(replay: ReplayState, values: dict[str, Array], slot: Array, game: Array) -> ReplayState:
+    """Writes the values that the buffer stores at [slot, game], and nothing where the slot lies past the end."""
+    stored, written = replay.transitions._asdict() | {"priority": replay.priority}, {}
+    for name, value in values.items():
+        if (old := stored[name]) is not None:
+            new = value.reshape(-1, *old.shape[2:]).astype(old.dtype)
+            written[name] = old.at[slot, game].set(new, mode="drop")
+    priority = written.pop("priority", replay.priority)
+    return replay._replace(transitions=replay.transitions._replace(**written), priority=priority)
 
 
-def draw(
+def sample(
     key: Array,
     replay: ReplayState,
     *,
     num_updates: int,
     batch_size: int,
     weigh: Callable[[ReplayState], Int[Array, "C B"]],
-) -> Draws:
+    method: str = "scan",
+) -> Sample:
     """Samples the windows of all batches of an iteration [U, N]; each device those of its share of the batches.
 
     Runs where `AXIS` names the devices. The buffer must hold at least one window. All are sampled at once: see the
@@ -163,9 +146,11 @@ def draw(
 
     Args:
       batch_size: over all devices. weigh: `start_weights`, with its hyperparameters bound.
+      method: of `jnp.searchsorted`; which one is fast depends on the device.
     """
-    slot, game = draw_starts(key, weigh(replay), (num_updates, batch_size // jax.lax.axis_size(AXIS)))
-    return Draws(slot, game, jnp.ones(slot.shape))
+    shape = num_updates, batch_size // jax.lax.axis_size(AXIS)
+    slot, game = sample_starts(key, weigh(replay), shape, method=method)
+    return Sample(slot, game, jnp.ones(slot.shape))
 
 
 @jax.named_scope("replay")
@@ -186,7 +171,9 @@ def start_weights(replay: ReplayState, *, window_length: int, unroll_steps: int,
 
 
 @jax.named_scope("replay")
-def draw_starts(key: Array, weights: Int[Array, "C B"], shape: tuple[int, ...]) -> tuple[Array, Array]:
+def sample_starts(
+    key: Array, weights: Int[Array, "C B"], shape: tuple[int, ...], *, method: str = "scan"
+) -> tuple[Array, Array]:
     """Samples window starts in proportion to integer `weights` (with replacement).
 
     Returns:
@@ -194,12 +181,13 @@ def draw_starts(key: Array, weights: Int[Array, "C B"], shape: tuple[int, ...]) 
     """
     cumulative = jnp.cumsum(weights.ravel())
     ticket = jax.random.randint(key, shape, 0, cumulative[-1], dtype=cumulative.dtype)
-    return find_starts(cumulative, ticket, weights.shape[1])
+    return find_starts(cumulative, ticket, weights.shape[1], method=method)
 
 
-def find_starts(cumulative: Int[Array, "CB"], ticket: Array, num_envs: int) -> tuple[Array, Array]:
+def find_starts(
+    cumulative: Int[Array, "CB"], ticket: Array, num_envs: int, *, method: str = "scan"
+) -> tuple[Array, Array]:
     """Slot and game of each ticket, a number below the sum of all weights, in the weights' cumulative sum."""
-    method = "scan" if target_device().platform == "cpu" else "scan_unrolled"
     index = jnp.searchsorted(cumulative, ticket.ravel(), side="right", method=method)
     index = index.reshape(ticket.shape).astype(jnp.int32)
     return index // num_envs, index % num_envs
@@ -208,7 +196,7 @@ def find_starts(cumulative: Int[Array, "CB"], ticket: Array, num_envs: int) -> t
 @jax.named_scope("replay")
 def gather(
     replay: ReplayState,
-    draws: Draws,
+    sample: Sample,
     *,
     observation_shape: tuple[int, ...],
     window_length: int,
@@ -217,10 +205,10 @@ def gather(
     """Windows of L consecutive frames, batch-major (leaves [N, L, ...]).
 
     Mostly only the first observation is encoded, so only the first `observation_length` frames of them are read: that
-    leaf is [N, observation_length, *obs], and so are those of the rules' state, where the buffer keeps it.
+    leaf is [N, observation_length, *obs], and so are those of the game's state, where the buffer keeps it.
     """
     replay_length = replay.transitions.action.shape[0]
-    time, game = (draws.slot[:, None] + jnp.arange(window_length)) % replay_length, draws.game[:, None]
+    time, game = (sample.slot[:, None] + jnp.arange(window_length)) % replay_length, sample.game[:, None]
 
     def read(leaves, length):
         return jax.tree.map(lambda x: x[time[:, :length], game], leaves)

@@ -17,34 +17,28 @@ def transform_observation(symmetries: Symmetries, index: Int[Array, ""], observa
 
 def transform_policy(symmetries: Symmetries, index: Int[Array, ""], policy: Shaped[Array, " A"]) -> Shaped[Array, " A"]:
     """One policy, or legal action mask, under symmetry `index`: new[permutation[a]] = old[a]."""
-    return jnp.zeros_like(policy).at[symmetries.action_permutation[index]].set(policy, unique_indices=True)
+    return policy[jnp.argsort(symmetries.action_permutation, axis=1)[index]]
 
 
 def augment(batch: Batch, key: Array, *, symmetries: Symmetries) -> Batch:
     """Turns each window by a symmetry drawn uniformly, the same for all of its frames; values and rewards stay.
 
-    With an `outcome_permutation` codes are outcomes and are turned too.
+    With an `outcome_permutation` the codes of chance are outcomes and are turned too. The last code stands for a move
+    after which chance had no part.
     """
     index = jax.random.randint(key, batch.actions.shape[:1], 0, symmetries.action_permutation.shape[0])
+    outcomes, extras = symmetries.outcome_permutation, batch.extras
+    if outcomes is not None:
+        outcomes = jnp.pad(outcomes, ((0, 0), (0, 1)), constant_values=outcomes.shape[1])
+        extras = extras | {"codes": outcomes[index[:, None], extras["codes"]]}
 
     def of_frames(transform):
         return jax.vmap(jax.vmap(partial(transform, symmetries), (None, 0)))
-
-    outcomes = symmetries.outcome_permutation
 
     return batch._replace(
         observation=of_frames(transform_observation)(index, batch.observation),
         legal_action_mask=of_frames(transform_policy)(index, batch.legal_action_mask),
         actions=symmetries.action_permutation[index[:, None], batch.actions],
         targets=batch.targets._replace(policy=of_frames(transform_policy)(index, batch.targets.policy)),
-        codes=batch.codes if outcomes is None or batch.codes is None else transform_codes(outcomes, index, batch.codes),
+        extras=extras,
     )
-
-
-def transform_codes(
-    outcome_permutation: Int[Array, "G C"], index: Int[Array, " N"], codes: Int[Array, "N K"]
-) -> Int[Array, "N K"]:
-    """The codes under the symmetries `index`: outcomes, and C for a move after which chance had no part."""
-    num_symmetries, num_outcomes = outcome_permutation.shape
-    none = jnp.full((num_symmetries, 1), num_outcomes, outcome_permutation.dtype)
-    return jnp.concatenate([outcome_permutation, none], axis=1)[index[:, None], codes]

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from muzero_jax.ops.devices import AXIS, target_device
+from muzero_jax.ops.devices import AXIS
 from muzero_jax.types import Batch, Targets, Transition
 
 
@@ -25,6 +25,7 @@ def lambda_returns(
     unroll_steps: int,
     td_steps: int,
     td_lambda: float | Array,
+    written_out: bool = False,
 ) -> Float[Array, "N K1"]:
     """Value targets z_0 ... z_K of N windows of L = K + n + 1 frames, each truncated after n = `td_steps` moves.
 
@@ -38,6 +39,7 @@ def lambda_returns(
     Args:
       reward, discount, value: [N, L]; `value` is the search value of each frame, for the player to move.
       unroll_steps: K. td_steps: n >= 1. td_lambda: in [0, 1].
+      written_out: compile the recursion as one kernel, in place of a loop that compiles sooner.
     """
     k1 = unroll_steps + 1
 
@@ -50,8 +52,6 @@ def lambda_returns(
         return jnp.where(frames(stop, offset), frames(value, offset), returns), None
 
     last = frames(value, jnp.int32(td_steps))
-    # Written out, all moves are one kernel on an accelerator; on a CPU the loop is as fast, and compiles sooner.
-    written_out = target_device().platform != "cpu"
     returns, _ = jax.lax.scan(step, last, jnp.arange(td_steps, dtype=jnp.int32), reverse=True, unroll=written_out)
     return returns
 
@@ -76,6 +76,7 @@ def make(
     td_lambda: float | Array,
     stop_at_exploration: bool,
     search_value_weight: float = 0.0,
+    written_out: bool = False,
 ) -> Targets:
     """Targets of the K+1 predictions of each window (leaves [N, L, ...], L >= K + n + 1).
 
@@ -83,7 +84,7 @@ def make(
     value of the position itself, which for w = 1 is all (Willemsen et al. 2021, arXiv 2012.07532, section 3).
     Without `stop_at_exploration` the targets are exploratory returns: they run on through random moves. The value is
     then the expected result between players who make random moves that often. Among lost positions it is higher where
-    the opponent easily misses the win.
+    the opponent easily misses the win. `written_out` is `lambda_returns`'s.
 
     Returns:
       the targets, with leaves [N, K] and [N, K+1]; 0 past a game's end, and masked past a time limit.
@@ -104,6 +105,7 @@ def make(
         unroll_steps=unroll_steps,
         td_steps=td_steps,
         td_lambda=td_lambda,
+        written_out=written_out,
     )
     if search_value_weight:
         value = (1.0 - search_value_weight) * value + search_value_weight * window.search_value[:, :k1]
@@ -144,23 +146,24 @@ def make_batch(
     key: Array,
     *,
     unroll_steps: int,
-    legal_length: int,
-    draw_codes: Callable[[Transition, Array, Array], Array] | None = None,
+    num_frames: int,
+    sample_codes: Callable[[Transition, Array, Array], Array] | None = None,
 ) -> Batch:
     """The batch for a gradient step, from windows (leaves [N, L, ...]).
 
-    `key` draws actions and codes of chance past a game's end.
+    `key` samples actions and codes of chance past a game's end.
 
     Args:
       targets: as `make` makes them. weight: of each window.
-      legal_length: how many frames of legal moves the losses read, 1 or K + 1.
-      draw_codes: `chance.draw_codes`, with its hyperparameters bound; None without chance.
+      num_frames: how many frames' observations and legal moves are read of each window, 1 or K + 1.
+      sample_codes: `chance.sample_codes`, with its hyperparameters bound; None without chance.
     """
+    codes_key = jax.random.fold_in(key, 1)
     return Batch(
-        observation=window.observation[:, : unroll_steps + 1],  # Reanalyze reads more, the losses do not
-        legal_action_mask=window.legal_action_mask[:, :legal_length],
+        observation=window.observation[:, :num_frames],  # Reanalyze reads more, the losses do not
+        legal_action_mask=window.legal_action_mask[:, :num_frames],
         actions=unroll_actions(window, key, unroll_steps=unroll_steps),
         targets=targets if window.in_full is None else weigh_policies(targets),
         weight=weight,
-        codes=None if draw_codes is None else draw_codes(window, targets.alive, jax.random.fold_in(key, 1)),
+        extras={"codes": sample_codes(window, targets.alive, codes_key)} if sample_codes else {},
     )

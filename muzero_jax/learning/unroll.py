@@ -2,10 +2,11 @@
 
 One detail is easily got wrong (MuZero's appendix G): the gradient is halved at the *input of the dynamics* only, so
 that the heads' gradient into an embedding stays whole. With chance a step is two applications of the dynamics, and only
-the first one's input is halved. The unroll is a `scan` written out: a loop would stack what the backward pass needs of
-every step and take it apart again (a fifth of an update's time on a CPU, MLPs and towers, K = 4 and 5), and compile
-hardly sooner.
+the first one's input is halved.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,96 +15,74 @@ from jaxtyping import Array, Float, Int
 from muzero_jax.learning import chance
 from muzero_jax.types import Batch, Model, Params, Unrolled
 
+Step = Callable[[Array, Any], tuple[Array, Any]]
+"""(embeddings [N, *e], moves [N, ...]) -> the next embeddings, and the model's outputs [N, ...]."""
 
-def unroll(
-    model: Model,
-    params: Params,
-    batch: Batch,
-    *,
-    reconstruct: bool = False,
-    consistency: bool = False,
-    checkpoint: bool = False,
-    abreast: bool = False,
-) -> Unrolled:
+
+def unroll(model: Model, params: Params, batch: Batch, *, checkpoint: bool = False, abreast: bool = False) -> Unrolled:
     """The model's outputs for each window's first position, and after each of the K actions; K may be 0.
 
     Args:
-      batch: N windows; observations [N, F, *obs] and actions [N, K] are read, and with chance the codes after them.
-      reconstruct: read the observations out of the embeddings too.
-      consistency: project the embeddings too, those imagined and those of the observations that came.
-      checkpoint: the gradient keeps of each unrolled step the embedding alone and computes the step anew on its way
-        back (`jax.checkpoint`): the memory of K steps becomes that of one and of K embeddings, for about a third more
-        arithmetic.
-      abreast: for a model that rounds its embeddings: imagine all K moves at once, when it is known where each starts:
-        the same, with a third of the kernels, for about a tenth more arithmetic.
+      batch: N windows; their first observations and actions are read, with chance also codes, by an encoder all frames.
+      checkpoint, abreast: compute the same outputs `in_turn` with less memory, or all `at_once`.
     """
 
-    def of_position(output):
-        return {
-            "value_logits": output.value_logits,
-            "policy_logits": output.policy_logits,
-            "legal_logits": output.legal_logits,
-            "extras": output.extras,
-            "observation_logits": model.reconstruct(params, output.embedding) if reconstruct else None,
-        }
-
-    def of_move(moved, output):
-        return {
-            "reward_logits": moved.reward_logits,
-            "discount_logits": output.discount_logits,
-            "projection": _predict_projection(model, params, output.embedding) if consistency else None,
-            "afterstate_value_logits": None if codes is None else moved.value_logits,
-            "chance_logits": None if codes is None else moved.chance_logits,
-        }
-
-    def imagine(embedding, step):
-        action, code = step
-        moved = model.recurrent_inference(params, scale_gradient(embedding, 0.5), action)
-        output = moved if code is None else chance.follow(model, params, moved, code)
-        return output.embedding, (of_move(moved, output), of_position(output))
+    def step(embedding: Array, move: Any) -> tuple[Array, Any]:
+        action, code = move
+        output, of_chance = model.recurrent_inference(params, scale_gradient(embedding, 0.5), action), {}
+        if model.num_codes:
+            output, of_chance = chance.follow(model, params, output, code)
+        return output.embedding, (output, of_chance)
 
     root = model.initial_inference(params, batch.observation[:, 0])
-    first = jax.tree.map(lambda x: x[:, None], of_position(root))
+    first = jax.tree.map(lambda x: x[:, None], root)
     if not batch.actions.shape[1]:
-        return Unrolled(None, **first)
-    codes, code_probabilities = chance.encode(model, params, batch)
+        return Unrolled(*first, params=params)
+
+    codes, of_encoder = chance.encode(model, params, batch) if model.num_codes else (None, {})
+    moves = batch.actions, codes
     if abreast:
-        starts = _starts(model, params, root.embedding, batch.actions)
-        rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (starts, batch.actions))
-        _, steps = imagine(rows[0], (rows[1], None))
-        moves, rest = jax.tree.map(lambda x: x.reshape(*batch.actions.shape, *x.shape[1:]), steps)
+        outputs, of_chance = at_once(step, starts(model, params, root.embedding, batch.actions), moves)
     else:
-        if checkpoint:
-            imagine = jax.checkpoint(imagine, prevent_cse=False)  # in a loop nothing could be merged
-        steps = jax.tree.map(lambda x: jnp.moveaxis(x, 1, 0), (batch.actions, codes))
-        _, steps = jax.lax.scan(imagine, root.embedding, steps, unroll=not checkpoint)
-        moves, rest = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), steps)
-    positions = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), first, rest)
-    observed = _observed(model, params, batch.observation[:, 1:]) if consistency else None
-    return Unrolled(**moves, **positions, observed_projection=observed, code_probabilities=code_probabilities)
+        outputs, of_chance = in_turn(step, root.embedding, moves, checkpoint=checkpoint)
+
+    stacked = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), first, outputs)
+    return Unrolled(*stacked._replace(extras=stacked.extras | of_chance | of_encoder), params=params)
 
 
-def _starts(model: Model, params: Params, root: Array, actions: Int[Array, "N K"]) -> Float[Array, "N K *e"]:
+def in_turn(step: Step, embedding: Array, moves: Any, *, checkpoint: bool) -> Any:
+    """The outputs [N, K, ...] of K steps, each of which starts from the embedding that the one before led to.
+
+    The `scan` is written out: a loop would stack what the backward pass needs of every step and take it apart again (a
+    fifth of an update's time on a CPU, MLPs and towers, K = 4 and 5), and compile hardly sooner. With `checkpoint` the
+    gradient keeps of each step the embedding alone and computes the step anew on its way back: the memory of K steps
+    becomes that of one and of K embeddings, for about a third more arithmetic.
+    """
+    if checkpoint:
+        step = jax.checkpoint(step, prevent_cse=False)  # in a loop nothing could be merged
+    in_time = jax.tree.map(lambda x: jnp.moveaxis(x, 1, 0), moves)
+    _, outputs = jax.lax.scan(step, embedding, in_time, unroll=not checkpoint)
+    return jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), outputs)
+
+
+def at_once(step: Step, embeddings: Float[Array, "N K *e"], moves: Any) -> Any:
+    """The outputs [N, K, ...] of K steps from given embeddings, as one step of N K rows.
+
+    For a model that rounds its embeddings, so that no gradient passes from step to step: a third of the kernels, for
+    about a tenth more arithmetic.
+    """
+    shape = embeddings.shape[:2]
+    rows = jax.tree.map(lambda x: jax.lax.collapse(x, 0, 2), (embeddings, moves))
+    _, outputs = step(*rows)
+    return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), outputs)
+
+
+def starts(model: Model, params: Params, root: Array, actions: Int[Array, "N K"]) -> Float[Array, "N K *e"]:
     """The embedding that each of the K moves starts from, without a gradient."""
-    starts = [root]
+    embeddings = [root]
     for k in range(actions.shape[1] - 1):
-        starts.append(model.recurrent_inference(params, starts[-1], actions[:, k]).embedding)
-    return jax.lax.stop_gradient(jnp.stack(starts, axis=1))
-
-
-def _predict_projection(model: Model, params: Params, embedding: Array) -> Float[Array, "N D"]:
-    """The predicted projection of the next observation, from an imagined embedding [N, ...]."""
-    if model.project is None or model.predict_projection is None:
-        raise ValueError("--optimiser.consistency-weight needs a network with `project` and `predict_projection`")
-    return model.predict_projection(params, model.project(params, embedding))
-
-
-def _observed(model: Model, params: Params, observation: Array) -> Float[Array, "N K D"]:
-    """The projections of the embeddings of K observations that came."""
-    assert model.project is not None  # `_predict_projection` has required
-    leading = observation.shape[:2]
-    embedding = model.initial_inference(params, observation.reshape(-1, *observation.shape[2:])).embedding
-    return model.project(params, embedding).reshape(*leading, -1)
+        embeddings.append(model.recurrent_inference(params, embeddings[-1], actions[:, k]).embedding)
+    return jax.lax.stop_gradient(jnp.stack(embeddings, axis=1))
 
 
 def scale_gradient(x: Array, scale: float) -> Array:

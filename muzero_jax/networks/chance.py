@@ -73,7 +73,8 @@ class ChanceNetwork(MuZeroNetwork):
 
     def _predict(self, embedding, of_move, is_move=None):
         *of_position, afterstate_value, chance = self.prediction_heads(self.prediction(embedding))
-        output = join_heads(embedding, tuple(of_position), of_move)._replace(chance_logits=chance)
+        output = join_heads(embedding, tuple(of_position), of_move)
+        output = output._replace(extras=output.extras | {"chance_logits": chance})
         if is_move is None:
             return output
         return output._replace(value_logits=jnp.where(is_move[:, None], afterstate_value, output.value_logits))

@@ -13,9 +13,6 @@ from muzero_jax.types import Environment, Model, NetworkOutput
 BATCH_SIZES = (3, 5)
 """Two, so that a model for one batch size alone is found."""
 
-STORED_TOGETHER = ("embedding", "value_logits", "legal_logits", "discount_logits", "chance_logits", "extras")
-"""Outputs whose size is the model's own choice, or which it may leave out. The others are held to one shape already."""
-
 
 def breaches(model: Model, environment: Environment, abilities: Abilities = MUZERO) -> list[str]:
     """The first breach of the contract, in one sentence; empty if there is none. The model needs these `abilities`."""
@@ -114,8 +111,11 @@ def _require_output(name: str, output: Any, num_actions: int, num_rows: int) -> 
 
 
 def _require_alike(root: NetworkOutput, child: NetworkOutput) -> None:
-    for field in STORED_TOGETHER:
-        seen, imagined = (_shown(getattr(output, field)) for output in (root, child))
+    pairs = {name: (getattr(root, name), getattr(child, name)) for name in ("embedding", "value_logits")}
+    names = sorted({*root.extras, *child.extras})
+    pairs |= {f"extras[{name!r}]": (root.extras.get(name), child.extras.get(name)) for name in names}
+    for field, outputs in pairs.items():
+        seen, imagined = (_shown(output) for output in outputs)
         if seen != imagined:
             raise Fault(
                 f"{field} is {seen} from initial_inference and {imagined} from recurrent_inference; make them alike, "

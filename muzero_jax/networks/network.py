@@ -111,11 +111,5 @@ def join_heads(embedding: Array, of_position: tuple[Array, ...], of_move: tuple[
     """The outputs of the heads of `position_outputs` and `move_outputs`, as one record."""
     policy_logits, value_logits, *legal = of_position
     reward_logits, *discount = of_move
-    return NetworkOutput(
-        embedding,
-        reward_logits,
-        value_logits,
-        policy_logits,
-        legal_logits=legal[0] if legal else None,
-        discount_logits=discount[0] if discount else None,
-    )
+    extras = {name: head for name, heads in (("legal_logits", legal), ("discount_logits", discount)) for head in heads}
+    return NetworkOutput(embedding, reward_logits, value_logits, policy_logits, extras)

@@ -116,9 +116,8 @@ def learned_chance_model(
         del key
         inner, was_chance = embedding
         output = model.recurrent_inference(params, inner, jnp.where(was_chance, num_actions + index, index))
-        assert output.chance_logits is not None, "a model of chance"
         actions = policy(output, predicted_legal(output)) if predicted_legality else policy(output)
-        outcomes = jax.nn.softmax(output.chance_logits.astype(jnp.float32))
+        outcomes = jax.nn.softmax(output.extras["chance_logits"].astype(jnp.float32))
         prior = jnp.where(was_chance[:, None], padded(actions, width), padded(outcomes, width))
         reward = jnp.where(was_chance, 0.0, model.to_scalar(output.reward_logits))
         sign = expected_sign(output) if predicted_discount else jnp.ones_like(reward)
@@ -131,15 +130,13 @@ def learned_chance_model(
 
 def predicted_legal(output: NetworkOutput) -> Bool[Array, "B A"]:
     """The moves that the model predicts to be legal, or all moves where it predicts none."""
-    assert output.legal_logits is not None, "a model that predicts legal moves"
-    legal = output.legal_logits > 0
+    legal = output.extras["legal_logits"] > 0
     return legal | ~legal.any(-1, keepdims=True)
 
 
 def expected_sign(output: NetworkOutput) -> Float[Array, "B"]:
     """The sign of a move's discount as the model expects it, in [-1, 1]."""
-    assert output.discount_logits is not None, "a model that predicts discounts"
-    probabilities = jax.nn.softmax(output.discount_logits)
+    probabilities = jax.nn.softmax(output.extras["discount_logits"])
     return probabilities[:, 2] - probabilities[:, 0]
 
 

@@ -21,7 +21,7 @@ from muzero_jax.run import assembly, program, runner
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, read_records
 from muzero_jax.run.program import init, make_chunk, make_init
 from muzero_jax.run.session import Session
-from muzero_jax.types import Batch, Draws, LearnerState, ReplayState, TrainState
+from muzero_jax.types import Batch, LearnerState, ReplayState, Sample, TrainState
 from tests.reference import double_nim, gamble, tiny_run
 from tests.reference.programs import compiled_before, primitives
 from tests.reference.tiny_run import CONFIG, on_host
@@ -117,7 +117,7 @@ def test_a_chunk_with_reanalyze_is_one_program_too():
 
 
 @pytest.mark.parametrize("end_weight, share", [(1, 0.25), (1000, 1.0)])
-def test_windows_with_an_end_are_drawn_as_often_as_the_config_says(end_weight, share):
+def test_windows_with_an_end_are_sampled_as_often_as_the_config_says(end_weight, share):
     """A full ring of games that end every 8 moves: of all windows a quarter see an end in their first 2 moves."""
     config = changed("replay", end_weight=end_weight)
     config = replace(config, optimiser=replace(config.optimiser, batch_size=512))
@@ -127,10 +127,10 @@ def test_windows_with_an_end_are_drawn_as_often_as_the_config_says(end_weight, s
     ring = ring._replace(
         transitions=ring.transitions._replace(discount=jnp.asarray(discount)), num_stored=jnp.int32(32)
     )
-    draw = jax.jit(jax.vmap(lambda key: algorithm.sample(key, ring), axis_name=devices.AXIS))
-    draws = draw(jax.random.split(jax.random.key(0), 1))
-    assert draws.slot.shape == (1, CONFIG.optimiser.updates_per_iteration, 512)
-    assert np.isin(np.asarray(draws.slot) % 8, [6, 7]).mean() == pytest.approx(share, abs=0.05)
+    sampling = jax.jit(jax.vmap(lambda key: algorithm.sample(key, ring), axis_name=devices.AXIS))
+    sample = sampling(jax.random.split(jax.random.key(0), 1))
+    assert sample.slot.shape == (1, CONFIG.optimiser.updates_per_iteration, 512)
+    assert np.isin(np.asarray(sample.slot) % 8, [6, 7]).mean() == pytest.approx(share, abs=0.05)
 
 
 def test_symmetries_are_applied_unless_the_config_says_no(window):
@@ -176,21 +176,21 @@ def test_a_step_learns_from_the_window_that_was_sampled_searched_again_and_augme
         write_back=mark("write_back", ((), {"train/priority": jnp.ones(())})),
     )
     learner, ring, half = LearnerState("params", None, 0), ReplayState("ring", 0, 0), jnp.float32(0.5)  # type: ignore
-    draws = Draws("slots", "games", "weights")  # type: ignore
+    sample = Sample("slots", "games", "weights")  # type: ignore
 
     def step(key):
-        return training.learn_step(learner, (draws, key), buffer=ring, progress=half, algorithm=algorithm)[1][1]
+        return training.learn_step(learner, (sample, key), buffer=ring, progress=half, algorithm=algorithm)[1][1]
 
     metrics = jax.vmap(step, axis_name=devices.AXIS)(jax.random.split(jax.random.key(0), 1))
     keyed = {"reanalyze", "make_batch", "augment"}
     assert [call[:-1] if call[0] in keyed else call for call in asked] == [
-        ("gather", ring, draws),
+        ("gather", ring, sample),
         ("reanalyze", learner, "window"),
         ("make_targets", "fresh", half),
         ("make_batch", "fresh", "targets", "weights"),
         ("augment", "batch"),
         ("update", learner, "augmented", half),
-        ("write_back", draws, "fresh", "batch"),
+        ("write_back", sample, "fresh", "batch"),
     ]
     assert set(metrics) == {"train/stale_value", "train/priority", "train/loss"}
 
@@ -232,7 +232,8 @@ def test_each_loss_has_the_weight_of_its_own_name(params, window):
 
 def test_only_what_the_losses_ask_for_is_gathered():
     def length(config):
-        return learning.observation_length(config, algorithms.make(config).terms)
+        terms = algorithms.make(config).terms
+        return learning.observation_length(config, tiny_run.algorithm().model, terms)
 
     assert length(CONFIG) == 1
     assert length(changed("optimiser", reconstruction_weight=1.0)) == 3

@@ -82,7 +82,7 @@ def test_the_entropy_of_an_undecided_policy_over_four_moves_is_log_4():
     usual = tiny_run.algorithm()
     wanted = usual.make_targets(window, jnp.float32(0.0))
     batch = usual.make_batch(window, wanted, jnp.ones(2), jax.random.key(0), terms=usual.terms)
-    undecided = muzero_jax.types.Unrolled(None, None, jnp.zeros((2, 3, 9)))  # type: ignore
+    undecided = muzero_jax.types.Unrolled(None, None, None, jnp.zeros((2, 3, 9)))  # type: ignore
     np.testing.assert_allclose(term.loss(undecided, batch), -np.log(4), rtol=1e-5)  # past the end nothing counts
 
 

@@ -31,18 +31,19 @@ def batch_of(codes=None, **wanted):
     }
     given = Targets(**defaults | {name: jnp.array([x], jnp.float32) for name, x in wanted.items()})
     actions = jnp.zeros((1, K), jnp.int32)
-    codes = actions if codes is None else jnp.array([codes], jnp.int32)
-    return Batch(jnp.zeros((1, K + 1, 1)), jnp.ones((1, 1, 2), bool), actions, given, jnp.ones(1), codes)
+    extras = {"codes": actions if codes is None else jnp.array([codes], jnp.int32)}
+    return Batch(jnp.zeros((1, K + 1, 1)), jnp.ones((1, 1, 2), bool), actions, given, jnp.ones(1), extras)
 
 
 def unrolled(**heads):
-    return Unrolled(None, jnp.zeros((1, K + 1, 1)), jnp.zeros((1, K + 1, 2)), **heads)
+    zeros = jnp.zeros((1, K + 1, 1))
+    return Unrolled(zeros, zeros, zeros, jnp.zeros((1, K + 1, 2)), heads)
 
 
 # --- codes ------------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_told_is_followed_and_past_the_end_codes_are_drawn_from_the_codes():
+def test_known_outcomes_are_followed_and_past_the_end_codes_are_sampled():
     """Row 45 of the pitfalls: A = 2 and C = 10. The last move's outcome is known, and -1 has the last code."""
     discount = np.ones((400, 4))
     discount[:, 1] = 0.0
@@ -50,21 +51,21 @@ def test_what_was_told_is_followed_and_past_the_end_codes_are_drawn_from_the_cod
     outcome[:, 1] = -1
     window = make_window(np.zeros((400, 4)), discount, num_actions=2)._replace(outcome=jnp.asarray(outcome, jnp.int32))
     alive = targets.alive_frames(window.is_last)[:, :4].astype(jnp.float32)
-    codes = np.asarray(chance.draw_codes(window, alive, jax.random.key(0), num_codes=10, told=True))
+    codes = np.asarray(chance.sample_codes(window, alive, jax.random.key(0), num_codes=10, known=True))
     assert (codes[:, 0] == 7).all() and (codes[:, 1] == 9).all()
     assert set(codes[:, 2]) == set(range(10))
 
 
-def test_an_encoder_is_told_nothing():
+def test_for_an_encoder_all_codes_are_random():
     window = make_window(np.zeros((300, 3)), np.ones((300, 3)))
-    codes = chance.draw_codes(window, jnp.ones((300, 3)), jax.random.key(0), num_codes=21, told=False)
+    codes = chance.sample_codes(window, jnp.ones((300, 3)), jax.random.key(0), num_codes=21, known=False)
     assert codes.shape == (300, 2) and set(np.asarray(codes).ravel()) == set(range(21))
 
 
-def test_frames_without_outcomes_are_refused_where_outcomes_are_to_be_told():
+def test_frames_without_outcomes_are_refused_where_outcomes_are_to_be_known():
     window = make_window(np.zeros((2, 3)), np.ones((2, 3)))
     with pytest.raises(ValueError, match="stored without them"):
-        chance.draw_codes(window, jnp.ones((2, 3)), jax.random.key(0), num_codes=3, told=True)
+        chance.sample_codes(window, jnp.ones((2, 3)), jax.random.key(0), num_codes=3, known=True)
 
 
 def test_the_encoder_knows_no_code_of_a_move_that_ends_a_game_and_the_game_does():
@@ -144,7 +145,9 @@ def line_model():
 
     def output(params, embedding, head):
         logits = params[head] * embedding
-        return NetworkOutput(embedding, logits, logits, jnp.zeros((len(embedding), 2)), chance_logits=embedding + 0)
+        return NetworkOutput(
+            embedding, logits, logits, jnp.zeros((len(embedding), 2)), {"chance_logits": embedding + 0}
+        )
 
     def recurrent(params, embedding, index):
         is_move = (index < 2)[:, None]
@@ -171,10 +174,10 @@ def test_a_step_is_a_move_to_an_afterstate_and_a_code_to_the_next_position():
     batch = batch_of([1, 2])._replace(observation=jnp.ones((1, 1, 1)))
     outputs = unroll.unroll(line_model(), jax.tree.map(jnp.float32, PARAMS), batch)
     np.testing.assert_array_equal(outputs.value_logits[0, :, 0], [1, 6, -12])
-    np.testing.assert_array_equal(outputs.afterstate_value_logits[0, :, 0], [10, 60])
-    np.testing.assert_array_equal(outputs.chance_logits[0, :, 0], [2, 12])
-    np.testing.assert_array_equal(outputs.reward_logits[0, :, 0], [10, 60])  # of the move, not of the code
-    assert outputs.code_probabilities is None
+    np.testing.assert_array_equal(outputs.extras["afterstate_value_logits"][0, :, 0], [10, 60])
+    np.testing.assert_array_equal(outputs.extras["chance_logits"][0, :, 0], [2, 12])
+    np.testing.assert_array_equal(outputs.reward_logits[0, 1:, 0], [10, 60])  # of the move, not of the code
+    assert "code_probabilities" not in outputs.extras
 
 
 def test_the_gradient_is_halved_once_a_step_at_the_input_of_the_move():
@@ -222,32 +225,36 @@ def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_co
     window = random_window(0, 5, 6, num_actions)
     outcome = jnp.asarray(generator.integers(-1, num_codes - 1, window.action.shape), jnp.int32)
     wanted = partial(targets.make, unroll_steps=K, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
-    draw = partial(chance.draw_codes, num_codes=num_codes, told=not encodes)
+    sample = partial(chance.sample_codes, num_codes=num_codes, known=not encodes)
     batch = targets.make_batch(
         window._replace(outcome=outcome),
         wanted(window),
         jnp.ones(5),
         jax.random.key(1),
         unroll_steps=K,
-        legal_length=1,
-        draw_codes=lambda window, alive, key: draw(window, alive, key),
+        num_frames=K + 1,
+        sample_codes=lambda window, alive, key: sample(window, alive, key),
     )
     outputs = jax.jit(partial(unroll.unroll, model))(params, batch)
 
     def by_hand(params, batch):
         output, found = model.initial_inference(params, batch.observation[:, 0]), []
         for k in range(K):
-            codes = batch.codes[:, k]
+            codes = batch.extras["codes"][:, k]
             if encodes:
                 seen = model.encode_chance(params, batch.observation[:, k], batch.observation[:, k + 1])
                 codes = jnp.where(batch.targets.alive[:, k + 1] > 0, jnp.argmax(seen, axis=-1), codes)
             moved = model.recurrent_inference(params, output.embedding, batch.actions[:, k])
             output = model.recurrent_inference(params, moved.embedding, num_actions + codes)
-            found.append((moved.reward_logits, moved.value_logits, moved.chance_logits, output.value_logits))
+            expected = moved.extras["chance_logits"]
+            found.append((moved.reward_logits, moved.value_logits, expected, output.value_logits))
         return found
 
     for k, expected in enumerate(jax.jit(by_hand)(params, batch)):
-        heads = outputs.reward_logits, outputs.afterstate_value_logits, outputs.chance_logits
+        heads = (
+            outputs.reward_logits[:, 1:],
+            *(outputs.extras[f"{name}_logits"] for name in ("afterstate_value", "chance")),
+        )
         for found, wanted in zip((*(x[:, k] for x in heads), outputs.value_logits[:, k + 1]), expected, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
     total, metrics = losses.total(outputs, batch, make_terms(model))
@@ -263,12 +270,12 @@ def learned_coin(model, *, num_updates, num_seeds=1):
     optimiser = learner.make_optimiser(weight_decay=1e-4, max_gradient_norm=5.0)
     schedule = learner.make_schedule(learning_rate=3e-3, schedule="constant", warmup_updates=10)
     games = coin.windows(1, 4096)
-    draw = partial(chance.draw_codes, num_codes=model.num_codes, told=model.encode_chance is None)
+    sample = partial(chance.sample_codes, num_codes=model.num_codes, known=model.encode_chance is None)
     make = partial(targets.make, unroll_steps=1, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
 
     def step(state, key):
-        draw_key, batch_key = jax.random.split(key)
-        rows = jax.random.randint(draw_key, (64,), 0, 4096)
+        rows_key, batch_key = jax.random.split(key)
+        rows = jax.random.randint(rows_key, (64,), 0, 4096)
         window = jax.tree.map(lambda x: x[rows], games)
         batch = targets.make_batch(
             window,
@@ -276,8 +283,8 @@ def learned_coin(model, *, num_updates, num_seeds=1):
             jnp.ones(64),
             batch_key,
             unroll_steps=1,
-            legal_length=1,
-            draw_codes=lambda window, alive, key: draw(window, alive, key),
+            num_frames=2,
+            sample_codes=lambda window, alive, key: sample(window, alive, key),
         )
         loss = partial(losses.loss, model=model, terms=terms)
         return learner.update(state, batch, 0.0, loss=loss, optimiser=optimiser, schedule=schedule)
@@ -293,11 +300,11 @@ GUESSES = jnp.array([coin.HEADS, coin.TAILS])
 
 
 @pytest.mark.slow
-def test_a_model_that_is_told_outcomes_learns_their_probabilities_and_the_values_on_both_sides_of_them():
+def test_a_model_with_known_outcomes_learns_their_probabilities_and_the_values_on_both_sides_of_them():
     model = make_coin_model(coin.NUM_OUTCOMES + 1, encodes=False)
     params = jax.tree.map(lambda x: x[0], learned_coin(model, num_updates=300))
     moved = model.recurrent_inference(params, model.initial_inference(params, OPENING).embedding, GUESSES)
-    np.testing.assert_allclose(jax.nn.softmax(moved.chance_logits), [[0.75, 0.25, 0.0]] * 2, atol=0.06)
+    np.testing.assert_allclose(jax.nn.softmax(moved.extras["chance_logits"]), [[0.75, 0.25, 0.0]] * 2, atol=0.06)
     np.testing.assert_allclose(model.to_scalar(moved.value_logits), [0.5, -0.5], atol=0.15)
     for outcome, values in ((coin.HEADS, [-1, 1]), (coin.TAILS, [1, -1])):  # for the second player
         index = jnp.full(2, coin.COIN.num_actions + outcome)
@@ -306,7 +313,7 @@ def test_a_model_that_is_told_outcomes_learns_their_probabilities_and_the_values
 
 
 @pytest.mark.slow
-def test_an_encoder_that_is_told_nothing_tells_heads_from_tails():
+def test_an_encoder_learns_to_tell_heads_from_tails():
     """Row 46 of the pitfalls, learned: from the losses alone, after at least one of the guesses, in most of 4 seeds."""
     model = make_coin_model(4, encodes=True)
     params = learned_coin(model, num_updates=300, num_seeds=4)

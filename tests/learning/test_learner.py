@@ -9,7 +9,7 @@ import optax
 import optax.contrib
 import pytest
 
-from muzero_jax.learning import learner, losses, unroll
+from muzero_jax.learning import learner, losses
 from muzero_jax.learning.losses import Term
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
@@ -31,14 +31,9 @@ def make_loss(model, reconstruction=0.0):
         Term("reward", partial(losses.reward_loss, scalar_loss=model.scalar_loss), 1.0),
         Term("value", partial(losses.value_loss, scalar_loss=model.scalar_loss), 1.0),
         Term("policy", losses.policy_loss, 1.0),
-        Term("reconstruction", losses.reconstruction_loss, reconstruction),
+        Term("reconstruction", losses.reconstruction_loss, reconstruction, "all"),
     ]
-
-    def loss(params, batch):
-        outputs = unroll.unroll(model, params, batch, reconstruct=reconstruction > 0)
-        return losses.total(outputs, batch, terms if reconstruction else terms[:3])
-
-    return loss
+    return partial(losses.loss, model=model, terms=terms if reconstruction else terms[:3])
 
 
 def update(state, batch, **options):

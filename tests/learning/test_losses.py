@@ -29,10 +29,10 @@ def loss_of(params, batch, model=MODEL, weights=WEIGHTS, **how):
         "value": partial(losses.value_loss, scalar_loss=model.scalar_loss),
         "policy": losses.policy_loss,
         "root_value": partial(losses.root_value_loss, scalar_loss=model.scalar_loss),
-        "reconstruction": losses.reconstruction_loss,
+        "reconstruction": partial(losses.reconstruction_loss, model=model),
     }
-    outputs = unroll.unroll(model, params, batch, reconstruct="reconstruction" in weights, **how)
-    return losses.total(outputs, batch, [Term(name, named[name], weight) for name, weight in weights.items()])
+    terms = [Term(name, named[name], weight) for name, weight in weights.items()]
+    return losses.loss(params, batch, model=model, terms=terms, **how)
 
 
 @jax.jit
@@ -242,12 +242,13 @@ def test_unrolled_policies_must_learn_to_avoid_illegal_actions(batch):
     assert gradient["bias"][1] > 0  # descent lowers the logit
 
 
-def test_where_the_batch_says_what_is_legal_unrolled_policies_are_masked_too(batch):
-    params, observation, legal, actions, wanted = with_everything_past_the_root_masked(batch)
-    wanted = wanted._replace(policy_mask=jnp.ones((N, K + 1)), policy=wanted.policy.at[:].set(wanted.policy[0, 0]))
-    legal = jnp.broadcast_to(legal, (N, K + 1, A))
-    _, gradient = loss_and_gradient(params, observation, legal, actions, wanted)
-    assert gradient["bias"][1] == 0 and gradient["bias"][0] != 0
+def test_unrolled_policies_are_masked_too_if_the_model_predicts_legal_moves():
+    logits, legal = jnp.zeros((1, 3, A)), windows_of().legal_action_mask
+    outputs = unrolled()._replace(policy_logits=logits)
+    is_masked = losses.legal_policy_logits(outputs, windows_of()) < 0
+    np.testing.assert_array_equal(is_masked, ~legal & (jnp.arange(3) == 0)[:, None])
+    is_masked = losses.legal_policy_logits(outputs._replace(extras={"legal_logits": logits}), windows_of()) < 0
+    np.testing.assert_array_equal(is_masked, ~legal)
 
 
 def test_policies_past_the_end_teach_nothing(batch):
@@ -318,7 +319,8 @@ def test_binary_cross_entropy_and_its_gradient_are_those_of_the_sigmoid_however_
 
 
 def unrolled(**heads):
-    return Unrolled(None, jnp.zeros((1, 3, 1)), jnp.zeros((1, 3, A)), **heads)
+    zeros = jnp.zeros((1, 3, 1))
+    return Unrolled(zeros, zeros, zeros, jnp.zeros((1, 3, A)), heads)
 
 
 def windows_of(**targets):
@@ -339,25 +341,33 @@ def test_legality_loss_by_hand():
 
 def test_discount_loss_by_hand():
     """The classes are the other's turn, the end, one's own turn: known for certain costs 0, a guess ln 3."""
-    sure = 100.0 * jnp.array([[[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]])
+    sure = 100.0 * jnp.array([[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]])  # a root has no move
     right, wrong = windows_of(discount=[[-0.9, 0.9]]), windows_of(discount=[[0.0, 0.9]])
     np.testing.assert_allclose(losses.discount_loss(unrolled(discount_logits=sure), right), 0, atol=1e-6)
     np.testing.assert_allclose(losses.discount_loss(unrolled(discount_logits=sure), wrong), 50.0)
-    guess = unrolled(discount_logits=jnp.zeros((1, 2, 3)))
+    guess = unrolled(discount_logits=jnp.zeros((1, 3, 3)))
     np.testing.assert_allclose(losses.discount_loss(guess, windows_of(discount=[[0.0, 0.0]])), np.log(3), rtol=1e-6)
 
 
 def test_consistency_loss_is_1_minus_the_cosine_and_teaches_the_imagined_side_alone():
+    """Embeddings, of which params are the factor, are their own projections; a model that predicts them as they are."""
     observed = jnp.array([[[3.0, 4.0], [0.0, 2.0]]])
+    model = line_model()._replace(
+        initial_inference=lambda factor, observation: NetworkOutput(factor * observation, *[None] * 3),  # type: ignore
+        project=lambda params, embedding: embedding,
+        predict_projection=lambda params, projection: projection,
+    )
 
-    def loss(imagined, observed):
+    def loss(imagined, observed, factor=1.0):
         batch = windows_of(alive=[[1.0, 1.0, 1.0]])
-        return losses.consistency_loss(unrolled(projection=imagined, observed_projection=observed), batch)[0]
+        embedding, observation = (jnp.concatenate([jnp.zeros((1, 1, 2)), x], axis=1) for x in (imagined, observed))
+        outputs = unrolled()._replace(embedding=embedding, params=factor)
+        return losses.consistency_loss(outputs._replace(model=model), batch._replace(observation=observation))[0]
 
     np.testing.assert_allclose(loss(2.0 * observed, observed), 0, atol=1e-6)
     np.testing.assert_allclose(loss(jnp.array([[[4.0, -3.0], [0.0, -1.0]]]), observed), (1 + 2) / 2, rtol=1e-6)
-    imagined, seen = jax.grad(loss, argnums=(0, 1))(jnp.array([[[1.0, 0.0], [1.0, 1.0]]]), observed)
-    assert np.abs(imagined).max() > 0 and not np.asarray(seen).any()
+    imagined, *seen = jax.grad(loss, argnums=(0, 1, 2))(jnp.array([[[1.0, 0.0], [1.0, 1.0]]]), observed, 2.0)
+    assert np.abs(imagined).max() > 0 and not any(np.asarray(x).any() for x in seen)
 
 
 def test_without_moves_to_unroll_the_dynamics_are_never_asked(batch):
@@ -370,4 +380,4 @@ def test_without_moves_to_unroll_the_dynamics_are_never_asked(batch):
         outputs, Batch(observation, legal, actions, root, jnp.ones(N)), scalar_loss=MODEL.scalar_loss
     )
     np.testing.assert_array_equal(value, MODEL.scalar_loss(outputs.value_logits[:, 0], wanted.value[:, 0]))
-    assert outputs.reward_logits is None and outputs.policy_logits.shape == (N, 1, A)
+    assert outputs.policy_logits.shape == (N, 1, A)

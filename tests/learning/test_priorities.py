@@ -9,7 +9,7 @@ import pytest
 
 from muzero_jax.learning import priorities, replay, targets
 from muzero_jax.ops.devices import AXIS
-from muzero_jax.types import Batch, Draws, ReplayState, Revision
+from muzero_jax.types import Batch, ReplayState, Sample, WriteBack
 from tests.reference import targets as reference
 from tests.reference.windows import make_window, random_window
 
@@ -49,17 +49,17 @@ def alone(tree):
     return jax.tree.map(lambda x: x[None], tree)
 
 
-def draw(ring, *, key=0, num_updates=50, batch_size=400, alpha=1.0, beta=1.0, end_weight=1):
-    """Draws of one device."""
-    drawing = partial(
-        priorities.draw,
+def sample_of(ring, *, key=0, num_updates=50, batch_size=400, alpha=1.0, beta=1.0, end_weight=1):
+    """A sample of one device."""
+    sampling = partial(
+        priorities.sample,
         num_updates=num_updates,
         batch_size=batch_size,
         weigh=partial(weigh, end_weight=end_weight),
         priority_exponent=alpha,
         importance_exponent=beta,
     )
-    return jax.tree.map(lambda x: np.asarray(x[0]), on_devices(drawing)(jax.random.key(key)[None], alone(ring)))
+    return jax.tree.map(lambda x: np.asarray(x[0]), on_devices(sampling)(jax.random.key(key)[None], alone(ring)))
 
 
 # --- integers ---------------------------------------------------------------------------------------------------------
@@ -98,14 +98,14 @@ def test_after_100_000_updates_the_rings_sums_are_those_of_exact_arithmetic():
 
     def update(ring, step):
         slot, game, priority = step
-        return replay.revise(ring, (Revision(slot, game, jnp.ones(size, bool), priority=priority),)), None
+        return replay.write_back(ring, (WriteBack(slot, game, jnp.ones(size, bool), {"priority": priority}),)), None
 
     ring, _ = jax.jit(lambda ring, steps: jax.lax.scan(update, ring, steps))(ring, (slot, game, found))
     np.testing.assert_array_equal(np.asarray(ring.priority, np.float64), table)
     weights = np.asarray(weigh(ring) * priorities.emphasis(ring.priority, weigh(ring), exponent=0.6))
     exact = np.cumsum(weights.ravel(), dtype=np.int64)
     np.testing.assert_array_equal(np.cumsum(weights.ravel(), dtype=np.float64), exact)
-    np.testing.assert_array_equal(jnp.cumsum(jnp.asarray(weights).ravel()), exact)  # as `replay.draw_starts` sums
+    np.testing.assert_array_equal(jnp.cumsum(jnp.asarray(weights).ravel()), exact)  # as `replay.sample_starts` sums
     possible = np.asarray(weigh(ring)) > 0
     share = table[possible] ** 0.6 / (table[possible] ** 0.6).sum()
     np.testing.assert_allclose(weights[possible] / exact[-1], share, rtol=1e-5)
@@ -120,15 +120,15 @@ def test_a_ticket_is_the_upper_word_of_32_bits_times_the_sum():
         assert found.tolist() == [int(word) * total >> 32 for word in bits]
 
 
-# --- draws ------------------------------------------------------------------------------------------------------------
+# --- samples ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha, end_weight", [(1.0, 1), (0.5, 1), (1.0, 5)])
-def test_windows_are_drawn_as_often_as_their_priority_and_their_start_weight_say(alpha, end_weight):
+def test_windows_are_sampled_as_often_as_their_priority_and_their_start_weight_say(alpha, end_weight):
     ring = make_ring()._replace(priority=random_priorities(1))
-    draws = draw(ring, alpha=alpha, end_weight=end_weight)
+    sample = sample_of(ring, alpha=alpha, end_weight=end_weight)
     counts = np.zeros((C, B))
-    np.add.at(counts, (draws.slot, draws.game), 1)
+    np.add.at(counts, (sample.slot, sample.game), 1)
     wanted = np.asarray(weigh(ring, end_weight)) * np.asarray(ring.priority, np.float64) ** alpha
     expected = counts.sum() * wanted / wanted.sum()
     assert (counts[wanted == 0] == 0).all()
@@ -144,24 +144,24 @@ def test_no_window_crosses_the_write_head_however_high_its_priority(rollouts):
     """The frames that may not start one have a million times the priority."""
     ring = make_ring(rollouts=rollouts)
     possible = np.asarray(weigh(ring)) > 0
-    draws = draw(ring._replace(priority=jnp.where(possible, 1.0, 1e6)))
-    assert possible[draws.slot, draws.game].all()
+    sample = sample_of(ring._replace(priority=jnp.where(possible, 1.0, 1e6)))
+    assert possible[sample.slot, sample.game].all()
     counts = np.zeros((C, B))
-    np.add.at(counts, (draws.slot, draws.game), 1)
+    np.add.at(counts, (sample.slot, sample.game), 1)
     assert (counts[possible] > 0).all()
 
 
 @pytest.mark.parametrize("end_weight", [1, 5])
-def test_importance_weights_turn_means_over_draws_into_those_without_priorities(end_weight):
-    """The weighted mean of a quantity that goes with the priority: with beta 1 that of plain draws, with 0 far off."""
+def test_importance_weights_turn_means_over_samples_into_those_without_priorities(end_weight):
+    """The weighted mean of a quantity that goes with the priority: with beta 1 that of plain ones, with 0 far off."""
     ring = make_ring()._replace(priority=random_priorities(2))
     quantity = np.asarray(ring.priority, np.float64) + np.random.default_rng(0).normal(size=(C, B))
     start_weights = np.asarray(weigh(ring, end_weight))
     plain = np.average(quantity, weights=start_weights)
 
     def mean(beta):
-        draws = draw(ring, num_updates=100, batch_size=1000, beta=beta, end_weight=end_weight)
-        return np.average(quantity[draws.slot, draws.game], weights=draws.weight), draws.weight
+        sample = sample_of(ring, num_updates=100, batch_size=1000, beta=beta, end_weight=end_weight)
+        return np.average(quantity[sample.slot, sample.game], weights=sample.weight), sample.weight
 
     corrected, weight = mean(1.0)
     biased, ones = mean(0.0)
@@ -172,35 +172,35 @@ def test_importance_weights_turn_means_over_draws_into_those_without_priorities(
 
 def test_a_weight_is_1_over_m_p_to_the_beta_over_the_largest_one():
     ring = make_ring()._replace(priority=random_priorities(3))
-    draws = draw(ring, beta=0.4)
+    sample = sample_of(ring, beta=0.4)
     possible = np.asarray(weigh(ring)) > 0
     probability = np.where(possible, ring.priority, 0) / np.asarray(ring.priority, np.float64)[possible].sum()
-    raw = (1 / (possible.sum() * probability[draws.slot, draws.game])) ** 0.4
-    np.testing.assert_allclose(draws.weight, raw / raw.max(), rtol=1e-4)
+    raw = (1 / (possible.sum() * probability[sample.slot, sample.game])) ** 0.4
+    np.testing.assert_allclose(sample.weight, raw / raw.max(), rtol=1e-4)
 
 
-def test_two_devices_draw_from_their_own_games_and_agree_on_what_a_weight_is():
+def test_two_devices_sample_from_their_own_games_and_agree_on_what_a_weight_is():
     """Each device's P is that of its own share of the games; the largest weight of both is 1."""
     halves = [make_ring(seed)._replace(priority=scale * random_priorities(seed)) for seed, scale in ((0, 1), (7, 30))]
     both = jax.tree.map(lambda *x: jnp.stack(x), *halves)
     keys = jax.random.split(jax.random.key(0), DEVICES)
-    drawing = partial(
-        priorities.draw,
+    sampling = partial(
+        priorities.sample,
         num_updates=20,
         batch_size=400,
         weigh=weigh,
         priority_exponent=1.0,
         importance_exponent=1.0,
     )
-    draws = jax.device_get(on_devices(drawing)(keys, both))
-    assert draws.slot.shape == (DEVICES, 20, 200)
+    sample = jax.device_get(on_devices(sampling)(keys, both))
+    assert sample.slot.shape == (DEVICES, 20, 200)
     raw = []
     for device, ring in enumerate(halves):
         possible = np.asarray(weigh(ring)) > 0
         probability = np.asarray(ring.priority, np.float64) / np.asarray(ring.priority, np.float64)[possible].sum()
-        raw.append(1 / (possible.sum() * probability[draws.slot[device], draws.game[device]]))
-    np.testing.assert_allclose(draws.weight, np.stack(raw) / np.max(raw), rtol=1e-4)
-    assert draws.weight.max() == pytest.approx(1)
+        raw.append(1 / (possible.sum() * probability[sample.slot[device], sample.game[device]]))
+    np.testing.assert_allclose(sample.weight, np.stack(raw) / np.max(raw), rtol=1e-4)
+    assert sample.weight.max() == pytest.approx(1)
 
 
 # --- the life of a priority -------------------------------------------------------------------------------------------
@@ -231,18 +231,18 @@ def test_a_priority_is_the_distance_of_search_value_and_return_whatever_the_valu
     window = random_window(4, num_windows=30, length=2 + 4 + 1)
     make_targets = partial(targets.make, unroll_steps=0, td_steps=4, td_lambda=1.0, stop_at_exploration=True)
     learned = partial(make_targets, search_value_weight=search_value_weight)
-    batch = targets.make_batch(window, learned(window), jnp.ones(30), jax.random.key(0), unroll_steps=0, legal_length=1)
-    draws = Draws(jnp.arange(30), jnp.arange(30), jnp.linspace(0.1, 1.0, 30))
+    batch = targets.make_batch(window, learned(window), jnp.ones(30), jax.random.key(0), unroll_steps=0, num_frames=1)
+    sample = Sample(jnp.arange(30), jnp.arange(30), jnp.linspace(0.1, 1.0, 30))
     stops = partial(targets.stops, stop_at_exploration=True)
-    note = partial(priorities.note, make_targets=make_targets, stops=stops)
-    revision, metrics = jax.jit(note)(draws, window, batch)
+    updated = partial(priorities.updated, make_targets=make_targets, stops=stops)
+    found, metrics = jax.jit(updated)(sample, window, batch)
     _, value, _ = reference.make(window, unroll_steps=2, td_steps=4, td_lambda=1.0)
     error, known = np.abs(np.asarray(window.search_value)[:, 0] - value[:, 0]), ~np.asarray(window.explored)[:, 0]
-    np.testing.assert_allclose(revision.priority[known], error[known] + priorities.FLOOR, rtol=1e-4)
-    np.testing.assert_array_equal(revision.is_known, known)
+    np.testing.assert_allclose(found.values["priority"][known], error[known] + priorities.FLOOR, rtol=1e-4)
+    np.testing.assert_array_equal(found.is_known, known)
     np.testing.assert_allclose(metrics["train/priority"], error[known].mean(), rtol=1e-4)
     np.testing.assert_allclose(metrics["train/importance_weight"], 0.55, rtol=1e-5)
-    assert revision.search_value is None and 0 < known.sum() < len(known)
+    assert set(found.values) == {"priority"} and 0 < known.sum() < len(known)
 
 
 @pytest.mark.parametrize("stop_at_exploration, found", [(True, [0.51, 0.7, 0.7]), (False, [0.51, 0.91, 0.7])])
@@ -257,21 +257,21 @@ def test_a_window_whose_return_stops_at_once_keeps_its_priority(stop_at_explorat
     )  # fmt: skip
     hyperparameters = {"stop_at_exploration": stop_at_exploration}
     make = partial(targets.make, unroll_steps=0, td_steps=1, td_lambda=1.0, **hyperparameters)
-    draws = Draws(jnp.zeros(3, jnp.int32), jnp.arange(3), jnp.ones(3))
+    sample = Sample(jnp.zeros(3, jnp.int32), jnp.arange(3), jnp.ones(3))
     stops = partial(targets.stops, **hyperparameters)
-    revision, metrics = priorities.note(draws, window, Batch(*[None] * 5), make_targets=make, stops=stops)  # type: ignore
+    write_back, metrics = priorities.updated(sample, window, Batch(*[None] * 5), make_targets=make, stops=stops)  # type: ignore
     ring = make_ring(games=3)._replace(priority=jnp.full((C, 3), 0.7))
-    np.testing.assert_allclose(replay.revise(ring, (revision,)).priority[0], found, rtol=1e-6)
+    np.testing.assert_allclose(replay.write_back(ring, (write_back,)).priority[0], found, rtol=1e-6)
     np.testing.assert_allclose(metrics["train/priority"], 0.5 if stop_at_exploration else 0.7, rtol=1e-6)
 
 
-def test_a_window_without_an_error_is_drawn_now_and_then():
+def test_a_window_without_an_error_is_sampled_now_and_then():
     """One of 32 windows has the error 2, the largest between outcomes -1 and 1; the others have none."""
     window = make_window(np.zeros((C, B)), -np.ones((C, B)))
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), window)
     ring = replay.add(replay.init(shapes, num_envs=B, replay_length=C), window)
     calm = jnp.full((C, B), priorities.FLOOR).at[0, 0].set(2 + priorities.FLOOR)
-    draws = draw(ring._replace(priority=calm), num_updates=20, batch_size=1000)
-    share = ((draws.slot == 0) & (draws.game == 0)).mean()
+    sample = sample_of(ring._replace(priority=calm), num_updates=20, batch_size=1000)
+    share = ((sample.slot == 0) & (sample.game == 0)).mean()
     assert share == pytest.approx(2.01 / (2.01 + 31 * 0.01), abs=0.01)
-    assert len(np.unique(draws.slot * B + draws.game)) == 32
+    assert len(np.unique(sample.slot * B + sample.game)) == 32

@@ -14,7 +14,7 @@ from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops.devices import AXIS
 from muzero_jax.search.policies import gumbel_search
 from muzero_jax.search.simulator import ground_truth_model, learned_model
-from muzero_jax.types import Batch, Draws, LearnerState, QTransform, SearchOutput
+from muzero_jax.types import Batch, LearnerState, QTransform, Sample, SearchOutput
 from tests.reference.models import make_tanh_model
 from tests.reference.windows import random_window
 
@@ -47,9 +47,10 @@ def alone(function, *arguments):
     return jax.tree.map(lambda x: x[0], found)
 
 
-def note_alone(draws, window, *, share, num_frames=FRAMES):
-    """What one device tells its ring."""
-    return alone(lambda *x: reanalyze.note(*x, NO_BATCH, share=share, num_frames=num_frames)[0], draws, window)
+def fresh_targets(sample, window, *, share, num_frames=FRAMES):
+    """What one device writes back."""
+    of_batch = partial(reanalyze.fresh_targets, batch=NO_BATCH, share=share, num_frames=num_frames)
+    return alone(lambda *x: of_batch(*x)[0], sample, window)
 
 
 @pytest.fixture(scope="module")
@@ -133,10 +134,10 @@ def test_the_target_network_searches_if_there_is_one_and_else_the_network_itself
 
 @pytest.mark.parametrize("share, num_windows", [(0.01, 1), (0.3, 2), (0.5, 2), (0.75, 4), (1.0, 5)])
 def test_a_share_of_the_windows_is_searched_and_at_least_one(window, share, num_windows):
-    draws = Draws(jnp.arange(N), jnp.zeros(N, jnp.int32), jnp.ones(N))
-    revision = note_alone(draws, window, share=share)
-    assert revision.slot.shape == revision.game.shape == revision.is_known.shape == (num_windows, FRAMES)
-    assert np.asarray(revision.is_known).all()
+    sample = Sample(jnp.arange(N), jnp.zeros(N, jnp.int32), jnp.ones(N))
+    found = fresh_targets(sample, window, share=share)
+    assert found.slot.shape == found.game.shape == found.is_known.shape == (num_windows, FRAMES)
+    assert np.asarray(found.is_known).all()
 
 
 @pytest.mark.parametrize("num_devices", [1, 2, 8])
@@ -145,18 +146,18 @@ def test_as_many_windows_of_a_batch_are_searched_on_any_number_of_devices(num_de
     """0.05 of 64 windows are 3.2, so 3: were each of 8 devices to round its own, 8. Metrics are means over these."""
     stored = random_window(0, 64, L, A)._replace(search_age=jnp.arange(64 * L, dtype=jnp.int32).reshape(64, L))
     share_of_each = jax.tree.map(lambda x: x.reshape(num_devices, -1, *x.shape[1:]), stored)
-    draws = Draws(*[jnp.zeros((num_devices, 64 // num_devices), int)] * 2, jnp.ones((num_devices, 64 // num_devices)))
+    sample = Sample(*[jnp.zeros((num_devices, 64 // num_devices), int)] * 2, jnp.ones((num_devices, 64 // num_devices)))
 
-    def learn(draws, window):
+    def learn(sample, window):
         key = jax.random.key(0)
         refresh = partial(reanalyze.refresh_share, search=reading_search, share=share, num_frames=FRAMES)
         fresh, metrics = refresh(learner_with(jnp.float32(10.0)), window, key)
-        revision, _ = reanalyze.note(draws, fresh, NO_BATCH, share=share, num_frames=FRAMES)
-        return fresh, revision, jax.lax.pmean(metrics, AXIS)
+        found, _ = reanalyze.fresh_targets(sample, fresh, NO_BATCH, share=share, num_frames=FRAMES)
+        return fresh, found, jax.lax.pmean(metrics, AXIS)
 
-    fresh, revision, metrics = on_devices(learn, draws, share_of_each)
+    fresh, found, metrics = on_devices(learn, sample, share_of_each)
     is_fresh = np.asarray(fresh.search_value != share_of_each.search_value).reshape(64, L)
-    assert is_fresh.sum() == np.asarray(revision.is_known).sum() == total * FRAMES
+    assert is_fresh.sum() == np.asarray(found.is_known).sum() == total * FRAMES
     assert is_fresh[:, :FRAMES].all(axis=1).sum() == total
     drift = np.abs(np.asarray(fresh.search_value - share_of_each.search_value)).reshape(64, L)[is_fresh]
     np.testing.assert_allclose(metrics["train/stale_value"], drift.mean(), rtol=1e-5)
@@ -168,10 +169,10 @@ def test_a_policy_of_a_cheap_search_is_learned_from_once_it_was_searched_again(w
     fresh = refresh_by_reading(jnp.float32(1.0), cheap, jax.random.key(0), num_windows=2, num_frames=FRAMES)
     np.testing.assert_array_equal(fresh.in_full, (np.arange(N)[:, None] < 2) & (np.arange(L) < FRAMES))
     ring = replay.init(frame_of(cheap), num_envs=1, replay_length=L)
-    draws = Draws(jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32), jnp.ones(1))
-    revision = note_alone(draws, jax.tree.map(lambda x: x[:1], fresh), share=0.2)
-    revised = jax.jit(replay.revise)(ring, (revision,))
-    np.testing.assert_array_equal(revised.transitions.in_full[:, 0], np.arange(L) < FRAMES)
+    sample = Sample(jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32), jnp.ones(1))
+    found = fresh_targets(sample, jax.tree.map(lambda x: x[:1], fresh), share=0.2)
+    written = jax.jit(replay.write_back)(ring, (found,))
+    np.testing.assert_array_equal(written.transitions.in_full[:, 0], np.arange(L) < FRAMES)
 
 
 def frame_of(window):
@@ -185,15 +186,15 @@ def test_frames_of_the_next_episode_at_a_windows_end_get_their_own_targets_too()
     last = game.is_last.at[1, 0].set(True)
     game = game._replace(is_last=last, discount=jnp.where(last, 0.0, game.discount))
     ring = replay.add(replay.init(frame_of(game), num_envs=1, replay_length=5), game)
-    draws = Draws(jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32), jnp.ones(1))
-    window = replay.gather(ring, draws, observation_shape=(2,), window_length=5, observation_length=5)
+    sample = Sample(jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32), jnp.ones(1))
+    window = replay.gather(ring, sample, observation_shape=(2,), window_length=5, observation_length=5)
     fresh = refresh_by_reading(jnp.float32(10.0), window, jax.random.key(0), num_windows=1, num_frames=5)
-    revision = note_alone(draws, fresh, share=1.0, num_frames=5)
-    revised = jax.jit(replay.revise)(ring, (revision,)).transitions
-    np.testing.assert_allclose(revised.search_value, 10 * game.observation[..., 0])
+    found = fresh_targets(sample, fresh, share=1.0, num_frames=5)
+    written = jax.jit(replay.write_back)(ring, (found,)).transitions
+    np.testing.assert_allclose(written.search_value, 10 * game.observation[..., 0])
     legal = np.asarray(game.legal_action_mask)
-    np.testing.assert_allclose(revised.search_policy, legal / legal.sum(axis=-1, keepdims=True), rtol=1e-6)
-    np.testing.assert_array_equal(revised.reward, game.reward)
+    np.testing.assert_allclose(written.search_policy, legal / legal.sum(axis=-1, keepdims=True), rtol=1e-6)
+    np.testing.assert_array_equal(written.reward, game.reward)
 
 
 def idle_search(params, key, position):
@@ -231,9 +232,9 @@ def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_th
     _, trajectory = jax.jit(partial(play, search=idle_search))(params, start, jax.random.key(2))
     assert np.asarray(trajectory.is_last).any()  # 12 moves: every game has ended once and begun anew
     ring = replay.add(replay.init(frame_of(trajectory), num_envs=4, replay_length=12), trajectory)
-    draws = Draws(jnp.array([7, 11, 0, 3]), jnp.array([0, 1, 2, 3]), jnp.ones(4))
+    sample = Sample(jnp.array([7, 11, 0, 3]), jnp.array([0, 1, 2, 3]), jnp.ones(4))
     shape = environment.observation_shape
-    window = replay.gather(ring, draws, observation_shape=shape, window_length=1, observation_length=1)
+    window = replay.gather(ring, sample, observation_shape=shape, window_length=1, observation_length=1)
     refresh = partial(reanalyze.refresh, search=search, is_chosen=jnp.ones(4, bool), num_frames=1)
     fresh = jax.jit(refresh)(params, window, jax.random.key(3))
 
@@ -247,7 +248,7 @@ def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_th
             newborn,
             step.state,
         )
-    reached = jax.tree.map(lambda *x: jnp.stack(x)[draws.slot, draws.game], *positions)
+    reached = jax.tree.map(lambda *x: jnp.stack(x)[sample.slot, sample.game], *positions)
     found = jax.jit(search)(params, jax.random.key(4), reached)
     np.testing.assert_allclose(fresh.search_policy[:, 0], found.policy, atol=1e-6)
     np.testing.assert_allclose(fresh.search_value[:, 0], found.value, atol=1e-6)

@@ -1,4 +1,4 @@
-"""The replay ring against a list that forgets nothing, and draws against their weights."""
+"""The replay buffer against a list that forgets nothing, and samples against their weights."""
 
 from functools import partial
 
@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.learning import bits, reanalyze, replay
+from muzero_jax.learning import reanalyze, replay
 from muzero_jax.ops.devices import AXIS
-from muzero_jax.types import Batch, Draws, Revision, Transition
+from muzero_jax.types import Batch, Sample, Transition, WriteBack
 from tests.reference.replay import Replay
 from tests.reference.windows import make_window
 
@@ -20,10 +20,10 @@ NO_BATCH = Batch(*[None] * 5)  # type: ignore
 add = jax.jit(replay.add)
 start_weights = jax.jit(replay.start_weights, static_argnames=("window_length", "unroll_steps", "end_weight"))
 weights_of = partial(start_weights, window_length=L, unroll_steps=K, end_weight=END_WEIGHT)
-draw_starts = jax.jit(replay.draw_starts, static_argnames="shape")
+sample_starts = jax.jit(replay.sample_starts, static_argnames="shape")
 gather_of = jax.jit(replay.gather, static_argnames=("observation_shape", "window_length", "observation_length"))
 gather = partial(gather_of, observation_shape=(2,))
-revise = jax.jit(replay.revise)
+write_back = jax.jit(replay.write_back)
 
 TRANSITION = Transition(
     observation=jax.ShapeDtypeStruct((2,), jnp.float32),
@@ -47,9 +47,9 @@ def rollout(index):
     return make_window(name, discount, action=name, observation=observation, search_value=-name)
 
 
-def draws_at(slot, game):
+def sample_at(slot, game):
     """These windows, all of weight 1."""
-    return Draws(jnp.asarray(slot, jnp.int32), jnp.asarray(game, jnp.int32), jnp.ones(len(slot)))
+    return Sample(jnp.asarray(slot, jnp.int32), jnp.asarray(game, jnp.int32), jnp.ones(len(slot)))
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def histories():
 # --- the ring ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_empty_ring_has_no_window_to_draw():
+def test_an_empty_ring_has_no_window_to_sample():
     ring = replay.init(TRANSITION, num_envs=B, replay_length=C)
     assert (int(ring.num_stored), int(ring.insert_index)) == (0, 0)
     assert jax.tree.map(jnp.shape, ring.transitions).observation == (C, B, 2)
@@ -103,18 +103,20 @@ def test_bools_lie_in_the_ring_eight_to_a_byte_and_come_back_as_they_were():
     assert (ring.transitions.observation.shape, ring.transitions.legal_action_mask.shape) == ((T, B, 3), (T, B, 2))
     byte = int("".join(str(int(legal[0, 0, bit])) for bit in range(8)), 2)
     assert int(ring.transitions.legal_action_mask[0, 0, 0]) == byte
-    draws = draws_at(np.zeros(B), np.arange(B))
-    window = gather_of(ring, draws, observation_shape=(2, 3, 3), window_length=T, observation_length=T)
+    sample = sample_at(np.zeros(B), np.arange(B))
+    window = gather_of(ring, sample, observation_shape=(2, 3, 3), window_length=T, observation_length=T)
     assert window.observation.dtype == window.legal_action_mask.dtype == bool
     np.testing.assert_array_equal(window.observation, boards.swapaxes(0, 1))
     np.testing.assert_array_equal(window.legal_action_mask, legal.swapaxes(0, 1))
 
 
 def test_what_is_no_bool_is_not_packed_and_uint8_which_looks_packed_is_refused():
-    floats = jnp.ones((T, B, 2))
-    assert bits.unpack(bits.pack(floats, 2), (2,)) is floats
+    floats = jax.tree.map(jnp.asarray, rollout(0))
+    packed = replay.pack(floats)
+    assert packed.observation is floats.observation
+    assert replay.unpack(packed, (2,)).observation is floats.observation
     with pytest.raises(ValueError, match="uint8"):
-        bits.pack(floats.astype(jnp.uint8), 2)
+        replay.pack(floats._replace(observation=floats.observation.astype(jnp.uint8)))
 
 
 def test_a_ring_that_is_no_multiple_of_the_rollout_is_refused():
@@ -122,7 +124,7 @@ def test_a_ring_that_is_no_multiple_of_the_rollout_is_refused():
         replay.add(replay.init(TRANSITION, num_envs=B, replay_length=10), rollout(0))
 
 
-# --- which windows may be drawn ---------------------------------------------------------------------------------------
+# --- which windows may be sampled -------------------------------------------------------------------------------------
 
 
 def test_start_weights_are_those_of_every_stored_window_by_brute_force(histories):
@@ -135,7 +137,7 @@ def test_start_weights_are_those_of_every_stored_window_by_brute_force(histories
     assert {0, 1, END_WEIGHT} == set(np.unique(table))
 
 
-def test_windows_past_the_end_of_a_game_are_drawn_too(histories):
+def test_windows_past_the_end_of_a_game_are_sampled_too(histories):
     """They teach absorption: an end anywhere in a window never takes its weight away."""
     ring, total, _ = histories[-1]
     weights = np.asarray(weights_of(ring))
@@ -156,8 +158,8 @@ def test_windows_are_consecutive_frames_of_one_game_across_the_rings_seam_too(hi
     ring, total, _ = histories[rollouts - 1]
     slot, game = np.nonzero(np.asarray(weights_of(ring)))
     padding = C * B - len(slot)  # one shape, one compilation
-    draws = draws_at(*(np.pad(x, (0, padding)) for x in (slot, game)))
-    window = gather(ring, draws, window_length=L, observation_length=L)
+    sample = sample_at(*(np.pad(x, (0, padding)) for x in (slot, game)))
+    window = gather(ring, sample, window_length=L, observation_length=L)
     for i in range(len(slot)):
         name = np.asarray(window.action[i])
         assert (name % 100 == game[i]).all()
@@ -177,22 +179,22 @@ def test_some_windows_of_a_full_ring_cross_the_arrays_end(histories):
 
 def test_only_the_first_frames_observation_is_gathered(histories):
     ring = histories[-1][0]
-    draws = draws_at(np.zeros(36), np.ones(36))
-    whole = gather(ring, draws, window_length=L, observation_length=L)
-    first = gather(ring, draws, window_length=L, observation_length=1)
+    sample = sample_at(np.zeros(36), np.ones(36))
+    whole = gather(ring, sample, window_length=L, observation_length=L)
+    first = gather(ring, sample, window_length=L, observation_length=1)
     assert first.observation.shape == (36, 1, 2)
     assert first.action.shape == (36, L)
     np.testing.assert_array_equal(first.observation, whole.observation[:, :1])
 
 
-# --- draws ------------------------------------------------------------------------------------------------------------
+# --- samples ----------------------------------------------------------------------------------------------------------
 
 
-def test_draws_follow_the_weights():
+def test_samples_follow_the_weights():
     weights = np.array([[0, 1, 5], [1, 0, 0], [2, 1, 1], [0, 5, 0]], np.int32)
-    draws = (40, 500)
-    slot, game = draw_starts(jax.random.key(0), weights, draws)
-    assert slot.shape == game.shape == draws and slot.dtype == game.dtype == jnp.int32
+    shape = (40, 500)
+    slot, game = sample_starts(jax.random.key(0), weights, shape)
+    assert slot.shape == game.shape == shape and slot.dtype == game.dtype == jnp.int32
     counts = np.zeros(weights.shape)
     np.add.at(counts, (np.asarray(slot), np.asarray(game)), 1)
     assert (counts[weights == 0] == 0).all()
@@ -202,82 +204,86 @@ def test_draws_follow_the_weights():
     assert chi_squared <= freedom + 4 * np.sqrt(2 * freedom)
 
 
-def test_the_only_positive_weight_is_always_drawn():
+def test_the_only_positive_weight_is_always_sampled():
     weights = np.zeros((4, 3), np.int32)
     weights[2, 1] = 7
-    slot, game = draw_starts(jax.random.key(1), weights, (40, 500))
+    slot, game = sample_starts(jax.random.key(1), weights, (40, 500))
     assert (np.asarray(slot) == 2).all() and (np.asarray(game) == 1).all()
 
 
-def test_draws_differ_between_keys():
+def test_samples_differ_between_keys():
     weights = np.ones((4, 3), np.int32)
-    draws = [np.asarray(draw_starts(jax.random.key(seed), weights, (40, 500))[0]) for seed in (0, 0, 1)]
-    np.testing.assert_array_equal(draws[0], draws[1])
-    assert (draws[0] != draws[2]).any()
+    samples = [np.asarray(sample_starts(jax.random.key(seed), weights, (40, 500))[0]) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(samples[0], samples[1])
+    assert (samples[0] != samples[2]).any()
 
 
-def test_draws_are_exact_where_float32_could_not_count(monkeypatch):
-    """2^25 + 1 has no float32: a slot of weight 1 behind 2^25 tickets would never be drawn."""
+def test_samples_are_exact_where_float32_could_not_count(monkeypatch):
+    """2^25 + 1 has no float32: a slot of weight 1 behind 2^25 tickets would never be sampled."""
     big = 2**25
     tickets = jnp.array([0, big - 1, big, big + 1, big + 2, 2 * big + 1, 2 * big + 2], jnp.int32)
     monkeypatch.setattr(jax.random, "randint", lambda key, shape, low, high, dtype: tickets.astype(dtype))
     weights = jnp.array([[big, 1], [0, 1], [big, 9]], jnp.int32)
-    slot, game = replay.draw_starts(jax.random.key(0), weights, tickets.shape)
+    slot, game = replay.sample_starts(jax.random.key(0), weights, tickets.shape)
     np.testing.assert_array_equal(2 * slot + game, [0, 0, 1, 3, 4, 4, 5])
 
 
 # --- what learning writes back ----------------------------------------------------------------------------------------
 
 
-def random_revision(generator, size):
-    """Findings about frames that are drawn with many repeats; a quarter of them knows nothing."""
-    return Revision(
+def random_findings(generator, size):
+    """Findings about frames that are sampled with many repeats; a quarter of them knows nothing."""
+    return WriteBack(
         slot=generator.integers(2 * C, size=size).astype(np.int32),  # taken modulo the ring's length
         game=generator.integers(B, size=size).astype(np.int32),
         is_known=generator.random(size) < 0.75,
-        search_policy=generator.random((*size, 3)).astype(np.float32),
-        search_value=generator.normal(size=size).astype(np.float32),
+        values={
+            "search_policy": generator.random((*size, 3)).astype(np.float32),
+            "search_value": generator.normal(size=size).astype(np.float32),
+        },
     )
 
 
 def test_of_several_findings_about_a_frame_the_last_one_counts(histories):
     """Written one by one in a loop; [U, M] findings are in the order of their updates."""
     ring = histories[-1][0]
-    revision = random_revision(np.random.default_rng(0), (5, 40))
+    found = random_findings(np.random.default_rng(0), (5, 40))
     policy, value = (np.array(x) for x in (ring.transitions.search_policy, ring.transitions.search_value))
     for update in range(5):
         for i in range(40):
-            if revision.is_known[update, i]:
-                where = revision.slot[update, i] % C, revision.game[update, i]
-                policy[where], value[where] = revision.search_policy[update, i], revision.search_value[update, i]
-    revised = revise(ring, (revision,))
-    np.testing.assert_array_equal(revised.transitions.search_policy, policy)
-    np.testing.assert_array_equal(revised.transitions.search_value, value)
+            if found.is_known[update, i]:
+                where = found.slot[update, i] % C, found.game[update, i]
+                policy[where], value[where] = (
+                    found.values[name][update, i] for name in ("search_policy", "search_value")
+                )
+    written = write_back(ring, (found,))
+    np.testing.assert_array_equal(written.transitions.search_policy, policy)
+    np.testing.assert_array_equal(written.transitions.search_value, value)
 
 
 def test_of_two_kinds_of_findings_the_later_one_counts_too(histories):
     ring = histories[-1][0]
-    one, other = (random_revision(np.random.default_rng(seed), (60,)) for seed in (0, 1))
-    both, in_turn = revise(ring, (one, other)), revise(revise(ring, (one,)), (other,))
+    one, other = (random_findings(np.random.default_rng(seed), (60,)) for seed in (0, 1))
+    both, in_turn = write_back(ring, (one, other)), write_back(write_back(ring, (one,)), (other,))
     jax.tree.map(np.testing.assert_array_equal, both, in_turn)
 
 
 def test_what_is_not_known_is_not_written_and_nothing_else_changes(histories):
     ring = histories[-1][0]
-    unknown = random_revision(np.random.default_rng(0), (60,))._replace(is_known=np.zeros(60, bool))
-    jax.tree.map(np.testing.assert_array_equal, revise(ring, (unknown,)), ring)
-    jax.tree.map(np.testing.assert_array_equal, revise(ring, ()), ring)
-    revised = revise(ring, (random_revision(np.random.default_rng(0), (60,)),))
-    kept = revised.transitions._replace(
+    unknown = random_findings(np.random.default_rng(0), (60,))._replace(is_known=np.zeros(60, bool))
+    jax.tree.map(np.testing.assert_array_equal, write_back(ring, (unknown,)), ring)
+    jax.tree.map(np.testing.assert_array_equal, write_back(ring, ()), ring)
+    written = write_back(ring, (random_findings(np.random.default_rng(0), (60,)),))
+    kept = written.transitions._replace(
         search_policy=ring.transitions.search_policy, search_value=ring.transitions.search_value
     )
-    jax.tree.map(np.testing.assert_array_equal, revised._replace(transitions=kept), ring)
+    jax.tree.map(np.testing.assert_array_equal, written._replace(transitions=kept), ring)
 
 
-def note_all(draws, window, *, num_frames):
-    """What the only device tells its ring of windows that were all searched again."""
-    note = partial(reanalyze.note, batch=NO_BATCH, share=1.0, num_frames=num_frames)
-    found = jax.vmap(lambda *x: note(*x)[0], axis_name=AXIS)(*jax.tree.map(lambda x: x[None], (draws, window)))
+def fresh_targets(sample, window, *, num_frames):
+    """What the only device writes back of windows that were all searched again."""
+    of_batch = partial(reanalyze.fresh_targets, batch=NO_BATCH, share=1.0, num_frames=num_frames)
+    found = jax.vmap(lambda *x: of_batch(*x)[0], axis_name=AXIS)(*jax.tree.map(lambda x: x[None], (sample, window)))
     return jax.tree.map(lambda x: x[0], found)
 
 
@@ -285,30 +291,30 @@ def note_all(draws, window, *, num_frames):
 def test_fresh_targets_land_in_the_frames_that_were_searched_across_the_rings_seam_and_never_past_its_head(
     histories, rollouts
 ):
-    """Every window that may be drawn is searched; each frame's new value names the frame."""
+    """Every window that may be sampled is searched; each frame's new value names the frame."""
     ring, total, _ = histories[rollouts - 1]
     slot, game = np.nonzero(np.asarray(weights_of(ring)))
     padding = C * B - len(slot)
-    draws = draws_at(*(np.pad(x, (0, padding), mode="edge") for x in (slot, game)))
-    window = gather(ring, draws, window_length=L, observation_length=L)
+    sample = sample_at(*(np.pad(x, (0, padding), mode="edge") for x in (slot, game)))
+    window = gather(ring, sample, window_length=L, observation_length=L)
     named = window._replace(search_value=1000.0 + window.action, search_policy=window.search_policy * 0)
-    revision = note_all(draws, named, num_frames=L)
-    revised = revise(ring, (revision,)).transitions
+    found = fresh_targets(sample, named, num_frames=L)
+    written = write_back(ring, (found,)).transitions
     for time in range(total - C, total):
-        row = revised.search_value[time % C]
+        row = written.search_value[time % C]
         expected = 1000.0 + 100 * time + np.arange(B) if time >= max(0, total - C) else np.zeros(B)
         np.testing.assert_array_equal(row, expected)
-        assert not np.asarray(revised.search_policy[time % C]).any()
+        assert not np.asarray(written.search_policy[time % C]).any()
 
 
 def test_with_fewer_frames_to_search_the_rest_of_each_window_keeps_its_targets(histories):
     """One window of L = 6 frames that starts two before the seam; its first three frames are searched."""
     ring = histories[-1][0]
     before = ring.transitions.search_value
-    draws = draws_at([C - 2], [1])
-    window = gather(ring, draws, window_length=L, observation_length=L)._replace(search_value=jnp.full((1, L), 7.0))
-    revision = note_all(draws, window, num_frames=3)
-    after = revise(ring, (revision,)).transitions.search_value
+    sample = sample_at([C - 2], [1])
+    window = gather(ring, sample, window_length=L, observation_length=L)._replace(search_value=jnp.full((1, L), 7.0))
+    found = fresh_targets(sample, window, num_frames=3)
+    after = write_back(ring, (found,)).transitions.search_value
     wanted = np.array(before)
     wanted[[C - 2, C - 1, 0], 1] = 7.0
     np.testing.assert_array_equal(after, wanted)
@@ -322,14 +328,12 @@ def test_a_search_is_as_old_as_the_iterations_since_it_was_made():
     ring = replay.init(TRANSITION, num_envs=B, replay_length=C, is_reanalyzed=True)
     assert replay.init(TRANSITION, num_envs=B, replay_length=C).transitions.search_age is None
     for index in range(3):
-        ring = revise(add(ring, rollout(index)), ())
+        ring = write_back(add(ring, rollout(index)), ())
     np.testing.assert_array_equal(ring.transitions.search_age, np.repeat([3, 2, 1], T)[:, None] * np.ones((1, B)))
-    found = Revision(
-        *(jnp.array(x) for x in ([1, 6, 6], [0, 2, 1], [True, True, False])),
-        search_policy=jnp.ones((3, 3)),
-        search_value=jnp.ones(3),
+    found = WriteBack(
+        *(jnp.array(x) for x in ([1, 6, 6], [0, 2, 1], [True, True, False])), {"search_age": jnp.zeros(3, jnp.int32)}
     )
-    ring = revise(ring, (found,))
+    ring = write_back(ring, (found,))
     wanted = np.repeat([4, 3, 2], T)[:, None] * np.ones((1, B))
     wanted[1, 0] = wanted[6, 2] = 1
     np.testing.assert_array_equal(ring.transitions.search_age, wanted)
@@ -338,7 +342,7 @@ def test_a_search_is_as_old_as_the_iterations_since_it_was_made():
 
 def test_a_priority_alone_makes_no_search_younger():
     ring = replay.init(TRANSITION, num_envs=B, replay_length=C, is_prioritised=True, is_reanalyzed=True)
-    found = Revision(jnp.array([5]), jnp.array([1]), jnp.array([True]), priority=jnp.array([0.5]))
-    ring = revise(ring, (found,))
+    found = WriteBack(jnp.array([5]), jnp.array([1]), jnp.array([True]), {"priority": jnp.array([0.5])})
+    ring = write_back(ring, (found,))
     assert (np.asarray(ring.transitions.search_age) == 1).all()
     assert float(ring.priority[5, 1]) == 0.5 and np.count_nonzero(ring.priority) == 1

@@ -79,11 +79,11 @@ def test_outcomes_of_chance_are_turned_with_the_board_and_codes_that_an_encoder_
     """Three outcomes, of which the second symmetry exchanges two; code 3 says that chance had no part."""
     batch, symmetries = jax.tree.map(jnp.asarray, (hex_batch[0], hex_batch[2]))
     codes = np.random.default_rng(1).integers(0, 4, (N, K))
-    batch = batch._replace(codes=jnp.asarray(codes))
+    batch = batch._replace(extras={"codes": jnp.asarray(codes)})
     permutation = jnp.array([[0, 1, 2], [1, 0, 2], [0, 1, 2], [2, 0, 1]])
-    told = augment(batch, jax.random.key(0), symmetries=symmetries._replace(outcome_permutation=permutation))
+    known = augment(batch, jax.random.key(0), symmetries=symmetries._replace(outcome_permutation=permutation))
     index = np.asarray(jax.random.randint(jax.random.key(0), (N,), 0, 4))
     expected = [[[*permutation[g], 3][code] for code in row] for g, row in zip(index, codes, strict=True)]
-    np.testing.assert_array_equal(told.codes, expected)
+    np.testing.assert_array_equal(known.extras["codes"], expected)
     found = augment(batch, jax.random.key(0), symmetries=symmetries)
-    np.testing.assert_array_equal(found.codes, codes)
+    np.testing.assert_array_equal(found.extras["codes"], codes)

@@ -289,7 +289,7 @@ def test_policies_of_full_searches_weigh_as_much_as_all_would(num_devices):
 def test_a_batch_without_a_full_search_teaches_no_policy_and_one_of_full_ones_weighs_1():
     window = one_game([0.0, 0.0, 1.0], [-1.0, -1.0, 0.0])
     make_targets = partial(targets.make, unroll_steps=K, td_steps=8, td_lambda=1.0, stop_at_exploration=True)
-    make = partial(targets.make_batch, unroll_steps=K, legal_length=1)
+    make = partial(targets.make_batch, unroll_steps=K, num_frames=1)
     for in_full, weights in ((False, [0, 0, 0, 0]), (True, [1, 1, 1, 0])):
         each = window._replace(in_full=jnp.full(window.action.shape, in_full))
         batch = jax.vmap(lambda w: make(w, make_targets(w), jnp.ones(1), jax.random.key(0)), axis_name=AXIS)(

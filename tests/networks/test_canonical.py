@@ -57,7 +57,7 @@ def test_a_position_and_its_mirror_image_with_the_colours_exchanged_are_judged_a
         np.testing.assert_allclose(one.value_logits, other.value_logits, rtol=1e-5)
         np.testing.assert_allclose(one.reward_logits, other.reward_logits, rtol=1e-5)
         np.testing.assert_allclose(one.policy_logits, other.policy_logits[:, MIRROR], rtol=1e-5)
-        np.testing.assert_allclose(one.legal_logits, other.legal_logits[:, MIRROR], rtol=1e-5)
+        np.testing.assert_allclose(one.extras["legal_logits"], other.extras["legal_logits"][:, MIRROR], rtol=1e-5)
         turned = np.array(other.embedding.swapaxes(1, 2))
         turned[..., 2] *= -1
         np.testing.assert_allclose(one.embedding, turned, rtol=1e-5)
@@ -78,7 +78,7 @@ def test_an_imagined_position_is_judged_as_the_same_position_seen():
     child, root = both(embedding.astype(np.float32))
     np.testing.assert_allclose(child.policy_logits, root.policy_logits, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(child.value_logits, root.value_logits, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(child.legal_logits, root.legal_logits, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(child.extras["legal_logits"], root.extras["legal_logits"], rtol=1e-5, atol=1e-6)
 
 
 def test_positions_of_the_first_colour_are_seen_as_they_are(positions):

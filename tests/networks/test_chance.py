@@ -55,12 +55,15 @@ def test_a_move_and_a_code_have_outputs_of_one_shape(case):
     _, params, _, recurrent, root = case
     for index in (jnp.arange(N), A + jnp.arange(N)):
         output = recurrent(params, root.embedding, index)
-        assert output.chance_logits.shape == (N, C) and output.value_logits.shape == output.reward_logits.shape == (
+        assert output.extras["chance_logits"].shape == (
+            N,
+            C,
+        ) and output.value_logits.shape == output.reward_logits.shape == (
             N,
             S,
         )
         assert output.policy_logits.shape == (N, A) and output.embedding.shape == root.embedding.shape
-    assert root.chance_logits.shape == (N, C)
+    assert root.extras["chance_logits"].shape == (N, C)
 
 
 def test_every_move_and_every_code_leads_somewhere_else_and_no_index_to_nan(case):
@@ -114,7 +117,7 @@ def test_counts_are_observations_too():
     counts = jnp.asarray(np.random.default_rng(0).integers(-15, 16, (N, 34)), jnp.int32)
     root = model.initial_inference(params, counts)
     moved = model.recurrent_inference(params, root.embedding, jnp.arange(N))
-    assert moved.chance_logits.shape == (N, 21) and all(np.isfinite(x).all() for x in jax.tree.leaves(moved))
+    assert moved.extras["chance_logits"].shape == (N, 21) and all(np.isfinite(x).all() for x in jax.tree.leaves(moved))
 
 
 def test_without_chance_parameters_and_programs_are_those_of_muzero():
@@ -127,7 +130,7 @@ def test_without_chance_parameters_and_programs_are_those_of_muzero():
     assert set(jax.eval_shape(told.init, jax.random.key(0))) == names | {"code_encoder"}  # no encoder of outcomes
     assert plain.encode_chance is plain.follow_code is None and plain.num_codes == 0
     output = jax.eval_shape(plain.initial_inference, shapes, jnp.zeros((N, 3, 3, 2)))
-    assert output.chance_logits is None
+    assert "chance_logits" not in output.extras
 
 
 @pytest.mark.parametrize("kind", ["observation", "fully_convolutional"])
@@ -150,7 +153,7 @@ def test_the_check_finds_a_one_hot_that_leads_elsewhere_and_no_other_fault():
 
 def test_a_model_without_codes_is_refused_where_codes_are_asked_for():
     (found,) = contract.breaches(make_model(abilities=MUZERO), BOARD, CODES)[:1]
-    assert found.startswith("recurrent_inference's chance_logits must be float32 (3, 5)")
+    assert found.startswith("recurrent_inference's extras['chance_logits'] must be float32 (3, 5)")
     no_encoder = make_model()._replace(encode_chance=None)
     (found,) = contract.breaches(no_encoder, BOARD, CODES)
     assert "`encode_chance` and `follow_code`" in found

@@ -77,7 +77,7 @@ def _recurrent_inference(table: Table, embedding, index) -> NetworkOutput:
     policy_logits = jnp.where(is_action[:, None], UNSAID, table.policy_logits[state])
     chance_logits = jnp.where(is_action[:, None], table.chance_logits[after], UNSAID)
     embedding = jnp.where(is_action, after, state)[:, None]
-    return NetworkOutput(embedding, reward[:, None], value[:, None], policy_logits, chance_logits=chance_logits)
+    return NetworkOutput(embedding, reward[:, None], value[:, None], policy_logits, {"chance_logits": chance_logits})
 
 
 MODEL = Model(

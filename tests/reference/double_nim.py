@@ -66,9 +66,10 @@ def exact_model(*, predicts_legality: bool) -> Model:
 
     def judge(stones, reward, sign):
         logits = jnp.zeros((len(stones), NUM_ACTIONS))
-        discount_logits = 50.0 * jax.nn.one_hot(sign + 1, 3)
-        legality = 50.0 * (2.0 * legal(stones) - 1.0) if predicts_legality else None
-        return NetworkOutput(stones, reward[:, None], 0.0 * reward[:, None], logits, legality, discount_logits)
+        extras = {"discount_logits": 50.0 * jax.nn.one_hot(sign + 1, 3)}
+        if predicts_legality:
+            extras["legal_logits"] = 50.0 * (2.0 * legal(stones) - 1.0)
+        return NetworkOutput(stones, reward[:, None], 0.0 * reward[:, None], logits, extras)
 
     def initial_inference(params, observation):
         stones = jnp.argmax(observation, axis=-1)

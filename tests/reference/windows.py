@@ -51,8 +51,8 @@ def random_window(seed, num_windows, length, num_actions=3, observation_shape=(2
     )
 
 
-def make_batch(window, key, *, unroll_steps, td_steps=2, legal_length=1):
-    """Windows as a batch of weight 1, with n-step returns that stop at random moves."""
+def make_batch(window, key, *, unroll_steps, td_steps=2, num_frames=None):
+    """Windows as a batch of weight 1, with n-step returns that stop at random moves; all K + 1 frames by default."""
     make = partial(targets.make, unroll_steps=unroll_steps, td_steps=td_steps, td_lambda=1.0, stop_at_exploration=True)
-    weight, lengths = jnp.ones(window.action.shape[0]), {"unroll_steps": unroll_steps, "legal_length": legal_length}
-    return targets.make_batch(window, make(window), weight, key, **lengths)
+    weight, num_frames = jnp.ones(window.action.shape[0]), num_frames or unroll_steps + 1
+    return targets.make_batch(window, make(window), weight, key, unroll_steps=unroll_steps, num_frames=num_frames)

@@ -109,7 +109,7 @@ def stochastic_policy(table, roots, *, discount, num_simulations):
         value, reward = output.value_logits[:, 0], output.reward_logits[:, 0]
         afterstate = output.embedding, reward
         return mctx.DecisionRecurrentFnOutput(
-            chance_logits=output.chance_logits, afterstate_value=value + reward
+            chance_logits=output.extras["chance_logits"], afterstate_value=value + reward
         ), afterstate
 
     def chance_acts(params, key, outcome, afterstate):
@@ -430,7 +430,9 @@ def test_a_learned_model_may_predict_the_discount_of_an_outcome():
     def recurrent_inference(params, embedding, index):
         output = MODEL.recurrent_inference(params, embedding, index)
         sign = jnp.broadcast_to(jnp.array([0.0, 0.0, 50.0]), (len(index), 3))
-        return output._replace(discount_logits=sign, legal_logits=jnp.full_like(output.policy_logits, -1.0))
+        return output._replace(
+            extras=output.extras | {"discount_logits": sign, "legal_logits": jnp.full_like(output.policy_logits, -1.0)}
+        )
 
     model = MODEL._replace(recurrent_inference=recurrent_inference)
     world = learned_chance_model(

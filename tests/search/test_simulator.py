@@ -125,8 +125,8 @@ def test_the_reference_plans_with_the_ground_truth_model_alike(look, reference, 
 def predicting(legal_logits, discount_logits):
     """One new node of `learned_model` with gamma 0.5, from a model that says this of every move."""
     output = NetworkOutput(jnp.zeros((1, 1)), jnp.ones((1, 1)), jnp.ones((1, 1)), jnp.zeros((1, 3)))
-    given = [None if logits is None else jnp.array([logits]) for logits in (legal_logits, discount_logits)]
-    output = output._replace(legal_logits=given[0], discount_logits=given[1])
+    given = {"legal_logits": legal_logits, "discount_logits": discount_logits}
+    output = output._replace(extras={name: jnp.array([logits]) for name, logits in given.items() if logits is not None})
     model = MODEL._replace(recurrent_inference=lambda *_: output, to_scalar=lambda logits: logits[..., 0])
     flags = {"predicted_legality": legal_logits is not None, "predicted_discount": discount_logits is not None}
     return learned_model(model, 0.5, **flags).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
@@ -145,13 +145,15 @@ def test_a_predicted_discount_is_what_is_expected_times_gamma():
 
 
 def test_an_expected_sign_is_no_matrix_product_which_accelerators_round():
-    output = NetworkOutput(*(jnp.zeros((2, 3)) for _ in range(4)), discount_logits=jnp.zeros((2, 3)))
+    output = NetworkOutput(*(jnp.zeros((2, 3)) for _ in range(4)), {"discount_logits": jnp.zeros((2, 3))})
     assert "dot_general" not in str(jax.make_jaxpr(expected_sign)(output))
 
 
 def test_heads_that_nobody_asked_for_are_not_used():
     output = NetworkOutput(*(jnp.zeros((1, 3)) for _ in range(4)))
-    output = output._replace(legal_logits=jnp.array([[1.0, -1.0, -1.0]]), discount_logits=jnp.array([[9.0, 0.0, 0.0]]))
+    output = output._replace(
+        extras={"legal_logits": jnp.array([[1.0, -1.0, -1.0]]), "discount_logits": jnp.array([[9.0, 0.0, 0.0]])}
+    )
     model = MODEL._replace(recurrent_inference=lambda *_: output, to_scalar=lambda logits: logits[..., 0])
     node = learned_model(model, -1.0).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
     np.testing.assert_allclose(node.prior, [[1 / 3] * 3], rtol=1e-6)

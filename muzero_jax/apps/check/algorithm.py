@@ -17,7 +17,7 @@ from jaxtyping import Array
 
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.check.model import QUICKLY
-from muzero_jax.learning import losses, self_play, unroll
+from muzero_jax.learning import self_play, unroll
 from muzero_jax.learning.losses import Term
 from muzero_jax.learning.targets import alive_frames
 from muzero_jax.networks.contract import Fault, traced
@@ -27,8 +27,8 @@ from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.storage.config import Config
 from muzero_jax.types import (
     Batch,
-    Draws,
     LearnerState,
+    Sample,
     SearchOutput,
     SearchRoots,
     Targets,
@@ -96,8 +96,9 @@ def _of_record(algorithm: Algorithm) -> Iterator[str]:
     names = [term.name for term in algorithm.terms]
     if twice := next((name for name in names if names.count(name) > 1), None):
         yield f"terms holds two losses called {twice}; give each a name of its own"
-    for name in sorted(losses.reads(algorithm.terms).difference(losses.ON_REQUEST)):
-        yield f"a term reads {name!r}, but only {', '.join(losses.ON_REQUEST)} have to be asked for"
+    for term in algorithm.terms:
+        if term.frames not in ("root", "all"):
+            yield f"the term {term.name} reads the frames {term.frames!r}, but may read 'root' or 'all'"
     if not all(hasattr(algorithm.optimiser, name) for name in ("init", "update")):
         yield "optimiser must be an Optax optimiser, with init and update"
 
@@ -148,9 +149,8 @@ class _Check:
         return self.algorithm.augment(batch, jax.random.key(4))
 
     def unroll(self, learner: LearnerState, window: Transition) -> tuple[Any, Batch]:
-        batch, wanted = self.batch(learner, window), losses.reads(self.algorithm.terms)
-        asked = {"reconstruct": "observation_logits" in wanted, "consistency": "projection" in wanted}
-        return unroll.unroll(self.algorithm.model, learner.params, batch, **asked), batch
+        batch = self.batch(learner, window)
+        return unroll.unroll(self.algorithm.model, learner.params, batch), batch
 
     def update(self, learner: LearnerState, window: Transition) -> Any:
         loss = partial(self.algorithm.loss, model=self.algorithm.model, terms=self.algorithm.terms)
@@ -159,7 +159,7 @@ class _Check:
 
     def write_back(self, learner: LearnerState, window: Transition) -> Any:
         place = jnp.zeros(NUM_GAMES, jnp.int32)
-        return self.algorithm.write_back(Draws(place, place, jnp.ones(NUM_GAMES)), window, self.batch(learner, window))
+        return self.algorithm.write_back(Sample(place, place, jnp.ones(NUM_GAMES)), window, self.batch(learner, window))
 
     def run(self, key: Array) -> Found:
         """All of it, for its values."""

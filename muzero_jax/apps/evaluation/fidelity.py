@@ -164,7 +164,7 @@ def compare(model: Model, legal: Array, output: NetworkOutput, true: NetworkOutp
     the embedding's policy gives to illegal moves, as a search sees it: of a model that predicts legal moves only those
     that it thinks legal count.
     """
-    legal_moves = None if output.legal_logits is None else predicted_legal(output)
+    legal_moves = predicted_legal(output) if "legal_logits" in output.extras else None
     logits, true_logits = (x.policy_logits.astype(jnp.float32) for x in (output, true))
     difference = jax.nn.softmax(logits, where=legal) - jax.nn.softmax(true_logits, where=legal)
     return {

@@ -80,12 +80,12 @@ def test_nothing_is_found_in_our_own_networks(kind):
             "embedding is float32 (3, 8) from initial_inference and float16 (3, 8) from recurrent_inference; make them",
         ),
         (
-            with_child(lambda out, *_: out._replace(legal_logits=out.policy_logits)),
-            "legal_logits is None from initial_inference and float32 (3, 10) from recurrent_inference; make them alike",
+            with_child(lambda out, *_: out._replace(extras={"legal_logits": out.policy_logits})),
+            "extras['legal_logits'] is None from initial_inference and float32 (3, 10) from recurrent_inference; make",
         ),
         (
-            with_root(lambda out, *_: out._replace(discount_logits=out.policy_logits[:, :3])),
-            "discount_logits is float32 (3, 3) from initial_inference and None from recurrent_inference; make them",
+            with_root(lambda out, *_: out._replace(extras={"discount_logits": out.policy_logits[:, :3]})),
+            "extras['discount_logits'] is float32 (3, 3) from initial_inference and None from recurrent_inference",
         ),
         (
             with_child(lambda out, *_: out._replace(value_logits=jnp.zeros((3, 7)), reward_logits=jnp.zeros((3, 7)))),
