@@ -259,7 +259,7 @@ class Unrolled(NamedTuple):
     extras: dict[str, Array] = {}  # `NetworkOutput.extras`; of chance [N, K, ...], for each move:
     #   chance_logits and afterstate_value_logits, of its afterstate; code_probabilities, where a code is found
     params: Params = None  # and the model itself, for losses that read more off the embeddings
-    model: Model | None = None
+    model: Any = None
 
 
 class ReplayState(NamedTuple):

@@ -29,7 +29,7 @@ def loss_of(params, batch, model=MODEL, weights=WEIGHTS, **how):
         "value": partial(losses.value_loss, scalar_loss=model.scalar_loss),
         "policy": losses.policy_loss,
         "root_value": partial(losses.root_value_loss, scalar_loss=model.scalar_loss),
-        "reconstruction": partial(losses.reconstruction_loss, model=model),
+        "reconstruction": losses.reconstruction_loss,
     }
     terms = [Term(name, named[name], weight) for name, weight in weights.items()]
     return losses.loss(params, batch, model=model, terms=terms, **how)
