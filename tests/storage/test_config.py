@@ -76,6 +76,11 @@ def test_fields_that_an_older_version_did_not_write_take_their_defaults():
     assert from_json('{"seed": 3, "network": {"width": 32}}') == with_field("network.width", 32, Config(seed=3))
 
 
+def test_a_number_that_only_older_versions_knew_is_read_and_dropped():
+    """Agents and runs from before 26 November 2026 have it."""
+    assert from_json('{"optimiser": {"decay_updates": 77, "batch_size": 8}}') == with_field("optimiser.batch_size", 8)
+
+
 @pytest.mark.parametrize("text", ['{"sead": 3}', '{"network": {"sead": 3}}'], ids=["top", "nested"])
 def test_unknown_fields_are_named(text):
     with pytest.raises(ValueError, match="'sead'"):

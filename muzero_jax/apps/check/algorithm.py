@@ -109,8 +109,8 @@ class _Check:
     def __init__(self, algorithm: Algorithm, config: Config):
         self.algorithm, self.config = algorithm, config
         self.searches = {
-            "the search with noise": algorithm.search(NUM_SIMULATIONS, noise=True),
-            "the search without noise": algorithm.search(NUM_SIMULATIONS),
+            "the search with noise": lambda *asked: algorithm.search(NUM_SIMULATIONS, noise=True)(*asked),
+            "the search without noise": lambda *asked: algorithm.search(NUM_SIMULATIONS)(*asked),
         }
 
     def material(self, key: Array) -> Material:

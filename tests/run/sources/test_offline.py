@@ -75,7 +75,7 @@ def chunk(source):
     with Checkpointer(source / "checkpoints") as checkpoints:
         _, state = checkpoints.restore_latest(tiny_run.abstract_state())
     before = on_host(state)
-    after, numbers = offline_program()(state)
+    after, numbers = offline_program()(state, tiny_run.PROGRESS)
     return SimpleNamespace(before=before, after=on_host(after), metrics=on_host(numbers))
 
 
