@@ -123,7 +123,7 @@ LINES = {
     "apps.__init__": 1,
     "apps.check": 1158,
     "apps.commands": 2272,
-    "apps.engines": 1310,
+    "apps.engines": 1203,
     "apps.evaluation": 2649,
     "apps.play": 2516,
     "apps.start": 250,
