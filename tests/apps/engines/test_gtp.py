@@ -1,4 +1,4 @@
-"""Our engine as a controller meets it: GTP's framing, each game's sessions, HexGui's habits; `tests/fuzz` has any input."""
+"""Our engine as a controller meets it: GTP's framing, each game's sessions, and HexGui's habits."""
 
 import functools
 import io
