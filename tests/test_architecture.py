@@ -31,7 +31,7 @@ building: types own ops games storage networks search learning training
 presets: types ops games storage networks
 agent: types own storage search learning building
 run: types own ops games storage learning training building agent apps.evaluation
-apps.check: types own ops games storage networks learning building
+apps.check: types own ops games storage networks learning training building
 apps.engines: types games apps.play
 apps.play: types own games search learning agent
 apps.evaluation: types own ops games storage search learning agent run apps.engines
@@ -125,7 +125,7 @@ LINES = {
     "apps.commands": 2272,
     "apps.engines": 1205,
     "apps.evaluation": 2649,
-    "apps.play": 2516,
+    "apps.play": 2526,
     "apps.start": 250,
     "apps.study": 1368,
     "building": 582,

@@ -62,7 +62,7 @@ class EngineProcess:
         self._lines: deque[str] = deque()  # that were not read yet
         self._last: deque[str] = deque(maxlen=3)  # lines that were read since the last command
         self._complaints: deque[str] = deque(maxlen=3)  # lines of its stderr
-        self._expect("anything", START_SECONDS)
+        self._expect("anything", max(seconds, START_SECONDS))
 
     def send(self, line: str, *, is_move: bool = False) -> None:
         """Writes a line, whose answer may take as long as a move or as a start; EngineError if the engine has ended."""
