@@ -60,12 +60,12 @@ def test_gtp(lines, folder):
     """One well-formed answer a command, which is no internal error; what is refused leaves the position as it was."""
     session = gtp.GtpSession(opening("hex"), THINKER, notation("hex"))
     for line in protocol.read_lines(io.BytesIO(b"\n".join(lines))):
-        command, before = protocol.parse(line), session.position
+        (number, words), before = gtp.parse(line), session.position
         answer = session.answer(line)
-        assert (answer is None) == (command is None)
+        assert (answer is None) == (not number and not words)
         if answer is None:
             continue
-        assert GTP_ANSWER.fullmatch(answer) and answer[1:].startswith(command.id), answer
+        assert GTP_ANSWER.fullmatch(answer) and answer[1:].startswith(number), answer
         assert "internal error" not in answer, (line, answer)
         assert answer[0] == "=" or session.position is before
 

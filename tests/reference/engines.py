@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from muzero_jax.apps.engines import engine_process
+from muzero_jax.apps.engines.engine import EngineProcess
 
 FAKE = Path(__file__).parent / "fake_engine.py"
 DEBIANS_GAMES = Path("/usr/games")
@@ -25,9 +25,9 @@ def name(protocol, *arguments, settings=""):
     return f"{protocol}:{command(protocol, *arguments)}{settings}"
 
 
-def started(*arguments, title="gtp:fake"):
+def started(*arguments, seconds=20.0):
     """The scripted program as a process."""
-    return engine_process.start(shlex.split(command(*arguments)), title)
+    return EngineProcess(shlex.split(command(*arguments)), "gtp:fake", seconds=seconds)
 
 
 def is_alive(pid):

@@ -44,9 +44,8 @@ def misbehave():
         sys.exit(3)
     if what == "hang":
         time.sleep(60)
-    if what == "flood":
-        while True:
-            say("and another thing")
+    while what == "flood":
+        say("and another thing")
     say(word.replace("|", "\n"))
     return True
 

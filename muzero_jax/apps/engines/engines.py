@@ -13,10 +13,11 @@ import shlex
 import shutil
 from typing import NamedTuple
 
-from muzero_jax.apps.engines import engine_process
-from muzero_jax.apps.engines.engine_protocols import Engine, GtpEngine, Setup, UciEngine
+from muzero_jax.apps.engines.engine import Engine, EngineProcess
 from muzero_jax.apps.engines.gnubg import GnubgEngine
+from muzero_jax.apps.engines.gtp import GtpEngine
 from muzero_jax.apps.engines.hex_engine import HexEngine
+from muzero_jax.apps.engines.uci import UciEngine
 from muzero_jax.games.catalogue import GAMES, check_for_two, check_without_chance, game_of, make_notation
 from muzero_jax.types import Environment
 
@@ -80,19 +81,20 @@ def start(spec: EngineSpec, environment: Environment, *, seconds: float) -> Engi
 
     Raises EngineError, whose process is ended then, if it fails.
     """
-    process = engine_process.start(spec.command, spec.name, in_order=spec.protocol == GNUBG)
+    in_order = spec.protocol == GNUBG
+    process = EngineProcess(spec.command, spec.name, seconds=seconds, in_order=in_order)
     notation, game = make_notation(environment), game_of(environment)
-    komi = game.points.komi if game.points else 0.0
-    setup = Setup(len(notation.columns), len(notation.rows), komi or None, game.variant)
     if spec.protocol == GTP:
-        engine = (GtpEngine if notation.swap is None else HexEngine)(process, setup, seconds)
+        kind = GtpEngine if notation.swap is None else HexEngine
+        komi = game.points.komi if game.points else None
+        started = kind(process, len(notation.columns), len(notation.rows), komi or None)
     elif spec.protocol == GNUBG:
-        engine = GnubgEngine(process, setup, seconds, environment)
+        started = GnubgEngine(process, environment)
     else:
-        engine = UciEngine(process, setup, seconds, spec.protocol)
+        started = UciEngine(process, spec.protocol, game.variant)
     try:
-        engine.greet(spec.settings)
+        started.greet(spec.settings)
     except BaseException:
         process.close(politely=False)
         raise
-    return engine
+    return started

@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muzero_jax.apps.engines.engine_process import EngineProcess
-from muzero_jax.apps.engines.engine_protocols import Engine, Ply, Setup
+from muzero_jax.apps.engines.engine import Engine, EngineProcess, Ply
 from muzero_jax.games.backgammon import mover_points, roll
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.types import Environment, EnvState
@@ -43,20 +42,19 @@ class GnubgEngine(Engine):
     whole first turn, after which this never happens.
     """
 
-    def __init__(self, process: EngineProcess, setup: Setup, seconds: float, environment: Environment):
-        super().__init__(process, setup, seconds)
+    def __init__(self, process: EngineProcess, environment: Environment):
+        super().__init__(process)
         assert environment.chance is not None
         self._move, self._notation = jax.jit(environment.chance.move), make_notation(environment)
         self._rest: list[str] = []  # of its turn: dice that it has still to play
 
     def greet(self, settings: Sequence[str]) -> None:
         """Waits for its name, and sends each setting; an unknown word in one is refused."""
-        deadline = self._deadline(is_start=True)
         while not self.title.startswith(TITLE):
-            self.title = self.process.read(deadline).strip()
+            self.title = self.process.read().strip()
         for line in (*SETTINGS, *settings, "new session", "set turn 1"):
             self.process.send(line)
-        while (line := self.process.read(deadline)) != BEGUN:  # the end of what it says of the settings, on stderr too
+        while (line := self.process.read()) != BEGUN:  # the end of what it says of the settings, on stderr too
             if line.startswith(UNKNOWN):
                 raise self.process.failure(f"refuses a setting; it said {line!r}")
 
@@ -84,9 +82,8 @@ class GnubgEngine(Engine):
     def _ask(self, board: Sequence[int], dice: tuple[int, int]) -> str:
         """Its turn as it writes it; empty where it sees no legal move."""
         for line in (f"set board simple {_spaced(board)}", f"set dice {_spaced(dice)}", "hint 1"):
-            self.process.send(line)
-        deadline = self._deadline()
-        while not (found := re.match(HINT, line := self.process.read(deadline))):
+            self.process.send(line, is_move=True)
+        while not (found := re.match(HINT, line := self.process.read())):
             if line.startswith(NO_MOVE):
                 return ""
         return found[1]

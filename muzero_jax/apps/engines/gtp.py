@@ -1,23 +1,25 @@
-"""The Go Text Protocol 2, with the dialect of Hex that HexGui and the benzene programs speak, for every game.
+"""The Go Text Protocol 2, both ends of it: a program that we play against, and the engine that we are.
 
-Commands are the methods of `GtpSession`, by name. Positions may be built from stones of any colour in any order
-(`Position.play`). When the game is over, `genmove` answers `resign` in Hex, as the benzene programs do, and `pass` in
-every other game, and changes nothing. Moves follow `notation`; `resign` is understood in all of them.
+Ours speaks it for every game, with the dialect of Hex that HexGui and the benzene programs speak. Positions may be
+built from stones of any colour in any order (`Position.play`). When the game is over, `genmove` answers `resign` in
+Hex, as the benzene programs do, and `pass` in every other game, and changes nothing.
 """
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from muzero_jax.apps.engines import sgf_record
-from muzero_jax.apps.engines.clock import Clock, seconds_of
-from muzero_jax.apps.engines.protocol import Session, attempt, frame, parse
+from muzero_jax.apps.engines.engine import Engine, EngineProcess, Ply
+from muzero_jax.apps.engines.protocol import Clock, Session, attempt
 from muzero_jax.apps.play import VERSION, drawing
 from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove, Position
 from muzero_jax.apps.play.thinking import Analysis, Thinker
+from muzero_jax.games import sgf
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.notation import PASS, SWAP, Notation
+from muzero_jax.types import EnvState
 
 COLOURS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
 ANALYZE_COMMANDS = """\
@@ -32,10 +34,73 @@ string/Final score/final_score"""
 VARIATION_LENGTH = 6
 OTHERS_SHADE = 0.7
 """In `muzero-gfx`, the largest number of a move that it would not play."""
+MOST_SGF_BYTES = 1_000_000
+
+
+class GtpEngine(Engine):
+    """A program that speaks GTP; the user's settings are commands, sent as they are.
+
+    Args:
+      columns: of a board whose cells have names, else 0; `rows` likewise.
+      komi: of a game that has one.
+    """
+
+    def __init__(self, process: EngineProcess, columns: int, rows: int, komi: float | None = None):
+        super().__init__(process)
+        self._columns, self._rows, self._komi = columns, rows, komi
+        self._has_answered, self._num_told = False, 0
+
+    def greet(self, settings: Sequence[str]) -> None:
+        """Asks for its name, and sends each setting."""
+        self.title = f"{self.ask('name')} {self._try('version')}".strip()
+        for line in settings:
+            self.ask(line)
+
+    def new_game(self) -> None:
+        """A command for what never varies in the engine's game, such as the size of Othello's board, may be unknown."""
+        if self._columns:
+            rows = f" {self._rows}" if self._rows != self._columns else ""
+            self._try(f"boardsize {self._columns}{rows}")
+        self.ask("clear_board")
+        if self._komi is not None:
+            self._try(f"komi {self._komi:g}")
+        self._num_told = 0
+
+    def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
+        """Tells it what it does not know yet, and lets it move. Some programs pass by themselves, and refuse a pass."""
+        for ply in plies[self._num_told :]:
+            tell = self.exchange if ply.is_forced_pass else self.ask
+            tell(f"play {'bw'[ply.colour]} {ply.text}")
+        self._num_told = len(plies) + 1  # with the move that it makes now
+        return self.ask(f"genmove {'bw'[colour]}", is_move=True)
+
+    def ask(self, line: str, *, is_move: bool = False) -> str:
+        """The answer to a command, which it must not refuse."""
+        ok, text = self.exchange(line, is_move=is_move)
+        if not ok:
+            raise self.process.failure(f"refuses {line!r}; it said {text!r}")
+        return text
+
+    def _try(self, line: str) -> str:
+        """`ask`, but empty if it knows no such command."""
+        ok, text = self.exchange(line)
+        if not ok and "unknown command" not in text.lower():
+            raise self.process.failure(f"refuses {line!r}; it said {text!r}")
+        return text if ok else ""
+
+    def exchange(self, line: str, *, is_move: bool = False) -> tuple[bool, str]:
+        """Whether it did what it was told, and the text of its answer."""
+        self.process.send(line, is_move=is_move)
+        while not re.match("[=?]", answer := self.process.read()):
+            if answer and self._has_answered:  # before that it may greet us
+                raise self.process.failure(f"answered {line!r} with {answer[:60]!r}, which is no GTP")
+        self._has_answered = True
+        text = " ".join([re.sub("^[=?][0-9]*", "", answer), *iter(self.process.read, "")])
+        return answer.startswith("="), text.strip()
 
 
 class GtpSession(Session):
-    """A method for each command. A command that cannot be carried out raises ValueError, whose text is the answer.
+    """Our engine. A command that cannot be carried out raises ValueError, whose text is the answer.
 
     Args:
       resize: the game, the agent and the notation on a board of another size; ValueError if the agent plays none such.
@@ -53,20 +118,20 @@ class GtpSession(Session):
         super().__init__(position, thinker, moves, seconds=seconds)
         self.resize = resize
         self.clock = Clock()
-        self.komi: float | None = None  # the game's
+        self.komi: float | None = None  # for `final_score` alone: an agent plays for the komi that it was trained under
         self._commands: dict[str, Callable[[list[str]], str | None]] = {
             "name": lambda _: "muzero_jax",
             "version": lambda _: VERSION,
             "protocol_version": lambda _: "2",
-            "known_command": self._known_command,
+            "known_command": lambda words: "true" if words and words[0] in self._commands else "false",
             "list_commands": lambda _: "\n".join(self._commands),
             "quit": self._quit,
             "boardsize": self._boardsize,
             "clear_board": self._clear_board,
-            "komi": self._komi,
+            "komi": self._set_komi,
             "play": self._play,
             "genmove": self._genmove,
-            "reg_genmove": lambda arguments: self._genmove(arguments, is_played=False),
+            "reg_genmove": lambda words: self._genmove(words, is_played=False),
             "undo": self._undo,
             "showboard": lambda _: "\n" + drawing.plain(drawing.draw(self.position, self.moves)),
             "final_score": lambda _: self.position.score(self.komi),
@@ -85,28 +150,23 @@ class GtpSession(Session):
 
     def answer(self, line: str) -> str | None:
         """The framed answer, or None if the line holds no command."""
-        command = parse(line)
-        if command is None:
+        number, words = parse(line)
+        if not number and not words:
             return None
-        text, ok = attempt(lambda: self._run(command.name, command.arguments) or "")
-        return frame(command, text, ok=ok)
+        text, ok = attempt(lambda: self._run(words))
+        body = "\n".join(line.rstrip() for i, line in enumerate(text.split("\n")) if line.strip() or not i)
+        return f"{'=' if ok else '?'}{number} {body}\n\n"  # a blank line ends it, so it has none itself
 
-    def _run(self, name: str, arguments: list[str]) -> str | None:
-        if name not in self._commands:
+    def _run(self, words: list[str]) -> str:
+        if not words or words[0] not in self._commands:
             raise ValueError("unknown command")
-        return self._commands[name](arguments)
+        return self._commands[words[0]](words[1:]) or ""
 
-    def _known_command(self, arguments: list[str]) -> str:
-        return "true" if arguments and arguments[0] in self._commands else "false"
-
-    def _quit(self, _: list[str]) -> None:
-        self.is_done = True
-
-    def _boardsize(self, arguments: list[str]) -> None:
+    def _boardsize(self, words: list[str]) -> None:
         """`boardsize columns [rows]`; it starts a new game, for HexGui sends no `clear_board` when it connects."""
-        if len(arguments) not in (1, 2) or not all(re.fullmatch("-?[0-9]{1,8}", text) for text in arguments):
+        if len(words) not in (1, 2) or not all(re.fullmatch("-?[0-9]{1,8}", word) for word in words):
             raise ValueError("boardsize not an integer")
-        requested, size = [int(text) for text in arguments], [len(self.moves.columns), len(self.moves.rows)]
+        requested, size = [int(word) for word in words], [len(self.moves.columns), len(self.moves.rows)]
         if requested != size[: len(requested)]:
             self._resize(requested[0], requested[-1])
         self._clear_board([])
@@ -125,27 +185,26 @@ class GtpSession(Session):
     def _clear_board(self, _: list[str]) -> None:
         self.position = self.position.new()
 
-    def _komi(self, arguments: list[str]) -> None:
-        """Sets Go's komi for `final_score` alone: an agent plays for the komi that it was trained under."""
+    def _set_komi(self, words: list[str]) -> None:
         try:
-            komi = float(arguments[0])
+            komi = float(words[0])
         except (IndexError, ValueError):
             komi = math.nan
         if not abs(komi) < 1e6:
             raise ValueError("komi not a float")
         self.komi = komi
 
-    def _play(self, arguments: list[str]) -> None:
-        if len(arguments) != 2:
+    def _play(self, words: list[str]) -> None:
+        if len(words) != 2:
             raise ValueError("syntax error: play needs a colour and a move")
-        colour = self._colour(arguments[:1])
-        if arguments[1].lower() == "resign":
+        colour = self._colour(words[:1])
+        if words[1].lower() == "resign":
             self.position = self.position.resign(colour)
         else:
-            self.position = self.position.play(self.moves.read(self._view(colour), arguments[1]), colour)
+            self.position = self.position.play(self.moves.read(self._view(colour), words[1]), colour)
 
-    def _genmove(self, arguments: list[str], *, is_played: bool = True) -> str:
-        colour = self._colour(arguments)
+    def _genmove(self, words: list[str], *, is_played: bool = True) -> str:
+        colour = self._colour(words)
         if self.position.is_over:
             return PASS if self.moves.swap is None else "resign"
         analysis = self._analysis(colour)
@@ -166,43 +225,54 @@ class GtpSession(Session):
             raise ValueError("illegal move")
         self.position = self.position.play(self.moves.swap)
 
-    def _all_legal_moves(self, arguments: list[str]) -> str:
+    def _all_legal_moves(self, words: list[str]) -> str:
         """`all_legal_moves [colour]`, by default of the side to move."""
         if self.position.is_over:
             return ""
-        colour = self._colour(arguments) if arguments else self.position.colour_to_move
+        colour = self._colour(words) if words else self.position.colour_to_move
         state = self._view(colour)
         return " ".join(self.moves.write(state, action) for action in self.position.legal_actions(colour))
 
-    def _time_settings(self, arguments: list[str]) -> None:
-        try:
-            main_time, byo_yomi_time, stones = arguments
-            self.clock.settings(seconds_of(main_time), seconds_of(byo_yomi_time), int(seconds_of(stones)))
-        except ValueError:
-            raise ValueError("syntax error: time_settings needs main time, byo-yomi time and byo-yomi stones") from None
+    def _time_settings(self, words: list[str]) -> None:
+        main_time, byo_yomi_time, stones = _numbers(words, 3, "time_settings needs main time, byo-yomi time and stones")
+        self.clock.settings(main_time, byo_yomi_time, int(stones))
         seconds = self.clock.allot(self.position.colour_to_move)
         if seconds is not None and not self.position.is_over:
             self.thinker.prepare(self.position, seconds)
 
-    def _time_left(self, arguments: list[str]) -> None:
-        if len(arguments) != 3:
-            raise ValueError("syntax error: time_left needs a colour, a time and a number of stones")
-        colour = self._colour(arguments[:1])
-        try:
-            self.clock.left(colour, seconds_of(arguments[1]), int(seconds_of(arguments[2])))
-        except ValueError:
-            raise ValueError("syntax error: not a time") from None
+    def _time_left(self, words: list[str]) -> None:
+        colour = self._colour(words[:1])
+        seconds, stones = _numbers(words[1:], 2, "time_left needs a colour, a time and a number of stones")
+        self.clock.left(colour, seconds, int(stones))
 
-    def _loadsgf(self, arguments: list[str]) -> None:
+    def _loadsgf(self, words: list[str]) -> None:
         """`loadsgf file [move]`: the position before that move, by default the last. Moves are in standard notation."""
-        if not 1 <= len(arguments) <= 2 or (len(arguments) == 2 and not arguments[1].isdecimal()):
+        if not 1 <= len(words) <= 2 or (len(words) == 2 and not words[1].isdecimal()):
             raise ValueError("syntax error: loadsgf needs a file and perhaps a move number")
-        standard = make_notation(self.position.environment)
-        before = min(int(arguments[1][:9]), 10**6) if len(arguments) == 2 else None
+        path, last = Path(words[0]), int(words[1][:9]) - 1 if len(words) == 2 else None
         try:
-            self.position = sgf_record.load(Path(arguments[0]), self.position, standard, before)
-        except OSError:
-            raise ValueError("cannot load file") from None
+            if not path.is_file() or path.stat().st_size > MOST_SGF_BYTES:
+                raise ValueError("there is no such file, or it is too large")
+            self.position = self._replayed(path.read_text(encoding="utf-8", errors="replace"), last)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"cannot load file: {error}") from None
+
+    def _replayed(self, text: str, last: int | None) -> Position:
+        """The end of the main line in a new game, or the position after the move with the number `last`."""
+        position, notation, num_moves = self.position.new(), make_notation(self.position.environment), 0
+        size, moves = sgf.read(text)
+        if size not in (None, len(notation.columns)):
+            raise ValueError(f"its board has size {size}, not {len(notation.columns)}")
+        for move in moves:
+            num_moves += not move.is_setup
+            if last is not None and num_moves > last:
+                break
+            if move.text.lower() == "resign":
+                position = position.resign(move.colour)
+            else:
+                action = (notation.read_sgf or partial(notation.read, position.state))(move.text)
+                position = position.play(action, move.colour)
+        return position
 
     def _value(self, _: list[str]) -> str:
         """The value by search and by the network alone, for the side to move, in [-1, 1]."""
@@ -254,7 +324,25 @@ class GtpSession(Session):
             return self.position.state
 
     @staticmethod
-    def _colour(arguments: list[str]) -> int:
-        if len(arguments) != 1 or arguments[0].lower() not in COLOURS:
+    def _colour(words: list[str]) -> int:
+        if len(words) != 1 or words[0].lower() not in COLOURS:
             raise ValueError("syntax error: the colour is b or w")
-        return COLOURS[arguments[0].lower()]
+        return COLOURS[words[0].lower()]
+
+
+def parse(line: str) -> tuple[str, list[str]]:
+    """A command's number, which may be missing, and its words, without comments and control characters."""
+    text = re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line.replace("\t", " ")).split("#")[0]
+    match = re.match(r"\s*([0-9]+)(?=\s|$)", text)
+    return (match[1], text[match.end() :].split()) if match else ("", text.split())
+
+
+def _numbers(words: list[str], count: int, needed: str) -> list[float]:
+    """So many finite numbers, none below 0."""
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:
+        numbers = []
+    if len(numbers) != count or not all(0 <= number < math.inf for number in numbers):
+        raise ValueError(f"syntax error: {needed}")
+    return numbers

@@ -9,7 +9,8 @@ later move mirrored and in the other colour, for that is the same position.
 import re
 from collections.abc import Sequence
 
-from muzero_jax.apps.engines.engine_protocols import GtpEngine, Ply
+from muzero_jax.apps.engines.engine import Ply
+from muzero_jax.apps.engines.gtp import GtpEngine
 from muzero_jax.games.notation import LETTERS, SWAP
 from muzero_jax.types import EnvState
 
@@ -27,8 +28,8 @@ class HexEngine(GtpEngine):
         super().greet(settings)
         self.new_game()
         self.ask("play b b1")
-        is_known, _ = self._exchange(f"play w {SWAP}")
-        has_list, legal = self._exchange("all_legal_moves") if is_known else (False, "")
+        is_known, _ = self.exchange(f"play w {SWAP}")
+        has_list, legal = self.exchange("all_legal_moves") if is_known else (False, "")
         if not is_known:
             self.swaps = NONE
         elif has_list:

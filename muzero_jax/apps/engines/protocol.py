@@ -1,17 +1,16 @@
-"""The base of line-based protocols: whole lines in, whole answers out, and nothing else on stdout.
+"""What our engine's two protocols share: a session of lines, and how much time a move may take.
 
-GTP 2 frames an answer as `=` or `?`, the command's id, a space, the text and an empty line. A command that fails
-is answered, however it fails; only `quit` and the end of the input end the loop.
+Whole lines come in, whole answers go out, and nothing else is on stdout. A command that fails is answered, however it
+fails; only `quit` and the end of the input end the loop.
 """
 
 import os
-import re
 import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from io import BufferedIOBase
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import Thinker
@@ -20,14 +19,57 @@ from muzero_jax.games.notation import Notation
 Stream = BinaryIO | BufferedIOBase
 MOST_BYTES = 65_536
 """The longest line that is read; the rest of a longer one is thrown away."""
+MOVES_TO_GO = 30
+"""Moves of one colour that a game is expected to last from here, where nothing better is known."""
+MARGIN = 0.05
+"""Seconds of each move kept for talking."""
 
 
-class Command(NamedTuple):
-    """One line of GTP, taken apart."""
+def share(left: float, moves_to_go: int, increment: float = 0.0) -> float:
+    """Seconds for the next move when `left` must last for `moves_to_go`; never more than what is left."""
+    return max(0.0, min(left / max(1, moves_to_go) + 0.8 * increment, left) - MARGIN)
 
-    id: str  # digits, or empty
-    name: str
-    arguments: list[str]
+
+class Clock:
+    """Both players' time as GTP has it: main time, then byo-yomi periods of some stones."""
+
+    def __init__(self):
+        self._byo_yomi = (0.0, 0)
+        self._left: list[tuple[float, int] | None] = [None, None]  # seconds and stones (0: main time), by colour
+
+    def settings(self, main_time: float, byo_yomi_time: float, byo_yomi_stones: int) -> None:
+        """GTP's `time_settings`. A byo-yomi of no stones, or no time at all, means no limit."""
+        is_limited = (main_time > 0 or byo_yomi_time > 0) and (byo_yomi_stones > 0 or not byo_yomi_time > 0)
+        self._byo_yomi = (byo_yomi_time, byo_yomi_stones) if is_limited else (0.0, 0)
+        start = (main_time, 0) if main_time > 0 else self._byo_yomi
+        self._left = [start, start] if is_limited else [None, None]
+
+    def left(self, colour: int, seconds: float, stones: int) -> None:
+        """GTP's `time_left`: seconds of main time if there are no stones, else for that many stones."""
+        self._left[colour] = (max(0.0, seconds), stones)
+
+    def allot(self, colour: int) -> float | None:
+        """Seconds for the next move of `colour`; None if its time is not limited."""
+        left = self._left[colour]
+        if left is None:
+            return None
+        seconds, stones = left
+        if stones:
+            return share(seconds, stones)
+        byo_yomi_time, byo_yomi_stones = self._byo_yomi
+        reserve = byo_yomi_time / byo_yomi_stones if byo_yomi_stones else 0.0
+        return max(share(seconds, MOVES_TO_GO), min(share(seconds + reserve, 1), share(reserve, 1)))
+
+    def spend(self, colour: int, seconds: float) -> None:
+        """Takes the time of a move of ours off the clock, until `time_left` corrects it."""
+        left = self._left[colour]
+        if left is None:
+            return
+        remaining = left[0] - seconds
+        if left[1]:  # byo-yomi: a period ends with its last stone
+            self._left[colour] = (max(0.0, remaining), left[1] - 1) if left[1] > 1 else self._byo_yomi
+        else:
+            self._left[colour] = (remaining, 0) if remaining > 0 else self._byo_yomi
 
 
 class Session(ABC):
@@ -57,6 +99,9 @@ class Session(ABC):
             if self.held is None:
                 self.thinker.catch_up(self.position)
 
+    def _quit(self, _: list[str]) -> None:
+        self.is_done = True
+
 
 def attempt(run: Callable[[], str]) -> tuple[str, bool]:
     """The result of `run`, and True; if anything goes wrong, the reason in one line, and False."""
@@ -84,23 +129,6 @@ def read_lines(stream: Stream) -> Iterator[str]:
         while len(rest) == MOST_BYTES and not rest.endswith(b"\n"):
             rest = stream.readline(MOST_BYTES)
         yield line.decode("utf-8", errors="replace")
-
-
-def parse(line: str) -> Command | None:
-    """The command of a line; None if there is none, once comments and control characters are taken away."""
-    text = re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line.replace("\t", " ")).split("#")[0]
-    match = re.match(r"\s*([0-9]*)(?=\s|$)\s*(.*)", text, re.DOTALL)
-    number, rest = match.groups() if match else ("", text)
-    words = rest.split()
-    if not number and not words:
-        return None
-    return Command(number, words[0] if words else "", words[1:])
-
-
-def frame(command: Command, text: str, *, ok: bool = True) -> str:
-    """An answer as GTP sends it: a blank line ends it, so it has none itself."""
-    body = "\n".join(line.rstrip() for i, line in enumerate(text.split("\n")) if line.strip() or not i)
-    return f"{'=' if ok else '?'}{command.id} {body}\n\n"
 
 
 def send(stream: Stream, text: str) -> bool:

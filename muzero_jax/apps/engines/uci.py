@@ -1,25 +1,92 @@
-"""The Universal Chess Interface, for chess and (with moves a1 to e5) Gardner's chess.
+"""The Universal Chess Interface, both ends of it: a program that we play against, and the engine that we are.
 
-A search is one compiled program and cannot be interrupted, so `go` answers as soon as its budget is searched; only
+A program may speak USI instead, as those of shogi do. Our engine plays chess and (with moves a1 to e5) Gardner's chess.
+Its search is one compiled program and cannot be interrupted, so `go` answers as soon as its budget is searched; only
 `infinite` and `ponder` hold the answer back until `stop` or `ponderhit`. UCI has no error answers: what cannot be
 carried out is said in an `info string`, and leaves the position as it was. Depth and mate limits are not understood.
 """
 
+import difflib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from muzero_jax.apps.engines.clock import share
-from muzero_jax.apps.engines.protocol import Session, attempt
+from muzero_jax.apps.engines.engine import Engine, EngineProcess, Ply
+from muzero_jax.apps.engines.protocol import Session, attempt, share
 from muzero_jax.apps.play import VERSION
 from muzero_jax.apps.play.position import BLACK, WHITE, Position
 from muzero_jax.apps.play.thinking import MOST_SIMULATIONS, Analysis, Thinker
 from muzero_jax.games.notation import Notation
+from muzero_jax.types import EnvState
 
+GO = "go movetime 1000"
+"""The command by which another program moves, where its settings have no other."""
+VARIANT = "UCI_Variant"
+"""The option of programs that play several games."""
+MISTAKES = {"(none)", "none", "0000", "win", "pass"}
+"""Answers to `go` that no move is, in any of the games: the engine takes the game for over."""
 NO_MOVE = "0000"
 LIMITS = ("wtime", "btime", "winc", "binc", "movestogo", "nodes", "movetime")
+
+
+class UciEngine(Engine):
+    """A program that speaks UCI or USI. Settings are options, `NAME=VALUE`, and the words of its `go`.
+
+    Args:
+      protocol: uci or usi, its first word.
+      variant: the game's name among the values of `UCI_Variant` (`Game.variant`).
+    """
+
+    def __init__(self, process: EngineProcess, protocol: str, variant: str | None = None):
+        super().__init__(process)
+        self._protocol, self._variant, self._go = protocol, variant, GO
+
+    def greet(self, settings: Sequence[str]) -> None:
+        """Sets options, of which each must be one that it named."""
+        said = self._ask(self._protocol, f"{self._protocol}ok")
+        options = {match[1]: line.split() for line in said if (match := re.match(r"option name (.+?) type ", line))}
+        self.title = next((line.removeprefix("id name ") for line in said if line.startswith("id name ")), "")
+        if self._variant and VARIANT in options:  # others play one game, and say nothing of it
+            if self._variant not in options[VARIANT]:
+                raise self.process.failure(f"does not play {self._variant}: {VARIANT} has no such value")
+            settings = [f"{VARIANT}={self._variant}", *settings]
+        for setting in settings:
+            if setting.split()[0] == "go":
+                self._go = setting
+            else:
+                self._set_option(setting, list(options))
+
+    def new_game(self) -> None:
+        """Waits until it is ready."""
+        self.process.send(f"{self._protocol}newgame")
+        self._ask("isready", "readyok")
+
+    def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
+        """Sends the whole game, and the words of `go`."""
+        moves = " ".join([" moves", *(ply.text for ply in plies)]) if plies else ""
+        self.process.send(f"position startpos{moves}")
+        words = self._ask(self._go, "bestmove", is_move=True)[-1].split()
+        move = words[1] if len(words) > 1 else "none"
+        if move.lower() in MISTAKES:
+            raise self.process.failure(f"answered {self._go!r} with {' '.join(words)!r}, but the game goes on")
+        return move
+
+    def _set_option(self, setting: str, known: Sequence[str]) -> None:
+        name, _, value = (part.strip() for part in setting.partition("="))
+        if name.lower() not in (other.lower() for other in known):
+            closest = ", ".join(difflib.get_close_matches(name, known, n=3, cutoff=0.0)) or "none"
+            raise self.process.failure(f"has no option {name!r}; the closest are {closest}")
+        self.process.send(f"setoption name {name} value {value}" if value else f"setoption name {name}")
+
+    def _ask(self, line: str, last_word: str, *, is_move: bool = False) -> list[str]:
+        """All lines that it says up to one that begins with `last_word`."""
+        self.process.send(line, is_move=is_move)
+        said = [self.process.read()]
+        while said[-1].split()[:1] != [last_word]:
+            said.append(self.process.read())
+        return said
 
 
 class UciSession(Session):
@@ -142,9 +209,6 @@ class UciSession(Session):
     def _stop(self, _: list[str]) -> list[str]:
         held, self.held = self.held, None
         return [held] if held else []
-
-    def _quit(self, _: list[str]) -> None:
-        self.is_done = True
 
 
 def _limits(words: list[str]) -> dict[str, int]:

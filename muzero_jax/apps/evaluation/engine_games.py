@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from muzero_jax.apps.engines.engine_protocols import RESIGN, Engine, Ply
+from muzero_jax.apps.engines.engine import RESIGN, Engine, Ply
 from muzero_jax.apps.evaluation.player import Player, keys_of_chance
 from muzero_jax.games import sgf
 from muzero_jax.games.catalogue import game_of, make_notation, needs_key

@@ -20,7 +20,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from muzero_jax.apps.engines import engines
-from muzero_jax.apps.engines.engine_protocols import Engine
+from muzero_jax.apps.engines.engine import Engine
 from muzero_jax.apps.evaluation import arena, matches
 from muzero_jax.apps.evaluation.arena import Report, ShardedMatch, Summary, silent
 from muzero_jax.apps.evaluation.engine_games import Arbiter, EngineSeat, PlayedGame, PlayerSeat, Seat, record

@@ -76,7 +76,7 @@ def picture(
 ) -> TreePicture:
     """Searches for the side to move and draws the tree: `depth` moves deep, `width` moves a node.
 
-    Raises ValueError if the game is over, a limit is not positive, or the run's search engine is mctx.
+    Raises ValueError if the game is over, a limit is not positive, or the agent's search keeps no tree.
     """
     analysis = thinker.analyse(position, num_simulations=num_simulations)
     return of_analysis(analysis, position, notation, depth=depth, width=width)
@@ -87,7 +87,7 @@ def of_analysis(
 ) -> TreePicture:
     """The tree of an analysis of `position`; errors as `picture`."""
     if analysis.tree is None:
-        raise ValueError("there is no tree to draw: mctx (search.engine) keeps none that can be drawn")
+        raise ValueError("there is no tree to draw, because this agent's search keeps none")
     root = tree_view.branches(analysis.tree, analysis.action, depth=depth, width=width, most=analysis.most_value)
     simulations = "1 simulation" if analysis.num_simulations == 1 else f"{analysis.num_simulations} simulations"
     move = notation.write(position.state, analysis.action)

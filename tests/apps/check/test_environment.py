@@ -254,11 +254,11 @@ ENVIRONMENTS = {
         changed_move(lambda before, step: step._replace(discount=0 * step.discount)),
         "a move has the discount 0, which ends a game, but is_last is False",
     ),
-    "another constant": (HEAP._replace(discount=1.0), "environment.discount is 1, but a move has -1; set it to None"),
+    "another constant": (HEAP._replace(discount=1.0), "environment.discount is 1.0, but a move has -1"),
     "revived": (changed_move(revived), "a finished game that is moved on is not finished any more"),
     "started afresh": (
         changed_move(started_afresh),
-        "a state says that its game goes on, but is_last of the move is True; make both alike",
+        "is_last of a move is True, but .* is False",
     ),
     "no number": (
         changed_move(lambda before, step: step._replace(reward=jnp.where(before.terminated, jnp.nan, step.reward))),

@@ -3,7 +3,7 @@
 import pytest
 
 from muzero_jax.apps.check import environment as checks
-from muzero_jax.apps.check import view as view_checks
+from muzero_jax.apps.check import promises
 from muzero_jax.games.environment import environment_of
 from muzero_jax.games.notation import Notation, words
 from muzero_jax.games.view import View
@@ -12,7 +12,7 @@ from tests.reference.drop import DROP, squares
 
 def problems(view, **fields):
     game = DROP._replace(view=view, **fields)
-    return view_checks.problems(environment_of(game)._replace(game=game))
+    return promises.view(environment_of(game)._replace(game=game))
 
 
 def test_a_view_and_a_notation_that_can_be_played_with_have_no_problem():
@@ -22,15 +22,12 @@ def test_a_view_and_a_notation_that_can_be_played_with_have_no_problem():
 @pytest.mark.parametrize(
     "view, says",
     [
-        (View(squares, page="checkers"), "view.page is 'checkers', but must be one of go, othello, tic_tac_toe, hex, "),
-        (View(squares, inks=("green", "red")), "view.inks has 'green', but must have two of black, white, red, "),
-        (View(lambda state: [["."], [".", "X"]]), "view.squares must return rows of texts, all of one length"),
-        (View(lambda state: [[0, 1]]), "view.squares must return rows of texts, all of one length"),
-        (View(lambda state: 1 / 0), "view.squares raised ZeroDivisionError: division by zero"),
-        (
-            View(lambda state: [["."] * 4], page="go"),
-            "view.squares draws 1 rows of 4, but the observation has 2 rows of 3; make both alike, or leave page out",
-        ),
+        (View(squares, page="checkers"), "view.page is 'checkers', but must be one of"),
+        (View(squares, inks=("green", "red")), "view.inks has 'green', but must have two of"),
+        (View(lambda state: [["."], [".", "X"]]), "view.squares must return rows of texts"),
+        (View(lambda state: [[0, 1]]), "view.squares must return rows of texts"),
+        (View(lambda state: 1 / 0), "view or notation raised ZeroDivisionError: division by zero"),
+        (View(lambda state: [["."] * 4], page="go"), "view.squares draws a board of (1, 4)"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_sentence(view, says):
@@ -43,7 +40,7 @@ def test_moves_must_read_back_as_themselves():
         return Notation(*words(["left", "left", "right"]), [], [])
 
     (sentence,) = problems(DROP.view, notation=twins)
-    assert sentence == "the notation writes action 0 as 'left' and reads that as action 1; make both agree"
+    assert sentence.startswith("the notation writes action 0 as 'left' and reads that as action 1")
 
 
 def test_the_check_before_a_run_looks_at_the_board_too():

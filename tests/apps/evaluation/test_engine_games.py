@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from muzero_jax.apps.engines.engine_process import EngineError
-from muzero_jax.apps.engines.engine_protocols import Engine, Ply
+from muzero_jax.apps.engines.engine import Engine, EngineError, Ply
 from muzero_jax.apps.evaluation import engine_games
 from muzero_jax.apps.evaluation.engine_games import RESIGNS, Arbiter, EngineSeat, PlayedGame, PlayerSeat
 from muzero_jax.apps.evaluation.player import Player

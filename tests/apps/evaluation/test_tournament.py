@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from muzero_jax import agent as agents
-from muzero_jax.apps.engines.engine_process import EngineError
+from muzero_jax.apps.engines.engine import EngineError
 from muzero_jax.apps.evaluation import engine_matches, matches, players, tournament
 from muzero_jax.apps.evaluation.engine_matches import Conditions
 from muzero_jax.apps.evaluation.matches import MatchResult, wilson_interval

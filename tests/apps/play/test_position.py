@@ -276,6 +276,16 @@ def test_a_time_chooses_a_power_of_two_that_was_measured_to_fit():
     assert thinker.analyse(position, num_simulations=7).num_simulations == 7
 
 
+def test_a_search_of_ones_own_plays_with_the_simulation_counts_that_it_has():
+    position, thinker = opening("tic_tac_toe"), fake_thinker(most_simulations=100)
+    searches = {budget: thinker._make_search(budget) for budget in (4, 8)}
+    thinker._make_search = searches.__getitem__
+    thinker.prepare(position, 60.0)
+    assert thinker.analyse(position, seconds=60.0).num_simulations == 8
+    assert thinker.analyse(position, seconds=0.0).num_simulations == 4
+    assert thinker.analyse(position, num_simulations=64).num_simulations == 4
+
+
 def test_what_was_searched_before_does_not_spare_the_preparation_for_a_time():
     position, thinker = opening("tic_tac_toe"), fake_thinker(num_simulations=16, most_simulations=100)
     for _ in range(2):

@@ -154,7 +154,7 @@ def test_boxes_do_not_overlap():
 
 
 def test_a_search_that_keeps_no_tree_is_refused_in_one_sentence():
-    with pytest.raises(ValueError, match="search.engine"):
+    with pytest.raises(ValueError, match="search keeps none"):
         tree_picture.picture(fake_thinker(), *new())
 
 

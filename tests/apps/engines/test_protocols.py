@@ -2,11 +2,11 @@
 
 import pytest
 
-from muzero_jax.apps.engines.engine_process import EngineError
-from muzero_jax.apps.engines.engine_protocols import GtpEngine, Ply, Setup, UciEngine
+from muzero_jax.apps.engines.engine import EngineError, Ply
+from muzero_jax.apps.engines.gtp import GtpEngine
+from muzero_jax.apps.engines.uci import UciEngine
 from tests.reference import engines
 
-TIC_TAC_TOE = Setup(3, 3)
 PLIES = [Ply(0, 4, "b2"), Ply(1, 0, "a1"), Ply(0, 1, "b1")]
 
 
@@ -15,10 +15,10 @@ def play(tmp_path):
     """Starts a scripted engine and returns it, and what it was told so far."""
     running, log = [], tmp_path / "log"
 
-    def start(protocol, *arguments, setup=TIC_TAC_TOE, seconds=20.0):
-        process = engines.started(protocol, "--log", log, *arguments)
+    def start(protocol, *arguments, game=(3, 3), variant=None, seconds=20.0):
+        process = engines.started(protocol, "--log", log, *arguments, seconds=seconds)
         running.append(process)
-        return GtpEngine(process, setup, seconds) if protocol == "gtp" else UciEngine(process, setup, seconds, protocol)
+        return GtpEngine(process, *game) if protocol == "gtp" else UciEngine(process, protocol, variant)
 
     yield start, lambda: log.read_text().splitlines()
     for process in running:
@@ -30,7 +30,7 @@ def play(tmp_path):
 
 def test_a_gtp_engine_is_told_a_game_from_its_opening(play):
     start, told = play
-    engine = start("gtp", setup=Setup(7, 6, 7.5))
+    engine = start("gtp", game=(7, 6, 7.5))
     engine.greet(["level 3"])
     engine.new_game()
     assert engine.choose(PLIES[:1], 1) == "a1"
@@ -48,7 +48,7 @@ def test_a_square_board_has_one_size_and_a_board_without_names_none(play):
     start, told = play
     start("gtp").new_game()
     assert told() == ["boardsize 3", "clear_board"]
-    start("gtp", setup=Setup(0, 0)).new_game()
+    start("gtp", game=(0, 0)).new_game()
     assert told() == ["boardsize 3", "clear_board", "clear_board"]
 
 
@@ -86,7 +86,7 @@ def test_a_banner_is_no_answer_and_neither_is_nonsense(play):
 
 def test_a_uci_engine_is_told_the_whole_game_at_every_move(play):
     start, told = play
-    engine = start("uci", "--moves", "a2a3 b2b3", setup=Setup(5, 5, variant="gardner"))
+    engine = start("uci", "--moves", "a2a3 b2b3", variant="gardner")
     engine.greet(["skill level = 3", "go nodes 10"])
     engine.new_game()
     assert engine.choose([], 0) == "a2a3"
@@ -101,7 +101,7 @@ def test_a_uci_engine_is_told_the_whole_game_at_every_move(play):
 
 def test_usi_differs_in_its_first_words(play):
     start, told = play
-    engine = start("usi", "--moves", "2c2b", setup=Setup(3, 4, variant="dobutsu"))
+    engine = start("usi", "--moves", "2c2b", variant="dobutsu")
     engine.greet([])
     engine.new_game()
     assert engine.choose([], 0) == "2c2b"
@@ -113,7 +113,7 @@ def test_an_option_that_it_has_not_is_answered_with_the_closest(play):
     with pytest.raises(EngineError, match="has no option 'Skil'; the closest are Skill Level, "):
         start("uci").greet(["Skil=3"])
     with pytest.raises(EngineError, match="does not play chess: UCI_Variant has no such value"):
-        start("uci", setup=Setup(8, 8, variant="chess")).greet([])
+        start("uci", variant="chess").greet([])
 
 
 @pytest.mark.parametrize("word", ["(none)", "0000", "win", ""])

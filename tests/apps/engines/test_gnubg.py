@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.apps.engines import engines, gnubg
-from muzero_jax.apps.engines.engine_process import EngineError
+from muzero_jax.apps.engines.engine import EngineError
 from muzero_jax.apps.evaluation import players
 from muzero_jax.apps.evaluation.engine_games import Arbiter
 from muzero_jax.apps.evaluation.engine_matches import Conditions, EngineMatch

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 from muzero_jax.apps.engines import engines
-from muzero_jax.apps.engines.engine_protocols import Ply, Setup
+from muzero_jax.apps.engines.engine import Ply
 from muzero_jax.apps.engines.hex_engine import HexEngine, mirrored
 from muzero_jax.apps.evaluation.engine_games import Arbiter, EngineSeat
 from muzero_jax.games.environment import make_environment
@@ -23,7 +23,7 @@ def play(tmp_path):
     def start(*arguments):
         process = programs.started("gtp", "--log", log, *arguments)
         running.append(process)
-        engine = HexEngine(process, Setup(3, 3), 20.0)
+        engine = HexEngine(process, 3, 3)
         engine.greet([])
         engine.new_game()
         log.write_text("")

@@ -1,0 +1,198 @@
+"""Another program that plays: its process, which is asked by lines, and what a match asks of it.
+
+Its pipes are read only while it is asked, in the thread that asks; until then it may fill them up and wait. Each
+command has one deadline. The process leads a group of its own: Ctrl-C in a terminal is ours to pass on, and what a
+wrapper script started ends with it.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing import connection
+from typing import Any, NamedTuple
+
+from muzero_jax.types import EnvState
+
+RESIGN = "resign"
+START_SECONDS = 60.0
+"""The least time for everything but a move: an engine may load a network first, or compile."""
+LONGEST_SECONDS = 1e6
+"""The system's calls wait no longer."""
+GRACE_SECONDS = 1.0
+"""How long after the deadline lines are still read that were said before."""
+QUIT_SECONDS, EXIT_SECONDS = 2.0, 1.0
+"""How long an engine has to obey `quit`, and to end once it has closed its output."""
+MOST_BYTES = 10_000_000
+"""The most that it may say to one command."""
+PIECE = 65_536
+"""Bytes that are read at once, and of a line."""
+QUOTED = 120
+"""Characters of what it said that a sentence quotes."""
+
+
+class EngineError(ValueError):
+    """An engine failed; the message names it in one sentence, with what it said."""
+
+
+class EngineProcess:
+    """A running engine; raises EngineError if it cannot be started.
+
+    Args:
+      command: the words of its command.
+      name: what sentences call it.
+      seconds: the most that it may take for a move.
+      in_order: what it says on stderr is read like its stdout, as both arrive in one pipe.
+    """
+
+    def __init__(self, command: Sequence[str], name: str, *, seconds: float, in_order: bool = False):
+        self.name, self.seconds, pipe = name, seconds, subprocess.PIPE
+        stderr = subprocess.STDOUT if in_order else pipe
+        try:
+            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, start_new_session=True)
+        except OSError as error:
+            raise EngineError(f"the engine {name} cannot be started: {error.strerror}") from None
+        self._process = process
+        self._pipes: list[Any] = [pipe for pipe in (process.stdout, process.stderr) if pipe]  # those that are open
+        self._begun = dict.fromkeys(self._pipes, b"")  # of a line that has not ended yet
+        self._lines: deque[str] = deque()  # that were not read yet
+        self._last: deque[str] = deque(maxlen=3)  # lines that were read since the last command
+        self._complaints: deque[str] = deque(maxlen=3)  # lines of its stderr
+        self._expect("anything", max(seconds, START_SECONDS))
+
+    def send(self, line: str, *, is_move: bool = False) -> None:
+        """Writes a line, whose answer may take as long as a move or as a start; EngineError if the engine has ended."""
+        self._expect(repr(_cut(line)), self.seconds if is_move else max(self.seconds, START_SECONDS))
+        try:
+            self._write(line)
+        except OSError:
+            raise self._death() from None
+
+    def read(self) -> str:
+        """The next line that it says, without its end; EngineError if it ends, or says none before the deadline."""
+        while not self._lines:
+            if self._process.stdout not in self._pipes:
+                raise self._death()
+            left = self._deadline - time.monotonic()
+            ready = connection.wait(self._pipes, max(0.0, left))
+            if not ready or left < -GRACE_SECONDS:
+                late = f"did not answer {self._asked} in time (--engine-seconds allows more)"
+                raise self.failure(late + self._quote())
+            for pipe in ready:
+                self._take(pipe)
+            if self._num_bytes > MOST_BYTES:
+                raise self.failure(f"says more than {MOST_BYTES:,} bytes to {self._asked}{self._quote()}")
+        line = self._lines.popleft()
+        if line:
+            self._last.append(line)
+        return line
+
+    def failure(self, what: str) -> EngineError:
+        """The sentence that the engine did `what`."""
+        return EngineError(f"the engine {self.name} {what}")
+
+    def close(self, *, politely: bool = True) -> None:
+        """Ends the process: by `quit` and the end of its input, or else by force. May be called twice."""
+        if self._process.stdin is None or self._process.stdin.closed:
+            return
+        with suppress(OSError):
+            if politely:
+                self._write("quit")
+        with suppress(OSError):
+            self._process.stdin.close()
+        self._expect("quit", QUIT_SECONDS)
+        with suppress(EngineError):
+            while politely:
+                self.read()
+        with suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in self._begun:
+            pipe.close()
+
+    def _expect(self, asked: str, seconds: float) -> None:
+        """The answer to a command begins."""
+        self._asked, self._num_bytes = asked, 0
+        self._deadline = time.monotonic() + min(seconds, LONGEST_SECONDS)
+        self._last.clear()
+
+    def _write(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _take(self, pipe: Any) -> None:
+        """Reads what there is in a pipe, whose end closes it."""
+        data = pipe.read1(PIECE)
+        if not data:
+            self._pipes.remove(pipe)
+            data = b"\n" if self._begun[pipe] else b""
+        *whole, begun = (self._begun[pipe] + data).split(b"\n")
+        self._begun[pipe] = begun[:PIECE]
+        if pipe is self._process.stdout:
+            self._num_bytes += len(data)
+            self._lines.extend(map(_text, whole))
+        else:
+            self._complaints.extend(filter(None, map(_text, whole)))
+
+    def _death(self) -> EngineError:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(EXIT_SECONDS)
+        for pipe in connection.wait(self._pipes, 0):  # its last words
+            self._take(pipe)  # type: ignore
+        status, how = self._process.returncode, "closed its output"
+        if status is not None:
+            how = f"ended ({f'exit status {status}' if status >= 0 else signal.strsignal(-status)})"
+        return self.failure(f"{how} when asked {self._asked}{self._quote()}")
+
+    def _quote(self) -> str:
+        """The end of a sentence: its last words."""
+        said = self._last or self._complaints
+        return f"; it said {_cut(' '.join(said))!r}" if said else ""
+
+
+class Ply(NamedTuple):
+    """A move of a game."""
+
+    colour: int  # 0 for the first player
+    action: int
+    text: str  # in the game's notation, as engines are told it
+    is_forced_pass: bool = False  # nothing else was legal
+
+
+class Engine(ABC):
+    """Another program as a player, which is told all moves of a game; every method raises EngineError if it fails."""
+
+    title = ""
+    """The name that it gives itself."""
+
+    def __init__(self, process: EngineProcess):
+        self.process = process
+
+    @abstractmethod
+    def greet(self, settings: Sequence[str]) -> None:
+        """Waits until it is there, and tells it the user's settings."""
+
+    @abstractmethod
+    def new_game(self) -> None:
+        """Begins a game at its opening."""
+
+    @abstractmethod
+    def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
+        """Its move after these moves of the game, or `resign`; it is the turn of `colour`.
+
+        `state` is the position, for a program that is told it in place of the moves.
+        """
+
+
+def _text(line: bytes) -> str:
+    """A line without its end and without control characters."""
+    return "".join(c for c in line.decode("utf-8", errors="replace") if c >= " " or c == "\t").rstrip()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= QUOTED else text[: QUOTED - 3] + "..."
