@@ -122,10 +122,10 @@ class _Trial:
         bound = {"environment": self.algorithm.environment, "choose": self.algorithm.choose, "search": self.noisy}
         return self.algorithm.rollout(params, actor, key, **bound | changed)
 
-    def noisy(self, params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
+    def noisy(self, params: Params, key: Array, roots: SearchRoots) -> Any:
         return self.algorithm.search(noise=True)(params, key, roots)
 
-    def calm(self, params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
+    def calm(self, params: Params, key: Array, roots: SearchRoots) -> Any:
         return self.algorithm.search()(params, key, roots)
 
     def init_learner(self, key: Array) -> LearnerState:
