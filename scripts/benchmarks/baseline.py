@@ -15,8 +15,6 @@ import jax.numpy as jnp
 
 from examples import nano_muzero
 from examples.nano_muzero import Frame, Nano, Settings
-from muzero_jax import building
-from muzero_jax.learning.algorithm import World
 from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import Model, NetworkOutput, Params, SearchRoots
@@ -83,7 +81,7 @@ class Program:
     """A config's functions of nano_muzero.py, compiled when they are first called, and its games."""
 
     def __init__(self, config: Config):
-        parts = building.make_parts(config)
+        parts = workloads.parts_of(config)
         self.model = plain_model(config, parts)
         self.nano = nano_of(config, parts, self.model)
         search = nano_muzero.search if config.search.policy == "gumbel" else self._puct(config, parts)
@@ -98,8 +96,8 @@ class Program:
 
     def _puct(self, config: Config, parts: Parts):
         """mctx's other search, in the form that `nano_muzero.self_play` calls."""
-        with_mctx = workloads.with_engine(config, "mctx", "puct")
-        puct = building.make_search(with_mctx, World(parts.environment, self.model), noise=True)
+        parts = parts._replace(model=self.model)
+        puct = workloads.search_of(workloads.with_engine(config, "mctx", "puct"), parts)
 
         def search(params, key, games, nano, *, gumbel_scale):
             found = puct(params, key, SearchRoots(games.observation, games.legal_action_mask, None))

@@ -8,7 +8,6 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from muzero_jax import training
-from muzero_jax.building import make_parts
 from muzero_jax.learning import replay
 from muzero_jax.learning.self_play import rollout
 from muzero_jax.ops import devices, micro_batches
@@ -18,6 +17,7 @@ from muzero_jax.storage.config import Config
 from muzero_jax.training import Parts
 from muzero_jax.types import ActorState, ReplayState, SearchRoots, TrainState
 from scripts.benchmarks import workloads
+from scripts.benchmarks.workloads import parts_of
 from scripts.measuring.timing import Variant, going_on
 
 EVERYWHERE, GAMES, MOVES = PartitionSpec(), PartitionSpec(AXIS), PartitionSpec(None, AXIS)
@@ -25,14 +25,14 @@ EVERYWHERE, GAMES, MOVES = PartitionSpec(), PartitionSpec(AXIS), PartitionSpec(N
 
 def positions(config: Config, num_games: int, num_moves: int) -> SearchRoots:
     """Positions of games some random moves old."""
-    environment = make_parts(config).environment
+    environment = parts_of(config).environment
     actor, _ = workloads.random_play(environment, jax.random.key(1), num_envs=num_games, length=num_moves)
     return environment.roots(actor.env_state)
 
 
 def search(config: Config, asked: SearchRoots) -> Variant:
     """One search of every position, as runs do it: without returning trees, which would cost time."""
-    parts = make_parts(config)
+    parts = parts_of(config)
     inputs = (workloads.noisy_params(parts.model), jax.random.key(2), asked)
     search_fn = workloads.search_of(config, parts)
 
@@ -48,7 +48,7 @@ def bare_network(config: Config, asked: SearchRoots) -> Variant:
     The moves are fixed beforehand, so choosing them takes no time. Choosing by the argmax of an embedding took as long
     as the network's own arithmetic, and made trees look free that were not.
     """
-    parts = make_parts(config)
+    parts = parts_of(config)
     model = micro_batches.for_inference(parts.model)
 
     @jax.jit
@@ -67,7 +67,7 @@ def bare_network(config: Config, asked: SearchRoots) -> Variant:
 
 def self_play(config: Config, num_devices: int) -> Variant:
     """Self-play as one program: T moves of B games, shared among the devices; the unit is a move."""
-    parts = make_parts(config)
+    parts = parts_of(config)
     mesh = devices.make_mesh(num_devices)
 
     def play(actor, params, key):
@@ -82,7 +82,7 @@ def self_play(config: Config, num_devices: int) -> Variant:
 
 def host_driven_self_play(config: Config) -> Variant:
     """The same moves driven from Python: one compiled search and step a move, everything brought to the host."""
-    parts = make_parts(config)
+    parts = parts_of(config)
     search_fn = workloads.search_of(config, parts)
     play = jax.jit(partial(rollout, environment=parts.environment, search=search_fn, length=1))
     params, actor, key = workloads.noisy_params(parts.model), _games(config, parts), jax.random.key(3)
@@ -116,7 +116,7 @@ def filled_state(config: Config, parts: Parts, mesh: jax.sharding.Mesh) -> Train
 
 def learning(config: Config, num_devices: int) -> Variant:
     """Gradient steps on windows of the buffer, the batch shared among the devices; the unit is an update."""
-    parts = make_parts(config)
+    parts = parts_of(config)
     mesh = devices.make_mesh(num_devices)
 
     def learn(learner_state, buffer, key):
@@ -134,7 +134,7 @@ def learning(config: Config, num_devices: int) -> Variant:
 
 def iteration(config: Config, num_devices: int) -> Variant:
     """The run's own program, `program.make_chunk`, on a full buffer; the unit is a frame."""
-    parts = make_parts(config)
+    parts = parts_of(config)
     mesh = devices.make_mesh(num_devices)
     chunk = make_chunk(parts, mesh, num_iterations=config.iterations_per_chunk)
     run = going_on(chunk, filled_state(config, parts, mesh))

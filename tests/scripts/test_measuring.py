@@ -9,7 +9,7 @@ from scripts.measuring import machine, report, timing
 from scripts.measuring.timing import Effort, Fresh, Sample, Variant
 
 BARE = Effort(rounds=3, least=3, enough=100.0, seconds=0.0)
-RESTING = BARE._replace(rounds=5, seconds=0.05, rests=True)
+RESTING = BARE._replace(rounds=5, seconds=0.05)
 
 
 class FakeTime:
