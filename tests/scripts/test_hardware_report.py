@@ -90,11 +90,11 @@ def test_a_report_that_cannot_be_written_is_one_sentence_before_anything_is_meas
 
 
 def test_what_stops_a_report_costs_no_chapter_before_it(tmp_path, monkeypatch):
-    def chapters(*arguments):
+    def measure(*arguments):
         yield Section("The first chapter", "", ["a table"])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(chapters, "measure", chapters)
+    monkeypatch.setattr(chapters, "measure", measure)
     assert report_errors(hardware_report.main, ["--out", str(tmp_path)]) == 130
     text = (tmp_path / "report.md").read_text()
     assert "## 1. The first chapter\n\na table" in text
