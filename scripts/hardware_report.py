@@ -1,7 +1,7 @@
 """Measures this machine and writes a report with plots: python scripts/hardware_report.py
 
 Matrix products and the MuZero network by size, precision, memory, CPU against accelerator by batch size, transfers, and
-search against mctx: at most ten minutes on two cores, about two with --quick. PyTorch is compared with if it is
+search against mctx: some ten minutes on two cores, three with --quick. PyTorch is compared with if it is
 installed. How fast whole programs are, scripts/benchmark.py says.
 """
 
@@ -43,7 +43,7 @@ class Arguments:
     out: Path | None = None
     """folder of the report, or its file if it ends in .md; default: reports/<device>-<date>"""
     quick: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """fewer sizes: about two minutes"""
+    """fewer sizes: about three minutes"""
 
 
 def main(arguments: list[str]) -> int:
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
     if file.exists():
         raise ValueError(f"{file} exists already; choose another --out")
     check_writable(file, "--out")
-    start, found, sections, minutes = time.perf_counter(), machine.find_machine(), [], 0.0
+    start, found, sections, minutes = time.perf_counter(), chapters.find_machine(), [], 0.0
     about = machine.describe([__file__, *arguments])
     for section in chapters.measure(found, about, chapters.choose(quick=a.quick, accelerator=found.has_accelerator)):
         sections.append(section)

@@ -1,5 +1,6 @@
 """The chapters of the hardware report: what is measured in each, and what its table says."""
 
+import importlib
 import math
 import resource
 import sys
@@ -23,12 +24,48 @@ from scripts import benchmark
 from scripts.benchmarks import plain_network, suites
 from scripts.benchmarks.workloads import noisy_params, parts_of
 from scripts.measuring import report, timing
-from scripts.measuring.machine import Machine
 from scripts.measuring.report import Plot, Section, crossover, seconds, table, times_table
 from scripts.measuring.timing import Candidate, Fresh, Times, samples, sweep
 
 ALL_DEVICES, COPIES = "JAX, all devices", "JAX with copies"
 DTYPES = ("float32", "bfloat16", "float16")
+
+
+class Machine(NamedTuple):
+    """Devices by role, and PyTorch."""
+
+    labels: dict[str, Any]  # JAX's devices to compare, by the name that tables use; a run uses the first
+    torch: Any = None  # the module, if it is installed
+
+    @property
+    def device(self) -> Any:
+        """The device that runs use."""
+        return next(iter(self.labels.values()))
+
+    @property
+    def has_accelerator(self) -> bool:
+        """Whether there is a device to compare the CPU with."""
+        return len(self.labels) > 1
+
+    @property
+    def torch_device(self) -> str:
+        """Where PyTorch computes: on the GPU if it sees one and JAX uses an accelerator too."""
+        return "cuda" if self.has_accelerator and self.torch.cuda.is_available() else "cpu"
+
+
+def find_machine() -> Machine:
+    """Looks; JAX raises RuntimeError if JAX_PLATFORMS leaves out the CPU, which the report compares with."""
+    device, host = jax.devices()[0], jax.devices("cpu")[0]
+    both = {f"JAX {device.platform.upper()}": device, "JAX CPU": host}
+    return Machine({"JAX": host} if device.platform == "cpu" else both, find_torch())
+
+
+def find_torch() -> Any:
+    """The module; None where it is not installed, or cannot be loaded."""
+    try:
+        return importlib.import_module("torch")
+    except (ImportError, OSError):
+        return None
 
 
 class Sizes(NamedTuple):
@@ -274,7 +311,7 @@ def crossover_section(machine: Machine, products: Times, networks: Mapping[str, 
     )
     pairs = [("NumPy", "JAX"), ("PyTorch", "JAX"), ("JAX", ALL_DEVICES)]  # cheap to start, fast when large
     if machine.has_accelerator:
-        there = machine.label
+        there = next(iter(machine.labels))
         pairs = [("JAX CPU", there), ("JAX CPU", COPIES), ("NumPy", COPIES), (there, ALL_DEVICES)]
     else:
         text = (

@@ -6,6 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GUIDES = [page for page in PAGES if "results" not in page.parts and page.stem != "lab-notebook"]
+"""Records and the notebook are history: they keep the commands of their day."""
 _COMMAND = re.compile(r"(?<![\w/.-])(?:experiments|scripts)/\w+\.py((?:[ \t]+(?:\"[^\"\n]*\"|[^\"`|;&#\n])*)?)")
 
 

@@ -10,10 +10,9 @@ import pytest
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import convolution
 from scripts import hardware_report
-from scripts.benchmarks import baseline, chapters, workloads
-from scripts.benchmarks.chapters import Sizes
-from scripts.measuring import machine, timing
-from scripts.measuring.machine import Machine
+from scripts.benchmarks import baseline, chapters, suites, workloads
+from scripts.benchmarks.chapters import Machine, Sizes
+from scripts.measuring import timing
 from scripts.measuring.report import Section
 from scripts.measuring.timing import Sample
 from tests.reference import tiny_run
@@ -55,7 +54,9 @@ def test_the_plain_network_computes_what_the_library_does(kind):
 def test_a_report_holds_every_chapter_and_plot(tmp_path, monkeypatch, quick_params, capsys):
     monkeypatch.setattr(timing, "AMONG_LIBRARIES", ONCE)
     monkeypatch.setattr(timing, "QUICK", ONCE)
-    monkeypatch.setattr(machine, "_find_torch", lambda: None)  # not installed
+    monkeypatch.setattr(chapters, "find_torch", lambda: None)  # not installed
+    first_case = next(suites.search(quick=True))
+    monkeypatch.setattr(suites, "search", lambda quick: iter([first_case]))
     monkeypatch.setattr(chapters, "choose", lambda quick, accelerator: TINY)
     assert hardware_report.main(["--out", str(tmp_path)]) == 0
     text = (tmp_path / "report.md").read_text()
@@ -112,7 +113,7 @@ def test_an_accelerator_gets_larger_sizes_and_a_quick_report_fewer():
 
 
 def test_with_an_accelerator_the_crossover_is_between_it_and_the_cpu():
-    pretended = Machine({"JAX GPU": None, "JAX CPU": None}, [None], None)
+    pretended = Machine({"JAX GPU": None, "JAX CPU": None})
     times = {
         name: {size: Sample(t, t, t) for size, t in zip((1, 100), row, strict=True)}
         for name, row in {"JAX GPU": (4.0, 4.0), "JAX CPU": (1.0, 100.0), chapters.COPIES: (10.0, 10.0)}.items()
@@ -128,7 +129,7 @@ def test_with_an_accelerator_the_crossover_is_between_it_and_the_cpu():
 def test_every_candidate_is_traced_for_the_device_that_it_runs_on(monkeypatch):
     """A convolution asks for it while it is traced; of one trace for both, the CPU would run the accelerator's."""
     host, other = jax.devices()  # the second in a GPU's place
-    stand_in = Machine({"JAX GPU": other, "JAX CPU": host}, [other], None)
+    stand_in = Machine({"JAX GPU": other, "JAX CPU": host})
     tower = replace(CONFIG, network=replace(CONFIG.network, kind="tower", width=4))
     model = workloads.parts_of(tower).model
     inputs = noise_params(model), *chapters.make_inputs(tower, 1)

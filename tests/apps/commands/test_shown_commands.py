@@ -21,6 +21,7 @@ from scripts import benchmark, export_agent, export_onnx, hardware_report, previ
 from tests.reference import pages
 
 by_page = pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+by_guide = pytest.mark.parametrize("page", pages.GUIDES, ids=lambda page: page.name)
 KNOWN_LINES = (  # what else a block of shell may hold
     r"(python3|\S*python3?) (-m venv|experiments/|scripts/)",
     r"\S*pip install -e \S+( -c constraints\.txt)?$",
@@ -89,7 +90,7 @@ def complaint(command):
     return None
 
 
-@by_page
+@by_guide
 def test_every_command_that_a_page_shows_has_flags_that_exist(page, capfd):
     found = {f"{page.name}:{line}: {command}": complaint(command) for line, command in pages.commands(page)}
     assert {where: problem for where, problem in found.items() if problem} == {}, capfd.readouterr().err
@@ -106,7 +107,7 @@ def test_a_block_of_shell_holds_nothing_that_no_test_reads(page):
     assert [part for part in parts if not any(re.match(known, part[1]) for known in KNOWN_LINES)] == []
 
 
-@by_page
+@by_guide
 def test_a_page_names_only_scripts_and_extras_that_exist(page):
     text = pages.read(page)
     scripts = {name for name in re.findall(r"(?<![\w/])((?:scripts|experiments)/[\w/]+\.(?:py|sh))", text)}
