@@ -1,7 +1,7 @@
 """MuZero's self-play as one would first write it: one game, a tree of Python objects, a network call per simulation.
 
 What the ablation starts from. It is kept small and honest: the network is compiled, the search is PUCT by the same
-rules as ours, visit for visit, and moves go to a list in host memory.
+rules as ours, visit for visit without noise at the root, and moves go to a list in host memory.
 """
 
 import math
@@ -63,16 +63,11 @@ class PlainGame:
 
     def search(self, observation: np.ndarray, legal_action_mask: np.ndarray) -> Node:
         """The root of a tree of `num_simulations` more nodes."""
-        s = self.search_config
         embedding, said = self.root_inference(self.params, observation, legal_action_mask)
         prior, value = jax.device_get(said)
-        if s.dirichlet_fraction:
-            noise = np.zeros_like(prior)
-            noise[legal_action_mask] = self.random.dirichlet([s.dirichlet_alpha] * int(legal_action_mask.sum()))
-            prior = (1 - s.dirichlet_fraction) * prior + s.dirichlet_fraction * noise
         root = Node(prior.tolist(), float(value), 0.0, embedding)
         legal = np.flatnonzero(legal_action_mask).tolist()
-        for _ in range(s.num_simulations):
+        for _ in range(self.search_config.num_simulations):
             self.simulate(root, legal)
         return root
 

@@ -28,11 +28,10 @@ def params(parts):
 
 @pytest.fixture(scope="module")
 def game(params):
-    """A plain game that has made three moves, without noise at the root."""
-    quiet = replace(CONFIG, search=replace(CONFIG.search, dirichlet_fraction=0.0))
+    """A plain game that has made three moves."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workloads, "noisy_params", lambda model: params)
-        game = plain_pipeline.PlainGame(quiet)
+        game = plain_pipeline.PlainGame(CONFIG)
     for _ in range(3):
         game.move()
     return game

@@ -103,7 +103,6 @@ def test_a_text_is_read_as_loops_with_the_kernels_and_bytes_of_a_turn():
     (down,) = move.inner
     # The host reads which branch to take; the comparison before and the all-reduce of the larger branch are kernels.
     assert (whole.name, whole.kernels, whole.waits) == ("iteration", 2, 1)
-    assert whole.collectives == (("all-reduce", ARRAY),)
     # The loop's length stands in its condition; a product's room to work in is not moved.
     assert (move.name, move.turns, move.kernels, move.waits) == ("move", 3, 1, 0) and move.size == 3 * ARRAY
     # A turn reads one line of the array and writes one in place; then its condition is asked, and waited for.
@@ -120,7 +119,7 @@ def test_a_types_bytes(shape, size):
 
 
 def loop(name, turns, kernels, waits, size, *inner):
-    return Loop(name, turns, kernels, waits, size, (), inner)
+    return Loop(name, turns, kernels, waits, size, inner)
 
 
 def test_work_is_that_of_all_turns():
