@@ -112,7 +112,7 @@ def main(arguments: list[str]) -> int:
         check_writable(out, "--out")
     tables = sys.stderr if options.json else sys.stdout
     if options.suite == "gpu":
-        if out is None or old:
+        if out is None or out.suffix != ".json" or old:
             raise ValueError("--suite gpu needs --out FILE.json and compares nothing; other files lie in a folder FILE")
         new = day.measure(out, options.minutes, quick=options.quick, say=partial(print, file=tables, flush=True))
     else:

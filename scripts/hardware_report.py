@@ -57,6 +57,7 @@ def main(arguments: list[str]) -> int:
     file = out if out.suffix == ".md" else out / "report.md"
     if file.exists():
         raise ValueError(f"{file} exists already; choose another --out")
+    file.parent.mkdir(parents=True, exist_ok=True)
     check_writable(file, "--out")
     start, found, sections, minutes = time.perf_counter(), chapters.find_machine(), [], 0.0
     about = machine.describe([__file__, *arguments])

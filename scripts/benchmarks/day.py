@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from muzero_jax.own.files import write_whole
 from scripts.measuring.machine import ROOT
 
-COMPILING, ENDING, LEAST = 45.0, 20.0, 30.0
+COMPILING, ENDING, LEAST = 45.0, 20.0, 45.0
 """Seconds that a training takes to begin, that a process gets to end in order, and without which none begins."""
+LEFT_OUT = {"outcome": "left out: too little time", "found": ""}
 SHORT = (
     "experiments/train.py --env hex --board-size 5 --evaluation.interval-minutes 0 --evaluation.final-games 2 "
     "--evaluation.mcts-simulations 1 --replay.min-frames 1 --no-tensorboard --run-dir {out} --minutes {minutes:.2f}"
@@ -72,20 +73,22 @@ def measure(out: Path, minutes: float, *, quick: bool, say: Callable[[str], None
     end = time.monotonic() + 60 * minutes
     for number, part in enumerate(chosen):
         left = end - time.monotonic() - ENDING
-        seconds = left * part.share / sum(other.share for other in chosen[number:])
-        if seconds < LEAST:
-            record["parts"].append({"name": part.name, "outcome": "left out: too little time", "found": ""})
-            continue
-        say(f"{part.name}: up to {seconds:.0f} s")
-        path = folder / part.name.replace(" ", "-").replace(",", "")
-        spent = max(0.1, (seconds - COMPILING) / 80)  # a quarter of the rest is for the final matches
-        command = [sys.executable, *shlex.split(part.command.format(out=path, minutes=spent))]
-        outcome = attempt(command, path.with_suffix(".txt"), seconds)
-        found = {"name": part.name, "outcome": outcome, "found": read(path)}
-        record["parts"].append(found)
-        say(f"  {outcome}: {found['found'] if isinstance(found['found'], str) else path.with_suffix('.json').name}")
+        seconds = max(LEAST, left * part.share / sum(other.share for other in chosen[number:]))
+        record["parts"].append({"name": part.name} | (run(part, folder, seconds, say) if seconds <= left else LEFT_OUT))
         write_whole(out, json.dumps(record, indent=2) + "\n")
     return record
+
+
+def run(part: Part, folder: Path, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
+    """Runs a part for at most so many seconds; says how it ended and what it found."""
+    say(f"{part.name}: up to {seconds:.0f} s")
+    path = folder / part.name.replace(" ", "-").replace(",", "")
+    spent = max(0.1, (seconds - COMPILING) / 80)  # a quarter of the rest is for the final matches
+    command = [sys.executable, *shlex.split(part.command.format(out=path, minutes=spent))]
+    outcome = attempt(command, path.with_suffix(".txt"), seconds)
+    found = read(path)
+    say(f"  {outcome}: {found if isinstance(found, str) else path.with_suffix('.json').name}")
+    return {"outcome": outcome, "found": found}
 
 
 def describe_machine() -> dict[str, Any]:

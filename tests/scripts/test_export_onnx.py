@@ -29,7 +29,7 @@ def test_the_files_say_what_the_search_sees(name, tmp_path):
             for array, wanted in zip(found, ours, strict=True):
                 np.testing.assert_allclose(array, wanted, atol=CLOSE)
             embedding = np.asarray(ours[outputs.index("embedding")])
-        state = environment.move(state, action).state
+        state = environment.move(state, jax.numpy.int32(action)).state
 
 
 @pytest.mark.parametrize("name", ["hex_5x5_rules"])
