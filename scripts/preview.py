@@ -27,7 +27,7 @@ import muzero_jax.apps.commands.requirements  # noqa: F401  # says what to do wh
 import numpy as np
 from jax.sharding import Mesh
 
-from muzero_jax import building, presets
+from muzero_jax import presets
 from muzero_jax.apps.commands import flag_reader
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices, precision
@@ -35,6 +35,7 @@ from muzero_jax.run import flops, memory
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import validate
+from scripts.benchmarks.workloads import parts_of
 from scripts.measuring import machine
 from scripts.previewing import program
 from scripts.previewing.program import Loop
@@ -78,7 +79,7 @@ def preview(config: Config, target: Target, num_devices: int) -> Record:
     """Compiles the program of one iteration and says what follows from it, for each of the devices."""
     with devices.made_for(target):
         mesh = Mesh(np.array(targets.devices(target, num_devices)), (devices.AXIS,))
-        parts = building.make_parts(config)
+        parts = parts_of(config)
         abstract = make_init(parts, config.seed, mesh).eval_shape()
         traced = make_chunk(parts, mesh, num_iterations=1).trace(abstract)
         dtype = precision.resolve(config.network.compute_dtype).compute_dtype

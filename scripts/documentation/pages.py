@@ -124,8 +124,9 @@ def shown(value: Any) -> str:
 
 
 def linked(row: Sequence[str]) -> list[str]:
-    """The row with its meaning's pages as links."""
-    return [*row[:-1], re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", row[-1].replace("<", "&lt;"))]
+    """The row with its meaning's pages as links; nothing else of it is Markdown."""
+    meaning = row[-1].replace("<", "&lt;").replace("[", "\\[")
+    return [*row[:-1], re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", meaning)]
 
 
 def ranges(config: Config) -> Iterator[Sequence[str]]:

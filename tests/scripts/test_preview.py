@@ -14,12 +14,12 @@ from pathlib import Path
 import jax
 import pytest
 
-from muzero_jax import building
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices, precision
 from muzero_jax.run import flops
 from muzero_jax.run.program import make_chunk, make_init
 from scripts import preview
+from scripts.benchmarks.workloads import parts_of
 from scripts.preview import Work
 from scripts.previewing import program, targets
 from scripts.previewing.program import Loop
@@ -234,7 +234,7 @@ def started(jaxpr, where="iteration", found=None):
 def test_every_kind_of_preset_lowers_for_gpus_and_tpus_and_starts_what_the_table_says(kind):
     mesh = devices.make_mesh(1)
     with devices.made_for(TARGETS["t4"]):
-        parts = building.make_parts(KINDS[kind])
+        parts = parts_of(KINDS[kind])
         traced = make_chunk(parts, mesh, num_iterations=1).trace(make_init(parts, 0, mesh).eval_shape())
         for platform in ("cuda", "tpu"):
             assert "stablehlo.while" in traced.lower(lowering_platforms=(platform,)).as_text()
