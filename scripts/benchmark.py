@@ -2,14 +2,15 @@
 
 Suites: search (ours against mctx), self-play, learner and iteration (ours against the baseline, one
 device against all, one program against Python's loop), ablation (what each step away from a plain
-pipeline gives).
+pipeline gives). Suite gpu is all that a first day with an accelerator should measure, in 25 minutes.
 """
 
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -17,65 +18,86 @@ import muzero_jax.apps.commands.requirements  # noqa: F401  # first: it says wha
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices
 from muzero_jax.own.files import check_writable, write_whole
-from scripts.benchmarks import cases
-from scripts.benchmarks.cases import Case, Record
-from scripts.measuring import machine, timing
+from scripts.benchmarks import day
+from scripts.measuring import machine, report, timing
 
-EXIT_REGRESSION = 1
+Record = dict[str, Any]
 SUITES = ("search", "self-play", "learner", "iteration", "ablation")
+EXIT_REGRESSION = 1
+TOLERANCE = 0.1
+"""A ratio that has fallen by more than this, beyond the spread of both reports, is a regression."""
 
 
 def read_arguments(arguments: list[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--suite", choices=(*SUITES, "all"), default="all")
+    parser.add_argument("--suite", choices=(*SUITES, "all", "gpu"), default="all")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.add_argument("--quick", action="store_true", help="fewer cases and rounds: half a minute a suite")
-    parser.add_argument("--out", type=Path, help="also write the JSON to this file, after every case")
+    parser.add_argument("--quick", action="store_true", help="fewer cases and rounds; gpu: sizes for a CPU")
+    parser.add_argument("--out", type=Path, help="also write the JSON to this file, after every case or part")
+    parser.add_argument("--minutes", type=float, default=25.0, help="of all parts of suite gpu together")
     parser.add_argument(
-        "--compare", type=Path, help="an older report; what is 10%% slower beyond the spread is named, with status 1"
+        "--compare", type=Path, help="an older report; ratios that are worse beyond the spread are named, with status 1"
     )
     return parser.parse_args(arguments)
+
+
+def table(record: Record) -> str:
+    """The record as Markdown: rates by variant, then the ratios."""
+    note = f" ({record['note']})" if record.get("note") else ""
+    rows = [(n, report.three_digits(rate["median"]), f"{rate['spread']:.0%}") for n, rate in record["rates"].items()]
+    for ratio in record["ratios"]:
+        aim = f" (aim {ratio['aim']:g})" if ratio["aim"] is not None else ""
+        name = f"{ratio['numerator']} / {ratio['denominator']}"
+        rows.append((name, f"**{ratio['median']:.2f}x**{aim}", f"{ratio['spread']:.0%}"))
+    shown = report.table(("", record["unit"], "spread"), rows)
+    return f"**{record['suite']}**: {record['case']}{note}\n\n{shown}\n"
+
+
+def promised(report: Record) -> dict[tuple, Record]:
+    """The ratios that the project promises something of, by suite, case, devices and variants."""
+    return {
+        (record["suite"], record["case"], record.get("num_devices"), ratio["numerator"], ratio["denominator"]): ratio
+        for record in report["results"]
+        for ratio in record["ratios"]
+        if ratio["aim"] is not None
+    }
+
+
+def compare(new: Record, old: Record) -> list[str]:
+    """A sentence for each promised ratio that is worse than in an older report; ValueError if they share none."""
+    before, found = promised(old), []
+    shared = {name: ratio for name, ratio in promised(new).items() if name in before}
+    if not shared:
+        raise ValueError("the two reports share no ratio with an aim, on as many devices; name another report")
+    for name, ratio in shared.items():
+        allowed = TOLERANCE + ratio["spread"] + before[name]["spread"]
+        if (worsened := 1 - ratio["median"] / before[name]["median"]) > allowed:
+            suite, case, _, numerator, denominator = name
+            fell = f"from {before[name]['median']:,.3g} to {ratio['median']:,.3g}"
+            found.append(f"{suite}: {case}: {numerator} / {denominator}: {fell}, {worsened:.0%} worse")
+    return found
 
 
 def read_report(file: Path) -> Record:
     """An older report; ValueError if the file is none, which is found out before anything is measured."""
     try:
         old = json.loads(file.read_text(encoding="utf-8"))
-        found = [(figure["median"], figure["spread"]) for _, figure in cases.figures(old, same_machine=True)]
-        is_whole = old["machine"]["hardware"] and all(median > 0 and spread >= 0 for median, spread in found)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        is_whole = False
-    if not is_whole:
-        raise ValueError(f"{file} is missing, damaged, or no report of this script; write one with --out")
+        compare(old, old)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+        raise ValueError(f"{file} is missing, or no report with a ratio that has an aim; write one by --out") from error
     return old
 
 
-def cases_of(suites: tuple[str, ...], quick: bool) -> list[Case]:
-    """The cases of the suites, of which nothing is compiled yet."""
-    from scripts.benchmarks.suites import SUITES as made
-
-    return [case for suite in suites for case in made[suite](quick)]
-
-
-def check_common(suites: tuple[str, ...], quick: bool, old: Record, file: Path) -> None:
-    """Raises ValueError, before anything is measured, if nothing of the suites can be compared with an older report."""
-    outlines = [cases.outline(case) for case in cases_of(suites, quick)]
-    if not cases.shared({"machine": {"hardware": devices.describe_device()}, "results": outlines}, old):
-        raise ValueError(
-            f"nothing of these suites can be compared with {file}: it has none of their cases (--quick has some of its "
-            "own), or is of other hardware, between which only ratios are compared, and those on all devices only "
-            "where they are as many; name another report"
-        )
-
-
-def measure(suites: tuple[str, ...], quick: bool, out: Path | None, tables: TextIO) -> Record:
+def measure(names: tuple[str, ...], quick: bool, out: Path | None, tables: TextIO) -> Record:
     """The report; shows each case in `tables` and keeps all so far in `out`, so that what stops it costs one case."""
+    from scripts.benchmarks import suites  # after the devices are configured, because a game starts JAX
+
     results: list[Record] = []
     new = {"machine": machine.describe(sys.argv), "quick": quick, "results": results}
-    for case in cases_of(suites, quick):
-        results.append(cases.measure(case, timing.QUICK if quick else timing.FULL))
-        print(cases.table(results[-1]), file=tables, flush=True)
+    for case in (case for name in names for case in suites.SUITES[name](quick)):
+        results.append(suites.measure(case, timing.QUICK if quick else timing.FULL))
+        print(table(results[-1]), file=tables, flush=True)
         if out:
             write_whole(out, json.dumps(new, indent=2) + "\n")
     return new
@@ -85,22 +107,23 @@ def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     options = read_arguments(arguments)
     old = read_report(options.compare) if options.compare else None
-    suites = SUITES if options.suite == "all" else (options.suite,)
     out = options.out.resolve() if options.out else None  # links followed: the rename would replace one
     if out:
         check_writable(out, "--out")
-    devices.configure_devices()
-    if old:
-        check_common(suites, options.quick, old, options.compare)
-    new = measure(suites, options.quick, out, sys.stderr if options.json else sys.stdout)
+    tables = sys.stderr if options.json else sys.stdout
+    if options.suite == "gpu":
+        if out is None or out.suffix != ".json" or old:
+            raise ValueError("--suite gpu needs --out FILE.json and compares nothing; other files lie in a folder FILE")
+        new = day.measure(out, options.minutes, quick=options.quick, say=partial(print, file=tables, flush=True))
+    else:
+        devices.configure_devices()
+        names = SUITES if options.suite == "all" else (options.suite,)
+        new = measure(names, options.quick, out, tables)
     if options.json:
         print(json.dumps(new, indent=2))
-    if not old:
-        return 0
-    compared, slower = cases.compare(new, old)
+    slower = compare(new, old) if old else []
     for sentence in slower:
         print(f"regression: {sentence}", file=sys.stderr)
-    print(f"compared with {options.compare}: {compared} figures, {len(slower)} of them worse", file=sys.stderr)
     return EXIT_REGRESSION if slower else 0
 
 

@@ -44,12 +44,8 @@ class Arguments:
     average: Annotated[tuple[Path, ...], tyro.conf.UseAppendAction] = ()
     """another agent of the same network, for example the one that the run began with; the file gets the mean of all
     weights (Wortsman et al. 2022). May be given more than once"""
-    commit: str | None = None
-    """commit of muzero_jax that trained the run, which does not say so itself"""
     trust_code: bool = False
     """run the Python files that somebody else's run or agent names; read them first"""
-    note: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
-    """a sentence for the card, for example another measurement with its command; may be given more than once"""
 
 
 def main(arguments: list[str]) -> int:
@@ -101,7 +97,6 @@ def make_card(a: Arguments, agent, summary: dict[str, Any]) -> str:
     config, name = agent.config, a.out.stem
     size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
     player = name if a.out.resolve().parent == agent_file.SHIPPED else str(a.out)
-    notes = "".join(f"{fill(note)}\n\n" for note in a.note)
     return f"""# {name}
 
 {game_of(agent.environment).title}{size}; {MODELS[config.model]}. To play against it:
@@ -118,7 +113,7 @@ def make_card(a: Arguments, agent, summary: dict[str, Any]) -> str:
 
 {strength(config, {} if a.average else summary.get("strength", {}))}
 
-{notes}## Licence
+## Licence
 
 Apache-2.0, as muzero_jax itself.
 """
@@ -158,7 +153,7 @@ def trained(a: Arguments, agent, summary: dict[str, Any]) -> str:
         evaluation = minutes.get("evaluation", 0.0)
         lines.append(f"{training:.1f} minutes of self-play and learning, {evaluation:.1f} of evaluation")
         lines.append(", ".join(f"{total:,.0f} {name}" for name, total in summary["totals"].items()))
-    lines.append(f"muzero_jax at commit {a.commit}" if a.commit else f"exported at commit {commit() or 'unknown'}")
+    lines.append(f"exported at commit {commit() or 'unknown'}")
     return "\n".join(f"- {line}" for line in lines)
 
 

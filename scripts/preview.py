@@ -1,18 +1,18 @@
 """What an accelerator that is not here would do with a run: python scripts/preview.py --target t4 --env hex
 
 XLA compiles the whole training program for a T4, L4, A100, H100 or TPU v5e on a CPU. From the compiled program follow
-its memory, kernels, host waits and bytes, and from the traced one its FLOPs; from these and the accelerator's figures
-the least time that an iteration takes. Further flags are those of train.py: --search.engine loop_free. Needs the extra
-`preview`, in a virtual environment of its own. --page makes the figures of docs/accelerators.md.
+its memory, kernels, host waits and bytes, and from the traced one its FLOPs. With the accelerator's figures each gives
+a lower bound of an iteration's time, of which the largest counts. Further flags are those of train.py: --search.engine
+loop_free. Needs the extra `preview`, in a virtual environment of its own (docs/accelerators.md).
 """
 
 import argparse
 import json
+import math
 import sys
-import time
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -24,11 +24,9 @@ if __name__ == "__main__":
 import muzero_jax.apps.commands.requirements  # noqa: F401  # says what to do where packages are missing
 
 # isort: split
-import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax import presets
 from muzero_jax.apps.commands import flag_reader
 from muzero_jax.apps.commands.command_line import report_errors
@@ -37,18 +35,23 @@ from muzero_jax.run import flops, memory
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import validate
+from scripts.benchmarks.workloads import algorithm_of
 from scripts.measuring import machine
-from scripts.previewing import bounds, page, program
-from scripts.previewing.bounds import Work
+from scripts.previewing import program
 from scripts.previewing.program import Loop
 from scripts.previewing.targets import TARGETS, Target
 
 Record = dict[str, Any]
-HOW = {"counted": ["loops", "memory", "iteration.flops"], "estimated": ["levels", "per", "iteration", "sizes"]}
-"""What of a record was counted in the program, and what also needs the depth of trees or the accelerator's figures."""
-SOFTMAX = "triton-softmax-rewriter"
-TIMES = (1, 4, 16, 64)
-"""How many times the preset's games and windows."""
+LIMITS = {"FLOPs": "compute-bound", "bytes": "memory-bound", "launches": "launch-bound"}
+
+
+class Work(NamedTuple):
+    """What some part of a program does."""
+
+    kernels: float
+    waits: float
+    size: float  # bytes read and written
+    flops: float = 0.0
 
 
 def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, Config]:
@@ -59,7 +62,6 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, Config]:
     parser.add_argument("--env", default="hex", help="the game, whose preset is taken")
     parser.add_argument("--board-size", type=int, help="of Hex")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--page", action="store_true", help="preview what the figures of docs/accelerators.md lack")
     known, flags = parser.parse_known_args(arguments)
     if not 1 <= known.devices <= 4:
         raise ValueError(f"--devices is {known.devices}, but a preview has 1 to 4")
@@ -75,20 +77,18 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, Config]:
 
 def preview(config: Config, target: Target, num_devices: int) -> Record:
     """Compiles the program of one iteration and says what follows from it, for each of the devices."""
-    start = time.monotonic()
     with devices.made_for(target):
-        found = targets.devices(target, num_devices)
-        mesh, algorithm = Mesh(np.array(found), (devices.AXIS,)), algorithms.make(config)
+        mesh = Mesh(np.array(targets.devices(target, num_devices)), (devices.AXIS,))
+        algorithm = algorithm_of(config)
         abstract = make_init(algorithm, config.seed, mesh).eval_shape()
         traced = make_chunk(algorithm, mesh).trace(abstract, abstract_progress(1))
         dtype = precision.resolve(config.network.compute_dtype).compute_dtype
-        compiled, left_out = compile_for(traced.lower())
-    plan = memory.make_plan(abstract, compiled, copied_by_saves=False)
+        compiled = traced.lower().compile()
+    held = memory.make_plan(abstract, compiled, copied_by_saves=False).parts
+    loop, depth = program.read(compiled.as_text()), levels(config.search.num_simulations)
     counted = sum(flops.count(traced.jaxpr, config.self_play.full_search_share)) / num_devices
-    loop = program.read(compiled.as_text())
-    levels = bounds.levels(config.search.num_simulations)
-    done = bounds.work(loop, levels)._replace(flops=counted)
-    frames = config.self_play.num_envs * config.self_play.rollout_length
+    done = work(loop, depth)._replace(flops=counted)
+    bounds, frames = seconds(done, target, dtype), config.self_play.num_envs * config.self_play.rollout_length
     return {
         "target": target.title,
         "devices": num_devices,
@@ -98,93 +98,81 @@ def preview(config: Config, target: Target, num_devices: int) -> Record:
         "games": config.self_play.num_envs,
         "batch": config.optimiser.batch_size,
         "dtype": dtype,
-        "left_out": left_out,
-        "levels": levels,
+        "levels": depth,
         "loops": [{**one._asdict(), "inner": [inner.name for inner in one.inner]} for one in loop.walk()],
-        "per": per(loop, levels),
-        "iteration": done._asdict() | {"frames": frames, "seconds": bounds.seconds(done, target, dtype)},
-        "memory": plan.parts,
-        "sizes": [at(times, done, plan.parts, frames, target, dtype) for times in TIMES],
-        "how": HOW,
-        "compiled": f"{time.monotonic() - start:.0f} s",
+        "per": {one.name: work(one, depth)._asdict() for one in reversed(list(loop.walk()))},
+        "iteration": done._asdict() | {"seconds": bounds},
+        "memory": held,
+        "fits": sum(held.values()) <= target.available,
+        **at_best(bounds, frames),
     }
 
 
-def compile_for(lowered: Any) -> tuple[Any, str]:
-    """The compiled program, and the pass of XLA that had to be left out, if any.
-
-    Where a softmax follows a concatenation, the kernel that XLA of jaxlib 0.10.2 has Triton write, from compute
-    capability 8 on, can fail to compile. Without it the softmax takes a few kernels more.
-    """
-    try:
-        return lowered.compile(), ""
-    except jax.errors.JaxRuntimeError as error:
-        if "scf.if" not in str(error):
-            raise
-    return lowered.compile({"xla_disable_hlo_passes": SOFTMAX}), SOFTMAX
+def levels(num_simulations: int) -> float:
+    """Levels of a tree that a simulation is taken to walk, of the deepest of all games."""
+    return max(1.0, math.log2(num_simulations))
 
 
-def per(loop: Loop, levels: float) -> Record:
-    """Kernels and waits of a turn of each named loop, all turns of the loops in it included."""
-    return {found.name: bounds.work(found, levels)._asdict() for found in reversed(list(loop.walk()))}
+def work(loop: Loop, unknown_turns: float) -> Work:
+    """One turn of a loop with all turns of those within it."""
+    kernels, waits, size = float(loop.kernels), float(loop.waits), float(loop.size)
+    for inner in loop.inner:
+        turns, of_one = unknown_turns if inner.turns is None else inner.turns, work(inner, unknown_turns)
+        kernels, waits = kernels + turns * of_one.kernels, waits + turns * of_one.waits
+        size += turns * of_one.size
+    return Work(kernels, waits, size)
 
 
-def at(times: int, done: Work, parts: dict[str, int], frames: int, target: Target, dtype: str) -> Record:
-    """What so many times the games and windows give; weights and their optimiser's state stay as large."""
-    grown = sum(size * (1 if name in ("parameters", "optimiser") else times) for name, size in parts.items())
-    found = bounds.bound(done.times(times), times * frames, target, dtype)
-    return {"times": times, "memory": grown, "fits": grown <= target.available} | found._asdict()
+def seconds(done: Work, target: Target, dtype: str) -> dict[str, float]:
+    """The lower bounds by name. That of launches holds if the host launches each kernel by itself."""
+    return {
+        "FLOPs": done.flops / target.peak.get(dtype, target.peak["bfloat16"]),  # bfloat16_products multiplies those
+        "bytes": done.size / target.bandwidth,
+        "launches": done.kernels * target.launch + done.waits * target.wait,
+    }
+
+
+def at_best(bounds: dict[str, float], frames: int) -> Record:
+    """What the lower bounds say of an iteration of so many frames: the largest of them counts."""
+    name, longest = max(bounds.items(), key=lambda named: named[1])
+    busy = max(bounds["FLOPs"], bounds["bytes"]) / longest  # the share that the device would compute or move bytes
+    return {"limit": LIMITS[name], "frames_per_second": frames / longest, "busy": busy}
 
 
 def describe(record: Record, target: Target) -> str:
-    """The record as text; each figure says whether it was counted or estimated."""
-    whole, has_host = record["iteration"], target.wait > 0
+    """The record as text; each figure says whether it was counted or estimated, which needs more than the program."""
     rows: list[tuple[str, str, str]] = []
-
-    def say(name: str, value: str, how: str) -> None:
-        rows.append((name, value, how))
-
     for name in ("level down", "level up", "simulation", "move", "update", "iteration"):
-        if (found := record["per"].get(name)) is not None:
-            has_levels = name in ("simulation", "move", "iteration") and "level down" in record["per"]
-            how = "estimated" if has_levels else "counted"
-            waits = f", {found['waits']:,.0f} waits of the host" if has_host else ""
-            say(name, f"{found['kernels']:,.0f} {'kernels' if has_host else 'operations'}{waits}", how)
-    say("FLOPs of an iteration", f"{whole['flops']:.3g}", "counted")
-    say("bytes of an iteration", f"{whole['size']:.3g}", "estimated")
-    for name, seconds in whole["seconds"].items():
+        if found := record["per"].get(name):
+            is_guess = name in ("simulation", "move", "iteration") and "level down" in record["per"]
+            value = f"{found['kernels']:,.0f} kernels, {found['waits']:,.0f} waits of the host"
+            if not target.wait:
+                value = f"{found['kernels']:,.0f} operations"
+            rows.append((name, value, "estimated" if is_guess else "counted"))
+    rows.append(("FLOPs of an iteration", f"{record['iteration']['flops']:.3g}", "counted"))
+    rows.append(("bytes of an iteration", f"{record['iteration']['size']:.3g}", "estimated"))
+    for name, bound in record["iteration"]["seconds"].items():
         without = " without CUDA graphs" if name == "launches" else ""
-        say(f"an iteration by {name}{without}", f"at least {1e3 * seconds:,.2f} ms", "estimated")
-    say(
-        "memory",
-        " + ".join(f"{name} {devices.format_bytes(size)}" for name, size in record["memory"].items()),
-        "counted",
-    )
-    for size in record["sizes"]:
-        how = "counted" if size["times"] == 1 else "estimated"
-        fits = "fits" if size["fits"] else "does not fit"
-        needs = f"{devices.format_bytes(size['memory'])} of {devices.format_bytes(target.available)}: {fits}"
-        say(f"{size['times'] * record['games']:,} games", needs, how)
-        busy = f"{size['limit']}, the device is {size['busy']:.0%} busy"
-        best = f"at best {size['frames_per_second']:,.0f} frames/s; {busy}"
-        say("", best, "estimated")
+        rows.append((f"an iteration by {name}{without}", f"at least {1e3 * bound:,.2f} ms", "estimated"))
+    best = f"at best {record['frames_per_second']:,.0f}; {record['limit']}, the device is {record['busy']:.0%} busy"
+    rows.append(("frames a second", best, "estimated"))
+    held = " + ".join(f"{name} {devices.format_bytes(size)}" for name, size in record["memory"].items())
+    fits = f"{held}: {'fits' if record['fits'] else 'does not fit'} in {devices.format_bytes(target.available)}"
+    rows.append(("memory", fits, "counted"))
     width, middle = (max(len(row[i]) for row in rows) for i in (0, 1))
-    lines = [f"{name:<{width}}  {value:<{middle}}  {how}" for name, value, how in rows]
     title = f"{record['devices']} x {target.title}, {record['env']} {record['board_size'] or ''}, {record['dtype']}"
-    without = f" without XLA's pass {record['left_out']}" if record.get("left_out") else ""
-    return "\n".join([f"{title} (compiled{without} in {record['compiled']})", *lines])
+    return "\n".join([title, *(f"{name:<{width}}  {value:<{middle}}  {how}" for name, value, how in rows)])
 
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     known, config = read_arguments(arguments)
-    if known.page:
-        return page.make(__file__)
     target = TARGETS[known.target]
     targets.check_installed(target)
-    record = preview(config, target, known.devices)
     about = machine.describe([__file__, *arguments])
-    record |= {key: about[key] for key in ("date", "commit", "versions", "command")}
+    record = preview(config, target, known.devices) | {
+        key: about[key] for key in ("date", "commit", "versions", "command")
+    }
     print(json.dumps(record, indent=1) if known.json else describe(record, target))
     return 0
 

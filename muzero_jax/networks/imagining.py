@@ -67,7 +67,6 @@ class ImaginingNetwork(Network):
         if self.colour_swap is None:
             return self.imagine(bits, self.action_encoder(action))
         needed = self.colour_swap.is_needed(bits)
-        # Both are looked up, so that what is looked up depends on the action alone (the ONNX export counts on it).
         encoded = where_swapped(
             needed, self.action_encoder(self.colour_swap.renamed(action)), self.action_encoder(action)
         )

@@ -31,7 +31,7 @@ def hex_any(board_size: int) -> Config:
     Before: 5x5 95.2% [93.7, 96.4] and 96.1% [94.7, 97.1] after 15 minutes on two cores (two seeds), with a
     winning-move accuracy of 98.1% and 97.2%. Half of all games are lost by strategy, because of the swap. 4x4 scores
     86.9% [85.4, 88.3] after 8 minutes, where the best possible is some 90%. 3x3 scores 58.9% [56.8, 61.0] after 3,
-    where it is some 59% (scripts/best_reply.py).
+    where it is some 59% (docs/results/2026-11-21-two-cpu-cores.md).
     """
     # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
     opening_plies = 1

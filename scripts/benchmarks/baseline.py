@@ -15,7 +15,6 @@ import jax.numpy as jnp
 
 from examples import nano_muzero
 from examples.nano_muzero import Frame, Nano, Settings
-from muzero_jax import algorithm as algorithms
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Model, NetworkOutput, Params, SearchRoots
@@ -82,7 +81,7 @@ class Program:
     """A config's functions of nano_muzero.py, compiled when they are first called, and its games."""
 
     def __init__(self, config: Config):
-        algorithm = algorithms.make(config)
+        algorithm = workloads.algorithm_of(config)
         self.model = plain_model(config, algorithm)
         self.nano = nano_of(config, algorithm, self.model)
         search = nano_muzero.search if config.search.policy == "gumbel" else self._puct(config, algorithm)
@@ -97,8 +96,8 @@ class Program:
 
     def _puct(self, config: Config, algorithm: Algorithm):
         """mctx's other search, in the form that `nano_muzero.self_play` calls."""
-        with_mctx = workloads.with_engine(config, "mctx", "puct")
-        puct = algorithms.make(with_mctx, algorithm.environment, self.model).search(noise=True)
+        algorithm = algorithm._replace(model=self.model)
+        puct = workloads.search_of(workloads.with_engine(config, "mctx", "puct"), algorithm)
 
         def search(params, key, games, nano, *, gumbel_scale):
             found = puct(params, key, SearchRoots(games.observation, games.legal_action_mask, None))

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax import training
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.learning import replay
@@ -18,6 +17,7 @@ from muzero_jax.run.program import make_chunk, make_init, state_specs
 from muzero_jax.storage.config import Config
 from muzero_jax.types import ActorState, ReplayState, SearchRoots, TrainState
 from scripts.benchmarks import workloads
+from scripts.benchmarks.workloads import algorithm_of
 from scripts.measuring.timing import Variant, going_on
 
 EVERYWHERE, GAMES, MOVES = PartitionSpec(), PartitionSpec(AXIS), PartitionSpec(None, AXIS)
@@ -25,14 +25,14 @@ EVERYWHERE, GAMES, MOVES = PartitionSpec(), PartitionSpec(AXIS), PartitionSpec(N
 
 def positions(config: Config, num_games: int, num_moves: int) -> SearchRoots:
     """Positions of games some random moves old."""
-    environment = algorithms.make(config).environment
+    environment = algorithm_of(config).environment
     actor, _ = workloads.random_play(environment, jax.random.key(1), num_envs=num_games, length=num_moves)
     return environment.roots(actor.env_state)
 
 
 def search(config: Config, asked: SearchRoots) -> Variant:
     """One search of every position, as runs do it: without returning trees, which would cost time."""
-    algorithm = algorithms.make(config)
+    algorithm = algorithm_of(config)
     inputs = (workloads.noisy_params(algorithm.model), jax.random.key(2), asked)
     search_fn = workloads.search_of(config, algorithm)
 
@@ -48,7 +48,7 @@ def bare_network(config: Config, asked: SearchRoots) -> Variant:
     The moves are fixed beforehand, so choosing them takes no time. Choosing by the argmax of an embedding took as long
     as the network's own arithmetic, and made trees look free that were not.
     """
-    algorithm = algorithms.make(config)
+    algorithm = algorithm_of(config)
     model = micro_batches.for_inference(algorithm.model)
 
     @jax.jit
@@ -67,7 +67,7 @@ def bare_network(config: Config, asked: SearchRoots) -> Variant:
 
 def self_play(config: Config, num_devices: int) -> Variant:
     """Self-play as one program: T moves of B games, shared among the devices; the unit is a move."""
-    algorithm = algorithms.make(config)
+    algorithm = algorithm_of(config)
     mesh = devices.make_mesh(num_devices)
     bound = {"environment": algorithm.environment, "search": algorithm.search(noise=True), "choose": algorithm.choose}
     rollout = partial(algorithm.rollout, **bound)
@@ -84,7 +84,7 @@ def self_play(config: Config, num_devices: int) -> Variant:
 
 def host_driven_self_play(config: Config) -> Variant:
     """The same moves driven from Python: one compiled search and step a move, everything brought to the host."""
-    algorithm = algorithms.make(config)
+    algorithm = algorithm_of(config)
     search_fn = workloads.search_of(config, algorithm)
     play = jax.jit(partial(self_plays.rollout, environment=algorithm.environment, search=search_fn, length=1))
     params, actor, key = workloads.noisy_params(algorithm.model), _games(config, algorithm), jax.random.key(3)
@@ -119,7 +119,7 @@ def filled_state(config: Config, algorithm: Algorithm, mesh: jax.sharding.Mesh) 
 
 def learning(config: Config, num_devices: int) -> Variant:
     """Gradient steps on windows of the buffer, the batch shared among the devices; the unit is an update."""
-    algorithm = algorithms.make(config)
+    algorithm = algorithm_of(config)
     mesh = devices.make_mesh(num_devices)
 
     def learn(learner_state, buffer, key):
@@ -138,7 +138,7 @@ def learning(config: Config, num_devices: int) -> Variant:
 
 def iteration(config: Config, num_devices: int) -> Variant:
     """The run's own program, `program.make_chunk`, on a full buffer; the unit is a frame."""
-    algorithm = algorithms.make(config)
+    algorithm = algorithm_of(config)
     mesh = devices.make_mesh(num_devices)
     chunk, progress = make_chunk(algorithm, mesh), np.zeros(config.iterations_per_chunk, np.float32)
     run = going_on(chunk, filled_state(config, algorithm, mesh), progress)

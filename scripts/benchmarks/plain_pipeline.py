@@ -1,20 +1,16 @@
-"""MuZero as one would first write it: one game at a time, a tree of Python objects, a network call per simulation.
+"""MuZero's self-play as one would first write it: one game, a tree of Python objects, a network call per simulation.
 
-What the ablation starts from. It is kept small and honest: the network is compiled (as the earlier work's was by
-PyTorch), the search is PUCT by the same rules as ours, visit for visit, and moves go to a list in host memory.
+What the ablation starts from. It is kept small and honest: the network is compiled, the search is PUCT by the same
+rules as ours, visit for visit without noise at the root, and moves go to a list in host memory.
 """
 
 import math
-import sys
 from typing import Any
 
 import jax
 import numpy as np
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax.learning.self_play import with_reset
-from muzero_jax.ops import devices
-from muzero_jax.run.program import make_init
 from muzero_jax.storage.config import Config
 from scripts.benchmarks import workloads
 from scripts.measuring.timing import Variant
@@ -33,14 +29,15 @@ class PlainGame:
     """One game, its network as two compiled functions of batch 1, and everything else in Python."""
 
     def __init__(self, config: Config):
-        self.config, self.algorithm = config, algorithms.make(config)
+        self.search_config, self.algorithm = config.search, workloads.algorithm_of(config)
+        self.discount = self.algorithm.environment.constant_discount
         self.params = workloads.noisy_params(self.algorithm.model)
         self.random, self.key = np.random.default_rng(0), jax.random.key(0)
         self.root_inference = jax.jit(self._root_inference)
         self.recurrent_inference = jax.jit(self._recurrent_inference)
         self.step = jax.jit(with_reset(self.algorithm.environment))
         self.state = jax.jit(self.algorithm.environment.init)(self.key)
-        self.replay: list[dict[str, Any]] = []
+        self.replay: list[tuple] = []
 
     def _root_inference(self, params, observation, legal_action_mask):
         output = self.algorithm.model.initial_inference(params, observation[None])
@@ -61,31 +58,16 @@ class PlainGame:
         action = int(self.random.choice(len(policy), p=policy))
         self.key, reset_key = jax.random.split(self.key)
         self.state, reward, discount, *_ = self.step(self.state, np.int32(action), reset_key)
-        self.replay.append(
-            {
-                "observation": observation,
-                "legal_action_mask": legal_action_mask.astype(np.float32),
-                "action": action,
-                "reward": float(reward),
-                "discount": float(discount),
-                "search_policy": policy.astype(np.float32),
-                "search_value": root.value,
-            }
-        )
+        self.replay.append((observation, legal_action_mask, action, float(reward), float(discount), policy, root.value))
         return action
 
     def search(self, observation: np.ndarray, legal_action_mask: np.ndarray) -> Node:
         """The root of a tree of `num_simulations` more nodes."""
-        s = self.config.search
         embedding, said = self.root_inference(self.params, observation, legal_action_mask)
         prior, value = jax.device_get(said)
-        if s.dirichlet_fraction:
-            noise = np.zeros_like(prior)
-            noise[legal_action_mask] = self.random.dirichlet([s.dirichlet_alpha] * int(legal_action_mask.sum()))
-            prior = (1 - s.dirichlet_fraction) * prior + s.dirichlet_fraction * noise
         root = Node(prior.tolist(), float(value), 0.0, embedding)
         legal = np.flatnonzero(legal_action_mask).tolist()
-        for _ in range(s.num_simulations):
+        for _ in range(self.search_config.num_simulations):
             self.simulate(root, legal)
         return root
 
@@ -98,12 +80,13 @@ class PlainGame:
         leaf = self.expand(path[-1], action)
         value, reward = leaf.value, leaf.reward
         for node in reversed(path):
-            value = reward + self.algorithm.environment.constant_discount * value
+            value = reward + self.discount * value
             node.value = (node.value * node.visits + value) / (node.visits + 1)
             node.visits += 1
             reward = node.reward
 
     def expand(self, node: Node, action: int) -> Node:
+        """The node below `action`, as the network imagines it."""
         embedding, said = self.recurrent_inference(self.params, node.embedding, np.int32(action))
         prior, value, reward = jax.device_get(said)
         node.children[action] = Node(prior.tolist(), float(value), float(reward), embedding)
@@ -111,20 +94,18 @@ class PlainGame:
 
     def select(self, node: Node, actions: Any) -> int:
         """The action of the highest PUCT score (MuZero, appendix B); Q is scaled to [0, 1] among the siblings."""
-        discount = self.algorithm.environment.constant_discount
-        q = {action: child.reward + discount * child.value for action, child in node.children.items()}
+        q = {action: child.reward + self.discount * child.value for action, child in node.children.items()}
         low, high = min([node.value, *q.values()]), max([node.value, *q.values()])
-        span, s = max(high - low, 1e-8), self.config.search
+        span, s = max(high - low, 1e-8), self.search_config
         growth = math.log((node.visits + s.pb_c_base + 1) / s.pb_c_base)
         exploration = math.sqrt(node.visits) * (s.pb_c_init + growth)
-        best, best_score = -1, -math.inf
-        for action in actions:
+
+        def score(action):
             child = node.children.get(action)
             visits = child.visits if child else 0
-            score = exploration * node.prior[action] / (visits + 1) + ((q[action] - low) / span if child else 0.0)
-            if score > best_score:
-                best, best_score = action, score
-        return best
+            return exploration * node.prior[action] / (visits + 1) + ((q[action] - low) / span if child else 0.0)
+
+        return max(actions, key=score)
 
 
 def visit_counts(root: Node) -> np.ndarray:
@@ -139,16 +120,3 @@ def self_play(config: Config) -> Variant:
     """Four moves of one game; the unit is a move."""
     game = PlainGame(config)
     return Variant(lambda: [game.move() for _ in range(4)], 4)
-
-
-def frame_bytes(game: PlainGame) -> dict[str, float]:
-    """Bytes of a game's last frame: as arrays and numbers of 4 bytes, as the Python objects of it, and in ours."""
-    frame, config = game.replay[-1], game.config
-    state = make_init(game.algorithm, config.seed, devices.make_mesh(1)).eval_shape()
-    leaves = jax.tree.leaves(state.replay.transitions)
-    frames = config.replay.replay_length * config.self_play.num_envs
-    return {
-        "float32 arrays": sum(getattr(value, "nbytes", 4) for value in frame.values()),
-        "Python objects": sys.getsizeof(frame) + sum(map(sys.getsizeof, frame.values())),
-        "ours": sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves) / frames,
-    }

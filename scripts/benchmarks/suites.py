@@ -1,25 +1,67 @@
-"""The suites: which cases each holds, and what the project promises of them."""
+"""The suites: which cases each holds, what the project promises of them, and what is measured of a case."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import jax
 
 from muzero_jax.ops import devices, precision
 from muzero_jax.storage.config import Config
 from scripts.benchmarks import baseline, ours, plain_pipeline, workloads
-from scripts.benchmarks.cases import Case, Ratio, asked_about
-from scripts.measuring.timing import Variant
+from scripts.measuring import timing
+from scripts.measuring.timing import Effort, Variant
 
 OWN, LOOP_FREE, MCTX, NETWORK = "own search", "loop-free search", "mctx", "network calls"
 PLAIN, ONE, ALL, HOST = "baseline", "ours, 1 device", "ours, all devices", "ours, driven from Python"
 AUTO = "ours, all devices, automatic precision"
 TREE, ONE_GAME = "Python tree, one game", "ours, one game, driven from Python"
-OURS = frozenset({OWN, LOOP_FREE, ONE, ALL, HOST, AUTO, ONE_GAME})
-"""The others are yardsticks. Their own drift is no regression of ours, and a ratio to the bare network, which is a part
-of ours, or of one search of ours to another falls when the second alone becomes faster: none of these is judged."""
+AGAINST_PLAIN = (ALL, PLAIN), (ALL, ONE), (ONE, PLAIN)
+
+
+class Ratio(NamedTuple):
+    """A question about two variants: how many times faster is the first than the second?"""
+
+    numerator: str
+    denominator: str
+    aim: float | None = None  # what the project promises
+
+
+class Case(NamedTuple):
+    """Variants that are measured in turn, and the ratios that are taken of them."""
+
+    suite: str
+    name: str
+    unit: str
+    make: Callable[[], dict[str, Variant]]  # builds and compiles; called when the case's turn has come
+    ratios: tuple[Ratio, ...]
+    num_devices: int | None = None  # of the variants on all devices, where there are any
+    note: str = ""  # what a reader should know of it
+
+
+def measure(case: Case, effort: Effort) -> dict[str, Any]:
+    """The case's record: rates by variant, and each ratio as the median of the rounds' ratios."""
+    rates = timing.rates(case.make(), effort)
+    ratios = [
+        ratio._asdict() | figure(timing.ratio(rates[ratio.numerator], rates[ratio.denominator]))
+        for ratio in case.ratios
+    ]
+    return {
+        "suite": case.suite,
+        "case": case.name,
+        "note": case.note,
+        "num_devices": case.num_devices,
+        "unit": case.unit,
+        "rates": {name: figure(timing.summarise(x)) | {"samples": x} for name, x in rates.items()},
+        "ratios": ratios,
+    }
+
+
+def figure(sample: timing.Sample) -> dict[str, float]:
+    """A sample as records keep it: median and spread."""
+    return {"median": sample.median, "spread": sample.spread}
 
 
 def search(quick: bool) -> Iterator[Case]:
@@ -37,9 +79,8 @@ def search(quick: bool) -> Iterator[Case]:
         for policy in ("gumbel", "puct"):
             aim = 1.0 if games == 1 else aims.get((policy, actions, games))
             name = f"{policy}, {actions} actions, {games:,} game{'s' * (games > 1)}, {simulations} simulations"
-            against_network = (Ratio(OWN, NETWORK, judged=False), Ratio(MCTX, NETWORK, judged=False))
-            ratios = (Ratio(OWN, MCTX, aim), *against_network, Ratio(LOOP_FREE, OWN, judged=False))
-            yield Case("search", name, "searches/s", partial(_searches, config, policy, num_moves), ratios, OURS)
+            ratios = Ratio(OWN, MCTX, aim), Ratio(OWN, NETWORK), Ratio(MCTX, NETWORK), Ratio(LOOP_FREE, OWN)
+            yield Case("search", name, "searches/s", partial(_searches, config, policy, num_moves), ratios)
 
 
 def _searches(config: Config, policy: str, num_moves: int) -> dict[str, Variant]:
@@ -51,24 +92,23 @@ def _searches(config: Config, policy: str, num_moves: int) -> dict[str, Variant]
 
 def self_play(quick: bool) -> Iterator[Case]:
     """Moves a second of tic-tac-toe (W2) and Connect Four (W1): ours, the baseline, a Python loop."""
-    all_ratios = (Ratio(ALL, PLAIN), Ratio(ALL, ONE), Ratio(ONE, HOST), Ratio(ONE, PLAIN))
-    ratios = all_ratios[:1] if quick else all_ratios
+    pairs = ((ALL, PLAIN),) if quick else ((ALL, PLAIN), (ALL, ONE), (ONE, HOST), (ONE, PLAIN))
     for policy in ("gumbel",) if quick else ("gumbel", "puct"):
         config = workloads.with_engine(workloads.w2(), "own", policy)
         name = f"W2: tic-tac-toe, MLP 64, 25 simulations, {policy}, {config.self_play.num_envs} games"
-        yield _case("self-play", name, config, ratios, aim=3.0)
-    few = replace(workloads.w2(num_envs=16), search=replace(workloads.w2().search, num_simulations=8))
-    yield _case("self-play", "tic-tac-toe, MLP 64, 8 simulations, gumbel, 16 games", few, (Ratio(ONE, HOST),))
+        yield _case("self-play", name, config, pairs, aim=3.0)
+    few = workloads.w2(num_envs=16, num_simulations=8)
+    yield _case("self-play", "tic-tac-toe, MLP 64, 8 simulations, gumbel, 16 games", few, ((ONE, HOST),))
     if not quick:
         name = "W1: Connect Four, tower 64x4, 50 simulations, gumbel, 128 games, 4 moves a call"
-        yield _case("self-play", name, workloads.w1(), ratios, aim=2.8)
+        yield _case("self-play", name, workloads.w1(), pairs, aim=2.8)
 
 
 def learner(quick: bool) -> Iterator[Case]:
     """Gradient steps a second on Connect Four's tower (W3), ours against the baseline."""
     if quick:
         name, config = "tower 64x2 on Connect Four, K = 2, batch 64, 4 updates a call", workloads.small_w3()
-        yield _case("learner", name, config, (Ratio(ALL, PLAIN),))
+        yield _case("learner", name, config, ((ALL, PLAIN),))
     else:
         name = "W3: tower 64x4 on Connect Four, K = 5, batch 256, 4 updates a call"
         yield _case("learner", name, workloads.w3(), AGAINST_PLAIN, aim=2.5)
@@ -90,33 +130,38 @@ def ablation(quick: bool) -> Iterator[Case]:
     config = workloads.workload(
         "hex", workloads.MLP, num_envs=games, num_simulations=32, rollout_length=4, board_size=5
     )
-    steps = (Ratio(later, before) for before, later in pairwise((TREE, ONE_GAME, HOST, ONE, ALL)))
+    steps = [(later, before) for before, later in pairwise((TREE, ONE_GAME, HOST, ONE, ALL))]
     name = f"Hex 5x5, MLP 64, 32 simulations, puct, {games} games where there are many"
-    ratios = (Ratio(ALL, TREE), *steps)
-    yield _case("ablation", name, workloads.with_engine(config, "own", "puct"), ratios, aim=100.0)
+    yield _case("ablation", name, workloads.with_engine(config, "own", "puct"), ((ALL, TREE), *steps), aim=100.0)
 
 
-AGAINST_PLAIN = (Ratio(ALL, PLAIN), Ratio(ALL, ONE), Ratio(ONE, PLAIN))
+SUITES: dict[str, Callable[[bool], Iterator[Case]]] = {
+    "search": search,
+    "self-play": self_play,
+    "learner": learner,
+    "iteration": iteration,
+    "ablation": ablation,
+}
 UNITS = {"self-play": "moves/s", "learner": "updates/s", "iteration": "frames/s", "ablation": "moves/s"}
 PROGRAMS = {"self-play": "self_play", "learner": "learning", "iteration": "iteration", "ablation": "self_play"}
 
 
-def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...], aim: float | None = None) -> Case:
+def _case(suite: str, name: str, config: Config, pairs: Sequence[tuple[str, str]], aim: float | None = None) -> Case:
     """A case with the variants that its ratios need, and with runs' own arithmetic where that is not the config's.
 
     "All devices" are as many as divide the sizes, as in a run; the aim is what the project promises of the first ratio.
     """
-    ratios = (ratios[0]._replace(aim=aim), *ratios[1:])
+    ratios = [Ratio(first, second, None if number else aim) for number, (first, second) in enumerate(pairs)]
     automatic = replace(config, network=replace(config.network, compute_dtype="auto"))
     alone = replace(config, self_play=replace(config.self_play, num_envs=1))
     if ratios[0].numerator == ALL and precision.resolve("auto").compute_dtype != config.network.compute_dtype:
-        ratios += (Ratio(AUTO, ratios[0].denominator, ratios[0].aim), Ratio(AUTO, ALL, judged=False))
-    asked = asked_about(ratios)
+        ratios += [Ratio(AUTO, ratios[0].denominator, aim), Ratio(AUTO, ALL)]
+    asked = {variant for ratio in ratios for variant in ratio[:2]}
     available = jax.device_count()
     count = devices.largest_divisor(available, *config.shared_sizes)
     too_many = ALL in asked and count < available
     note = f"all devices: {count} of {available}, as no more divide the sizes" if too_many else ""
-    theirs, own = (getattr(module, PROGRAMS[suite]) for module in (baseline, ours))
+    theirs, own = getattr(baseline, PROGRAMS[suite]), getattr(ours, PROGRAMS[suite])
     makers: dict[str, Callable[[], Variant]] = {
         PLAIN: lambda: theirs(config),
         TREE: lambda: plain_pipeline.self_play(config),
@@ -130,13 +175,4 @@ def _case(suite: str, name: str, config: Config, ratios: tuple[Ratio, ...], aim:
     def make():
         return {variant: maker() for variant, maker in makers.items() if variant in asked}
 
-    return Case(suite, name, UNITS[suite], make, ratios, OURS, count if ALL in asked else None, note)
-
-
-SUITES: dict[str, Callable[[bool], Iterator[Case]]] = {
-    "search": search,
-    "self-play": self_play,
-    "learner": learner,
-    "iteration": iteration,
-    "ablation": ablation,
-}
+    return Case(suite, name, UNITS[suite], make, tuple(ratios), count if ALL in asked else None, note)

@@ -30,6 +30,16 @@ MLP = NetworkConfig(kind="mlp", width=64, num_bins=3, compute_dtype="float32")
 TOWER = NetworkConfig(kind="tower", width=64, num_blocks=2, num_bins=3, compute_dtype="float32")
 
 
+def algorithm_of(config: Config) -> Algorithm:
+    """A config's game, network and stages."""
+    return algorithms.make(config)
+
+
+def search_of(config: Config, algorithm: Algorithm, *, noise: bool = True) -> SearchFn:
+    """Self-play's search by itself."""
+    return algorithms.make(config, algorithm.environment, algorithm.model).search(noise=noise)
+
+
 def workload(env: str, network: NetworkConfig, *, num_envs: int, num_simulations: int, **fields: Any) -> Config:
     """A config whose work is all in play: no exploration, Gumbel search with 16 considered actions."""
     search = SearchConfig(num_simulations=num_simulations, max_num_considered_actions=16, value_scale=0.4)
@@ -42,9 +52,9 @@ def w1(num_envs: int = 128) -> Config:
     return workload("connect_four", TOWER, num_envs=num_envs, num_simulations=50, rollout_length=4)
 
 
-def w2(num_envs: int = 512) -> Config:
-    """W2: tic-tac-toe, MLP of width 64, 25 simulations; among 256 to 2,048 games the best number for either program."""
-    return workload("tic_tac_toe", MLP, num_envs=num_envs, num_simulations=25, rollout_length=8)
+def w2(num_envs: int = 512, num_simulations: int = 25) -> Config:
+    """W2: tic-tac-toe, MLP of width 64; among 256 to 2,048 games the best number for either program."""
+    return workload("tic_tac_toe", MLP, num_envs=num_envs, num_simulations=num_simulations, rollout_length=8)
 
 
 def w3(batch_size: int = 256) -> Config:
@@ -90,6 +100,11 @@ def hex_tower(num_envs: int = 64) -> Config:
     return whole_iteration(config, batch_size=64, updates=2)
 
 
+def with_engine(config: Config, engine: str, policy: str) -> Config:
+    """`config` with its tree search by `engine` and `policy`."""
+    return replace(config, search=replace(config.search, engine=engine, policy=policy))
+
+
 def noisy_params(model: Model) -> Params:
     """Parameters as of no particular training: fresh ones plus normal noise of deviation 0.1 on every leaf."""
 
@@ -118,13 +133,3 @@ def random_play(environment: Environment, key: Array, *, num_envs: int, length: 
     actor = self_play.init(environment, init_key, num_envs=num_envs)
     play = partial(self_play.rollout, environment=environment, search=random_search, length=length)
     return jax.jit(play)(None, actor, play_key)
-
-
-def with_engine(config: Config, engine: str, policy: str) -> Config:
-    """`config` with its tree search by `engine` and `policy`."""
-    return replace(config, search=replace(config.search, engine=engine, policy=policy))
-
-
-def search_of(config: Config, algorithm: Algorithm) -> SearchFn:
-    """Self-play's search by itself."""
-    return algorithms.make(config, algorithm.environment, algorithm.model).search(noise=True)

@@ -39,17 +39,11 @@ def three_digits(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def spread(sample: Sample) -> str:
-    """Median (first quartile to third)."""
-    return "{} ({} to {})".format(*map(three_digits, sample))
-
-
 def seconds(sample: Sample) -> str:
-    """Seconds in words, in the unit that suits the median."""
-    for unit, scale in (("us", 1e6), ("ms", 1e3)):
-        if sample.median * scale < 1000:
-            return f"{spread(sample.times(scale))} {unit}"
-    return f"{spread(sample)} s"
+    """Median (first quartile to third) in the unit that suits the median."""
+    unit, scale = next((u for u in (("us", 1e6), ("ms", 1e3)) if sample.median * u[1] < 1000), ("s", 1.0))
+    median, low, high = (three_digits(scale * value) for value in sample)
+    return f"{median} ({low} to {high}) {unit}"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

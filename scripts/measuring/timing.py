@@ -2,7 +2,8 @@
 
 A shared machine drifts by tens of percent within a minute, so a figure of its own says little, and a ratio of two means
 something only if both saw the same minute. Spreads are interquartile ranges, which one interrupted round does not
-widen.
+widen. Before each sample the threads of the one before come to rest: NumPy's OpenBLAS was seen to spin for 105 ms after
+a product, which doubled the time of XLA's next program. Calls that are not counted then wake the sample's own threads.
 """
 
 import time
@@ -30,10 +31,6 @@ class Sample(NamedTuple):
     def spread(self) -> float:
         """Half the interquartile range over the median: 0.1 is "give or take a tenth"."""
         return (self.high - self.low) / 2 / self.median
-
-    def times(self, factor: float) -> "Sample":
-        """The sample in another unit."""
-        return Sample(*(factor * value for value in self))
 
     def rate(self, work: float) -> "Sample":
         """Work per second, of seconds: the longest time gives the lowest rate."""
@@ -77,12 +74,11 @@ class Effort(NamedTuple):
     least: int  # rounds that do once `enough` seconds have passed
     enough: float
     seconds: float  # that one sample should last; a longer call is one sample
-    rests: bool = False  # whether samples wait until the threads of the library before rest, and then warm up
 
 
 QUICK = Effort(rounds=3, least=3, enough=10.0, seconds=0.1)
 FULL = Effort(rounds=5, least=3, enough=10.0, seconds=0.3)
-AMONG_LIBRARIES = Effort(rounds=7, least=5, enough=5.0, seconds=0.05, rests=True)
+AMONG_LIBRARIES = Effort(rounds=7, least=5, enough=5.0, seconds=0.05)
 
 
 def in_turn(candidates: Mapping[str, Candidate], effort: Effort) -> dict[str, list[float]]:
@@ -95,22 +91,18 @@ def in_turn(candidates: Mapping[str, Candidate], effort: Effort) -> dict[str, li
         if done >= effort.least and time.perf_counter() - start > effort.enough:
             break
         for name, candidate in candidates.items():
-            seconds[name].append(_sample(candidate, effort))
+            seconds[name].append(_sample(candidate, effort.seconds))
     return seconds
 
 
-def _sample(candidate: Candidate, effort: Effort) -> float:
-    """The mean of the calls that begin within the effort's seconds, at least one."""
-    if effort.rests:
-        _wait_until_idle()
-        first, *_ = _calls(candidate, effort.seconds)
-        if first > LONG_SECONDS:
-            return first
-    return fmean(_calls(candidate, effort.seconds))
+def _sample(candidate: Candidate, seconds: float) -> float:
+    """The mean of the calls that begin within so many seconds, at least one, after as many that do not count."""
+    _wait_until_idle()
+    first, *_ = _calls(candidate, seconds)
+    return first if first > LONG_SECONDS else fmean(_calls(candidate, seconds))
 
 
 def _wait_until_idle() -> None:
-    """NumPy's OpenBLAS was seen to spin for 105 ms after a product, which doubled the time of XLA's next program."""
     for _ in range(MAX_PAUSES):
         used = time.process_time()
         time.sleep(PAUSE_SECONDS)

@@ -15,7 +15,6 @@ FREE = set(
     "parameter tuple get-tuple-element constant bitcast after-all partition-id replica-id opt-barrier while call "
     "conditional".split()
 )
-COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "collective-permute", "all-to-all")
 NAMES = {
     "rollout": "move",
     "search": "simulation",
@@ -54,7 +53,6 @@ class Loop(NamedTuple):
     kernels: int  # of a turn, without those of inner loops
     waits: int
     size: int  # bytes that a turn reads and writes
-    collectives: tuple[tuple[str, int], ...]  # kind and bytes
     inner: tuple["Loop", ...]
 
     def walk(self) -> Iterator["Loop"]:
@@ -100,21 +98,18 @@ def size_of(shape: str) -> int:
 
 def _loop(name: str, turns: int | None, bodies: list[str], computations: Computations) -> Loop:
     kernels = waits = size = 0
-    collectives, inner = [], []
+    inner = []
     for operations in (computations[body] for body in bodies):
         for operation in operations.values():
             for part in _parts(operation, computations):
                 kernels, waits, size = kernels + part.kernels, waits + part.waits, size + part.size
-                collectives += part.collectives
                 inner += part.inner
             if operation.kind == "while":
                 inner.append(_while(operation, computations))
             elif operation.kind not in FREE and not operation.kind.endswith("-done"):
                 kernels, size = kernels + 1, size + _traffic(operation, operations, computations)
-                kind = operation.kind.removesuffix("-start")
-                collectives += [(kind, size_of(operation.result))] if kind in COLLECTIVES else []
             waits += operation.kind == "conditional"
-    return Loop(name, turns, kernels, waits, size, tuple(collectives), tuple(inner))
+    return Loop(name, turns, kernels, waits, size, tuple(inner))
 
 
 def _parts(operation: Operation, computations: Computations) -> list[Loop]:

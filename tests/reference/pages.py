@@ -6,14 +6,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-_FROM_CODE = re.compile(r"<!-- made: (?:help|config|session|presets|api)\b.*?<!-- end -->", flags=re.DOTALL)
+GUIDES = [page for page in PAGES if "results" not in page.parts and page.stem != "lab-notebook"]
+"""Records and the notebook are history: they keep the commands of their day."""
 _COMMAND = re.compile(r"(?<![\w/.-])(?:experiments|scripts)/\w+\.py((?:[ \t]+(?:\"[^\"\n]*\"|[^\"`|;&#\n])*)?)")
 
 
 def read(page: Path) -> str:
-    """A page as people wrote it: what is made from the code (`scripts/documentation/fill.py`) is blank lines."""
-    text = page.read_text(encoding="utf-8")
-    return _FROM_CODE.sub(lambda made: "\n" * made[0].count("\n"), text)
+    """A page's text."""
+    return page.read_text(encoding="utf-8")
 
 
 def blocks(page: Path, language: str = r"\w*") -> Iterator[tuple[int, str]]:

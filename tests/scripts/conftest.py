@@ -4,8 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from scripts.benchmarks import workloads
-from scripts.report import networks
+from scripts.benchmarks import chapters, workloads
 
 
 def noise_params(model):
@@ -16,5 +15,5 @@ def noise_params(model):
 
 @pytest.fixture
 def quick_params(monkeypatch):
-    for module in (workloads, networks):
+    for module in (workloads, chapters):
         monkeypatch.setattr(module, "noisy_params", noise_params)

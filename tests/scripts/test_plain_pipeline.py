@@ -1,4 +1,4 @@
-"""The plain pipeline, which the ablation starts from, searches as ours does, and remembers what it played."""
+"""The plain pipeline, which the ablation starts from, searches as ours does."""
 
 from dataclasses import replace
 
@@ -6,7 +6,6 @@ import jax
 import numpy as np
 import pytest
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts.benchmarks import plain_pipeline, workloads
 from tests.scripts.conftest import noise_params
@@ -18,31 +17,30 @@ CONFIG = replace(CONFIG, search=replace(CONFIG.search, policy="puct"))
 
 
 @pytest.fixture(scope="module")
-def parts():
-    return algorithms.make(CONFIG)
+def algorithm():
+    return workloads.algorithm_of(CONFIG)
 
 
 @pytest.fixture(scope="module")
-def params(parts):
+def params(algorithm):
     return noise_params(algorithm.model)
 
 
 @pytest.fixture(scope="module")
 def game(params):
-    """A plain game that has made three moves, without noise at the root."""
-    quiet = replace(CONFIG, search=replace(CONFIG.search, dirichlet_fraction=0.0))
+    """A plain game that has made three moves."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workloads, "noisy_params", lambda model: params)
-        game = plain_pipeline.PlainGame(quiet)
+        game = plain_pipeline.PlainGame(CONFIG)
     for _ in range(3):
         game.move()
     return game
 
 
-def test_the_python_tree_is_our_puct_tree_visit_for_visit(parts, params, game):
+def test_the_python_tree_is_our_puct_tree_visit_for_visit(algorithm, params, game):
     actor, _ = workloads.random_play(algorithm.environment, jax.random.key(1), num_envs=6, length=3)
     observation, legal = actor.env_state.observation, actor.env_state.legal_action_mask
-    search = algorithms.make(CONFIG, algorithm.environment, algorithm.model).search(noise=False)
+    search = workloads.search_of(CONFIG, algorithm, noise=False)
     found = jax.jit(search)(params, jax.random.key(0), algorithm.environment.roots(actor.env_state))
     for i in range(6):
         root = game.search(np.asarray(observation[i], np.float32), np.asarray(legal[i]))
@@ -61,7 +59,7 @@ def test_a_moves_value_is_taken_back_with_alternating_signs(game):
 
     class Scripted(plain_pipeline.PlainGame):
         def __init__(self):
-            self.algorithm, self.config, self.leaves = game.algorithm, CONFIG, iter((child, grandchild))
+            self.discount, self.leaves = game.discount, iter((child, grandchild))
 
         def select(self, node, actions):
             return 0
@@ -77,19 +75,3 @@ def test_a_moves_value_is_taken_back_with_alternating_signs(game):
     below = 0.3 - 0.6
     assert child.value == pytest.approx((0.4 + below) / 2)
     assert root.value == pytest.approx((0.2 - 0.3 + (0.1 - below)) / 3)
-
-
-def test_the_plain_game_remembers_every_move_as_legal_float32_frames(game):
-    assert len(game.replay) == 3
-    for frame in game.replay:
-        assert frame["observation"].dtype == np.float32
-        assert frame["legal_action_mask"][frame["action"]] == 1.0
-        assert frame["search_policy"].sum() == pytest.approx(1.0)
-        assert (frame["search_policy"][frame["legal_action_mask"] == 0] == 0).all()
-
-
-def test_a_frame_in_our_replay_is_bits_and_the_policy(game):
-    """Tic-tac-toe: 18 cells and 9 legal actions in 3 and 2 bytes, 9 float32 of policy, 4 numbers, 2 bools."""
-    sizes = plain_pipeline.frame_bytes(game)
-    assert sizes["ours"] == 3 + 2 + 36 + 4 * 4 + 2
-    assert sizes["float32 arrays"] == 4 * (18 + 9 + 9 + 4) < sizes["Python objects"]

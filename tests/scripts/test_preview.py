@@ -14,14 +14,14 @@ from pathlib import Path
 import jax
 import pytest
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices, precision
 from muzero_jax.run import flops
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from scripts import preview
-from scripts.previewing import bounds, page, program, targets
-from scripts.previewing.bounds import Work
+from scripts.benchmarks.workloads import algorithm_of
+from scripts.preview import Work
+from scripts.previewing import program, targets
 from scripts.previewing.program import Loop
 from scripts.previewing.targets import TARGETS
 from tests.reference import tiny_run
@@ -103,7 +103,6 @@ def test_a_text_is_read_as_loops_with_the_kernels_and_bytes_of_a_turn():
     (down,) = move.inner
     # The host reads which branch to take; the comparison before and the all-reduce of the larger branch are kernels.
     assert (whole.name, whole.kernels, whole.waits) == ("iteration", 2, 1)
-    assert whole.collectives == (("all-reduce", ARRAY),)
     # The loop's length stands in its condition; a product's room to work in is not moved.
     assert (move.name, move.turns, move.kernels, move.waits) == ("move", 3, 1, 0) and move.size == 3 * ARRAY
     # A turn reads one line of the array and writes one in place; then its condition is asked, and waited for.
@@ -120,57 +119,40 @@ def test_a_types_bytes(shape, size):
 
 
 def loop(name, turns, kernels, waits, size, *inner):
-    return Loop(name, turns, kernels, waits, size, (), inner)
+    return Loop(name, turns, kernels, waits, size, inner)
 
 
 def test_work_is_that_of_all_turns():
     down = loop("level down", None, 3, 1, 10)
     whole = loop("iteration", 1, 5, 1, 100, loop("move", 8, 2, 0, 20, down))
-    assert bounds.work(whole, 4.0) == Work(kernels=5 + 8 * (2 + 12), waits=1 + 8 * 4, size=100 + 8 * (20 + 40))
-    assert bounds.levels(16) == 4 and bounds.levels(1) == 1
+    assert preview.work(whole, 4.0) == Work(kernels=5 + 8 * (2 + 12), waits=1 + 8 * 4, size=100 + 8 * (20 + 40))
+    assert preview.levels(16) == 4 and preview.levels(1) == 1
 
 
 def test_the_largest_bound_is_the_limit():
     target = TARGETS["t4"]._replace(peak={"float32": 1e12, "bfloat16": 2e12}, bandwidth=1e9, launch=1e-3, wait=1e-2)
     done = Work(kernels=10, waits=1, size=5e6, flops=2e9)
-    seconds = bounds.seconds(done, target, "float32")
+    seconds = preview.seconds(done, target, "float32")
     assert seconds == pytest.approx({"FLOPs": 2e-3, "bytes": 5e-3, "launches": 20e-3})
-    found = bounds.bound(done, 100, target, "float32")
-    assert (found.limit, found.seconds) == ("launch-bound", pytest.approx(0.02))
-    assert found.frames_per_second == pytest.approx(5000) and found.busy == pytest.approx(0.25)
-    many = bounds.bound(done.times(16), 1600, target, "float32")
-    assert (many.limit, many.busy) == ("memory-bound", 1.0) and many.seconds == pytest.approx(0.08)
-
-
-def test_games_and_windows_grow_and_weights_do_not():
-    parts = {"replay": 100, "parameters": 7, "optimiser": 3, "program": 50}
-    target = TARGETS["t4"]._replace(memory=1000)
-    done = Work(1, 0, 1.0, 1.0)
-    sizes = [preview.at(times, done, parts, 1, target, "float32") for times in (1, 4, 16)]
-    assert [(size["memory"], size["fits"]) for size in sizes] == [(160, True), (610, True), (2410, False)]
+    found = preview.at_best(seconds, frames=100)
+    assert found == {"limit": "launch-bound", "frames_per_second": pytest.approx(5000), "busy": pytest.approx(0.25)}
+    many = preview.at_best(seconds | {"bytes": 80e-3}, frames=1600)
+    assert many == {"limit": "memory-bound", "frames_per_second": pytest.approx(20_000), "busy": 1.0}
 
 
 def test_every_figure_says_whether_it_was_counted_or_estimated():
     """The search without loops needs no depth of trees, the other one does."""
-    record = page.read()["Hex 5x5, T4"]
-    first, *lines = preview.describe(record, TARGETS["t4"]).splitlines()
-    assert first.startswith("1 x Tesla T4, hex 5, float32")
-    assert {line.split()[-1] for line in lines} == {"counted", "estimated"} and len(lines) == 4 + 2 + 3 + 1 + 2 * 4
-    own = preview.describe(page.read()["2048 with the rules, A100"], TARGETS["a100"]).splitlines()
-    names = "level down", "update", "move"
-    how = [
-        {name: line.split()[-1] for line in some for name in names if line.startswith(name)} for some in (lines, own)
-    ]
-    assert how[0] == {"update": "counted", "move": "counted"}
-    assert how[1] == {"level down": "counted", "update": "counted", "move": "estimated"}
-
-
-def test_the_page_previews_again_what_another_commit_made():
-    """A record of this commit stays, also where records that were written since changed the clone."""
-    first, second, *others = page.cases()
-    records = {first: {"commit": "abc-dirty"}, second: {"commit": "other"}}
-    assert list(page.stale(records, "abc")) == [second, *others]
-    assert list(page.stale({}, None)) == [first, second, *others]
+    work, names = Work(3, 1, 10, 5)._asdict(), ("level down", "update", "move")
+    record = {
+        "devices": 1, "env": "hex", "board_size": 5, "dtype": "float32", "memory": {"replay": 7}, "fits": True,
+        "iteration": work | {"seconds": {"launches": 0.02}}, "limit": "launch-bound", "frames_per_second": 9.0,
+        "busy": 0.5,
+    }  # fmt: skip
+    for per, of_move in ((names, "estimated"), (names[1:], "counted")):
+        first, *lines = preview.describe(record | {"per": dict.fromkeys(per, work)}, TARGETS["t4"]).splitlines()
+        assert first == "1 x Tesla T4, hex 5, float32"
+        how = {name: line.split()[-1] for line in lines for name in names if line.startswith(name)}
+        assert how == dict.fromkeys(per, "counted") | {"move": of_move}
 
 
 def test_the_library_makes_programs_for_the_device_that_it_is_told():
@@ -252,7 +234,7 @@ def started(jaxpr, where="iteration", found=None):
 def test_every_kind_of_preset_lowers_for_gpus_and_tpus_and_starts_what_the_table_says(kind):
     mesh = devices.make_mesh(1)
     with devices.made_for(TARGETS["t4"]):
-        algorithm = algorithms.make(KINDS[kind])
+        algorithm = algorithm_of(KINDS[kind])
         traced = make_chunk(algorithm, mesh).trace(make_init(algorithm, 0, mesh).eval_shape(), abstract_progress(1))
         for platform in ("cuda", "tpu"):
             assert "stablehlo.while" in traced.lower(lowering_platforms=(platform,)).as_text()
@@ -286,4 +268,4 @@ def test_the_tiny_program_compiles_for_accelerators_and_has_the_kernels_that_the
     command = [sys.executable, "scripts/preview.py", "--json", "--target", target, *SMALL.split()]
     record = json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
     assert {loop["name"]: (loop["kernels"], loop["waits"]) for loop in record["loops"]} == KERNELS[target]
-    assert record["sizes"][0]["fits"] and record["iteration"]["flops"] > 0
+    assert record["fits"] and record["iteration"]["flops"] > 0

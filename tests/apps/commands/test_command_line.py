@@ -756,7 +756,6 @@ COMMANDS = [
     "experiments/evaluate.py --run nothing",
     "experiments/play.py --run nothing",
     "scripts/benchmark.py",
-    "scripts/best_reply.py",
     "scripts/hardware_report.py",
 ]
 

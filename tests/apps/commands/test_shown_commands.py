@@ -17,22 +17,15 @@ from muzero_jax.apps.commands.train_flags import Command
 from muzero_jax.games import catalogue
 from muzero_jax.run.session import Session
 from muzero_jax.storage.fields import check_fields
-from scripts import (
-    accelerator_day,
-    benchmark,
-    best_reply,
-    export_agent,
-    export_onnx,
-    hardware_report,
-    preview,
-    reproduce,
-)
+from scripts import benchmark, export_agent, export_onnx, hardware_report, preview, reproduce
 from tests.reference import pages
 
 by_page = pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+by_guide = pytest.mark.parametrize("page", pages.GUIDES, ids=lambda page: page.name)
 KNOWN_LINES = (  # what else a block of shell may hold
     r"(python3|\S*python3?) (-m venv|experiments/|scripts/)",
     r"\S*pip install -e \S+( -c constraints\.txt)?$",
+    r"onnx/bin/pip install jax2onnx==[\d.]+$",
     r"for \w+ in .*; do$",
     r"done$",
     r"export XLA_FLAGS=",
@@ -77,9 +70,7 @@ READERS = {
     "experiments/tune.py": read_tune,
     "scripts/benchmark.py": benchmark.read_arguments,
     "scripts/hardware_report.py": lambda words: tyro.cli(hardware_report.Arguments, args=words),
-    "scripts/accelerator_day.py": lambda words: tyro.cli(accelerator_day.Arguments, args=words),
     "scripts/preview.py": preview.read_arguments,
-    "scripts/best_reply.py": lambda words: tyro.cli(best_reply.Arguments, args=words),
     "scripts/export_agent.py": lambda words: tyro.cli(export_agent.Arguments, args=words),
     "scripts/export_onnx.py": lambda words: tyro.cli(export_onnx.Arguments, args=words),
     "scripts/reproduce.py": lambda words: tyro.cli(reproduce.Arguments, args=words),
@@ -99,7 +90,7 @@ def complaint(command):
     return None
 
 
-@by_page
+@by_guide
 def test_every_command_that_a_page_shows_has_flags_that_exist(page, capfd):
     found = {f"{page.name}:{line}: {command}": complaint(command) for line, command in pages.commands(page)}
     assert {where: problem for where, problem in found.items() if problem} == {}, capfd.readouterr().err
@@ -116,7 +107,7 @@ def test_a_block_of_shell_holds_nothing_that_no_test_reads(page):
     assert [part for part in parts if not any(re.match(known, part[1]) for known in KNOWN_LINES)] == []
 
 
-@by_page
+@by_guide
 def test_a_page_names_only_scripts_and_extras_that_exist(page):
     text = pages.read(page)
     scripts = {name for name in re.findall(r"(?<![\w/])((?:scripts|experiments)/[\w/]+\.(?:py|sh))", text)}

@@ -259,7 +259,6 @@ function fillControls() {
   $("goal").textContent = state.goal;
   $("keys").hidden = !board.isOfTwoClicks && !state.clicks.flat().some(Boolean) && !state.directions.length;
   if (state.directions.length) $("keys").textContent = "Play with the arrow keys, with the buttons, or by swiping.";
-  $("tree").hidden = Boolean(globalThis.answer); // the server alone draws it
   document.title = `${$("title").textContent} – muzero_jax`;
   const ofTwo = [
     ["0", `${state.names[0]} (first)`],

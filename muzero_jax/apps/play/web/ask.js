@@ -1,8 +1,6 @@
 // Questions and orders to the server; its mistakes are sentences.
 
-// A page without a server has the answers itself (scripts/browser/answers.js).
 export async function ask(path, fields) {
-  if (globalThis.answer) return globalThis.answer(path, fields);
   const options = fields && {
     method: "POST",
     headers: { "Content-Type": "application/json" },

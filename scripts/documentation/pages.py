@@ -1,0 +1,198 @@
+"""What the site has beyond docs/: a page for each notebook, and the tables of the config and of every flag.
+
+mkdocs-gen-files runs this file whenever the site is built, and nothing of it is committed. Tables are appended to
+docs/config.md and docs/commands.md, so that links to these pages work in the repository too.
+"""
+
+import base64
+import contextlib
+import dataclasses
+import io
+import json
+import os
+import re
+import runpy
+import sys
+import typing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import jax
+
+from muzero_jax import presets
+from muzero_jax.apps.commands.train_flags import Command, Flag, all_flags
+from muzero_jax.apps.study.tuning import space
+from muzero_jax.run.session import Session
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import COUNTED, FINITE, Constraint
+
+ROOT = Path(__file__).resolve().parents[2]
+FAMILIES: dict[str, Callable[[], Config]] = {
+    "Hex 5x5": lambda: presets.hex_any(5),
+    "Hex 9x9": lambda: presets.hex_any(9),
+    "tic-tac-toe": presets.GAMES["tic_tac_toe"],
+    "Connect Four": presets.GAMES["connect_four"],
+    "Othello": presets.GAMES["othello"],
+    "Go 9x9": presets.GAMES["go_9x9"],
+    "2048": presets.GAMES["2048"],
+    "backgammon": presets.GAMES["backgammon"],
+    "towers": lambda: presets.tower("chess", num_bins=3),
+}
+"""One preset of each family. Chess, shogi and Go 19x19 have that of a tower."""
+HELP = (
+    *(f"experiments/evaluate.py {name}" for name in "match returns tournament oracle fidelity exhaustive".split()),
+    *(f"experiments/{name}" for name in ("evaluate.py openings", "evaluate.py compare", "tune.py", "play.py")),
+    *(f"scripts/{name}.py" for name in "reproduce export_agent export_onnx benchmark hardware_report preview".split()),
+)
+"""The commands that are shown with their help."""
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table as Markdown."""
+    cells = (heads, ["---"] * len(heads), *([cell.replace("|", "\\|") for cell in row] for row in rows))
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells) + "\n"
+
+
+def config_page() -> Iterator[str]:
+    """The fields of the config, one table a group, and the ranges that `tune.py` draws from."""
+    base = Config()
+    flags = {flag.name: flag for flag in flags_of(base)}
+    own = {title: {flag.name: flag.default for flag in flags_of(make())} for title, make in FAMILIES.items()}
+    groups = [field.name for field in dataclasses.fields(base) if dataclasses.is_dataclass(getattr(base, field.name))]
+    for group in ("", *groups):
+        record = getattr(base, group) if group else base
+        prefix = f"--{group}.".replace("_", "-") if group else "--"
+        yield f"## {group.replace('_', ' ').capitalize() or 'The run'}\n"
+        yield f"{type(record).__doc__}\n" if group else ""
+        rows = ((*cells, others(flag, own), flag.sentence) for flag, cells in fields(record, prefix, flags))
+        yield table(("flag", "type", "default", "presets", "meaning"), map(linked, rows))
+    yield "## What `tune.py` varies\n"
+    for title, config in (("small boards, here Hex 4x4", presets.hex_any(4)), ("towers", FAMILIES["towers"]())):
+        yield table((title, "preset", "from", "to", "so far"), ranges(config))
+
+
+def commands_page() -> Iterator[str]:
+    """The flags of one call of `train.py` as a table, and what the other commands print as help."""
+    flags = {flag.name: flag for flag in all_flags(Command(Config(), Session()))}
+    yield "## Flags\n\n### experiments/train.py\n"
+    rows = ((*cells, flag.sentence) for flag, cells in fields(Session(), "--", flags))
+    yield table(("flag", "type", "default", "meaning"), map(linked, rows))
+    for command in HELP:
+        yield f"### {command}\n\n{fenced('text', help_text(command))}\n"
+
+
+def flags_of(config: Config) -> list[Flag]:
+    """The flags of the config and of the call, with the defaults that they have here."""
+    return all_flags(Command(config, Session()))
+
+
+def fields(record: Any, prefix: str, flags: dict[str, Flag]) -> Iterator[tuple[Flag, tuple[str, str, str]]]:
+    """Each field of one group: its flag, and the cells of name, type with what it demands, and default."""
+    hints = typing.get_type_hints(type(record), include_extras=True)
+    for field in dataclasses.fields(record):
+        if not dataclasses.is_dataclass(getattr(record, field.name)):
+            flag = flags[prefix + field.name.replace("_", "-")]
+            demands = [demand.sentence for demand in constraints(hints[field.name]) if demand not in (COUNTED, FINITE)]
+            takes = ", ".join([f"`{flag.value}`" if flag.value else "a switch", *demands])
+            yield flag, (f"`{flag.name}`", takes, shown(flag.default))
+
+
+def constraints(hint: Any) -> list[Constraint]:
+    """What a field's annotation demands, at any depth."""
+    inner = [demand for part in typing.get_args(hint) for demand in constraints(part)]
+    return [*inner, *(part for part in typing.get_args(hint) if isinstance(part, Constraint))]
+
+
+def others(flag: Flag, own: dict[str, dict[str, Any]]) -> str:
+    """The defaults in the preset families that have another than the config's, families of one value together."""
+    by_value: dict[str, list[str]] = {}
+    for title, defaults in own.items():
+        if defaults[flag.name] != flag.default and flag.name != "--env":
+            by_value.setdefault(shown(defaults[flag.name]), []).append(title)
+    return "; ".join(f"{value} ({', '.join(titles)})" for value, titles in by_value.items())
+
+
+def shown(value: Any) -> str:
+    """A default as one would type it; a switch is on or off."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"`{text}`" if text else ""
+
+
+def linked(row: Sequence[str]) -> list[str]:
+    """The row with its meaning's pages as links; nothing else of it is Markdown."""
+    meaning = row[-1].replace("<", "&lt;").replace("[", "\\[")
+    return [*row[:-1], re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", meaning)]
+
+
+def ranges(config: Config) -> Iterator[Sequence[str]]:
+    """A row for each field that `tune.py` varies."""
+    for row in space.space(config):
+        values = row.values if isinstance(row, space.Choice) else (row.low, row.high)
+        own = space.own_values(config, [row])[row.field]
+        yield f"`{row.flag}`", f"{own:.3g}", f"{values[0]:.3g}", f"{values[-1]:.3g}", row.so_far
+
+
+def help_text(command: str) -> str:
+    """What a command of ours prints for `--help`."""
+    script, *words = command.split()
+    printed, argv = io.StringIO(), sys.argv
+    sys.argv, os.environ["COLUMNS"] = [script, *words, "--help"], "100"
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+            runpy.run_path(str(ROOT / script), run_name="__main__")
+    finally:
+        sys.argv = argv
+    return printed.getvalue()
+
+
+def notebook(path: Path) -> str:
+    """A notebook as a page, with the outputs that are committed."""
+    return "\n\n".join(map(cell_text, json.loads(path.read_text(encoding="utf-8"))["cells"]))
+
+
+def cell_text(cell: dict[str, Any]) -> str:
+    """A cell: its text, or its code with what was printed and drawn."""
+    source = "".join(cell["source"])
+    if cell["cell_type"] != "code":
+        return source.replace("<details>", '<details markdown="1">')  # else its text is not read as Markdown
+    return "\n\n".join([fenced("python", source), *filter(None, map(output_text, cell["outputs"]))])
+
+
+def output_text(output: dict[str, Any]) -> str:
+    """An output as Markdown; empty for a widget, which needs a kernel."""
+    data = output.get("data", {})
+    if "image/svg+xml" in data:
+        drawn = base64.b64encode("".join(data["image/svg+xml"]).encode()).decode()
+        return f"![output](data:image/svg+xml;base64,{drawn})"
+    if "image/png" in data:
+        return f"![output](data:image/png;base64,{''.join(data['image/png']).strip()})"
+    if output["output_type"] == "display_data":
+        return ""
+    return fenced("text", "".join(output.get("text", data.get("text/plain", ""))))
+
+
+def fenced(language: str, text: str) -> str:
+    """A block of code."""
+    return f"```{language}\n{text.rstrip()}\n```"
+
+
+def write() -> None:
+    """Gives mkdocs the pages."""
+    import mkdocs_gen_files
+
+    jax.config.update("jax_platforms", "cpu")  # some presets follow the device; the pages show those of a CPU
+    for name, made in (("config.md", config_page()), ("commands.md", commands_page())):
+        with mkdocs_gen_files.open(name, "a") as page:
+            page.write("\n" + "\n".join(made))
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        with mkdocs_gen_files.open(f"notebooks/{path.stem}.md", "w") as page:
+            page.write(notebook(path))
+
+
+if __name__ == "<run_path>":  # which mkdocs-gen-files calls it
+    write()

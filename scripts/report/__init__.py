@@ -1,1 +1,0 @@
-"""What `scripts/hardware_report.py` measures."""
