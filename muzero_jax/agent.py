@@ -13,8 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax.algorithm import Algorithm, Build
-from muzero_jax.building import playing
+from muzero_jax.algorithm import Algorithm, Build, playing
 from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.search.simulator import Simulator, policy
 from muzero_jax.storage import agent_file, run_directory, shapes

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from muzero_jax.algorithm import Algorithm
+from muzero_jax.algorithm.record import Algorithm
 from muzero_jax.learning import replay, self_play
 from muzero_jax.ops.devices import AXIS
 from muzero_jax.types import LearnerState, Metrics, ReplayState, Sample, TrainState, WriteBack

@@ -22,9 +22,9 @@ import tyro
 
 from muzero_jax import agent as agents
 from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm.playing import unbounded_simulator
 from muzero_jax.apps.commands import flag_reader
 from muzero_jax.apps.commands.command_line import report_errors
-from muzero_jax.building.playing import unbounded_simulator
 from muzero_jax.ops import devices
 from muzero_jax.own.trust import Trust
 from muzero_jax.types import SearchRoots

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax.building import learning, playing
+from muzero_jax.algorithm import learning, playing
 from muzero_jax.types import Chance, Symmetries
 from tests.reference.models import BOARD
 from tests.reference.tiny_run import CONFIG

@@ -17,6 +17,7 @@ from muzero_jax.ops import devices, precision
 from muzero_jax.own import python_file
 from muzero_jax.run import budget, compilation_cache, display, metrics, processes
 from muzero_jax.run import session as sessions
+from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.session import Session
 from muzero_jax.run.sources import offline
 from muzero_jax.storage import config as configs
@@ -68,7 +69,8 @@ def train(
         that the config names loads by itself.
       overwrite: delete the run in `run_dir` first.
       trust_code: run the Python files that the source of `init_from` names; those that the config names run anyway.
-      say, on_metrics, on_evaluation: called as `runner.train` says; `say=lambda line: None` prints nothing.
+      say: called with each line for a person; `say=lambda line: None` prints nothing.
+      on_metrics, on_evaluation: called as `run.callbacks.Callbacks` says.
 
     Raises ValueError in one sentence, as `runner.train` does, or for a config that makes no run.
     """
@@ -85,8 +87,8 @@ def train(
         first = "muzero_jax.ops.devices.configure_devices()"
         say(f"JAX has begun with {available} of {cores} cores; to use all of them, call {first} before anything else")
     ready = prepare(config, session, available, say, is_given=algorithm is not None)
-    where, callbacks = (ready.run_dir, ready.mesh), (on_metrics, on_evaluation)
-    return runner.train(ready.config, session, *where, say, algorithm, *callbacks, make_evaluator=open_versions)
+    where, callbacks = (ready.run_dir, ready.mesh), Callbacks(on_metrics, on_evaluation)
+    return runner.train(ready.config, session, *where, say, algorithm, callbacks, make_evaluator=open_versions)
 
 
 def prepare(
@@ -194,7 +196,7 @@ def _count_devices(config: Config, session: Session, num_devices: int, say: Say)
 
 def _introduce(config: Config, num_devices: int, run_dir: Path, say: Say, *, verbose: bool) -> None:
     """Says what will be trained, on what, for how long and where; with `verbose` the whole config."""
-    from muzero_jax.building import playing
+    from muzero_jax.algorithm import playing
     from muzero_jax.games.catalogue import game_of
 
     if verbose:
@@ -222,8 +224,8 @@ def _advice(config: Config) -> str:
 
 def _examine(config: Config, say: Say) -> None:
     """Plays random games of somebody's own file; raises ValueError for the first problem, and says what is odd."""
+    from muzero_jax.algorithm import playing
     from muzero_jax.apps.check import environment as checks
-    from muzero_jax.building import playing
     from muzero_jax.games import own_game
 
     environment, num_games = playing.build_environment(config), own_game.NUM_GAMES

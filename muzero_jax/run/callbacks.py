@@ -13,6 +13,10 @@ class Callbacks:
     """Calls a user's functions with what `metrics.jsonl` gets; one of the writers of `metrics.open_metrics`.
 
     What a function raises ends the run as Ctrl-C does. It is kept until the run is saved; nothing is called any more.
+
+    Args:
+      on_metrics: called with every record (`metrics.Record`) once it is written.
+      on_evaluation: the same, but only with records that bring an evaluation; the last has the final matches.
     """
 
     def __init__(self, on_metrics: Callback | None = None, on_evaluation: Callback | None = None):

@@ -22,7 +22,7 @@ from muzero_jax.run import following, heartbeat, processes, profiling
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.assembly import assemble
 from muzero_jax.run.background import Background
-from muzero_jax.run.callbacks import Callback, Callbacks
+from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.driver import ChunkRunner, OneRun, drive
 from muzero_jax.run.evaluator import MakeEvaluator
 from muzero_jax.run.interrupt import Interrupt, Stopped
@@ -50,8 +50,7 @@ def train(
     mesh: Mesh,
     say: Callable[[str], None],
     algorithm: Algorithm | None = None,
-    on_metrics: Callback | None = None,
-    on_evaluation: Callback | None = None,
+    callbacks: Callbacks | None = None,
     *,
     make_evaluator: MakeEvaluator,
 ) -> Result:
@@ -62,9 +61,8 @@ def train(
     Args:
       say: called with each line that is meant for a person; if it is `print`, a terminal gets a live table.
       algorithm: in place of the one that the config names, with its game and its network.
-      on_metrics: called with every record (`metrics.Record`) once it is written. What it raises ends the run like
+      callbacks: a user's functions, called with every record once it is written. What one raises ends the run like
         Ctrl-C, and comes through when the run is saved.
-      on_evaluation: the same, but only with records that bring an evaluation; the last has the final matches.
       make_evaluator: makes what judges the agent while it trains and at the end.
 
     Raises ValueError, in one sentence, for a folder in which another process trains, a budget that ended before the
@@ -113,7 +111,7 @@ def train(
         run = OneRun(state)
         profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if session.profile else None)
         host = Host(session, mesh, plan, interrupt, clock, compiling, profiler)
-        member = Member(config, run_dir, say, run, evaluator, checkpoints, Callbacks(on_metrics, on_evaluation), totals)
+        member = Member(config, run_dir, say, run, evaluator, checkpoints, callbacks or Callbacks(), totals)
         return run_to_end(host, member, run, program, iteration)
 
 

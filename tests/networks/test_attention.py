@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.building.learning import build_loss, build_terms
+from muzero_jax.algorithm.learning import build_loss, build_terms
 from muzero_jax.learning import learner
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks

@@ -133,7 +133,7 @@ def test_a_link_to_code_is_a_name_until_the_project_has_an_address():
 
     link, other = "[how](../CONTRIBUTING.md#add-a-game)", "[training.py](../muzero_jax/training.py)"
     assert mended(link, "") == "how (`CONTRIBUTING.md`)" and mended(other, "") == "`muzero_jax/training.py`"
-    assert mended("[building/](../muzero_jax/building)", "") == "`muzero_jax/building`"
+    assert mended("[algorithm/](../muzero_jax/algorithm)", "") == "`muzero_jax/algorithm`"
     address = "https://example.org/someone/project"
     assert mended(link, address) == f"[how]({address}/blob/HEAD/CONTRIBUTING.md#add-a-game)"
     assert mended("[own game](../notebooks/06_your_own_game.ipynb)", "") == "[own game](notebooks/06_your_own_game.md)"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax.building import playing
+from muzero_jax.algorithm import playing
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.simulator import Simulator, learned_model
 from muzero_jax.types import SearchRoots

@@ -12,7 +12,7 @@ from jax.experimental import checkify
 from scipy.stats import chisquare
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax.building.playing import IMPLEMENTATIONS
+from muzero_jax.algorithm.playing import IMPLEMENTATIONS
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.rules import Row, least_taken
 from muzero_jax.search.simulator import ground_truth_model, learned_chance_model, learned_model, tie_breaks

@@ -205,11 +205,15 @@ class _Trial:
 
 def _of_shapes(trial: _Trial) -> Iterator[str]:
     """Faults in the shapes of each function's results, in the order in which a run calls them."""
+    learner = _traced("the optimiser's init", trial.init_learner, jax.random.key(0))
+    found = list(_of_play(trial, learner))
+    yield from found or _of_learning(trial, learner)
+
+
+def _of_play(trial: _Trial, learner: LearnerState) -> Iterator[str]:
     key, algorithm = jax.random.key(0), trial.algorithm
-    learner = _traced("the optimiser's init", trial.init_learner, key)
     actor = jax.eval_shape(trial.init_actor, key)
-    roots = jax.eval_shape(algorithm.environment.roots, actor.env_state)
-    num_actions, k = algorithm.environment.num_actions, trial.config.unroll_steps
+    roots, num_actions = jax.eval_shape(algorithm.environment.roots, actor.env_state), algorithm.environment.num_actions
     searches = {"the search with noise": trial.noisy, "the search without noise": trial.calm}
     for name, search in searches.items():
         output = _traced(name, search, learner.params, key, roots)
@@ -225,6 +229,11 @@ def _of_shapes(trial: _Trial) -> Iterator[str]:
         return
     yield from _of_array("choose: the move", choice[0], (NUM_GAMES,), jnp.int32)
     yield from _of_array("choose: whether it was random", choice[1], (NUM_GAMES,), jnp.bool_)
+
+
+def _of_learning(trial: _Trial, learner: LearnerState) -> Iterator[str]:
+    key, algorithm = jax.random.key(0), trial.algorithm
+    num_actions, k = algorithm.environment.num_actions, trial.config.unroll_steps
     _, _, games = _traced("self-play", trial.begin, key)
     window = jax.eval_shape(trial.windows, games)
     targets = _traced("make_targets", trial.make_targets, window)

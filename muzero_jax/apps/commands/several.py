@@ -163,7 +163,7 @@ def _have_begun(runs: Sequence[Run]) -> bool:
 def _check_weights(config: Config, *, trust_code: bool) -> None:
     """Raises ValueError in one sentence for weights that a run cannot begin with."""
     if config.init_from:
-        from muzero_jax.building import playing  # here, because pgx starts JAX when it is imported
+        from muzero_jax.algorithm import playing  # here, because pgx starts JAX when it is imported
         from muzero_jax.run.sources import warm_start
 
         model = playing.build_model(config, playing.build_environment(config))

@@ -196,8 +196,8 @@ def train(
     """Trains one run; returns the exit status of `main`."""
     is_given = build is not None
     config, run_dir, mesh = start.prepare(config, session, num_devices, print, made_with=default, is_given=is_given)
+    from muzero_jax.algorithm import playing
     from muzero_jax.apps.evaluation.progress import open_versions
-    from muzero_jax.building import playing
     from muzero_jax.run import runner  # here, because pgx starts JAX when it is imported
 
     algorithm = build(configs.without_record(config)) if build else None

@@ -161,7 +161,7 @@ def _check(base: Config, session: Session, *, has_budget: bool) -> None:
         raise ValueError(
             "trials are equal in frames: add --minutes 2 (of the first trial) or --frames, and no other budget"
         )
-    from muzero_jax.building import playing  # here, because pgx starts JAX when it is imported
+    from muzero_jax.algorithm import playing  # here, because pgx starts JAX when it is imported
 
     if playing.build_environment(base).num_players != 2:
         raise ValueError("trials are compared by matches, and this is a game for one; try values with train.py")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import muzero_jax
+from muzero_jax.algorithm import playing
 from muzero_jax.apps.commands import evaluate, train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
-from muzero_jax.building import playing
 from muzero_jax.games.environment import make_environment
 from muzero_jax.ops import devices
 from muzero_jax.run import runner

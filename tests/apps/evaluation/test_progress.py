@@ -47,7 +47,7 @@ def test_what_is_compiled_beforehand_is_what_evaluations_play(tmp_path, final_ga
     versions.measure(params, 1)
     quick = {("random", 8), ("mcts:2", 8), ("self", 4)}
     assert arena.played == quick
-    versions.measure_fully(params, 2)
+    versions.conclude(params, 2)
     assert arena.compiled == arena.played == quick | {(name, size) for name in ("random", "mcts:2", "mcts:1000")}
 
 

@@ -21,6 +21,7 @@ import optuna
 from muzero_jax.apps import start
 from muzero_jax.apps.study.tuning.space import Row, Span, Value, own_values, with_values
 from muzero_jax.run import budget
+from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.loop import Diverged
 from muzero_jax.run.metrics import Record
@@ -159,7 +160,7 @@ def trainer(session: Session, num_devices: int, *, keeps_checkpoints: bool = Fal
                 ready.run_dir,
                 ready.mesh,
                 _silent,
-                on_evaluation=on_evaluation,
+                callbacks=Callbacks(on_evaluation=on_evaluation),
                 make_evaluator=open_versions,
             )
         finally:

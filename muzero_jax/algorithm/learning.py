@@ -7,7 +7,7 @@ from typing import Any
 import optax
 from jaxtyping import Array
 
-from muzero_jax.building.playing import predicts_discount
+from muzero_jax.algorithm.playing import predicts_discount
 from muzero_jax.learning import chance, learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.losses import Term
 from muzero_jax.ops import micro_batches, precision

@@ -13,7 +13,8 @@ from jax.sharding import PartitionSpec
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax import training
-from muzero_jax.building import learning, playing
+from muzero_jax.algorithm import learning, playing
+from muzero_jax.apps.evaluation.progress import open_versions
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play, targets
 from muzero_jax.ops import devices
@@ -387,7 +388,9 @@ def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, mo
     monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: compiled)
     config = replace(changed("evaluation", interval_minutes=1.0), max_iterations=2)
     session = Session(tensorboard=False)
-    result = runner.train(config, session, tmp_path, devices.make_mesh(1), lambda text: None, algorithm)
+    result = runner.train(
+        config, session, tmp_path, devices.make_mesh(1), lambda text: None, algorithm, make_evaluator=open_versions
+    )
     assert given == [algorithm]
     assert result.summary["strength"] == {} and (tmp_path / "summary.json").is_file()
     returns, games = metrics["selfplay/finished_returns"].sum(), metrics["selfplay/games"].sum()

@@ -1,24 +1,20 @@
 """MuZero as one record: the game, the network, and the stages of an iteration in their order.
 
-`make(config)` makes the configured one, with its hyperparameters bound. A variant is mostly one `_replace`, in a file
-for `train.py --algorithm FILE` (docs/your-own-algorithm.md) or in a program of your own. What a stage needs of the
-record it is given by `training` when it is called, so `_replace` reaches everything that reads the field.
+A variant is mostly one `_replace`, in a file for `train.py --algorithm FILE` (docs/your-own-algorithm.md) or in a
+program of your own. What a stage needs of the record it is given by `training` when it is called, so that `_replace`
+reaches everything that reads the field.
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import optax
 from jaxtyping import Array
 
-from muzero_jax.building import learning, playing
 from muzero_jax.learning.learner import LossOf
 from muzero_jax.learning.losses import Term
 from muzero_jax.learning.self_play import Choose
-from muzero_jax.own import python_file
 from muzero_jax.search.simulator import Simulator
-from muzero_jax.storage.config import IN_PYTHON, Config
 from muzero_jax.types import (
     ActorState,
     Batch,
@@ -119,61 +115,3 @@ class Algorithm(NamedTuple):
     def search(self, num_simulations: int | None = None, *, noise: bool = False) -> SearchFn:
         """The search with the record's own game and network; by default with self-play's number of simulations."""
         return self.make_search(self.make_simulator(self.environment, self.model), num_simulations, noise)
-
-
-Build = Callable[[Config], Algorithm]
-"""`make`, or what a program gives in its place."""
-
-
-def make(config: Config, environment: Environment | None = None, model: Model | None = None) -> Algorithm:
-    """The algorithm that the config names, changed by the user's own file if there is one; allocates nothing.
-
-    Args:
-      environment, model: your own, in place of those that the config names. The configured networks predict rewards and
-        values within `network.support_range` (1 by default) and clip others. So raise it, or scale your game's rewards,
-        or bring a model with another support.
-
-    Raises ValueError in one sentence if the config names what cannot be built, or the user's file makes no algorithm.
-    """
-    environment = environment or playing.build_environment(config)
-    algorithm = _configured(config, environment, model or playing.build_model(config, environment))
-    file = config.algorithm.file
-    if not file:
-        return algorithm
-    if file == IN_PYTHON:
-        raise ValueError(
-            "its algorithm was given by a program and is in no file, so only that program can build it again "
-            "(muzero_jax.load(RUN, algorithm=...)); train.py --algorithm FILE makes runs that load by themselves"
-        )
-    change = python_file.load_function(file, "change")
-    changed: Any = change(algorithm, config, **python_file.read_options(config.algorithm.options))
-    if not isinstance(changed, Algorithm):
-        what = f"change returns a {type(changed).__name__}, but must return a muzero_jax.Algorithm"
-        raise ValueError(f"{file}: {what}; mostly algorithm._replace(...)")
-    return changed
-
-
-def _configured(config: Config, environment: Environment, model: Model) -> Algorithm:
-    return Algorithm(
-        environment=environment,
-        model=model,
-        init_actor=playing.build_init_actor(config),
-        init_learner=learning.build_init_learner(config),
-        init_replay=learning.build_init_replay(config),
-        make_simulator=partial(playing.make_simulator, config),
-        make_search=partial(playing.make_search, config),
-        choose=playing.build_choose(config),
-        rollout=playing.build_rollout(config),
-        min_frames=config.frames_to_learn,
-        sample=learning.build_sample(config),
-        gather=learning.build_gather(config, environment),
-        reanalyze=learning.build_reanalyze(config),
-        make_targets=learning.build_targets(config),
-        make_batch=learning.build_make_batch(config, model),
-        augment=learning.build_augment(config, environment),
-        terms=learning.build_terms(config, environment, model),
-        loss=learning.build_loss(config),
-        optimiser=learning.build_optimiser(config),
-        update=learning.build_update(config, model),
-        write_back=learning.build_write_back(config),
-    )
