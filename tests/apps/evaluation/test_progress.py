@@ -92,7 +92,8 @@ def test_in_a_game_for_one_nothing_is_played(tmp_path):
     versions = Versions(tiny_run.CONFIG, arena, tmp_path, {})
     assert versions.begin({}) == {}
     assert versions.compilations() == []
-    assert versions.measure({}, 1) == versions.measure_fully({}, 1) == {} and not arena.compiled | arena.played
+    assert versions.measure({}, 1) == {} and versions.conclude({}, 1) == ({"strength": {}}, {})
+    assert not arena.compiled | arena.played
 
 
 # --- the ladder's file ------------------------------------------------------------------------------------------------
