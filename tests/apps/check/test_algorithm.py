@@ -35,7 +35,7 @@ def test_a_rule_that_forgets_the_other_devices_or_to_count_is_named():
     "changes, sentence",
     [
         ({"terms": None}, "terms must hold"),
-        ({"note": lambda *arguments: None}, "note must return two things"),
+        ({"write_back": lambda *arguments: None}, "write_back must return two things"),
         (
             {"update": lambda learner, batch, **bound: (learner, {"loss": jnp.zeros(())})},
             "update: the metric 'loss' must be one number, and its name must begin with train/",
@@ -82,7 +82,7 @@ def test_every_fault_of_the_values_is_named_at_once():
             {"make_search": lambda n: lambda params, key, roots: None},
             "the search of make_search returns a NoneType, but must return a muzero_jax.types.SearchOutput",
         ),
-        ({"terms": (Term("mine", None, 1.0, ("thoughts",)),)}, "a term reads 'thoughts', but only"),
+        ({"terms": (Term("mine", None, 1.0, "some"),)}, "the term mine reads the frames 'some', but may read"),
         ({"optimiser": 3}, "optimiser must be an Optax optimiser, with init and update"),
     ],
 )
