@@ -1,7 +1,7 @@
 """MuZero as one accelerated JAX program: pgx games, our own tree search, Flax networks, Optax.
 
 - `train(config, "runs/x")` trains an agent; `presets.preset("hex", 5)` gives the `Config` with which a game begins.
-- `load("runs/x")` gives a trained agent, to ask for moves; `make_environment("hex", board_size=5)` gives a game.
+- `load("runs/x")` gives an `Agent`, to ask for moves; `make_environment("hex", board_size=5)` gives a game.
 - `Algorithm` and `Term`, a loss, are what a file of your own changes; `Game` is a game of your own with its notation.
 - `check_environment`, `check_model` and `check_algorithm` say what is wrong with your own.
 """
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from muzero_jax.apps.check.algorithm import check_algorithm
     from muzero_jax.apps.check.environment import check_environment
     from muzero_jax.apps.check.model import check_model
+    from muzero_jax.apps.play.trained_agent import TrainedAgent as Agent
     from muzero_jax.apps.play.trained_agent import load
     from muzero_jax.apps.start import train
     from muzero_jax.games.environment import make_environment
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Agent",
     "Algorithm",
     "Config",
     "Game",
@@ -55,6 +57,8 @@ def __getattr__(name: str) -> Any:
     """Imports what a name needs when it is first asked for: importing the package alone starts no JAX."""
     if name == "presets":
         return import_module("muzero_jax.presets")
+    if name == "Agent":
+        return import_module("muzero_jax.apps.play.trained_agent").TrainedAgent
     if name in _HOMES:
         return getattr(import_module(f"muzero_jax.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -139,7 +139,7 @@ class ProgressDisplay:
 
 def _progress(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(label, text) of what a person wants to know, as far as `record` knows it."""
-    losses = [f"{name} {record[key]:.3f}" for key, name in metrics.LOSSES.items() if key in record]
+    losses = [f"{name} {record[key]:.3f}" for key, name in metrics.losses([record]).items()]
     strengths = [f"{opponent} {score:.0%}" for opponent, score in metrics.scores(record).items()]
     counts = {"total/games": "games", **metrics.RATES}
     progress = [("iteration", f"{record.get('iteration', 0):,}")]

@@ -208,6 +208,13 @@ def draw_progress(records: Sequence[Record]) -> Any:
     return figure
 
 
+def losses(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The losses that records hold, with their names for a person: the usual ones first, then others, also your own."""
+    found = {name for record in records for name in record if name.endswith("_loss")} - {"train/root_value_loss"}
+    others = {name: name.removeprefix("train/").removesuffix("_loss") for name in sorted(found - LOSSES.keys())}
+    return {name: label for name, label in LOSSES.items() if any(name in record for record in records)} | others
+
+
 def _is_for_one(records: Sequence[Record]) -> bool:
     """Whether the records are of a game for one."""
     return any(name in record for record in records for name in RETURNS)
@@ -229,7 +236,7 @@ def _draw_scores(axes: Any, records: Sequence[Record], along: str = MINUTES) -> 
 
 
 def _draw_losses(axes: Any, records: Sequence[Record]) -> None:
-    _panel(axes, records, LOSSES, "Losses", "loss")
+    _panel(axes, records, losses(records), "Losses", "loss")
     axes.set_yscale("log", nonpositive="mask")
 
 
