@@ -240,10 +240,9 @@ def build_update(config: Config, model: Model):
         return learner.update(
             learner_state,
             batch,
-            progress,
+            schedule(progress, learner_state.num_updates),
             loss=loss,
             optimiser=optimiser,
-            schedule=schedule,
             follow=follow,
             micro_batch=micro_batch(config, model, batch.actions.shape[0]),
             axis_name=AXIS,

@@ -160,11 +160,10 @@ def search_params(learner: LearnerState) -> Params:
 def update(
     learner: LearnerState,
     batch: Batch,
-    progress: Array | float,
+    learning_rate: Array | float,
     *,
     loss: LossOf,
     optimiser: optax.GradientTransformation,
-    schedule: Schedule,
     follow: Follow | None = None,
     micro_batch: int | None = None,
     axis_name: str | None = None,
@@ -172,7 +171,6 @@ def update(
     """One gradient step, or none where the gradient of a scaled loss overflows.
 
     Args:
-      progress: the share of the run's budget that is spent, for the schedule.
       loss: the loss of a batch, with everything else bound.
       follow: how the target network follows the other one, if there is one.
       micro_batch: how many of the N windows to compute the gradient of at once, a divisor of N; by default all. A
@@ -184,7 +182,7 @@ def update(
         step = _scaled_step
     else:
         step = partial(_step, micro_batch=micro_batch or batch.actions.shape[0])
-    rate = schedule(jnp.asarray(progress), learner.num_updates)
+    rate = jnp.float32(learning_rate)
     descend = partial(optax.with_extra_args_support(optimiser).update, learning_rate=rate)
     params, optimiser_state, metrics = step(
         loss, learner.params, learner.optimiser_state, batch, descend=descend, axis_name=axis_name

@@ -66,8 +66,8 @@ def _require_all(model: Model, environment: Environment, abilities: Abilities, n
             "discount_logits": abilities.discount * 3,  # -gamma, 0 and +gamma, where turns do not always alternate
             "chance_logits": abilities.num_codes,
         }
-        for field in [field for field, size in wanted.items() if size]:
-            _require(f"recurrent_inference's {field}", getattr(child, field), num_rows, wanted[field])
+        for name in [name for name, size in wanted.items() if size]:
+            _require(f"recurrent_inference's extras[{name!r}]", child.extras.get(name), num_rows, wanted[name])
         seen = traced("reconstruct", model.reconstruct, params, root.embedding)
         _require("reconstruct's result", seen, *observation.shape)
     if abilities.encodes_chance:

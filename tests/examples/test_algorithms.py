@@ -43,6 +43,12 @@ def test_there_are_five_of_at_most_25_lines_beside_the_one_with_a_head():
     assert max(len(file.read_text().splitlines()) for file in FILES) <= 25
 
 
+def test_the_page_shows_them_whole():
+    page = (ROOT / "docs" / "your-own-algorithm.md").read_text()
+    files = sorted((ROOT / "examples" / "algorithms").glob("*.py"))
+    assert len(files) == 6 and [file.name for file in files if file.read_text().strip() not in page] == []
+
+
 # `no_search` is trained below, by the command.
 @pytest.fixture(scope="module", params=[file for file in FILES if file != NO_SEARCH], ids=lambda file: file.stem)
 def trained(request):

@@ -1,6 +1,7 @@
 """MuZero in one file: short, with the library's own targets and losses, and it learns."""
 
 import ast
+from functools import partial
 from pathlib import Path
 
 import jax

@@ -287,7 +287,7 @@ def learned_coin(model, *, num_updates, num_seeds=1):
             sample_codes=lambda window, alive, key: sample(window, alive, key),
         )
         loss = partial(losses.loss, model=model, terms=terms)
-        return learner.update(state, batch, 0.0, loss=loss, optimiser=optimiser, schedule=schedule)
+        return learner.update(state, batch, schedule(0.0, state.num_updates), loss=loss, optimiser=optimiser)
 
     def train(key):
         return jax.lax.scan(step, learner.init(model, optimiser, key), jax.random.split(key, num_updates))[0].params

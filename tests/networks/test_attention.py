@@ -111,12 +111,12 @@ def test_a_transformer_learns_four_windows_by_heart():
     batch = make_batch(window, key(0), unroll_steps=1)
     optimiser = learner.make_optimiser(weight_decay=0.0, max_gradient_norm=5.0)
     terms = build_terms(config, BOARD, model)
-    loss, schedule = partial(build_loss(config), model=model, terms=terms), lambda *_: jnp.float32(0.01)
+    loss = partial(build_loss(config), model=model, terms=terms)
 
     @jax.jit
     def run(key):
         def step(state, _):
-            return learner.update(state, batch, jnp.float32(0), loss=loss, optimiser=optimiser, schedule=schedule)
+            return learner.update(state, batch, 0.01, loss=loss, optimiser=optimiser)
 
         return jax.lax.scan(step, learner.init(model, optimiser, key), None, length=150)[1]["train/loss"]
 

@@ -59,7 +59,7 @@ def product_window(x, y):
 def update_by_product(state, window, axis_name=None):
     nothing = jnp.zeros((1, 0), jnp.int32), Targets(*(jnp.zeros(1) for _ in Targets._fields)), jnp.ones(1)
     batch = Batch(window.observation, window.legal_action_mask[:, :1], *nothing)
-    step = partial(learner.update, optimiser=OPTIMISER, schedule=lambda progress, updates: 0.0, loss=product_loss)
+    step = partial(learner.update, optimiser=OPTIMISER, loss=product_loss)
     return step(state, batch, 0.0, axis_name=axis_name)
 
 

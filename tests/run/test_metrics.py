@@ -184,6 +184,13 @@ def test_the_curves_of_a_game_for_one_are_its_returns_beside_random_play(tmp_pat
     assert plot_curves(tmp_path).read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_loss_of_your_own_stands_beside_the_usual_ones():
+    records = [{"train/loss": 2.0, "train/root_value_loss": 1.0}, {"train/value_loss": 1.0, "train/mine_loss": 0.5}]
+    assert metrics.losses(records) == {
+        "train/loss": "total", "train/value_loss": "value", "train/mine_loss": "mine"
+    }  # fmt: skip
+
+
 def test_curves_are_drawn_without_touching_global_state_even_with_gaps(tmp_path):
     before = set(sys.modules)
     with pytest.raises(ValueError, match="there is nothing to draw in .*; train a run first"):

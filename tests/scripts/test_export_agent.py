@@ -109,7 +109,7 @@ def test_the_command_has_the_flags_that_differ_from_the_preset(capsys):
         seed=3,
         model="rules",
         search=replace(preset.search, improved_value=False),
-        optimiser=replace(preset.optimiser, decay_updates=9, learning_rate=0.01),
+        optimiser=replace(preset.optimiser, learning_rate=0.01),
         evaluation=replace(preset.evaluation, mcts_simulations=(5, 6)),
     )
     assert export_agent.command(other).replace(" \\\n        ", " ") == (

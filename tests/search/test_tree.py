@@ -11,7 +11,7 @@ import mctx
 import numpy as np
 import pytest
 
-from muzero_jax.algorithm.searches import IMPLEMENTATIONS
+from muzero_jax.algorithm.playing import IMPLEMENTATIONS
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.search import loop_free, policies

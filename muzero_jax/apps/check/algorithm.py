@@ -103,6 +103,8 @@ def _of_record(algorithm: Algorithm) -> Iterator[str]:
     names = [term.name for term in algorithm.terms]
     if twice := next((name for name in names if names.count(name) > 1), None):
         yield f"terms holds two losses called {twice}; give each a name of its own"
+    if wrong := next((term for term in algorithm.terms if term.frames not in ("root", "all")), None):
+        yield f"the term {wrong.name} reads the frames {wrong.frames!r}, but may read 'root' or 'all'"
     if not all(hasattr(algorithm.optimiser, name) for name in ("init", "update")):
         yield "optimiser must be an Optax optimiser, with init and update"
 
@@ -126,7 +128,7 @@ class _Trial:
         return self.algorithm.search(noise=True)(params, key, roots)
 
     def calm(self, params: Params, key: Array, roots: SearchRoots) -> Any:
-        return self.algorithm.search()(params, key, roots)
+        return self.algorithm.search(self.config.evaluation.num_simulations)(params, key, roots)
 
     def init_learner(self, key: Array) -> LearnerState:
         return self.algorithm.init_learner(self.algorithm.model, self.algorithm.optimiser, key)

@@ -17,10 +17,9 @@ from jax import Array
 
 from muzero_jax.games.catalogue import game_of, make_notation
 from muzero_jax.games.chance import joined
-from muzero_jax.games.clicks import PAGES
 from muzero_jax.games.random_play import equal
 from muzero_jax.games.states import missing_fields
-from muzero_jax.games.view import INKS
+from muzero_jax.games.view import INKS, PAGES
 from muzero_jax.learning.symmetries import transform_observation, transform_policy
 from muzero_jax.own.faults import describe
 from muzero_jax.types import Environment, EnvState, Symmetries

@@ -254,7 +254,7 @@ def test_importing_the_command_starts_nothing():
 
 def test_a_run_begins_with_five_lines(run, tmp_path, monkeypatch):
     """The fifth, of the memory, once the program is compiled."""
-    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
+    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: Result({}, interrupted=True))
     monkeypatch.setattr(precision, "has_amx", lambda: False)
     _, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run", "--minutes", 3)
     lines = output.splitlines()[:4]
@@ -268,7 +268,7 @@ def test_a_run_begins_with_five_lines(run, tmp_path, monkeypatch):
 def test_a_run_on_a_large_board_that_begins_with_nothing_is_advised_to_begin_on_a_smaller_one(
     run, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
+    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: Result({}, interrupted=True))
 
     def advised(name, *arguments):
         return "\nadvice" in run(train, "--env", "hex", "--run-dir", tmp_path / name, *arguments)[1]
@@ -280,7 +280,7 @@ def test_a_run_on_a_large_board_that_begins_with_nothing_is_advised_to_begin_on_
 
 
 def test_devices_that_cannot_share_the_games_are_not_left_out_in_silence(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
+    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: Result({}, interrupted=True))
     monkeypatch.setattr(devices, "configure_devices", lambda *arguments: 2)
     _, output, _ = run(train, "--env", "tic_tac_toe", "--run-dir", tmp_path, "--self-play.num-envs", 7)
     assert "using 1 of 2 devices" in output and "--self-play.num-envs 8 --optimiser.batch-size" in output
@@ -303,7 +303,7 @@ def test_devices_that_cannot_share_the_games_are_not_left_out_in_silence(run, tm
 def test_what_a_checkpoint_was_made_with_cannot_change_and_is_refused_at_once(
     run, saved_run, monkeypatch, flag, value, made_with
 ):
-    monkeypatch.setattr(runner, "train", lambda *arguments: pytest.fail("too late"))
+    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: pytest.fail("too late"))
     outcome = run(train, "--resume", "--run-dir", saved_run, flag, value)
     assert_one_sentence(outcome, f"made with {flag} {made_with}, so it cannot go on with {value}; leave {flag} out")
 
@@ -318,20 +318,20 @@ def test_a_run_without_any_budget_is_refused(run):
 
 
 def test_a_second_ctrl_c_still_names_the_command_that_resumes(run, tmp_path, monkeypatch):
-    def interrupted(config, session, run_dir, *others):
+    def interrupted(config, session, run_dir, *others, **evaluator):
         configs.save(config, run_dir)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runner, "train", interrupted)
     status, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run")
     assert status == EXIT_INTERRUPTED and f"--run-dir {tmp_path / 'run'} --resume" in output
-    monkeypatch.setattr(runner, "train", lambda *arguments: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: (_ for _ in ()).throw(KeyboardInterrupt))
     status, output, error = run(train, *TINY, "--run-dir", tmp_path / "other")
     assert status == EXIT_INTERRUPTED and "--resume" not in output and "the same command begins again" in error
 
 
 def test_the_agent_of_a_game_for_one_is_asked_and_not_played(run, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
+    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: Result({}, interrupted=True))
     own = tiny_run.algorithm()._replace(environment=gamble.GAMBLE)
     train.main([*TINY, "--run-dir", str(tmp_path / "run")], lambda config: own)
     output = capsys.readouterr().out
@@ -346,7 +346,7 @@ def test_the_agent_of_a_game_for_one_is_asked_and_not_played(run, tmp_path, monk
 
 def test_ctrl_c_before_a_run_is_overwritten_does_not_offer_to_resume_the_old_one(run, saved_run, tmp_path, monkeypatch):
     shutil.copytree(saved_run, tmp_path / "run")
-    monkeypatch.setattr(runner, "train", lambda *arguments: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: (_ for _ in ()).throw(KeyboardInterrupt))
     status, output, error = run(train, *TINY, "--overwrite", "--run-dir", tmp_path / "run")
     assert status == EXIT_INTERRUPTED and "--resume" not in output and "the same command begins again" in error
 
@@ -358,7 +358,7 @@ def test_another_budget_replaces_the_presets_minutes():
 
 
 def test_a_finished_run_says_that_nothing_is_left_and_stops(run, saved_run, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "train", lambda *arguments: pytest.fail("too late"))
+    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: pytest.fail("too late"))
     shutil.copytree(saved_run, tmp_path / "run")
     (tmp_path / "run" / "summary.json").write_text('{"finished": true, "iteration": 6}')
     outcome = run(train, "--resume", "--run-dir", tmp_path / "run", "--max-iterations", 6)
@@ -366,7 +366,7 @@ def test_a_finished_run_says_that_nothing_is_left_and_stops(run, saved_run, tmp_
 
 
 def test_an_interrupted_run_prints_the_command_that_resumes_it(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
+    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: Result({}, interrupted=True))
     monkeypatch.setattr(precision, "has_amx", lambda: False)
     status, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run")
     assert status == EXIT_INTERRUPTED == 130
@@ -377,11 +377,11 @@ def test_an_interrupted_run_prints_the_command_that_resumes_it(run, tmp_path, mo
 def test_a_run_that_a_system_stopped_has_succeeded_and_says_how_to_go_on(run, tmp_path, monkeypatch):
     """And so has one that was in its final matches."""
 
-    def stopped(config, session, run_dir, *others):
+    def stopped(config, session, run_dir, *others, **evaluator):
         configs.save(config, run_dir)
         raise Stopped
 
-    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True, by_system=True))
+    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: Result({}, interrupted=True, by_system=True))
     status, output, _ = run(train, *TINY, "--run-dir", tmp_path / "run")
     assert status == 0 and f"--run-dir {tmp_path / 'run'} --resume" in output
     monkeypatch.setattr(runner, "train", stopped)
@@ -392,7 +392,9 @@ def test_a_run_that_a_system_stopped_has_succeeded_and_says_how_to_go_on(run, tm
 def test_resuming_takes_everything_from_the_saved_config(run, saved_run, monkeypatch):
     """But for the flags given now."""
     seen = []
-    monkeypatch.setattr(runner, "train", lambda *arguments: seen.append(arguments[:2]) or Result({}, interrupted=True))
+    monkeypatch.setattr(
+        runner, "train", lambda *arguments, **evaluator: seen.append(arguments[:2]) or Result({}, interrupted=True)
+    )
     run(train, "--resume", "--run-dir", saved_run, "--minutes", 9, "--no-tensorboard")
     session = Session(run_dir=str(saved_run), resume=True, tensorboard=False)
     assert seen == [(replace(tiny_run.CONFIG, minutes=9.0), session)]

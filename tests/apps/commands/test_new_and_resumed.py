@@ -76,7 +76,9 @@ def test_resuming_if_there_is_a_run_needs_a_folder(capsys):
 def test_a_run_begins_with_what_init_from_names_and_overwrite_spares_it(monkeypatch, tmp_path, capsys):
     seen = []
     monkeypatch.setattr(compilation_cache, "enable", lambda: None)
-    monkeypatch.setattr(runner, "train", lambda *all: seen.append(all[0]) or runner.Result({}, interrupted=True))
+    monkeypatch.setattr(
+        runner, "train", lambda *all, **evaluator: seen.append(all[0]) or runner.Result({}, interrupted=True)
+    )
     monkeypatch.chdir(tmp_path)
     told_runs.tell(tmp_path / "run", [0.5])
     words = ["--env", "hex", "--board-size", "3", "--devices", "1", "--init-from", "run"]

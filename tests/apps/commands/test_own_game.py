@@ -17,7 +17,7 @@ SMALL = "--devices 2 --self-play.num-envs 8 --optimiser.batch-size 8".split()
 def no_training(monkeypatch):
     """Neither a program nor a file in the user's cache is made."""
     monkeypatch.setattr(compilation_cache, "enable", lambda: None)
-    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
+    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: Result({}, interrupted=True))
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def trained(tmp_path_factory):
 @pytest.fixture
 def refused(tmp_path, capsys, monkeypatch):
     """What `train.py` says of a network file with this text: one sentence."""
-    monkeypatch.setattr(runner, "train", lambda *arguments: pytest.fail("too late"))
+    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: pytest.fail("too late"))
 
     def say(text, *arguments):
         (tmp_path / "net.py").write_text(text)
@@ -92,7 +92,9 @@ def test_its_run_is_loaded_for_play_from_anywhere(trained, tmp_path, monkeypatch
 def test_its_run_is_resumed_from_anywhere_with_its_own_options(trained, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     seen = []
-    monkeypatch.setattr(runner, "train", lambda *arguments: seen.append(arguments[0]) or Result({}, interrupted=True))
+    monkeypatch.setattr(
+        runner, "train", lambda *arguments, **evaluator: seen.append(arguments[0]) or Result({}, interrupted=True)
+    )
     assert command("--resume", "--run-dir", trained, "--devices", 2, "--max-iterations", 3) == 130
     assert seen[0].network == configs.load(trained).network
     assert command("--resume", "--run-dir", trained, "--network.options", "width=32") == EXIT_ERROR
@@ -164,7 +166,7 @@ def test_a_missing_file_is_one_sentence(tmp_path, capsys):
 @pytest.mark.slow
 def test_what_may_be_meant_is_a_warning_before_anything_is_compiled(tmp_path, capsys, monkeypatch):
     """A search that is never deep may bear embeddings that grow."""
-    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
+    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: Result({}, interrupted=True))
     file = tmp_path / "net.py"
     file.write_text(GOOD.replace("self._judge(min_max_scale(trunk)", "self._judge(2 * embedding + 1"))
     assert command(*TINY, *OPTIONS, "--network", file, "--run-dir", tmp_path / "run") == 130

@@ -126,7 +126,7 @@ def test_python_runs_no_strangers_code_until_told_to(run, agent, code, mark):
 
 def test_a_file_that_a_flag_of_this_call_names_is_no_strangers(run, config, code, monkeypatch):
     """The user moved their network, and says where it lies."""
-    monkeypatch.setattr(runner, "train", lambda *arguments: Result({}, interrupted=True))
+    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: Result({}, interrupted=True))
     flag = "--network" if config.network.file else "--env"
     parsed = train.parse(["--resume", "--run-dir", str(run), flag, str(code)])
     assert parsed is not None and parsed[0].own_files == (str(code),)

@@ -189,7 +189,7 @@ def test_a_result_is_drawn_or_refused_in_a_sentence(result, tmp_path):
     (tmp_path / "folder.png").mkdir()
     sentences = {
         "elo.doc": "^cannot draw --plot .*elo.doc: its name must end in .png, .svg, .pdf$",
-        "nowhere/elo.png": "^--plot .*elo.png cannot be written .No such file or directory.; name a file in a folder",
+        "nowhere/elo.png": "^cannot write --plot elo.png to .*nowhere: No such file or directory",
         "folder.png": "^--plot .*folder.png exists but is not a file; name another$",
     }
     for name, sentence in sentences.items():

@@ -15,6 +15,7 @@ import pytest
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.evaluation.arena import Arena
+from muzero_jax.apps.evaluation.progress import open_versions
 from muzero_jax.run import assembly, metrics, program, runner
 from muzero_jax.run.session import Session
 from muzero_jax.run.sources import offline
@@ -241,7 +242,8 @@ def train(monkeypatch, tmp_path, source):
     def run(name, max_iterations, resume=False):
         config = replace(offline_config(copy), max_iterations=max_iterations)
         session = replace(tiny_run.SESSION, resume=resume)
-        return runner.train(config, session, tmp_path / name, tiny_run.mesh(), lambda text: None)
+        where = tmp_path / name, tiny_run.mesh()
+        return runner.train(config, session, *where, lambda text: None, make_evaluator=open_versions)
 
     run.source = copy
     return run
