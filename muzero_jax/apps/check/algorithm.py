@@ -26,6 +26,7 @@ from muzero_jax.networks.contract import Broken, traced
 from muzero_jax.ops import devices
 from muzero_jax.ops.devices import shard_map
 from muzero_jax.ops.legal_actions import uniform_legal_action
+from muzero_jax.own import python_file
 from muzero_jax.storage.config import Config
 from muzero_jax.training import learn_from
 from muzero_jax.types import ActorState, Draws, LearnerState, Params, SearchOutput, SearchRoots, Targets, Transition
@@ -57,15 +58,17 @@ def check_algorithm(algorithm: Algorithm, world: World, config: Config) -> list[
     """
     if found := list(_of_record(algorithm)):
         return found
+    key = jax.random.key(0)
     try:
         trial = _Trial(algorithm, world, _small(config))
         if found := list(_of_shapes(trial)):
             return found
-        run, key = jax.jit(_on_one_device(trial.run)), jax.random.key(0)
-        traced("an iteration", run, key)
+        iteration = jax.jit(_on_one_device(trial.run)).lower(key)
     except Broken as error:
         return [str(error)]
-    return list(_of_values(jax.device_get(run.lower(key).compile(QUICKLY)(key))))
+    except Exception as error:  # of functions where a run is put together, or only where they meet
+        return [f"an iteration fails with {python_file.describe(error)}"]
+    return list(_of_values(jax.device_get(iteration.compile(QUICKLY)(key))))
 
 
 def _small(config: Config) -> Config:
@@ -101,7 +104,6 @@ class _Trial:
     def __init__(self, algorithm: Algorithm, world: World, config: Config):
         self.algorithm, self.world, self.config = algorithm, world, config
         self.parts = make_parts(config, world, algorithm)
-        self.search = algorithm.make_search(config.search.num_simulations)
 
     def begin(self, key: Array) -> tuple[LearnerState, ActorState, Transition]:
         """A fresh learner; random games, and as many of their moves [L, B, ...] as a window has."""
@@ -112,10 +114,8 @@ class _Trial:
     def _random_search(self, params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
         legal = roots.legal_action_mask
         found = jax.eval_shape(self.algorithm.self_play_search, params, key, roots)
-        noise, in_full = (
-            jax.random.normal(key, legal.shape),
-            None if found.in_full is None else jnp.ones(NUM_GAMES, bool),
-        )
+        in_full = None if found.in_full is None else jnp.ones(NUM_GAMES, bool)
+        noise = jax.random.normal(key, legal.shape)
         action, policy = uniform_legal_action(key, legal), jax.nn.softmax(noise, where=legal)
         return SearchOutput(action, policy, jnp.tanh(noise[:, 0]), in_full=in_full)
 
@@ -126,6 +126,10 @@ class _Trial:
         ends = (game < NUM_GAMES - 2) & (frame == game % (self.config.unroll_steps + 1))
         discount = jnp.where(ends & (game % 2 == 0), 0.0, window.discount)
         return window._replace(is_last=window.is_last | ends, discount=discount)
+
+    def search(self, params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
+        """The search without noise, as evaluation and play make it."""
+        return self.algorithm.make_search(self.config.evaluation.num_simulations)(params, key, roots)
 
     def choose(self, learner: LearnerState, roots: SearchRoots) -> Any:
         found = self.algorithm.self_play_search(learner.params, jax.random.key(1), roots)

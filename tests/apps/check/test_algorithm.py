@@ -69,6 +69,7 @@ def test_every_fault_of_the_values_is_named_at_once():
             {"make_search": lambda n: lambda params, key, roots: None},
             "the search of make_search returns a NoneType, but must return a muzero_jax.types.SearchOutput",
         ),
+        ({"make_search": {64: None}.__getitem__}, "the search of make_search fails with KeyError: 2"),
         ({"terms": (Term("mine", None, 1.0, ("thoughts",)),)}, "a term reads 'thoughts', but only"),
         ({"optimiser": 3}, "optimiser must be an Optax optimiser, with init and update"),
     ],
