@@ -121,7 +121,7 @@ LINES = {
     "__main__": 6,
     "agent": 187,
     "apps.__init__": 1,
-    "apps.check": 790,
+    "apps.check": 794,
     "apps.commands": 2272,
     "apps.engines": 1205,
     "apps.evaluation": 2649,

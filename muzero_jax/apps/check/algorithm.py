@@ -127,7 +127,7 @@ class _Trial:
         discount = jnp.where(ends & (game % 2 == 0), 0.0, window.discount)
         return window._replace(is_last=window.is_last | ends, discount=discount)
 
-    def search(self, params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
+    def search(self, params: Params, key: Array, roots: SearchRoots) -> Any:
         """The search without noise, as evaluation and play make it."""
         return self.algorithm.make_search(self.config.evaluation.num_simulations)(params, key, roots)
 
