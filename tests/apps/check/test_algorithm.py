@@ -70,6 +70,7 @@ def test_every_fault_of_the_values_is_named_at_once():
             {"make_search": lambda *_: lambda params, key, roots: None},
             "the search with noise returns a NoneType, but must return a muzero_jax.types.SearchOutput",
         ),
+        ({"make_search": lambda simulator: None}, "the search with noise raised TypeError"),
         ({"terms": (Term("mine", None, 1.0, "some"),)}, "the term mine reads the frames 'some', but may read"),
         ({"optimiser": 3}, "optimiser must be an Optax optimiser, with init and update"),
     ],

@@ -54,7 +54,7 @@ def test_a_program_that_ends_is_named_with_how_it_ended_and_what_it_said(start):
     [
         ("hang", 0.3, "did not answer 'genmove b' in time .--engine-seconds"),
         ("flood", 0.3, "did not answer 'genmove b' in time .*'and another thing"),
-        ("flood", 1e20, "says more than 10,000 bytes to 'genmove b'.*'and another thing"),
+        ("flood", 1e20, "says more than 10,000 bytes to 'genmove b'"),
     ],
 )
 def test_a_program_that_does_not_answer_is_given_up(start, monkeypatch, then, seconds, fault):

@@ -120,9 +120,11 @@ def test_all_games_are_kept_as_sgf_with_the_players_in_their_seats(started, tmp_
     [
         (["--then", "die"], r"ended \(exit status 3\) when asked 'genmove [bw]'; it said 'out of luck'"),
         (["--then", "hang"], "did not answer 'genmove [bw]' in time"),
+        (["--then", "flood"], "answered 'genmove [bw]' with 'and another thing', which is no GTP"),
         (["--then", "say who am I"], "answered 'genmove [bw]' with 'who am I', which is no GTP"),
         (["--then", "say = z9|"], "answered with 'z9', which is no legal move after [a-c][1-3] [a-c][1-3]"),
         (["--then", "say = pass|"], "answered with 'pass', which is no legal move after"),
+        (["--noise", 1_000_000, "--then", "die"], r"ended \(exit status 3\)"),
         (["--refuses", "play"], "refuses 'play [bw] [a-c][1-3]'; it said 'I would rather not'"),
     ],
 )
