@@ -122,7 +122,7 @@ LINES = {
     "agent": 174,
     "algorithm": 687,
     "apps.__init__": 1,
-    "apps.check": 842,
+    "apps.check": 841,
     "apps.commands": 2266,
     "apps.engines": 1205,
     "apps.evaluation": 3117,
