@@ -21,13 +21,14 @@ def with_head(base, observation_shape):
     def init(key):
         params, empty = base.init(key), jnp.zeros((1, *observation_shape))
         embedding = jax.eval_shape(base.initial_inference, params, empty).embedding
-        return {"base": params, "head": jnp.zeros(embedding.size)}
+        return {"base": params, "head": jnp.zeros(embedding.size + 1)}  # the last one is the bias
 
     def headed(infer):
         def inferred(params, *inputs):
             output = infer(params["base"], *inputs)
             features = jax.nn.sigmoid(output.embedding.reshape(len(output.embedding), -1).astype(jnp.float32))
-            return output._replace(extras=output.extras | {"moves_left": features @ params["head"]})
+            left = features @ params["head"][:-1] + params["head"][-1]
+            return output._replace(extras=output.extras | {"moves_left": left})
 
         return infer and inferred
 
