@@ -51,8 +51,8 @@ def learn_iteration(state: TrainState, progress: Array, *, algorithm: Algorithm)
 
     (Schrittwieser et al. 2021, arXiv 2104.06294.) As `train_iteration`.
     """
-    learned = learn(state.learner, state.replay, progress, iteration_key(state), algorithm=algorithm)
-    learner, buffer, metrics = learned
+    key = iteration_key(state)
+    learner, buffer, metrics = learn(state.learner, state.replay, progress, key, algorithm=algorithm)
     return state._replace(learner=learner, replay=buffer, iteration=state.iteration + 1), metrics
 
 

@@ -132,7 +132,7 @@ LINES = {
     "games": 2867,
     "learning": 1514,
     "networks": 1142,
-    "ops": 1052,
+    "ops": 1057,
     "own": 314,
     "presets": 416,
     "run": 3352,

@@ -230,7 +230,12 @@ def kind() -> str:
     device = target_device()
     if device.platform in ("cpu", "tpu"):
         return device.platform.upper()
-    return "small GPU" if 0 < memory_stats(device).get("bytes_limit", 0) < SMALL_GPU * 2**30 else "large GPU"
+    return "small GPU" if has_little_memory() else "large GPU"
+
+
+def has_little_memory() -> bool:
+    """Whether the accelerator that programs are made for says that it has less than `SMALL_GPU`."""
+    return 0 < memory_stats(target_device()).get("bytes_limit", 0) < SMALL_GPU * 2**30
 
 
 def available_memory_bytes(num_devices: int = 1) -> int | None:

@@ -54,7 +54,7 @@ def preset(env: str, board_size: int | None, kind: str | None = None) -> Config:
 
     kind = kind or devices.kind()
     if env == "hex" and board_size is None:
-        board_size = SIZES[kind]
+        board_size = SIZES[kind if kind != "TPU" or devices.has_little_memory() else "large GPU"]
         print(f"board size: {board_size}x{board_size}, for a {kind} and one session; --board-size chooses another")
     environment = load_environment(env, board_size=board_size)
     chosen, has_chance = _of_game(env, board_size, environment), environment.chance is not None

@@ -102,3 +102,9 @@ def test_a_preset_plays_and_learns_for_two_iterations(env, board_size):
     state, metrics = program(init.lower().compile(QUICKLY)(), np.zeros(2, np.float32))  # type: ignore
     assert np.isfinite(jax.device_get(metrics["train/loss"])).all()
     assert int(state.replay.num_stored) == 2 * length
+
+
+@pytest.mark.parametrize("little, size", [(True, 9), (False, 11)])
+def test_a_tpu_begins_hex_on_the_board_that_its_memory_allows(little, size, monkeypatch):
+    monkeypatch.setattr(devices, "has_little_memory", lambda: little)
+    assert presets.preset("hex", None, "TPU").board_size == size
