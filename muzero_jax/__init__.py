@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from muzero_jax.apps.check.model import check_model
     from muzero_jax.apps.play.trained_agent import TrainedAgent as Agent
     from muzero_jax.apps.play.trained_agent import load
-    from muzero_jax.apps.start import train
+    from muzero_jax.apps.train import train
     from muzero_jax.games.environment import make_environment
     from muzero_jax.games.game import Game
     from muzero_jax.learning.losses import Term
@@ -49,7 +49,7 @@ _HOMES = {
     "check_model": "apps.check.model",
     "load": "apps.play.trained_agent",
     "make_environment": "games.environment",
-    "train": "apps.start",
+    "train": "apps.train",
 }
 
 

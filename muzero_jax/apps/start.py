@@ -1,33 +1,32 @@
-"""The one way from a config to a run, for `experiments/train.py` and `muzero_jax.train(config, "runs/x", minutes=5)`.
+"""The one way from a config to a run, for `experiments/train.py` and `muzero_jax.train`."""
 
-`prepare` does all that comes before `runner.train`, so that neither of them can skip a step. Importing this starts no
-JAX backend, so that a CPU still becomes a device for each core.
-"""
-
-import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 from jax.sharding import Mesh
 
+from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import Algorithm
+from muzero_jax.apps.check import environment as checks
+from muzero_jax.apps.check.algorithm import check_algorithm
+from muzero_jax.apps.check.model import check_model
+from muzero_jax.apps.evaluation.progress import open_versions
+from muzero_jax.games import own_game
+from muzero_jax.games.catalogue import game_of
 from muzero_jax.ops import devices, precision
 from muzero_jax.own import python_file
-from muzero_jax.run import budget, compilation_cache, display, metrics, processes
+from muzero_jax.run import autotune, budget, compilation_cache, metrics, processes, runner
 from muzero_jax.run import session as sessions
 from muzero_jax.run.callbacks import Callbacks
+from muzero_jax.run.run import Result
 from muzero_jax.run.session import Session
 from muzero_jax.run.sources import offline
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import check_resumable, validate
-
-if TYPE_CHECKING:
-    from muzero_jax.algorithm import Algorithm
-    from muzero_jax.run.runner import Result
+from muzero_jax.types import Environment
 
 MOST_CHECK_SECONDS = 3.0
 """After this time no further part of the check of somebody's own game begins."""
@@ -43,52 +42,9 @@ class Ready(NamedTuple):
     """A run that nothing in its flags or files speaks against."""
 
     config: Config  # with the sizes that its source or `--autotune` decides
-    run_dir: Path  # which exists
+    run_dir: Path
     mesh: Mesh
-
-
-@display.output_may_end()
-def train(
-    config: Config,
-    run_dir: str | Path,
-    *,
-    minutes: float | None = None,
-    algorithm: "Algorithm | None" = None,
-    overwrite: bool = False,
-    trust_code: bool = False,
-    say: Say = print,
-    on_metrics: Callable[[dict[str, Any]], object] | None = None,
-    on_evaluation: Callable[[dict[str, Any]], object] | None = None,
-) -> "Result":
-    """Trains an agent in `run_dir`, on as many devices as share its games and batches evenly.
-
-    Args:
-      minutes: the budget, in place of those that the config names.
-      algorithm: your own game, network or algorithm, instead of those of the config (`algorithm.make`). No file holds
-        them, so that only a program can load the run again (`muzero_jax.load(..., algorithm=...)`). What lies in files
-        that the config names loads by itself.
-      overwrite: delete the run in `run_dir` first.
-      trust_code: run the Python files that the source of `init_from` names; those that the config names run anyway.
-      say: called with each line for a person; `say=lambda line: None` prints nothing.
-      on_metrics, on_evaluation: called as `run.callbacks.Callbacks` says.
-
-    Raises ValueError in one sentence, as `runner.train` does, or for a config that makes no run.
-    """
-    if minutes is not None:
-        config = replace(config, **dict.fromkeys(budget.FIELDS) | {"minutes": minutes})
-    if algorithm is not None:
-        config = configs.with_record(config)
-    session = Session(run_dir=os.fspath(run_dir), overwrite=overwrite, trust_code=trust_code)
-    available, cores = devices.configure_devices(), devices.usable_cores()
-    from muzero_jax.apps.evaluation.progress import open_versions  # only now, as pgx starts JAX when it is imported
-    from muzero_jax.run import runner
-
-    if jax.default_backend() == "cpu" and available < cores:
-        first = "muzero_jax.ops.devices.configure_devices()"
-        say(f"JAX has begun with {available} of {cores} cores; to use all of them, call {first} before anything else")
-    ready = prepare(config, session, available, say, is_given=algorithm is not None)
-    where, callbacks = (ready.run_dir, ready.mesh), Callbacks(on_metrics, on_evaluation)
-    return runner.train(ready.config, session, *where, say, algorithm, callbacks, make_evaluator=open_versions)
+    algorithm: Algorithm
 
 
 def prepare(
@@ -98,48 +54,47 @@ def prepare(
     say: Say,
     *,
     made_with: Config | None = None,
-    is_given: bool = False,
+    build: Callable[[Config], Algorithm] | None = None,
 ) -> Ready:
-    """Settles what a run's source and devices decide, checks it, says what will be trained, and makes its folder.
+    """Settles what a run's source and devices decide, checks it, and says what will be trained.
 
     Args:
       num_devices: those at hand, as `devices.configure_devices` says.
-      made_with: the config of the run that `session.resume` goes on with.
-      is_given: a program gives the algorithm in place of what the config names, which is then not checked.
+      made_with: the config of the run that `session.resume` continues.
+      build: makes the algorithm of a program, instead of what the config names; it is not checked.
 
     Raises ValueError in one sentence, before anything is made or deleted.
     """
     processes.check_alike("command", repr((config, session.resume, session.overwrite)))
-    with processes.all_or_none():
-        return _prepare(config, session, num_devices, say, made_with, is_given)
-
-
-def _prepare(
-    config: Config, session: Session, num_devices: int, say: Say, made_with: Config | None, is_given: bool
-) -> Ready:
     config = configs.with_absolute_paths(config)
     if not session.resume:
         config = offline.fit_to_source(config, num_devices)
     run_dir = _check(config, session, made_with or config)
-    if is_given and session.autotune:
+    if build and session.autotune:
         raise ValueError("--autotune measures what the config names; leave it out with a game or network of your own")
     mesh = devices.make_mesh(_count_devices(config, session, num_devices, say))
     if session.compilation_cache:
         compilation_cache.enable()
-    if not is_given:
-        _check_files(config, say, is_new=not session.resume)
+    algorithm = build(configs.without_record(config)) if build else algorithms.make(config)
+    if build:
+        config = configs.with_record(config)
+    else:
+        _check_files(config, algorithm, say, is_new=not session.resume)
     if session.autotune:
-        from muzero_jax.run import autotune
-
         config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=say)
-    _introduce(config, mesh.size, run_dir, say, verbose=session.verbose)
+        algorithm = algorithms.make(config, algorithm.environment)
+    _introduce(config, algorithm.environment, mesh.size, run_dir, say, verbose=session.verbose)
     if not session.resume and (advice := _advice(config)):
         say(f"advice      {advice}")
-    if python_file.is_path(config.env) and not (session.resume or is_given):
-        _examine(config, say)
-    if processes.is_first():
-        run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
-    return Ready(config, run_dir, mesh)
+    if python_file.is_path(config.env) and not (session.resume or build):
+        _examine(config, algorithm.environment, say)
+    return Ready(config, run_dir, mesh, algorithm)
+
+
+def train(ready: Ready, session: Session, say: Say, callbacks: Callbacks | None = None) -> Result:
+    """Trains it, as `runner.train`."""
+    config, run_dir, mesh, algorithm = ready
+    return runner.train(config, session, run_dir, mesh, say, algorithm, callbacks, make_evaluator=open_versions)
 
 
 def _check(config: Config, session: Session, made_with: Config) -> Path:
@@ -159,16 +114,9 @@ def _check(config: Config, session: Session, made_with: Config) -> Path:
     return run_dir
 
 
-def _check_files(config: Config, say: Say, *, is_new: bool) -> None:
+def _check_files(config: Config, algorithm: Algorithm, say: Say, *, is_new: bool) -> None:
     """Checks a network and an algorithm in files of the user's; raises ValueError for what cannot be meant."""
     network, algorithm_file = config.network.file, config.algorithm.file if is_new else None
-    if not (network or algorithm_file):
-        return
-    from muzero_jax import algorithm as algorithms  # here, because pgx starts JAX when it is imported
-    from muzero_jax.apps.check.algorithm import check_algorithm
-    from muzero_jax.apps.check.model import check_model
-
-    algorithm = algorithms.make(config)
     if network and config.model != "rules":  # the check looks at the dynamics most of all, and there are none
         for sentence in check_model(algorithm.model, algorithm.environment):
             say(f"warning     {network}: {sentence}")
@@ -194,16 +142,15 @@ def _count_devices(config: Config, session: Session, num_devices: int, say: Say)
     return num_devices
 
 
-def _introduce(config: Config, num_devices: int, run_dir: Path, say: Say, *, verbose: bool) -> None:
+def _introduce(
+    config: Config, environment: Environment, num_devices: int, run_dir: Path, say: Say, *, verbose: bool
+) -> None:
     """Says what will be trained, on what, for how long and where; with `verbose` the whole config."""
-    from muzero_jax.algorithm import playing
-    from muzero_jax.games.catalogue import game_of
-
     if verbose:
         say(configs.describe(config))
     size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
     compute_dtype, reason = precision.resolve(config.network.compute_dtype)
-    say(f"game        {game_of(playing.build_environment(config)).title}{size}")
+    say(f"game        {game_of(environment).title}{size}")
     say(f"device      {devices.describe_device(num_devices)}, {compute_dtype} ({reason})")
     say(f"budget      {budget.describe(config)}; compiling and the final matches come on top")
     if config.offline:
@@ -222,14 +169,9 @@ def _advice(config: Config) -> str:
     return ""
 
 
-def _examine(config: Config, say: Say) -> None:
+def _examine(config: Config, environment: Environment, say: Say) -> None:
     """Plays random games of somebody's own file; raises ValueError for the first problem, and says what is odd."""
-    from muzero_jax.algorithm import playing
-    from muzero_jax.apps.check import environment as checks
-    from muzero_jax.games import own_game
-
-    environment, num_games = playing.build_environment(config), own_game.NUM_GAMES
-    largest = config.network.support_range
+    largest, num_games = config.network.support_range, own_game.NUM_GAMES
     found = checks.examine(
         environment, num_games=num_games, max_moves=1000, seconds=MOST_CHECK_SECONDS, largest=largest
     )

@@ -142,3 +142,17 @@ class Totals:
         if self.mean_return is not None:
             summary["returns"] = {RETURNS[RETURN]: self.mean_return, RETURNS[RANDOM_RETURN]: self.random_return}
         return summary
+
+
+def split_time(clock: Clock, totals: Totals) -> dict[str, float]:
+    """Seconds by purpose; self-play's share of the one program is an estimate (`Totals.self_play_share`)."""
+    program, share = clock.seconds["train"], totals.self_play_share
+    parts = {"self-play and learning": program}
+    if not totals.plays:
+        parts = {"learning": program}
+    elif not totals.updates:
+        parts = {"self-play": program}
+    elif share is not None:
+        parts = {"self-play": share * program, "learning": (1 - share) * program}
+    seconds = parts | {"evaluation": clock.seconds["evaluate"], "compilation": clock.seconds["compile"]}
+    return seconds | ({"final matches": clock.seconds["finish"]} if clock.seconds["finish"] else {})

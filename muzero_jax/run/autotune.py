@@ -14,8 +14,10 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
+from muzero_jax import algorithm as algorithms
 from muzero_jax.ops import devices
-from muzero_jax.run.assembly import assemble
+from muzero_jax.run.runner import compile_agent
+from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config, flat
 from muzero_jax.storage.config_groups import ReplayConfig
 from muzero_jax.storage.validation import validate
@@ -137,14 +139,14 @@ def _rate(config: Config, sizes: Sizes, mesh: Mesh) -> tuple[float, str]:
 
 def _measure(config: Config, mesh: Mesh) -> float:
     """Frames a second of iterations that learn; raises ValueError if the run does not fit in memory."""
-    run = assemble(config, mesh, lambda text: None)
+    run = compile_agent(config, algorithms.make(config), mesh, Session(), lambda text: None)
     state = run.init()
     iterations = config.iterations_to_learn + 1  # one that learns already: the first is slower
     progress = np.zeros(config.iterations_per_chunk, np.float32)
     for _ in range(-(-iterations // config.iterations_per_chunk)):
-        state, _ = jax.block_until_ready(run.program(state, progress))
+        state, _ = jax.block_until_ready(run.program.advance(state, progress))
     chunks, start = 0, time.perf_counter()
     while (seconds := time.perf_counter() - start) < TIMED_SECONDS:
-        state, _ = jax.block_until_ready(run.program(state, progress))
+        state, _ = jax.block_until_ready(run.program.advance(state, progress))
         chunks += 1
     return chunks * config.iterations_per_chunk * config.self_play.num_envs * config.self_play.rollout_length / seconds

@@ -10,9 +10,9 @@ Callback = Callable[[Record], object]
 
 
 class Callbacks:
-    """Calls a user's functions with what `metrics.jsonl` gets; one of the writers of `metrics.open_metrics`.
+    """Calls a user's functions with what `metrics.jsonl` gets.
 
-    What a function raises ends the run as Ctrl-C does. It is kept until the run is saved; nothing is called any more.
+    What a function raises ends the run as Ctrl-C does: it is kept until the run is saved, and nothing more is called.
 
     Args:
       on_metrics: called with every record (`metrics.Record`) once it is written.
@@ -25,26 +25,17 @@ class Callbacks:
 
     def write(self, record: Record) -> None:
         """Calls `on_metrics`, and `on_evaluation` if the record brings an evaluation; each may change its own copy."""
-        self._call("on_metrics", self._on_metrics, record)
-        if brings_evaluation(record):
-            self._call("on_evaluation", self._on_evaluation, record)
-
-    def _call(self, name: str, function: Callback | None, record: Record) -> None:
-        if function is None or self.error is not None:
-            return
-        try:
-            function(dict(record))
-        except BaseException as error:  # also `sys.exit()`: the run is saved first
-            error.add_note(f"({name} raised this at iteration {record['iteration']}, and the run ended)")
-            self.error = error
-
-    def close(self) -> None:
-        """Does nothing: what a user has opened stays open."""
+        called = [self._on_metrics, self._on_evaluation if brings_evaluation(record) else None]
+        for function in called:
+            if function is None or self.error is not None:
+                continue
+            try:
+                function(dict(record))
+            except BaseException as error:  # also `sys.exit()`: the run is saved first
+                self.error = error
 
     def raise_error(self, run_dir: Path) -> None:
         """Raises what a function has raised, with a note that says where the run is saved."""
         if self.error is not None:
-            self.error.add_note(
-                f"(the run is saved in {run_dir}; train.py --resume --run-dir {run_dir} goes on with it)"
-            )
+            self.error.add_note(f"(the run is saved in {run_dir}; --resume continues it)")
             raise self.error

@@ -4,11 +4,9 @@ rich is imported where it is used, on a terminal alone: importing it takes a whi
 """
 
 import math
-import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from muzero_jax.run import metrics
@@ -22,46 +20,12 @@ JUMP, AVERAGED_RECORDS = 1.3, 10
 _JUMP = "display/jump"
 
 
-class _Forgiving:
-    """A stream of text that goes silent where writing fails."""
-
-    def __init__(self, stream: Any):
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Writes, or not."""
-        self._try(self._stream.write, text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Flushes, or not."""
-        self._try(self._stream.flush)
-
-    def _try(self, function: Callable[..., object], *arguments: str) -> None:
-        try:
-            function(*arguments)
-        except OSError:
-            with suppress(OSError, ValueError):  # what is left in its buffer needs somewhere to go
-                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-@contextmanager
-def output_may_end() -> Iterator[None]:
-    """Lets a block go on whose terminal is closed, or whose output nobody reads any more (`| tee`, after Ctrl-C)."""
-    with redirect_stdout(_Forgiving(sys.stdout)), redirect_stderr(_Forgiving(sys.stderr)):
-        yield
-        sys.stdout.flush()
-
-
 class ProgressDisplay:
     """Where a run stands: a line every few seconds, or a live table on a terminal; opened by `with`.
 
     minutes, last_iteration: where the run stops, whichever comes first, for the time left.
     say: takes a line; where it is `print` and prints to a terminal, there is a table.
-    sharers: the runs that print to one terminal, each the less often the more they are.
+    names: of the agents that are trained together, each of which has a column; or a line, the less often.
     """
 
     def __init__(
@@ -70,17 +34,19 @@ class ProgressDisplay:
         last_iteration: int | None = None,
         *,
         say: Callable[[str], None] = print,
-        sharers: int = 1,
+        names: Sequence[str] = ("",),
     ):
+        self.say = say
         self._minutes, self._last_iteration = minutes, last_iteration
-        self._say, self._line_seconds = say, LINE_SECONDS * sharers
+        self._line_seconds = LINE_SECONDS * len(names)
+        self._records: dict[str, metrics.Record] = {name: {} for name in names}
+        self._usual_losses: dict[str, float] = {}
         self._live: Any = None
-        self._record: metrics.Record = {}
-        self._usual_loss: float | None = None
-        self._is_shown, self._shown_at = True, -math.inf
+        self._unshown: dict[str, None] = {}  # names, in the order of their records
+        self._shown_at = -math.inf
 
     def __enter__(self) -> "ProgressDisplay":
-        if self._say is print and sys.stdout.isatty():
+        if self.say is print and sys.stdout.isatty():
             from rich.console import Console
             from rich.live import Live
 
@@ -88,46 +54,56 @@ class ProgressDisplay:
             self._live.start()
         return self
 
-    def update(self, record: Mapping[str, Any]) -> None:
-        """Shows `record`, at once if it brings an evaluation; the table also what earlier ones said and it doesn't.
+    def update(self, record: Mapping[str, Any], name: str = "") -> None:
+        """Shows an agent's record, at once if it brings an evaluation; the table also what earlier ones said.
 
         A line has what all records of its iteration say.
         """
-        goes_on = self._live or record.get("iteration") == self._record.get("iteration")
-        self._record = {**self._record, **record} if goes_on else dict(record)
-        self._record |= self._jump(record)
-        self._is_shown = False
+        before = self._records[name]
+        is_kept = self._live or record.get("iteration") == before.get("iteration")
+        self._records[name] = {**(before if is_kept else {}), **record, **self._jump(record, name)}
+        self._unshown[name] = None
         seconds = TABLE_SECONDS if self._live else self._line_seconds
-        if metrics.scores(record) or time.monotonic() - self._shown_at >= seconds:
+        if metrics.scores(record) or (
+            time.monotonic() - self._shown_at >= seconds and len(self._unshown) == len(self._records)
+        ):
             self._show()
 
-    def _jump(self, record: Mapping[str, Any]) -> metrics.Record:
+    def _jump(self, record: Mapping[str, Any], name: str) -> metrics.Record:
         """Says by how much the loss exceeds what it lately was, if that is much."""
-        loss, usual = record.get("train/loss"), self._usual_loss
+        loss = record.get("train/loss")
         if loss is None:
             return {}
-        self._usual_loss = loss if usual is None else usual + (loss - usual) / AVERAGED_RECORDS
+        usual = self._usual_losses.get(name, loss)
+        self._usual_losses[name] = usual + (loss - usual) / AVERAGED_RECORDS
         return {_JUMP: loss / usual - 1 if usual and loss > JUMP * usual else None}
 
     def __exit__(self, *exception: object) -> None:
-        if not self._is_shown:
+        if self._unshown:
             self._show()
         if self._live:
             self._live.stop()
 
     def _show(self) -> None:
-        fields = [*_progress(self._record), ("time", self._time(self._record))]
+        shown = {name: self._fields(self._records[name]) for name in (self._records if self._live else self._unshown)}
         if self._live:
             from rich.table import Table
 
             grid = Table.grid(padding=(0, 2))
-            for name, text in fields:
-                grid.add_row(f"[dim]{name}[/dim]", text)
+            if len(shown) > 1:
+                grid.add_row("", *(f"[bold]{name}[/bold]" for name in shown))
+            for label in dict.fromkeys(label for fields in shown.values() for label in fields):
+                grid.add_row(f"[dim]{label}[/dim]", *(fields.get(label, "") for fields in shown.values()))
             self._live.update(grid, refresh=True)
         else:
-            self._say(" | ".join(" ".join(field) for field in fields))
+            for name, fields in shown.items():
+                line = " | ".join(" ".join(field) for field in fields.items())
+                self.say(f"{name}: {line}" if name else line)
             sys.stdout.flush()  # where it is a file, whoever follows that waits for the line
-        self._is_shown, self._shown_at = True, time.monotonic()
+        self._unshown, self._shown_at = {}, time.monotonic()
+
+    def _fields(self, record: Mapping[str, Any]) -> dict[str, str]:
+        return dict(_progress(record)) | {"time": self._time(record)}
 
     def _time(self, record: Mapping[str, Any]) -> str:
         elapsed, iteration = record.get("time/minutes", 0.0), record.get("iteration", 0)

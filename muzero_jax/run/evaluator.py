@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from jax.sharding import Mesh
 
@@ -11,6 +11,7 @@ from muzero_jax.storage.config import Config
 from muzero_jax.types import Params
 
 
+@runtime_checkable
 class Evaluator(Protocol):
     """Judges a run's weights while it trains, and at its end."""
 
@@ -37,6 +38,5 @@ class Evaluator(Protocol):
         ...
 
 
-MakeEvaluator = Callable[[Config, Algorithm, Mesh, Path, Params, int, Callable[[int, int], None]], Evaluator]
-"""(config, algorithm, mesh, run's folder, shapes of the weights, iteration that the run goes on from, a function that
-is called with games finished and games in all) -> the evaluator of a run"""
+MakeEvaluator = Callable[[Config, Algorithm, Mesh, Path, Params, int], Evaluator]
+"""(config, algorithm, mesh, run's folder, shapes of the weights, iteration where the run continues) -> its evaluator"""

@@ -7,6 +7,7 @@ and ends the process when a second SIGTERM or SIGHUP comes.
 
 import os
 import signal
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -79,6 +80,8 @@ class Interrupt:
 
     def _request(self, signum: int, frame: Any) -> None:
         del frame
+        if signum == signal.SIGHUP:
+            _silence()
         is_first, self.signal = self.signal is None, self.signal or signum
         signal.signal(signal.SIGINT, self._on_ctrl_c)
         if is_first and self._is_saved:
@@ -93,3 +96,10 @@ class Interrupt:
             first = first or now
             if now - first > SAME_SECONDS:
                 os._exit(128 + number[0])  # as a shell reports a process that this signal killed
+
+
+def _silence() -> None:
+    """Lets what is printed to the terminal, which is closed now, go nowhere: to write there would be an error."""
+    for stream in (1, 2):
+        if stat.S_ISCHR(os.fstat(stream).st_mode):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

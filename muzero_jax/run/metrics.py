@@ -9,7 +9,6 @@ its time.
 
 import json
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,7 +22,7 @@ Record = dict[str, Any]
 """Numbers by name; None where a number was not finite."""
 
 FILE, CURVES = "metrics.jsonl", "curves.png"
-FLUSH_SECONDS = 30.0
+FLUSH_SECONDS = 30
 """Between two times that TensorBoard's events go to the disk, which is waited for."""
 ELO, OPENINGS = "eval/elo", "eval/openings_right"
 RETURN, RANDOM_RETURN = "selfplay/mean_return", "selfplay/random_return"
@@ -43,10 +42,11 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5
 @contextmanager
 def open_metrics(
     run_dir: str | Path, *, resume_from: int = 0, tensorboard: bool = True, others: Sequence[Any] = ()
-) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+) -> Iterator[Callable[[Mapping[str, Any]], Record]]:
     """Gives a function that writes a record to `run_dir/metrics.jsonl`, to TensorBoard events there, and to `others`.
 
-    Records hold numbers, or arrays of one number; what is not finite becomes null. Raises `ValueError` if the disk is
+    Records hold numbers, or arrays of one number; what is not finite becomes null. The function returns what was
+    written. Raises `ValueError` if the disk is
     full or not writable.
 
     Args:
@@ -62,13 +62,14 @@ def open_metrics(
         if tensorboard:
             writers.append(_tensorboard_writer(run_dir, resume_from))
 
-    def write(record: Mapping[str, Any]) -> None:
+    def write(record: Mapping[str, Any]) -> Record:
         plain = {name: _plain(value) for name, value in record.items()}
         with explained("metrics", run_dir):
             file.write(json.dumps(plain, allow_nan=False) + "\n")
             file.flush()
             for writer in writers:
                 writer.write(plain)
+        return plain
 
     try:
         yield write
@@ -80,27 +81,16 @@ def open_metrics(
 
 
 def _tensorboard_writer(run_dir: Path, resume_from: int) -> Any:
-    """Scalars as TensorBoard events, those of a resumed run's lost iterations purged.
+    """Scalars as TensorBoard events, those of a resumed run's lost iterations purged."""
+    from tensorboardX import SummaryWriter
 
-    They are written here and not in tensorboardX's thread: where the disk is full that dies, and its queue blocks.
-    """
-    from tensorboardX.event_file_writer import EventsWriter
-    from tensorboardX.proto.event_pb2 import Event, SessionLog
-    from tensorboardX.summary import scalar
-
-    events, flushed_at = EventsWriter(str(run_dir / "events")), time.monotonic()
-    began = SessionLog(status=SessionLog.START)
-    events.write_event(Event(wall_time=time.time(), step=resume_from + 1, session_log=began))
+    # With no bound on the queue: tensorboardX's thread ends when the disk is full, and nobody empties it any more.
+    events = SummaryWriter(str(run_dir), purge_step=resume_from + 1, max_queue=0, flush_secs=FLUSH_SECONDS)
 
     def write(record: Record) -> None:
-        nonlocal flushed_at
         for name, value in _finite(record).items():
             if name != "iteration":
-                summary = scalar(name.replace(":", "_"), value)
-                events.write_event(Event(wall_time=time.time(), step=record.get("iteration"), summary=summary))
-        if time.monotonic() - flushed_at >= FLUSH_SECONDS:
-            events.flush()
-            flushed_at = time.monotonic()
+                events.add_scalar(name, value, record.get("iteration"))
 
     def close() -> None:
         with suppress(OSError):  # on a full disk `metrics.jsonl`, which is the truth, has failed before

@@ -1,16 +1,14 @@
-"""Several processes that train one agent, on JAX's own distributed runtime: who they are, and how the first leads.
+"""Several processes that train one agent, on JAX's own distributed runtime.
 
-Each process holds its devices' games, their replay and a copy of the weights. All run the one compiled program; process
-0 alone decides what runs next, writes the run's files and answers the user. Before it starts anything that needs all of
-them it tells the others, which `listen` meanwhile.
+Each process holds its devices' games, their replay buffer and a copy of the weights. All run the same loop
+(`run.loop`); process 0 alone reads the clock, decides, writes the run's files and speaks to the user. What it decides
+reaches the others as a few numbers before each chunk (`from_first`). A process that fails ends, and JAX's heartbeat
+then ends the others; a scheduler starts all of them again.
 """
 
 import hashlib
-import secrets
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,8 +20,10 @@ HEARTBEAT_SECONDS = 30
 """A process that is silent for as long counts as dead, and JAX ends the others."""
 JOIN_SECONDS = 300
 """The longest that the first process waits for the others, and they for it."""
-SIGN, SHARED_SECONDS = ".shared-", 60.0
-"""A file by which the others know the folder of process 0, and how long a network disk may take to show it."""
+MATCHES_SECONDS = 24 * 3600
+"""The longest that the others wait at their end for the final matches, which process 0 plays alone."""
+SHARED_SECONDS = 60.0
+"""The longest that a network disk may take to show what process 0 has written."""
 
 
 class Cluster(NamedTuple):
@@ -39,8 +39,6 @@ def join(cluster: Cluster) -> None:
 
     Raises ValueError in one sentence if it is unknown who they are, or if not all of them came in time.
     """
-    if cluster.num_processes is not None and cluster.num_processes < 1:
-        raise ValueError(f"--num-processes is {cluster.num_processes}, but must be at least 1")
     if any(value is None for value in cluster) and any(value is not None for value in cluster):
         raise ValueError("--coordinator, --num-processes and --process-id go together; give all three, or none")
     if cluster.coordinator is not None and not cluster.coordinator.rpartition(":")[2].isdecimal():
@@ -53,6 +51,7 @@ def join(cluster: Cluster) -> None:
             cluster.process_id,
             initialization_timeout=JOIN_SECONDS,
             heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+            shutdown_timeout_seconds=MATCHES_SECONDS,
         )
     except ValueError as error:
         if cluster.coordinator is None:
@@ -87,18 +86,6 @@ def is_first() -> bool:
     return jax.process_index() == 0
 
 
-def tell(number: int, argument: int = 0) -> None:
-    """Process 0 tells the others two whole numbers; without others, nothing happens."""
-    if count() > 1:
-        multihost_utils.broadcast_one_to_all(np.array([number, argument], np.int32))
-
-
-def listen() -> tuple[int, int]:
-    """The two numbers that process 0 tells next; waits for them."""
-    number, argument = multihost_utils.broadcast_one_to_all(np.zeros(2, np.int32))
-    return int(number), int(argument)
-
-
 def from_first(numbers: np.ndarray) -> np.ndarray:
     """The numbers that process 0 gives, in each process; called by all, with arrays of one shape."""
     return np.asarray(multihost_utils.broadcast_one_to_all(numbers)) if count() > 1 else numbers
@@ -114,49 +101,16 @@ def check_alike(name: str, text: str) -> None:
         raise ValueError(f"process {others[0]} has another {name} than process 0; start all with the same command")
 
 
-@contextmanager
-def all_or_none() -> Iterator[None]:
-    """Steps that each process takes for itself: where one fails all do, so that none waits for it."""
-    if count() == 1:
-        yield
-        return
-    try:
-        yield
-    except Exception:
-        multihost_utils.process_allgather(np.bool_(False))
-        raise
-    are_fine = multihost_utils.process_allgather(np.bool_(True))
-    if not are_fine.all():
-        raise ValueError(f"process {int(np.argmin(are_fine))} cannot train; it says why")
-
-
-def check_shared(folder: Path) -> None:
-    """Raises ValueError in every process unless all see the same `folder`, which process 0 has made."""
+def check_shared(file: Path) -> None:
+    """Waits until this process sees a file that process 0 has written; ValueError if its folder is another one."""
     if count() == 1:
         return
-    if is_first():
-        number = secrets.randbelow(2**31)
-        sign = folder / f"{SIGN}{number}"
-        with suppress(OSError):  # then nobody sees it, and the others say so
-            sign.touch()
-        tell(number)
-        with all_or_none():
-            pass
-        sign.unlink(missing_ok=True)
-        return
-    number, _ = listen()
+    multihost_utils.sync_global_devices("written")
     end = time.monotonic() + SHARED_SECONDS
-    while not (is_seen := (folder / f"{SIGN}{number}").exists()) and time.monotonic() < end:
+    while not file.exists():
+        if time.monotonic() > end:
+            raise ValueError(f"{file} of process 0 is not to be seen; --run-dir must lie where all processes see it")
         time.sleep(0.5)
-    with all_or_none():
-        if not is_seen:
-            raise ValueError(f"{folder} is not the folder of process 0; let --run-dir lie where all processes see it")
-
-
-def is_loss(error: BaseException) -> bool:
-    """Whether a program failed because another process is gone; there is no class of its own for that."""
-    is_of_a_program = isinstance(error, RuntimeError | ValueError)  # JAX raises both
-    return is_of_a_program and any(sign in str(error) for sign in ("Gloo", "NCCL", "UNAVAILABLE"))
 
 
 def local(tree: Any) -> Any:

@@ -1,15 +1,16 @@
-"""Trains a run from its config: assembles it, loops, measures how strong the agent has become.
+"""Trains a run from its config: compiles its program, finds where it starts, and loops until its budget is spent.
 
-A run's parameters depend on the clock only where its budget does (`loop`), and a resumed run equals an unbroken one bit
-for bit.
+Parameters depend on the clock only where the budget is in minutes, so a resumed run equals an unbroken one bit for bit.
 """
 
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jax.sharding import Mesh
 
@@ -18,18 +19,19 @@ from muzero_jax.algorithm import Algorithm
 from muzero_jax.ops import devices
 from muzero_jax.own import trust
 from muzero_jax.own.files import write_whole
-from muzero_jax.run import following, heartbeat, processes, profiling
+from muzero_jax.run import budget, flops, memory, processes, profiling
+from muzero_jax.run import program as programs
 from muzero_jax.run.accounting import Clock, Totals
-from muzero_jax.run.assembly import assemble
-from muzero_jax.run.background import Background
 from muzero_jax.run.callbacks import Callbacks
-from muzero_jax.run.driver import ChunkRunner, OneRun, drive
+from muzero_jax.run.compilation_cache import HOW_LONG
+from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.evaluator import MakeEvaluator
+from muzero_jax.run.flops import Flops
 from muzero_jax.run.interrupt import Interrupt, Stopped
-from muzero_jax.run.member import Host, Member, Result, conclude, note_random_return, open_loop
-from muzero_jax.run.metrics import Record, last_record
+from muzero_jax.run.loop import loop
+from muzero_jax.run.metrics import Record, last_record, open_metrics, wandb_writer
 from muzero_jax.run.profiling import ChunkProfiler
-from muzero_jax.run.program import Init
+from muzero_jax.run.run import Member, Program, Result, Run, measure_random_return
 from muzero_jax.run.session import Session
 from muzero_jax.run.sources import offline, warm_start
 from muzero_jax.storage import config as configs
@@ -38,9 +40,27 @@ from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Params, TrainState
 
-Start = tuple[int, TrainState | None, Record]
-"""The iteration, the state (None: one is yet to be made), and the newest metrics, whose counts and times go on."""
-NEW: Start = 0, None, {}
+Say = Callable[[str], None]
+
+
+class Planned(NamedTuple):
+    """One of the agents of a run."""
+
+    config: Config
+    folder: Path  # of its metrics, versions and summary
+    name: str = ""  # for a person, where there are several
+
+
+class Compiled(NamedTuple):
+    """The program of a run; nothing of its state is allocated yet."""
+
+    algorithm: Algorithm
+    init: Callable[[], TrainState]  # makes the first state
+    abstract: TrainState  # its shapes, which are also those of a checkpoint
+    abstract_params: Params  # of one agent
+    program: Program
+    plan: memory.Plan
+    flops: Flops  # of one iteration of an agent; playing alone, and what learning adds
 
 
 def train(
@@ -48,7 +68,7 @@ def train(
     session: Session,
     run_dir: Path,
     mesh: Mesh,
-    say: Callable[[str], None],
+    say: Say,
     algorithm: Algorithm | None = None,
     callbacks: Callbacks | None = None,
     *,
@@ -60,7 +80,7 @@ def train(
 
     Args:
       say: called with each line that is meant for a person; if it is `print`, a terminal gets a live table.
-      algorithm: in place of the one that the config names, with its game and its network.
+      algorithm: instead of the one that the config names, with its game and its network.
       callbacks: a user's functions, called with every record once it is written. What one raises ends the run like
         Ctrl-C, and comes through when the run is saved.
       make_evaluator: makes what judges the agent while it trains and at the end.
@@ -69,93 +89,205 @@ def train(
     first update, a loss that is no longer finite, a full disk, or a checkpoint of another configuration. The last good
     checkpoint is kept.
     """
-    leads = processes.is_first()
-    announce = partial(processes.tell, following.SAVE)
+
+    def compile_run(is_new: bool) -> Compiled:
+        own = algorithm or algorithms.make(config)
+        sources = open_sources(config, own, session, say) if is_new else (None, None)
+        return compile_agent(config, own, mesh, session, say, *sources)
+
+    agent = Planned(config, run_dir)
+    (result,) = train_agents([agent], compile_run, session, run_dir, mesh, say, callbacks, make_evaluator)
+    if isinstance(result, ValueError):
+        raise result
+    return result
+
+
+def train_agents(
+    planned: Sequence[Planned],
+    compile_run: Callable[[bool], Compiled],
+    session: Session,
+    folder: Path,
+    mesh: Mesh,
+    say: Say,
+    callbacks: Callbacks | None,
+    make_evaluator: MakeEvaluator,
+) -> list[Result | ValueError]:
+    """`train` for agents that one program trains; how each ended.
+
+    Args:
+      compile_run: compiles the program; it is told whether the run is new.
+      folder: of the run, with its checkpoints.
+    """
+    callbacks = callbacks or Callbacks()
     with (
         Interrupt() as interrupt,
-        ExitStack() as held,
-        Checkpointer(run_dir / run_directory.CHECKPOINTS, announce=announce) as checkpoints,
+        folder_held(planned[0].config, session, folder),
+        Checkpointer(folder / run_directory.CHECKPOINTS) as checkpoints,
+        ExitStack() as opened,
     ):
-        held.enter_context(folder_held(config, session, run_dir))
-        heartbeat.phase("compiling")
         start = time.perf_counter()
-        saves = session.checkpoint_minutes > 0 or config.evaluation.interval_minutes > 0
         is_new = not (session.resume and checkpoint_steps(checkpoints.directory))
-        with processes.all_or_none():
-            given, algorithm = algorithm, algorithm or algorithms.make(config)
-            sources = open_sources(config, session, algorithm, given, say) if is_new else (None, None)
-            run = assemble(config, mesh, say, saves=saves, verbose=session.verbose, algorithm=algorithm)
-        init, abstract, program, plan, flops = run
-        del run  # which would keep `init` in memory
-        if leads and session.overwrite and not session.resume:
+        algorithm, init, abstract, abstract_params, program, plan, flops_ = compile_run(is_new)
+        if session.overwrite and not session.resume and processes.is_first():
             if interrupt.requested:  # so the old run stays
                 raise Stopped
-            run_directory.make_room(run_dir)
-        iteration, state, record = find_start(checkpoints, abstract, run_dir, say) if session.resume else NEW
-        begins = state is None
-        state = make_state(init, abstract, *sources) if state is None else state
-        del init, sources  # and with it the program, if there was need of one: 20 MiB and more
-        if not leads:
-            following.follow(program, checkpoints, state, config.iterations_per_chunk)
-            return Result({}, interrupted=False)
-        held.enter_context(following.leading())
+            run_directory.make_room(folder)
+        iteration, state = find_start(checkpoints, abstract, folder) if session.resume else (0, None)
+        state = init() if state is None else state
+        del init  # and with it the program, if there was need of one: 20 MiB and more
         # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
-        keep_config(config, run_dir, say)
-        say(f"{'training' if begins else f'going on from iteration {iteration}'}; Ctrl-C saves and stops")
-        clock, totals = Clock(record), Totals(config, record, flops)
+        if processes.is_first():
+            for agent in planned:
+                keep_config(agent.config, agent.folder, say)
+        processes.check_shared(planned[0].folder / configs.FILE)
+        say(f"{'training' if is_new else f'continuing from iteration {iteration}'}; Ctrl-C saves and stops")
+        records = [last_record(agent.folder, up_to_iteration=iteration, say=say) for agent in planned]
+        clock = Clock(records[0])
         clock.seconds["compile"] += time.perf_counter() - start
-        note_random_return(algorithm.environment, totals)
-        where, speak = (devices.local_mesh(mesh), run_dir), lambda *_: processes.tell(following.WAIT)
-        evaluator = make_evaluator(config, algorithm, *where, abstract.learner.params, iteration, speak)
-        compiling = held.enter_context(Background(evaluator.compilations()))
-        run = OneRun(state)
-        profiler = ChunkProfiler(run_dir / profiling.DIRECTORY if session.profile else None)
-        host = Host(session, mesh, plan, interrupt, clock, compiling, profiler)
-        member = Member(config, run_dir, say, run, evaluator, checkpoints, callbacks or Callbacks(), totals)
-        return run_to_end(host, member, run, program, iteration)
+        totals = [Totals(agent.config, record, flops_) for agent, record in zip(planned, records, strict=True)]
+        measure_random_return(algorithm.environment, *totals)
+        where, members = devices.local_mesh(mesh), []
+        for agent, own in zip(planned, totals, strict=True):
+            evaluator = make_evaluator(agent.config, algorithm, where, agent.folder, abstract_params, iteration)
+            write = opened.enter_context(open_outputs(agent, session, iteration, callbacks))
+            members.append(Member(agent.config, agent.folder, own, evaluator, write, agent.name))
+        display = ProgressDisplay(
+            planned[0].config.minutes,
+            budget.last_iteration(planned[0].config),
+            say=say,
+            names=[agent.name for agent in planned],
+        )
+        profiler = ChunkProfiler(folder / profiling.DIRECTORY if session.profile else None)
+        run = Run(members, program, state, iteration, clock, checkpoints, display, profiler, mesh, plan.total)
+        del state
+        return train_to_end(run, session, interrupt, callbacks, say)
 
 
-def run_to_end(host: Host, member: Member, run: OneRun, program: Any, iteration: int) -> Result:
-    """Loops until the run or the session is over, and concludes it."""
-    with open_loop(host, member, iteration) as loop:
-        run_chunk = ChunkRunner(partial(run.advance, program), host.clock, host.compiling, host.profiler)
-        with host.interrupt.by_ctrl_c():
-            (end,) = drive([loop.run(iteration)], run_chunk)
-        if isinstance(end, ValueError):
-            raise end
-        return conclude(loop, end, program)
+def train_to_end(
+    run: Run, session: Session, interrupt: Interrupt, callbacks: Callbacks, say: Say
+) -> list[Result | ValueError]:
+    """Loops until the run or the session is over, and plays the final matches if it is the run."""
+    tasks = run.members[0].evaluator.compilations() if processes.is_first() else []
+    with in_background(tasks) as matches:
+        with interrupt.by_ctrl_c(), run.display, run.profiler:
+            loop(
+                run,
+                matches=matches,
+                stop_requested=lambda: interrupt.requested or callbacks.error is not None,
+                save_minutes=session.checkpoint_minutes,
+            )
+        run.checkpoints.wait()  # a summary says that there is a checkpoint
+        if not processes.is_first():
+            return [Result({}, interrupted=False)]
+        if session.profile:
+            say(run.profiler.report(run.program.text()))
+        results = [run.summarise(member) for member in run.members]
+        callbacks.raise_error(run.members[0].folder)
+        if interrupt.requested:
+            return [Result(summary, interrupted=True, by_system=interrupt.by_system) for summary in results]
+        interrupt.nothing_to_save()
+        budget.check_learned(run.config, run.spent(run.members[0]))
+        has_matches = run.members[0].evaluator.has_matches
+        say("training is over and saved" + ("; now the final matches" if has_matches else ""))
+        with run.clock.measure("compile"):
+            matches.result()
+        results = [run.conclude(index) for index in range(len(run.members))]
+        callbacks.raise_error(run.members[0].folder)
+        return [
+            member.failure or Result(summary, interrupted=False)
+            for member, summary in zip(run.members, results, strict=True)
+        ]
 
 
-@contextmanager
-def folder_held(config: Config, session: Session, run_dir: Path) -> Iterator[None]:
-    """Keeps others from training in the folder; ValueError in each process of the run if it cannot train there."""
-    with ExitStack() as held:
-        with processes.all_or_none():
-            if processes.is_first():
-                run_dir.mkdir(parents=True, exist_ok=True)
-                held.enter_context(run_directory.locked(run_dir))
-                # Now that nobody else writes there:
-                run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
-        processes.check_shared(run_dir)
-        yield
+def compile_agent(
+    config: Config,
+    algorithm: Algorithm,
+    mesh: Mesh,
+    session: Session,
+    say: Say,
+    fill: offline.Fill | None = None,
+    weights: Params | None = None,
+) -> Compiled:
+    """The program of a run of one agent.
+
+    Args:
+      fill: fills the buffer of an agent that learns offline.
+      weights: what it begins with, instead of random ones.
+
+    Raises ValueError, which names the flags to lower, if the run does not fit in memory.
+    """
+    init = programs.make_init(algorithm, config.seed, mesh)
+    abstract = init.eval_shape()
+
+    def begin() -> TrainState:
+        state = init()
+        if weights is not None:
+            state = state._replace(learner=warm_start.place(state.learner, weights, abstract.learner))
+        if fill is None:
+            return state
+        state = state._replace(replay=None)  # type: ignore  # which frees its memory for the other
+        return state._replace(replay=fill(abstract.replay))
+
+    chunk = programs.make_chunk(algorithm, mesh, plays=config.offline is None)
+    traced = chunk.trace(abstract, programs.abstract_progress(config.iterations_per_chunk))
+    compiled, plan = compile_planned(traced, abstract, mesh, session, say)
+    program = Program(compiled, compiled.as_text, lambda found: [found], lambda state, _: state.learner.params)
+    return Compiled(algorithm, begin, abstract, abstract.learner.params, program, plan, count(config, traced))
+
+
+def compile_planned(
+    traced: Any, abstract: TrainState, mesh: Mesh, session: Session, say: Say
+) -> tuple[Any, memory.Plan]:
+    """The compiled program and its plan of memory, which is said; ValueError if that does not fit."""
+    say(f"compiling ({HOW_LONG})")
+    start = time.perf_counter()
+    program = traced.lower().compile()
+    is_copied = mesh.devices.flat[0].platform == "cpu" and session.checkpoint_minutes > 0
+    plan = memory.make_plan(abstract, program, copied_by_saves=is_copied)
+    if session.verbose:
+        say(plan.table())
+    available = devices.available_memory_bytes(len(mesh.local_devices))
+    of = "" if available is None else f" of {devices.format_bytes(available)}"
+    seconds = f"compiled in {time.perf_counter() - start:.0f} s"
+    say(f"memory      {devices.format_bytes(plan.total)}{of} per device ({seconds})")
+    plan.check(available)
+    return program, plan
+
+
+def count(config: Config, traced: Any) -> Flops:
+    """The FLOPs of one iteration of an agent's traced program."""
+    counted = flops.count(traced.jaxpr, config.self_play.full_search_share)
+    return counted.times(1 / config.iterations_per_chunk)
 
 
 def open_sources(
-    config: Config, session: Session, algorithm: Algorithm, given: Algorithm | None, say: Callable[[str], None]
+    config: Config, algorithm: Algorithm, session: Session, say: Say
 ) -> tuple[offline.Fill | None, Params | None]:
     """The sources of a new run: the buffer if it learns offline, and the weights that it begins with.
 
-    `given` is the algorithm if a program gave it. Raises ValueError in one sentence if a source cannot be read or does
-    not fit.
+    Raises ValueError in one sentence if a source cannot be read or does not fit.
     """
     fill = offline.open_source(config, algorithm.environment, say) if config.offline else None
     if not config.init_from:
         return fill, None
+    given = algorithm if config.algorithm.file == configs.IN_PYTHON else None  # no config describes it
     return fill, warm_start.open_source(config, algorithm.model, say, given=given, trust_code=session.trust_code)
 
 
-def keep_config(config: Config, run_dir: Path, say: Callable[[str], None]) -> None:
+def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -> tuple[int, TrainState | None]:
+    """The newest checkpoint; the beginning, if the run was stopped before its first save ended.
+
+    Raises ValueError if there was a checkpoint, as a summary tells, and is no more.
+    """
+    restored = checkpoints.restore_latest(abstract)
+    if restored is None and run_directory.read_summary(run_dir):
+        raise ValueError(f"{run_dir} has a summary but no checkpoint to continue from; --overwrite starts it again")
+    return restored or (0, None)
+
+
+def keep_config(config: Config, run_dir: Path, say: Say) -> None:
     """Makes the folder a run's, and notes that its own Python files are this user's (`own.trust`)."""
+    run_dir.mkdir(exist_ok=True)
     configs.save(config, run_dir)
     file = config.algorithm.file
     if file and file != configs.IN_PYTHON:  # to look at, and to tell runs apart; it is never run
@@ -164,25 +296,48 @@ def keep_config(config: Config, run_dir: Path, say: Callable[[str], None]) -> No
         say(problem)
 
 
-def make_state(init: Init, abstract: TrainState, fill: offline.Fill | None, weights: Params | None) -> TrainState:
-    """The first state of a run: with the buffer of its source if it learns offline, and with weights if it has them."""
-    state = init()
-    if weights is not None:
-        state = state._replace(learner=warm_start.place(state.learner, weights, abstract.learner))
-    if fill is None:
-        return state
-    state = state._replace(replay=None)  # type: ignore  # which frees its memory for the other
-    return state._replace(replay=fill(abstract.replay))
+@contextmanager
+def folder_held(config: Config, session: Session, folder: Path) -> Iterator[None]:
+    """Keeps others from training in the folder, which process 0 makes; ValueError if the run cannot lie there."""
+    if not processes.is_first():
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with run_directory.locked(folder):
+        run_directory.check(folder, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
+        yield
 
 
-def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path, say: Callable[[str], None]) -> Start:
-    """The newest intact checkpoint with its metrics; the beginning, if the run was stopped before its first save ended.
+@contextmanager
+def open_outputs(
+    agent: Planned, session: Session, iteration: int, callbacks: Callbacks
+) -> Iterator[Callable[[Record], None]]:
+    """Gives a function that writes an agent's record to the disk and tells a user's functions; in process 0 alone."""
+    if not processes.is_first():
+        yield lambda record: None
+        return
+    others = [wandb_writer(agent.folder, config=asdict(agent.config))] if session.wandb else []
+    where = {"resume_from": iteration, "tensorboard": session.tensorboard, "others": others}
+    with open_metrics(agent.folder, **where) as write_metrics:
 
-    Raises ValueError if there was a checkpoint, as a summary tells, and is no more.
-    """
-    restored = checkpoints.restore_latest(abstract)
-    if restored is not None:
-        return *restored, last_record(run_dir, up_to_iteration=restored[0], say=say)
-    if run_directory.read_summary(run_dir):
-        raise ValueError(f"{run_dir} has a summary but no checkpoint to go on from; --overwrite starts it anew")
-    return NEW
+        def write(record: Record) -> None:
+            callbacks.write(write_metrics(record))
+
+        yield write
+
+
+@contextmanager
+def in_background(tasks: Sequence[Callable[[], None]]) -> Iterator[Future]:
+    """Calls tasks one after another in a thread; leaving waits for the task under way and drops the others."""
+    leaving = threading.Event()
+
+    def call_all() -> None:
+        for task in tasks:
+            if not leaving.is_set():
+                task()
+
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="background") as thread:
+        try:
+            yield thread.submit(call_all)
+        finally:
+            leaving.set()

@@ -8,7 +8,7 @@ import pytest
 
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.apps.evaluation.progress import open_versions
-from muzero_jax.run import assembly, metrics, program, runner
+from muzero_jax.run import metrics, program, runner
 from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer
@@ -64,11 +64,11 @@ def session(monkeypatch, tmp_path):
         is_shared = jax.tree.map(jnp.shape, width) == jax.tree.map(jnp.shape, tiny_run.abstract_state().learner.params)
         return shared if is_shared else make_init(algorithm, *others)
 
-    monkeypatch.setattr(assembly, "make_init", init_of)
+    monkeypatch.setattr(program, "make_init", init_of)
 
     def run(compiled_program=None, **changes):
         ready = compiled_before(lambda: Replaced(compiled_program or whole_program))
-        monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: ready)
+        monkeypatch.setattr(program, "make_chunk", lambda *arguments, **options: ready)
         wanted = {name: changes.pop(name) for name in ("resume", "overwrite") if name in changes}
         callbacks = {name: changes.pop(name) for name in ("on_metrics", "on_evaluation") if name in changes}
         config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)

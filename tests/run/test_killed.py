@@ -65,7 +65,7 @@ def reach(run, run_dir, wanted, dice):
     elif wanted == "concluding":
         said, longest = process.read_until(run, "training is over"), 0.5
     else:
-        said, longest = process.read_until(run, ("training;", "going on")), {"evaluating": 0.4}.get(wanted, 0.02)
+        said, longest = process.read_until(run, ("training;", "continuing")), {"evaluating": 0.4}.get(wanted, 0.02)
         moments = {
             "training": lambda: newest_record(run_dir)["iteration"] >= further,
             "saving": lambda: newest_record(run_dir)["iteration"] >= further and is_saving(run_dir),

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.apps.evaluation.arena import Arena
-from muzero_jax.run import assembly, interrupt, metrics, report
+from muzero_jax.run import interrupt, metrics, run, runner
 from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
@@ -70,14 +70,14 @@ def test_a_system_that_asks_for_the_end_gets_a_saved_run(signum, session, unbrok
 
 
 def test_a_signal_while_the_program_compiles_is_not_lost(session, monkeypatch, unbroken):
-    assemble = assembly.assemble
+    compile_agent = runner.compile_agent
 
     def asked_meanwhile(*arguments, **keywords):
         signal.raise_signal(signal.SIGTERM)
-        return assemble(*arguments, **keywords)
+        return compile_agent(*arguments, **keywords)
 
     with monkeypatch.context() as early:
-        early.setattr("muzero_jax.run.runner.assemble", asked_meanwhile)
+        early.setattr(runner, "compile_agent", asked_meanwhile)
         assert session(max_iterations=8).by_system
         assert checkpoint_steps(session.directory / "checkpoints") == [0]
         with pytest.raises(Stopped):
@@ -198,7 +198,7 @@ def disk(request, tmp_path, session):
         (Checkpointer, "save", "checkpoints"),
         slow(metrics, "plot_curves", "curves.png"),
         slow(Checkpointer, "save_params", "checkpoints to .*/versions"),
-        slow(report, "split_time", "summary.json"),
+        slow(run, "split_time", "summary.json"),
     ],
 )
 def test_a_full_disk_is_one_sentence_and_the_newest_good_checkpoint_stays(
@@ -289,7 +289,7 @@ def test_a_run_that_was_killed_before_its_first_save_ended_begins_anew(session, 
     """But one whose checkpoints were there and are gone is refused, for it would lose its records."""
     session(stopped_by(signal.SIGTERM), max_iterations=8)
     shutil.rmtree(session.directory / "checkpoints")
-    with pytest.raises(ValueError, match="has a summary but no checkpoint to go on from; --overwrite"):
+    with pytest.raises(ValueError, match="has a summary but no checkpoint to continue from; --overwrite"):
         session(max_iterations=8, resume=True)
     (session.directory / "summary.json").unlink()
     assert_goes_on(session, unbroken)

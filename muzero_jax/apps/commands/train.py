@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from muzero_jax import presets
-from muzero_jax.apps import start
 from muzero_jax.apps.commands import flag_reader, guard, several, train_flags, variants
 from muzero_jax.apps.commands.command_line import (
     EXIT_INTERRUPTED,
@@ -162,7 +161,6 @@ def check_code(config: Config, session: Session, arguments: list[str]) -> None:
         trust.check(config.own_files, where, Trust(session.trust_code, named))
 
 
-@display.output_may_end()
 def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> int:
     """Runs the command; returns its exit status: 0 if the run has ended, or was saved because of SIGTERM or SIGHUP.
 
@@ -194,19 +192,13 @@ def train(
     build: Callable[[Config], Any] | None,
 ) -> int:
     """Trains one run; returns the exit status of `main`."""
-    is_given = build is not None
-    config, run_dir, mesh = start.prepare(config, session, num_devices, print, made_with=default, is_given=is_given)
-    from muzero_jax.algorithm import playing
-    from muzero_jax.apps.evaluation.progress import open_versions
-    from muzero_jax.run import runner  # here, because pgx starts JAX when it is imported
+    from muzero_jax.apps import start  # here, because pgx starts JAX when it is imported
 
-    algorithm = build(configs.without_record(config)) if build else None
-    environment = algorithm.environment if algorithm else playing.build_environment(config)
-    if build:
-        config = configs.with_record(config)
+    ready = start.prepare(config, session, num_devices, print, made_with=default, build=build)
+    run_dir, environment = ready.run_dir, ready.algorithm.environment
     before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
     try:
-        result = runner.train(config, session, run_dir, mesh, print, algorithm, make_evaluator=open_versions)
+        result = start.train(ready, session, print)
         by_system = guard.EXIT_UNFINISHED if session.distributed else 0  # so that a scheduler starts it again
         status = (by_system if result.by_system else EXIT_INTERRUPTED) if result.interrupted else 0
     except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole

@@ -23,7 +23,6 @@ from muzero_jax.apps.study.tuning import space
 from muzero_jax.apps.study.tuning.space import Row
 from muzero_jax.own.faults import shown
 from muzero_jax.own.files import write_whole
-from muzero_jax.run import display
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
@@ -75,7 +74,6 @@ class Request(NamedTuple):
     num_devices: int
 
 
-@display.output_may_end()
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status, as `train.main`."""
     own, others = flag_reader.read(Arguments, arguments, description=(__doc__ or ""), return_unknown_args=True)

@@ -11,7 +11,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from muzero_jax.apps import start
 from muzero_jax.apps.commands import several
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED
 from muzero_jax.apps.commands.several import Folders, Parse, Run
@@ -143,6 +142,7 @@ def train_together(runs: Sequence[Run], request: Request, parse: Parse) -> int:
 
 def _train_group(group: Sequence[Run], request: Request, parse: Parse) -> int:
     """Trains runs as one program; returns the exit status."""
+    from muzero_jax.apps import start
     from muzero_jax.apps.study import together
 
     if request.folders.resume and all(map(several.has_spent, group)):

@@ -13,7 +13,7 @@ from jaxtyping import Array
 from muzero_jax.agent import make_agent
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.evaluation import elo, openings
-from muzero_jax.apps.evaluation.arena import Arena, Report, Summary, silent
+from muzero_jax.apps.evaluation.arena import Arena, Summary
 from muzero_jax.ops import devices
 from muzero_jax.own.files import write_whole
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps, restore_params
@@ -192,11 +192,10 @@ def open_versions(
     run_dir: Path,
     abstract_params: Params,
     iteration: int,
-    report: Report = silent,
 ) -> Versions:
     """The versions that a run has kept up to this iteration, and their Elo (`run.evaluator.MakeEvaluator`)."""
     placed = devices.placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
-    versions = Versions(config, Arena(make_agent(config, algorithm), mesh, report), run_dir, placed)
+    versions = Versions(config, Arena(make_agent(config, algorithm), mesh), run_dir, placed)
     versions.ladder.load(iteration)
     return versions
 

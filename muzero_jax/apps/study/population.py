@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
@@ -22,10 +21,10 @@ from muzero_jax import algorithm as algorithms
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.ops import devices
 from muzero_jax.run import program
-from muzero_jax.run.driver import Found
+from muzero_jax.run.run import Program
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
-from muzero_jax.types import Metrics, Params, TrainState
+from muzero_jax.types import Metrics, TrainState
 
 MEMBER = "member"
 """The mesh axis of the members."""
@@ -94,60 +93,18 @@ def is_vmapped(config: Config) -> bool:
     return config.network.kind in VMAPPED and config.network.file is None and not is_cpu
 
 
-class Population:
-    """The states of all members, and the program that advances them.
-
-    Args:
-      numbers: [N, F] what differs, in the order of `make_chunk`'s names.
-      abstract: one member's state, for its checkpoints.
-    """
-
-    def __init__(self, states: TrainState, numbers: np.ndarray, compiled: Any, abstract: TrainState, mesh: Mesh):
-        self.states = states
-        members = NamedSharding(mesh, PartitionSpec(MEMBER))
-        self._numbers, self._compiled = jax.device_put(np.asarray(numbers, np.float32), members), compiled
-        everywhere = NamedSharding(mesh, PartitionSpec())
-        self._take = jax.jit(_take, out_shardings=jax.tree.map(lambda x: x.sharding, abstract))
-        self._take_params = jax.jit(_take, out_shardings=everywhere)
-
-    def advance(self, progress: np.ndarray) -> list[Found]:
-        """Runs a chunk; the metrics of each member."""
-        self.states, metrics = self._compiled(self._numbers, self.states, progress)
-        found = jax.device_get(metrics)
-        return [_take(found, index) for index in range(len(self._numbers))]
-
-    def state(self, index: int) -> TrainState:
-        """One member's state, as a run's own program would hold it."""
-        return self._take(self.states, index)
-
-    def params(self, index: int) -> Params:
-        """One member's weights."""
-        return self._take_params(self.states.learner.params, index)
-
-
-class MemberState:
-    """A member's share of the states, as its loop sees it (`driver.Held`)."""
-
-    def __init__(self, population: Population, index: int):
-        self._population, self._index = population, index
-
-    @property
-    def params(self) -> Params:
-        """The weights."""
-        return self._population.params(self._index)
-
-    def whole(self) -> TrainState:
-        """The state."""
-        return self._population.state(self._index)
-
-
-def stack(states: Sequence[TrainState], mesh: Mesh) -> TrainState:
-    """The members' states as one, for `Population`."""
-    together = jax.jit(
-        lambda *each: jax.tree.map(lambda *x: jnp.stack(x), *each), out_shardings=program.placed(stacked_specs(), mesh)
+def make_program(compiled: Any, numbers: np.ndarray, mesh: Mesh) -> Program:
+    """The compiled program with its numbers [N, F] given (`make_chunk`), as `run.run` wants it."""
+    placed = jax.device_put(np.asarray(numbers, np.float32), NamedSharding(mesh, PartitionSpec(MEMBER)))
+    take_params = jax.jit(take, out_shardings=NamedSharding(mesh, PartitionSpec()))
+    return Program(
+        advance=lambda states, progress: compiled(placed, states, progress),
+        text=compiled.as_text,
+        agents=lambda found: [take(found, index) for index in range(len(numbers))],
+        params=lambda states, index: take_params(states.learner.params, index),
     )
-    return together(*states)
 
 
-def _take(tree: Any, index: Any) -> Any:
+def take(tree: Any, index: Any) -> Any:
+    """One member's share of a tree whose leaves are [N, ...]."""
     return jax.tree.map(lambda x: x[index], tree)

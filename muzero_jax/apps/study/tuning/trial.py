@@ -23,8 +23,8 @@ from muzero_jax.apps.study.tuning.space import Row, Span, Value, own_values, wit
 from muzero_jax.run import budget
 from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.interrupt import Stopped
-from muzero_jax.run.loop import Diverged
 from muzero_jax.run.metrics import Record
+from muzero_jax.run.run import Diverged
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.run_directory import CHECKPOINTS, VERSIONS
@@ -150,19 +150,8 @@ def trainer(session: Session, num_devices: int, *, keeps_checkpoints: bool = Fal
     def train(config: Config, run_dir: Path, on_evaluation: Callable[[Record], object]) -> dict[str, Any]:
         own = replace(session, run_dir=str(run_dir), overwrite=True, tensorboard=False, checkpoint_minutes=0.0)
         ready = start.prepare(config, own, num_devices, _silent)
-        from muzero_jax.apps.evaluation.progress import open_versions
-        from muzero_jax.run import runner  # here, because pgx starts JAX when it is imported
-
         try:
-            result = runner.train(
-                ready.config,
-                own,
-                ready.run_dir,
-                ready.mesh,
-                _silent,
-                callbacks=Callbacks(on_evaluation=on_evaluation),
-                make_evaluator=open_versions,
-            )
+            result = start.train(ready, own, _silent, Callbacks(on_evaluation=on_evaluation))
         finally:
             if not keeps_checkpoints and (run_dir / VERSIONS).exists():
                 shutil.rmtree(run_dir / CHECKPOINTS, ignore_errors=True)

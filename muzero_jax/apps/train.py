@@ -1,0 +1,62 @@
+"""`muzero_jax.train(config, "runs/x", minutes=5)`: a run from a program or a notebook, as `train.py` makes it.
+
+Importing this starts no JAX backend, so that a CPU still becomes a device for each core.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from muzero_jax.ops import devices
+from muzero_jax.run import budget
+from muzero_jax.run.callbacks import Callbacks
+from muzero_jax.run.session import Session
+from muzero_jax.storage.config import Config
+
+if TYPE_CHECKING:
+    from muzero_jax.algorithm import Algorithm
+    from muzero_jax.run.run import Result
+
+
+def train(
+    config: Config,
+    run_dir: str | Path,
+    *,
+    minutes: float | None = None,
+    algorithm: "Algorithm | None" = None,
+    overwrite: bool = False,
+    trust_code: bool = False,
+    say: Callable[[str], None] = print,
+    on_metrics: Callable[[dict[str, Any]], object] | None = None,
+    on_evaluation: Callable[[dict[str, Any]], object] | None = None,
+) -> "Result":
+    """Trains an agent in `run_dir`, on as many devices as share its games and batches evenly.
+
+    Args:
+      minutes: the budget, in place of those that the config names.
+      algorithm: your own game, network or algorithm, instead of those of the config (`algorithm.make`). No file holds
+        them, so that only a program can load the run again (`muzero_jax.load(..., algorithm=...)`). What lies in files
+        that the config names loads by itself.
+      overwrite: delete the run in `run_dir` first.
+      trust_code: run the Python files that the source of `init_from` names; those that the config names run anyway.
+      say: called with each line for a person; `say=lambda line: None` prints nothing.
+      on_metrics, on_evaluation: called as `run.callbacks.Callbacks` says.
+
+    Raises ValueError in one sentence, as `runner.train` does, or for a config that makes no run.
+    """
+    if minutes is not None:
+        config = replace(config, **dict.fromkeys(budget.FIELDS) | {"minutes": minutes})
+    session = Session(run_dir=os.fspath(run_dir), overwrite=overwrite, trust_code=trust_code)
+    available, cores = devices.configure_devices(), devices.usable_cores()
+    from muzero_jax.apps import start  # only now, because pgx starts JAX when it is imported
+
+    if jax.default_backend() == "cpu" and available < cores:
+        first = "muzero_jax.ops.devices.configure_devices()"
+        say(f"JAX has begun with {available} of {cores} cores; to use all of them, call {first} before anything else")
+    build = None if algorithm is None else lambda config: algorithm
+    ready = start.prepare(config, session, available, say, build=build)
+    return start.train(ready, session, say, Callbacks(on_metrics, on_evaluation))

@@ -1,0 +1,207 @@
+"""A run under way: the state of its agents on the devices, the one program that advances them, and what is kept of it.
+
+Usually there is one agent. Several that are trained as one program (`apps.study.together`) share the state, the clock
+and the checkpoints; each has metrics, a strength and a summary of its own.
+"""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from muzero_jax.games import random_play
+from muzero_jax.ops import devices, precision
+from muzero_jax.own.files import write_whole
+from muzero_jax.run import budget, memory, metrics, processes
+from muzero_jax.run.accounting import Clock, Totals, split_time
+from muzero_jax.run.display import ProgressDisplay
+from muzero_jax.run.evaluator import Evaluator
+from muzero_jax.run.metrics import Record
+from muzero_jax.run.profiling import ChunkProfiler
+from muzero_jax.storage import run_directory
+from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
+from muzero_jax.storage.config import Config
+from muzero_jax.types import Environment, Metrics, Params, TrainState
+
+RANDOM_GAMES, MOST_MOVES = 256, 1000
+"""Games of random play whose mean return stands beside self-play's, and where they are broken off."""
+
+
+class Diverged(ValueError):
+    """A loss is no longer finite; the text says where, and what to do."""
+
+
+class Result(NamedTuple):
+    """How a session ended."""
+
+    summary: dict[str, Any]  # what summary.json holds
+    interrupted: bool  # by Ctrl-C, SIGTERM or SIGHUP; then the final matches were not played
+    by_system: bool = False  # by one of the latter
+
+
+class Program(NamedTuple):
+    """What is compiled of a run, and how its results are read."""
+
+    advance: Callable[[TrainState, np.ndarray], tuple[TrainState, Metrics]]  # a chunk, for the budget's progress [I]
+    text: Callable[[], str | None]  # of the compiled program, for a profile
+    agents: Callable[[Any], list[Any]]  # the metrics of a chunk, by agent
+    params: Callable[[TrainState, int], Params]  # an agent's weights
+
+
+@dataclass
+class Member:
+    """One agent in training: what it did so far, and where that is written."""
+
+    config: Config
+    folder: Path
+    totals: Totals
+    evaluator: Evaluator
+    write: Callable[[Record], None]  # a record to the disk and to a user's functions
+    name: str = ""  # where there are several
+    failure: Diverged | None = None
+
+
+@dataclass
+class Run:
+    """All that a session's loop needs between two chunks."""
+
+    members: Sequence[Member]
+    program: Program
+    state: TrainState
+    iteration: int
+    clock: Clock
+    checkpoints: Checkpointer
+    display: ProgressDisplay
+    profiler: ChunkProfiler
+    mesh: Mesh
+    planned: int  # bytes a device
+    saved: bool = field(init=False)
+
+    def __post_init__(self):
+        self.saved = self.iteration in checkpoint_steps(self.checkpoints.directory)
+
+    @property
+    def config(self) -> Config:
+        """The config; that of the first of several agents."""
+        return self.members[0].config
+
+    @property
+    def failure(self) -> Diverged | None:
+        """Why no agent is left to be trained; None while there is one."""
+        return self.members[0].failure if all(member.failure for member in self.members) else None
+
+    def chunk(self, progress: np.ndarray) -> None:
+        """Runs the program once, and records what it brought to each agent."""
+        with self.profiler.chunk(), self.clock.measure("train"):
+            self.state, found = self.program.advance(self.state, progress)
+            agents = self.program.agents(jax.device_get(found))
+        self.iteration, self.saved = self.iteration + len(progress), False
+        for member, found in zip(self.members, agents, strict=True):
+            if member.failure:
+                continue
+            record = member.totals.add(found, self.clock.last["train"])
+            if name := not_finite(record):
+                member.failure = self._diverged(name)
+                continue
+            if "train/loss" in record:
+                self.profiler.warmed_up()
+            self._report(member, record)
+
+    def is_over(self) -> bool:
+        """Whether a budget is spent; agents that are trained together spend theirs alike, but for the last game."""
+        return any(budget.spent(member.config, self.spent(member)) is not None for member in self.members)
+
+    def spent(self, member: Member) -> Record:
+        """The work and the cost of an agent so far."""
+        return {"iteration": self.iteration} | member.totals.record() | self.clock.record()
+
+    def save(self) -> None:
+        """Saves the state; in the background, so that the next chunk need not wait."""
+        self.checkpoints.save(self.iteration, self.state)
+        self.saved = True
+
+    def begin(self) -> None:
+        """Keeps the untrained agents, from which their Elo counts."""
+        for index, member in enumerate(self.members):
+            if found := member.evaluator.begin(self.program.params(self.state, index)):
+                self._report(member, found)
+
+    def evaluate(self) -> None:
+        """Measures how strong the agents have become, while they are trained."""
+        self.profiler.stop()
+        for index, member in enumerate(self.members):
+            if member.failure:
+                continue
+            with self.clock.measure("evaluate"):
+                found = member.evaluator.measure(self.program.params(self.state, index), self.iteration)
+            if found:
+                self._report(member, self.spent(member) | found)
+
+    def conclude(self, index: int) -> dict[str, Any]:
+        """Plays an agent's final matches; returns its summary."""
+        member = self.members[index]
+        if member.failure:
+            return {}
+        with self.clock.measure("finish"):
+            params = processes.local(self.program.params(self.state, index))
+            found, scores = member.evaluator.conclude(params, self.iteration)
+        member.write(self.spent(member) | scores)
+        return self.summarise(member, found)
+
+    def summarise(self, member: Member, found: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Draws an agent's curves, and writes how it stands to `summary.json`; returns what that holds.
+
+        `found` is what the evaluator concluded with, without which the run is not finished.
+        """
+        config, seconds = member.config, self.clock.seconds["train"]
+        summary = {"iteration": self.iteration, "finished": found is not None, "strength": {}} | (found or {})
+        summary |= {
+            "elo": member.evaluator.ratings(),
+            "memory": {"planned": self.planned, "peak": memory.peak(self.mesh.local_devices)},  # bytes a device
+            "device": devices.describe_device(self.mesh.size),
+            "precision": precision.resolve(config.network.compute_dtype).compute_dtype,
+        }
+        summary |= member.totals.summary(seconds) | {"seconds": split_time(self.clock, member.totals)}
+        if any(member.totals.counts.values()):
+            metrics.plot_curves(member.folder)
+        # Last: it says that the run has ended, and then nothing may be missing.
+        write_whole(member.folder / run_directory.SUMMARY, json.dumps(summary, indent=2))
+        return summary
+
+    def _report(self, member: Member, record: Record) -> None:
+        """Writes and shows a record, with the clock added."""
+        record = {"iteration": self.iteration} | record | self.clock.record()
+        member.write(record)
+        self.display.update(record, member.name)
+
+    def _diverged(self, name: str) -> Diverged:
+        self.checkpoints.wait()
+        remedy = "nothing was saved yet; begin again with --overwrite"
+        if checkpoint_steps(self.checkpoints.directory):
+            remedy = "checkpoints saved so far are good; continue from the last with --resume"
+        return Diverged(
+            f"{name} is not finite at iteration {self.iteration}: training has diverged and stops; {remedy} and a "
+            "lower --optimiser.learning-rate"
+        )
+
+
+def not_finite(record: Record) -> str | None:
+    """The first metric of learning that is no finite number; the losses first, because they say which head it is."""
+    terms = [name for name in record if name.startswith("train/") and name.endswith("_loss")]
+    names = (*terms, "train/loss", "train/gradient_norm", "train/parameter_norm")
+    return next((name for name in names if not math.isfinite(record.get(name, 0.0))), None)
+
+
+def measure_random_return(environment: Environment, *runs: Totals) -> None:
+    """Measures the mean return of random play in a single-player game, once in a run that plays."""
+    lacking = [totals for totals in runs if totals.plays and totals.random_return is None]
+    if lacking and environment.num_players == 1:
+        found = random_play.play(environment, num_games=RANDOM_GAMES, max_moves=MOST_MOVES)
+        for totals in lacking:
+            totals.random_return = random_play.mean_return(found)
