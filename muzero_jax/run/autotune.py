@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.ops import devices
-from muzero_jax.run.runner import compile_agent
+from muzero_jax.run.compiled import compile_agent
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config, flat
 from muzero_jax.storage.config_groups import ReplayConfig

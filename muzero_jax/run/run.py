@@ -20,6 +20,7 @@ from muzero_jax.ops import devices, precision
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import budget, memory, metrics, processes
 from muzero_jax.run.accounting import Clock, Totals, split_time
+from muzero_jax.run.compiled import Program
 from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.evaluator import Evaluator
 from muzero_jax.run.metrics import Record
@@ -27,7 +28,7 @@ from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
-from muzero_jax.types import Environment, Metrics, Params, TrainState
+from muzero_jax.types import Environment, TrainState
 
 RANDOM_GAMES, MOST_MOVES = 256, 1000
 """Games of random play whose mean return stands beside self-play's, and where they are broken off."""
@@ -43,15 +44,6 @@ class Result(NamedTuple):
     summary: dict[str, Any]  # what summary.json holds
     interrupted: bool  # by Ctrl-C, SIGTERM or SIGHUP; then the final matches were not played
     by_system: bool = False  # by one of the latter
-
-
-class Program(NamedTuple):
-    """What is compiled of a run, and how its results are read."""
-
-    advance: Callable[[TrainState, np.ndarray], tuple[TrainState, Metrics]]  # a chunk, for the budget's progress [I]
-    text: Callable[[], str | None]  # of the compiled program, for a profile
-    agents: Callable[[Any], list[Any]]  # the metrics of a chunk, by agent
-    params: Callable[[TrainState, int], Params]  # an agent's weights
 
 
 @dataclass

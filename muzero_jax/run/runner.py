@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jax.sharding import Mesh
 
@@ -19,19 +19,17 @@ from muzero_jax.algorithm import Algorithm
 from muzero_jax.ops import devices
 from muzero_jax.own import trust
 from muzero_jax.own.files import write_whole
-from muzero_jax.run import budget, flops, memory, processes, profiling
-from muzero_jax.run import program as programs
+from muzero_jax.run import budget, processes, profiling
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.callbacks import Callbacks
-from muzero_jax.run.compilation_cache import HOW_LONG
+from muzero_jax.run.compiled import Compiled, compile_agent
 from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.evaluator import MakeEvaluator
-from muzero_jax.run.flops import Flops
 from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.run.loop import loop
 from muzero_jax.run.metrics import Record, last_record, open_metrics, wandb_writer
 from muzero_jax.run.profiling import ChunkProfiler
-from muzero_jax.run.run import Member, Program, Result, Run, measure_random_return
+from muzero_jax.run.run import Member, Result, Run, measure_random_return
 from muzero_jax.run.session import Session
 from muzero_jax.run.sources import offline, warm_start
 from muzero_jax.storage import config as configs
@@ -49,18 +47,6 @@ class Planned(NamedTuple):
     config: Config
     folder: Path  # of its metrics, versions and summary
     name: str = ""  # for a person, where there are several
-
-
-class Compiled(NamedTuple):
-    """The program of a run; nothing of its state is allocated yet."""
-
-    algorithm: Algorithm
-    init: Callable[[], TrainState]  # makes the first state
-    abstract: TrainState  # its shapes, which are also those of a checkpoint
-    abstract_params: Params  # of one agent
-    program: Program
-    plan: memory.Plan
-    flops: Flops  # of one iteration of an agent; playing alone, and what learning adds
 
 
 def train(
@@ -92,8 +78,9 @@ def train(
 
     def compile_run(is_new: bool) -> Compiled:
         own = algorithm or algorithms.make(config)
-        sources = open_sources(config, own, session, say) if is_new else (None, None)
-        return compile_agent(config, own, mesh, session, say, *sources)
+        fill, weights = open_sources(config, own, session, say) if is_new else (None, None)
+        found = compile_agent(config, own, mesh, session, say)
+        return found._replace(init=lambda: make_state(found.init, found.abstract, fill, weights))
 
     agent = Planned(config, run_dir)
     (result,) = train_agents([agent], compile_run, session, run_dir, mesh, say, callbacks, make_evaluator)
@@ -199,67 +186,6 @@ def train_to_end(
         ]
 
 
-def compile_agent(
-    config: Config,
-    algorithm: Algorithm,
-    mesh: Mesh,
-    session: Session,
-    say: Say,
-    fill: offline.Fill | None = None,
-    weights: Params | None = None,
-) -> Compiled:
-    """The program of a run of one agent.
-
-    Args:
-      fill: fills the buffer of an agent that learns offline.
-      weights: what it begins with, instead of random ones.
-
-    Raises ValueError, which names the flags to lower, if the run does not fit in memory.
-    """
-    init = programs.make_init(algorithm, config.seed, mesh)
-    abstract = init.eval_shape()
-
-    def begin() -> TrainState:
-        state = init()
-        if weights is not None:
-            state = state._replace(learner=warm_start.place(state.learner, weights, abstract.learner))
-        if fill is None:
-            return state
-        state = state._replace(replay=None)  # type: ignore  # which frees its memory for the other
-        return state._replace(replay=fill(abstract.replay))
-
-    chunk = programs.make_chunk(algorithm, mesh, plays=config.offline is None)
-    traced = chunk.trace(abstract, programs.abstract_progress(config.iterations_per_chunk))
-    compiled, plan = compile_planned(traced, abstract, mesh, session, say)
-    program = Program(compiled, compiled.as_text, lambda found: [found], lambda state, _: state.learner.params)
-    return Compiled(algorithm, begin, abstract, abstract.learner.params, program, plan, count(config, traced))
-
-
-def compile_planned(
-    traced: Any, abstract: TrainState, mesh: Mesh, session: Session, say: Say
-) -> tuple[Any, memory.Plan]:
-    """The compiled program and its plan of memory, which is said; ValueError if that does not fit."""
-    say(f"compiling ({HOW_LONG})")
-    start = time.perf_counter()
-    program = traced.lower().compile()
-    is_copied = mesh.devices.flat[0].platform == "cpu" and session.checkpoint_minutes > 0
-    plan = memory.make_plan(abstract, program, copied_by_saves=is_copied)
-    if session.verbose:
-        say(plan.table())
-    available = devices.available_memory_bytes(len(mesh.local_devices))
-    of = "" if available is None else f" of {devices.format_bytes(available)}"
-    seconds = f"compiled in {time.perf_counter() - start:.0f} s"
-    say(f"memory      {devices.format_bytes(plan.total)}{of} per device ({seconds})")
-    plan.check(available)
-    return program, plan
-
-
-def count(config: Config, traced: Any) -> Flops:
-    """The FLOPs of one iteration of an agent's traced program."""
-    counted = flops.count(traced.jaxpr, config.self_play.full_search_share)
-    return counted.times(1 / config.iterations_per_chunk)
-
-
 def open_sources(
     config: Config, algorithm: Algorithm, session: Session, say: Say
 ) -> tuple[offline.Fill | None, Params | None]:
@@ -272,6 +198,19 @@ def open_sources(
         return fill, None
     given = algorithm if config.algorithm.file == configs.IN_PYTHON else None  # no config describes it
     return fill, warm_start.open_source(config, algorithm.model, say, given=given, trust_code=session.trust_code)
+
+
+def make_state(
+    init: Callable[[], TrainState], abstract: TrainState, fill: offline.Fill | None, weights: Params | None
+) -> TrainState:
+    """The first state of a run: with the buffer of its source if it learns offline, and with weights if it has them."""
+    state = init()
+    if weights is not None:
+        state = state._replace(learner=warm_start.place(state.learner, weights, abstract.learner))
+    if fill is None:
+        return state
+    state = state._replace(replay=None)  # type: ignore  # which frees its memory for the other
+    return state._replace(replay=fill(abstract.replay))
 
 
 def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -> tuple[int, TrainState | None]:

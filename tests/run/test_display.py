@@ -146,18 +146,3 @@ def test_a_line_of_an_evaluation_says_all_that_is_known_of_its_iteration(every_r
         "iteration 8 | loss total 1.500 | time 0:00",
         "iteration 8 | loss total 1.500 | score against random 50% | time 1:00",
     ]
-
-
-@pytest.mark.parametrize("buffering", [1, -1])
-def test_output_that_nobody_reads_any_more_ends_nothing(buffering, monkeypatch):
-    """As of `train.py | tee`, whose tee has ended by Ctrl-C: it goes nowhere, and leaves nothing to fail at exit."""
-    read, write = os.pipe()
-    os.close(read)
-    with open(write, "w", buffering=buffering) as broken:
-        monkeypatch.setattr(sys, "stdout", broken)
-        with display.output_may_end():
-            print("the first line")
-            sys.stdout.flush()
-            print("the second")
-        assert sys.stdout is broken
-        print("after all", flush=True)

@@ -113,23 +113,6 @@ def test_tensorboard_events_hold_the_scalars(tmp_path):
     assert b"train/loss" in content and b"eval/mcts_100" in content and b"train/bad" not in content
 
 
-def test_a_disk_that_is_full_for_tensorboard_alone_is_one_sentence_and_blocks_nothing(monkeypatch, tmp_path):
-    """A line of metrics still fits in its last block. tensorboardX's own thread would die, and its queue fill up."""
-    monkeypatch.setattr(metrics, "FLUSH_SECONDS", 0.0)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    record = {"iteration": 3} | {f"train/{number:0100}": 1.0 for number in range(100)}
-    with (
-        pytest.raises(ValueError, match="^cannot write metrics to .*: File too large; free"),
-        open_metrics(tmp_path) as write,
-    ):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, before[1]))
-        try:
-            write(record)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert read_records(tmp_path) == [record], "the line was written"
-
-
 def test_missing_wandb_is_one_sentence_that_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(ValueError, match="^--wandb needs a package that is missing; run: pip install -e .*wandb"):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from muzero_jax import presets
-from muzero_jax.apps.commands import flag_reader, guard, several, train_flags, variants
+from muzero_jax.apps.commands import flag_reader, several, train_flags, variants
 from muzero_jax.apps.commands.command_line import (
     EXIT_INTERRUPTED,
     ask_command,
@@ -199,7 +199,7 @@ def train(
     before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
     try:
         result = start.train(ready, session, print)
-        by_system = guard.EXIT_UNFINISHED if session.distributed else 0  # so that a scheduler starts it again
+        by_system = 75 if session.distributed else 0  # so that a scheduler starts it again
         status = (by_system if result.by_system else EXIT_INTERRUPTED) if result.interrupted else 0
     except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
         result, status = None, 0 if isinstance(error, Stopped) else EXIT_INTERRUPTED
@@ -259,11 +259,12 @@ def print_what_next(run_dir: Path, num_players: int) -> None:
 
 def run(arguments: list[str]) -> int:
     """`main`, with a mistake as one sentence; returns the exit status. One of several processes gets a watchdog."""
-    if not is_distributed(arguments):
-        return report_errors(main, arguments)
-    if guard.is_guarded():
-        return guard.work(main, arguments)
-    return report_errors(lambda words: guard.run(words, read_ahead(words).watchdog_minutes), arguments)
+    status = report_errors(main, arguments)
+    if is_distributed(arguments) and status:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)  # or JAX would wait for the other processes
+    return status
 
 
 def is_distributed(arguments: list[str]) -> bool:

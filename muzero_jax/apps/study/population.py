@@ -21,7 +21,7 @@ from muzero_jax import algorithm as algorithms
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.ops import devices
 from muzero_jax.run import program
-from muzero_jax.run.run import Program
+from muzero_jax.run.compiled import Program
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Metrics, TrainState

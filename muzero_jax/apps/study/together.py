@@ -16,8 +16,9 @@ from muzero_jax.apps.evaluation.progress import open_versions
 from muzero_jax.apps.study import comparison, population
 from muzero_jax.run import program as programs
 from muzero_jax.run import runner
+from muzero_jax.run.compiled import Compiled, compile_planned, count
 from muzero_jax.run.run import Result
-from muzero_jax.run.runner import Compiled, Planned
+from muzero_jax.run.runner import Planned
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
@@ -65,8 +66,8 @@ def compile_together(configs_: Sequence[Config], mesh: Mesh, session: Session, s
     stacked = init.eval_shape()
     progress = programs.abstract_progress(config.iterations_per_chunk)
     traced = population.make_chunk(config, algorithm, names, own_mesh).trace(numbers, stacked, progress)
-    compiled, plan = runner.compile_planned(traced, stacked, own_mesh, session, say)
+    compiled, plan = compile_planned(traced, stacked, own_mesh, session, say)
     alone = programs.make_init(algorithm, config.seed, own_mesh).eval_shape()
-    counted = runner.count(config, programs.make_chunk(algorithm, own_mesh).trace(alone, progress))
+    counted = count(config, programs.make_chunk(algorithm, own_mesh).trace(alone, progress))
     program = population.make_program(compiled, numbers, own_mesh)
     return Compiled(algorithm, init, stacked, alone.learner.params, program, plan, counted)

@@ -1,0 +1,87 @@
+"""A run's program, compiled ahead of time from the shapes of its state, before any of that is allocated.
+
+XLA's account of its memory can so refuse a run in time.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from jax.sharding import Mesh
+
+from muzero_jax.algorithm import Algorithm
+from muzero_jax.ops import devices
+from muzero_jax.run import flops, memory
+from muzero_jax.run import program as programs
+from muzero_jax.run.compilation_cache import HOW_LONG
+from muzero_jax.run.flops import Flops
+from muzero_jax.run.session import Session
+from muzero_jax.storage.config import Config
+from muzero_jax.types import Metrics, Params, TrainState
+
+
+class Program(NamedTuple):
+    """What is compiled of a run, and how its results are read."""
+
+    advance: Callable[[TrainState, np.ndarray], tuple[TrainState, Metrics]]  # a chunk, for the budget's progress [I]
+    text: Callable[[], str | None]  # of the compiled program, for a profile
+    agents: Callable[[Any], list[Any]]  # the metrics of a chunk, by agent
+    params: Callable[[TrainState, int], Params]  # an agent's weights
+
+
+class Compiled(NamedTuple):
+    """The program of a run; nothing of its state is allocated yet."""
+
+    algorithm: Algorithm
+    init: Callable[[], TrainState]  # makes the first state
+    abstract: TrainState  # its shapes, which are also those of a checkpoint
+    abstract_params: Params  # of one agent
+    program: Program
+    plan: memory.Plan
+    flops: Flops  # of one iteration of an agent; playing alone, and what learning adds
+
+
+def compile_agent(
+    config: Config,
+    algorithm: Algorithm,
+    mesh: Mesh,
+    session: Session,
+    say: Callable[[str], None],
+) -> Compiled:
+    """The program of a run of one agent.
+
+    Raises ValueError, which names the flags to lower, if the run does not fit in memory.
+    """
+    init = programs.make_init(algorithm, config.seed, mesh)
+    abstract = init.eval_shape()
+    chunk = programs.make_chunk(algorithm, mesh, plays=config.offline is None)
+    traced = chunk.trace(abstract, programs.abstract_progress(config.iterations_per_chunk))
+    compiled, plan = compile_planned(traced, abstract, mesh, session, say)
+    program = Program(compiled, compiled.as_text, lambda found: [found], lambda state, _: state.learner.params)
+    return Compiled(algorithm, init, abstract, abstract.learner.params, program, plan, count(config, traced))
+
+
+def compile_planned(
+    traced: Any, abstract: TrainState, mesh: Mesh, session: Session, say: Callable[[str], None]
+) -> tuple[Any, memory.Plan]:
+    """The compiled program and its plan of memory, which is said; ValueError if that does not fit."""
+    say(f"compiling ({HOW_LONG})")
+    start = time.perf_counter()
+    program = traced.lower().compile()
+    is_copied = mesh.devices.flat[0].platform == "cpu" and session.checkpoint_minutes > 0
+    plan = memory.make_plan(abstract, program, copied_by_saves=is_copied)
+    if session.verbose:
+        say(plan.table())
+    available = devices.available_memory_bytes(len(mesh.local_devices))
+    of = "" if available is None else f" of {devices.format_bytes(available)}"
+    seconds = f"compiled in {time.perf_counter() - start:.0f} s"
+    say(f"memory      {devices.format_bytes(plan.total)}{of} per device ({seconds})")
+    plan.check(available)
+    return program, plan
+
+
+def count(config: Config, traced: Any) -> Flops:
+    """The FLOPs of one iteration of an agent's traced program."""
+    counted = flops.count(traced.jaxpr, config.self_play.full_search_share)
+    return counted.times(1 / config.iterations_per_chunk)
