@@ -1,7 +1,6 @@
 """What a person sees of a run: lines in a file, a table that remembers on a terminal."""
 
 import io
-import os
 import sys
 
 import pytest

@@ -1,7 +1,6 @@
 """Metrics: every line once, readable by anything, and drawn."""
 
 import json
-import resource
 import sys
 
 import jax.numpy as jnp
