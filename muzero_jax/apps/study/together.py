@@ -39,6 +39,7 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import names
 from muzero_jax.types import TrainState
 
 
@@ -65,8 +66,8 @@ class Ready(NamedTuple):
 
 def alike(config: Config) -> Config:
     """The config without what may differ between the members of a program."""
-    names = [*population.NUMBERS, *comparison.OF_A_RUN_ALONE]
-    return configs.with_values(config, {name: configs.flat(Config())[name] for name in names})
+    own = [*names(Config, "member"), *names(Config, "own")]
+    return configs.with_values(config, {name: configs.flat(Config())[name] for name in own})
 
 
 def check(config: Config) -> None:
@@ -122,15 +123,15 @@ def train(
 
 def assemble(configs_: Sequence[Config], mesh: Mesh, session: Session, say: Callable[[str], None]) -> Ready:
     """Compiles the members' program; ValueError, which names the flags to lower, if they do not fit in memory."""
-    config, names = configs_[0], comparison.differing(configs_)
+    config, varied = configs_[0], comparison.differing(configs_)
     check(config)
     algorithm = algorithms.make(config)
     own_mesh = population.make_mesh(population.mesh_shape(len(configs_), mesh.size, *config.shared_sizes))
     init = population.make_init(algorithm, [each.seed for each in configs_], own_mesh)
-    numbers = np.array([[configs.flat(each)[name] for name in names] for each in configs_], np.float32)
+    numbers = np.array([[configs.flat(each)[name] for name in varied] for each in configs_], np.float32)
     stacked = init.eval_shape()
     progress = programs.abstract_progress(config.iterations_per_chunk)
-    traced = population.make_chunk(config, algorithm, names, own_mesh).trace(numbers, stacked, progress)
+    traced = population.make_chunk(config, algorithm, varied, own_mesh).trace(numbers, stacked, progress)
     program, plan = assembly.compile_planned(traced, stacked, own_mesh, say, saves=True, verbose=session.verbose)
     abstract = programs.make_init(algorithm, config.seed, own_mesh).eval_shape()
     alone = programs.make_chunk(algorithm, own_mesh).trace(abstract, progress)
