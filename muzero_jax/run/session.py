@@ -91,6 +91,8 @@ def validate(session: Session) -> Session:
         raise ValueError("--profile and --wandb are for one run; leave them out with --together")
     if session.config and session.resume and not session.resume_if_any:
         raise ValueError("--config is for a new run; --resume goes on with the settings of its own, so leave one out")
+    if session.resume and session.overwrite:
+        raise ValueError("--overwrite begins anew and --resume goes on; give one of them")
     if session.autotune and session.resume:
         raise ValueError("--autotune chooses sizes that a checkpoint has fixed; leave it out with --resume")
     return session
