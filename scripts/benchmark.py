@@ -14,7 +14,6 @@ from typing import Any, TextIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import muzero_jax.apps.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices
 from muzero_jax.own.files import check_writable, write_whole

@@ -8,40 +8,33 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import muzero_jax.apps.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
-
-# isort: split
-import tyro
-
-from muzero_jax.apps.commands import flag_reader
+from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices
 from muzero_jax.own import files
 from muzero_jax.own.trust import Trust
 from muzero_jax.storage import agent_file, run_directory
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import Fact, differing
 from scripts.measuring.machine import commit
 from scripts.measuring.report import fill, table
-
-SET_OTHERWISE = ("--env", "--board-size", "--init-from", "--optimiser.decay-updates")
-"""Flags that a card names itself, without the user's folders; the run sets the last."""
 
 
 @dataclass(frozen=True)
 class Arguments:
     """Which run, and what it becomes."""
 
-    run: Annotated[Path, tyro.conf.Positional]
+    run: Annotated[Path, Fact(positional=True)]
     """run directory of the agent, or RUN/versions/N for what it was after iteration N"""
     out: Path
     """the .safetensors file; its name is the agent's. Those in muzero_jax/agents come with the package"""
-    average: Annotated[tuple[Path, ...], tyro.conf.UseAppendAction] = ()
+    average: tuple[Path, ...] = ()
     """another agent of the same network, for example the one that the run began with; the file gets the mean of all
     weights (Wortsman et al. 2022). May be given more than once"""
     trust_code: bool = False
@@ -50,7 +43,7 @@ class Arguments:
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
-    a = flag_reader.read(Arguments, arguments, description=__doc__)
+    a = parser.read(Arguments, arguments, __doc__)
     if a.out.suffix != agent_file.SUFFIX:
         raise ValueError(f"--out {a.out} must end in {agent_file.SUFFIX}")
     devices.configure_devices(1, "cpu")
@@ -130,10 +123,10 @@ MODELS = {
 def command(config: Config) -> str:
     """The command that trains such an agent, with every flag that differs from the game's preset."""
     from muzero_jax import presets
-    from muzero_jax.apps.commands import train_flags
 
     preset = presets.preset(config.env, config.board_size)
-    own = [flag for flag in train_flags.differing(config, preset) if flag.split()[0] not in SET_OTHERWISE]
+    named = {name: getattr(config, name) for name in ("env", "board_size", "init_from")}  # by the card, without folders
+    own = differing(config, replace(preset, **named))
     chosen = ["--env", Path(config.env).name] + (["--board-size", str(config.board_size)] if config.board_size else [])
     words = ["python experiments/train.py", shlex.join(chosen), *own]
     return " \\\n        ".join(textwrap.wrap(" ".join(words), 110, break_long_words=False, break_on_hyphens=False))

@@ -13,20 +13,17 @@ from typing import Annotated, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import muzero_jax.apps.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
-
-# isort: split
 import jax
 import jax.numpy as jnp
-import tyro
 
 from muzero_jax import agent as agents
 from muzero_jax import algorithm as algorithms
 from muzero_jax.algorithm.playing import unbounded_simulator
-from muzero_jax.apps.commands import flag_reader
+from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices
 from muzero_jax.own.trust import Trust
+from muzero_jax.storage.fields import Fact
 from muzero_jax.types import SearchRoots
 
 OF_ROOT, OF_MOVE = ("prior", "value", "embedding"), ("prior", "value", "embedding", "reward", "discount")
@@ -36,7 +33,7 @@ OF_ROOT, OF_MOVE = ("prior", "value", "embedding"), ("prior", "value", "embeddin
 class Arguments:
     """Which agent, and where to."""
 
-    agent: Annotated[str, tyro.conf.Positional]
+    agent: Annotated[str, Fact(positional=True)]
     """agent:NAME, a run's directory, or a .safetensors file"""
     out: Path
     """folder for the files; it is made where there is none"""
@@ -80,7 +77,7 @@ def networks(agent: Any) -> dict[str, tuple[Callable, dict[str, jax.ShapeDtypeSt
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
-    a = flag_reader.read(Arguments, arguments, description=__doc__)
+    a = parser.read(Arguments, arguments, __doc__)
     devices.configure_devices(1, "cpu")
     agent = load(a.agent, trust_code=a.trust_code)
     if find_spec("jax2onnx") is None:

@@ -11,16 +11,10 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import muzero_jax.apps.commands.requirements  # noqa: F401  # first: it says what to do where packages are missing
-
-# isort: split
-import tyro
-
-from muzero_jax.apps.commands import flag_reader
+from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices
 from muzero_jax.own.files import check_writable
@@ -42,13 +36,13 @@ class Arguments:
 
     out: Path | None = None
     """folder of the report, or its file if it ends in .md; default: reports/<device>-<date>"""
-    quick: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    quick: bool = False
     """fewer sizes: about three minutes"""
 
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
-    a = flag_reader.read(Arguments, arguments, description=__doc__)
+    a = parser.read(Arguments, arguments, __doc__)
     devices.configure_devices()
     from scripts.benchmarks import chapters  # after that, because a game starts JAX
 

@@ -21,15 +21,12 @@ from scripts.previewing import targets
 if __name__ == "__main__":
     targets.prepare()
 
-import muzero_jax.apps.commands.requirements  # noqa: F401  # says what to do where packages are missing
-
-# isort: split
 import numpy as np
 from jax.sharding import Mesh
 
 from muzero_jax import presets
-from muzero_jax.apps.commands import flag_reader
 from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.apps.commands.parser import override, split
 from muzero_jax.ops import devices, precision
 from muzero_jax.run import flops, memory
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
@@ -67,7 +64,7 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, Config]:
         raise ValueError(f"--devices is {known.devices}, but a preview has 1 to 4")
     with redirect_stdout(sys.stderr), devices.made_for(TARGETS[known.target]):
         config = presets.preset(known.env, known.board_size)
-        config = validate(flag_reader.read(Config, flags, default=config))
+        config = validate(override(config, split(flags, Config)))
     if config.offline:
         raise ValueError("a preview is of a run that plays; leave out --offline")
     for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):

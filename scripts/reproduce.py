@@ -17,16 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import tyro
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from muzero_jax.apps.commands import flag_reader, several
+from muzero_jax.apps.commands import child, parser
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.apps.study import comparison, learning_curves
 from muzero_jax.apps.study.comparison import Point
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.fields import PositiveInt, check_fields
+from muzero_jax.storage.fields import Fact, PositiveInt
 from scripts.measuring import machine
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,7 +36,7 @@ STUDY, SCORES, TABLE, CURVES, HASHES = "study.json", "scores.csv", "table.txt", 
 class Arguments:
     """What to do with a result."""
 
-    name: Annotated[str, tyro.conf.Positional]
+    name: Annotated[str, Fact(positional=True)]
     """folder in docs/results"""
     groups: tuple[str, ...] = ()
     """train these alone; default: all"""
@@ -63,8 +61,7 @@ class Study(NamedTuple):
 
 def main(arguments: list[str]) -> int:
     """Runs the command; 0 if what was found agrees with the result, else 1."""
-    command = flag_reader.read(Arguments, arguments, description=__doc__)
-    check_fields(command)
+    command = parser.read(Arguments, arguments, __doc__)
     folder = RESULTS / command.name
     study = read_study(folder)
     if not command.record and not (folder / SCORES).exists():
@@ -113,7 +110,7 @@ def choose(study: Study, command: Arguments) -> tuple[list[str], list[int]]:
 def train(flags: list[str], seed: int, run_dir: Path) -> None:
     """Trains one run, or goes on with it; ValueError if it does not end well."""
     own = ["--resume"] if run_directory.holds_run(run_dir) else ["--seed", str(seed)]
-    if several.wait([*flags, *own, "--run-dir", str(run_dir)]):
+    if child.wait([*flags, *own, "--run-dir", str(run_dir)]):
         raise ValueError(f"the run in {run_dir} did not end; the same command goes on with it")
 
 

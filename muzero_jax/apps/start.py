@@ -69,7 +69,7 @@ def prepare(
     config = configs.with_absolute_paths(config)
     if not session.resume:
         config = offline.fit_to_source(config, num_devices)
-    run_dir = _check(config, session, made_with or config)
+    run_dir = check(config, session, made_with or config)
     if build and session.autotune:
         raise ValueError("--autotune measures what the config names; leave it out with a game or network of your own")
     mesh = devices.make_mesh(_count_devices(config, session, num_devices, say))
@@ -97,7 +97,7 @@ def train(ready: Ready, session: Session, say: Say, callbacks: Callbacks | None 
     return runner.train(config, session, run_dir, mesh, say, algorithm, callbacks, make_evaluator=open_versions)
 
 
-def _check(config: Config, session: Session, made_with: Config) -> Path:
+def check(config: Config, session: Session, made_with: Config) -> Path:
     """The run's folder, neither made nor touched; ValueError in one sentence if the flags make no run."""
     validate(config)
     sessions.validate(session)

@@ -6,38 +6,51 @@ None of it is stored. An interrupted session prints the flags with which the nex
 
 import shlex
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated
 
-from muzero_jax.storage.fields import Name, NotNegativeFloat, PositiveFloat, PositiveInt, check_fields
+from muzero_jax.storage.fields import (
+    Device,
+    Fact,
+    Name,
+    NotNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    check_fields,
+    names,
+    typed,
+)
+
+Common, Single = Fact(common=True), Fact(common=True, single=True)
+Repeated, Chosen = Fact(repeated=True), Fact(repeated=True, common=True)
 
 
 @dataclass(frozen=True)
 class Session:
     """One call of the command that trains."""
 
-    run_dir: Name | None = None
+    run_dir: Annotated[Name | None, Single] = None
     """default: runs/<env>[-<size>][-<model>][-offline]-seed<seed>"""
-    config: Name | None = None
+    config: Annotated[Name | None, Common] = None
     """begin a new run with the settings of this file, in place of a preset's: the config.json of another run"""
-    seeds: PositiveInt = 1
+    seeds: Annotated[PositiveInt, Common] = 1
     """train as many runs, with this seed and the following ones, one after another, and compare them"""
-    vary: tuple[str, ...] = ()
+    vary: Annotated[tuple[tuple[str, ...], ...], Single] = ()
     """train a run for each value of a field, say --vary optimiser.learning-rate 1e-3 2e-3, and compare them; given
     twice, for each pair of values; with --seeds several of each"""
-    together: bool = False
+    together: Annotated[bool, Single] = False
     """train the runs of --seeds and --vary as one program, as far as one program can (docs/evaluate.md)"""
-    resume_if_any: bool = False
+    resume_if_any: Annotated[bool, Fact(single=True)] = False
     """go on with the run in run_dir, or begin it where there is none yet: one command for a scheduler that restarts"""
-    resume: bool = False
+    resume: Annotated[bool, Single] = False
     """go on from the newest checkpoint of run_dir; bit for bit on the same kind and number of devices (tested on CPUs;
     on a GPU the last bits of sums may differ)"""
-    overwrite: bool = False
+    overwrite: Annotated[bool, Single] = False
     """delete an existing run_dir first"""
-    device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
+    device: Annotated[Device, Chosen] = "auto"
     """what to run on; auto: the best that JAX finds"""
-    devices: PositiveInt | None = None
+    devices: Annotated[PositiveInt | None, Chosen] = None
     """devices to use; default: every CPU core, or every accelerator"""
-    distributed: bool = False
+    distributed: Annotated[bool, Fact(single=True)] = False
     """train with other processes, on this machine or on others (docs/many-machines.md)"""
     coordinator: str | None = None
     """HOST:PORT of process 0; default: what Slurm, Open MPI, Kubernetes or the TPU pod says"""
@@ -45,29 +58,24 @@ class Session:
     """how many processes there are; default likewise"""
     process_id: int | None = None
     """which of them this is, from 0; default likewise"""
-    watchdog_minutes: PositiveFloat = 5.0
-    """with --distributed: end this process if no chunk has ended for so long, and for ten times as long as usual"""
-    autotune: bool = False
+    autotune: Annotated[bool, Single] = False
     """first find the num_envs, rollout_length and batch_size with most frames/s here, at the same replay ratio"""
     autotune_minutes: PositiveFloat = 3.0
     """minutes for that, on top of the budget; a size that has begun is measured to the end"""
-    checkpoint_minutes: NotNegativeFloat = 2.0
+    checkpoint_minutes: Annotated[NotNegativeFloat, Repeated] = 2.0
     """minutes between checkpoints; one is saved at every evaluation and at the end too, and with 0 only then"""
-    tensorboard: bool = True
+    tensorboard: Annotated[bool, Repeated] = True
     """write TensorBoard events to run_dir too"""
-    wandb: bool = False
+    wandb: Annotated[bool, Repeated._replace(single=True)] = False
     """log to Weights & Biases too, under the name of run_dir"""
-    profile: bool = False
+    profile: Annotated[bool, Fact(single=True)] = False
     """trace a few chunks, once learning has begun, into run_dir/profile; docs/benchmark.md says how to read it"""
-    compilation_cache: bool = True
+    compilation_cache: Annotated[bool, Repeated] = True
     """keep compiled programs in the user's cache folder, so that the next start takes seconds"""
     trust_code: bool = False
     """run the Python files that somebody else's run or agent names; read them first"""
-    verbose: bool = False
+    verbose: Annotated[bool, Repeated] = False
     """print the whole config and what the memory is for"""
-
-
-_REPEATED = ("device", "devices", "checkpoint_minutes", "tensorboard", "wandb", "compilation_cache", "verbose")
 
 
 def validate(session: Session) -> Session:
@@ -83,6 +91,8 @@ def validate(session: Session) -> Session:
         raise ValueError("--profile and --wandb are for one run; leave them out with --together")
     if session.config and session.resume and not session.resume_if_any:
         raise ValueError("--config is for a new run; --resume goes on with the settings of its own, so leave one out")
+    if session.resume and session.overwrite:
+        raise ValueError("--overwrite begins anew and --resume goes on; give one of them")
     if session.autotune and session.resume:
         raise ValueError("--autotune chooses sizes that a checkpoint has fixed; leave it out with --resume")
     return session
@@ -90,11 +100,6 @@ def validate(session: Session) -> Session:
 
 def flags_to_resume(session: Session) -> str:
     """The flags with which the next session goes on as this one did; defaults are left out."""
-    given = {name: getattr(session, name) for name in _REPEATED if getattr(session, name) != getattr(Session(), name)}
-    return " ".join(["--resume", *(_flag(name.replace("_", "-"), value) for name, value in given.items())])
-
-
-def _flag(name: str, value: object) -> str:
-    if isinstance(value, bool):
-        return f"--{name}" if value else f"--no-{name}"
-    return f"--{name} {shlex.quote(str(value))}"
+    values = {name: getattr(session, name) for name in names(Session, "repeated")}
+    changed = (typed(name, value) for name, value in values.items() if value != getattr(Session(), name))
+    return shlex.join(["--resume", *(word for words in changed for word in words)])

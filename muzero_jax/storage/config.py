@@ -25,45 +25,39 @@ from muzero_jax.storage.config_groups import (
     SelfPlayConfig,
     TargetConfig,
 )
-from muzero_jax.storage.fields import (
-    Constraint,
-    Name,
-    PositiveFloat,
-    PositiveInt,
-    from_json_values,
-)
+from muzero_jax.storage.fields import Fact, Name, PositiveFloat, PositiveInt, Seed, decode, fields_of, value_at
 
-Seed = Annotated[int, Constraint(lambda seed: 0 <= seed < 2**32, "must lie between 0 and 2^32 - 1")]
+Budget, Fixed = Fact(budget=True, common=True), Fact(fixed=True, common=True)
 
 
 @dataclass(frozen=True)
 class Config:
     """One training run."""
 
-    env: str = "hex"
+    env: Annotated[str, Fixed] = "hex"
     """the game: a name, or the path of a Python file that defines make() (docs/your-own-game.md)"""
-    board_size: int | None = None
+    board_size: Annotated[int | None, Fixed] = None
     """Hex only: 2 to 19; by default the largest that this machine learns in a sitting"""
-    minutes: PositiveFloat | None = 5.0
+    minutes: Annotated[PositiveFloat | None, Budget] = 5.0
     """budget: minutes from the first chunk on, with the evaluations on the way; compiling and the final matches come on
     top. The default counts only where no other budget is given"""
-    frames: PositiveInt | None = None
+    frames: Annotated[PositiveInt | None, Budget] = None
     """budget: moves of self-play in all games together"""
-    updates: PositiveInt | None = None
+    updates: Annotated[PositiveInt | None, Budget] = None
     """budget: gradient steps. Of several budgets the first to be spent ends the run, after a whole chunk"""
-    max_iterations: PositiveInt | None = None
+    max_iterations: Annotated[PositiveInt | None, Fact(budget=True)] = None
     """budget: iterations"""
-    offline: Name | None = None
+    offline: Annotated[Name | None, Fixed] = None
     """learn from stored games alone: those of a run (its folder), or of a file or folder of games (docs/offline.md)"""
-    init_from: Name | None = None
+    init_from: Annotated[Name | None, Fixed] = None
     """begin with the weights of another run (its folder, or one of its versions), or of an agent (agent:NAME); all else
     is new, and the networks must be of one shape (docs/resume.md)"""
-    model: Literal["learned", "learned_outcomes", "rules", "learned_legality"] = "learned"
+    model: Annotated[Literal["learned", "learned_outcomes", "rules", "learned_legality"], Fixed] = "learned"
     """what search plans with. learned: MuZero's dynamics, which in games with chance find codes of what it did
     (Stochastic MuZero); learned_outcomes: the same with known chance outcomes; learned_legality: dynamics that predict
     the legal moves too, without codes; rules: the ground-truth model, the game's own rules (AlphaZero). It unrolls
     nothing, so options of the dynamics have no effect, and it plans with what the rules hide from the player"""
-    seed: Seed = 0
+    seed: Annotated[Seed, Fact(fixed=True, own=True, common=True)] = 0
     """seed of everything random, 0 to 2^32 - 1; a resumed run keeps its own"""
     iterations_per_chunk: PositiveInt = 2
     """iterations that one compiled call runs; progress is shown and Ctrl-C heeded between chunks. On several CPU
@@ -184,21 +178,13 @@ def with_files(config: Config, place: Callable[[str], str]) -> Config:
 
 
 def describe(config: Config) -> str:
-    """The config for a person: one line a group."""
-    values = dataclasses.asdict(config)
-    groups = {name: value for name, value in values.items() if isinstance(value, dict)}
-    groups = {"run": {name: value for name, value in values.items() if name not in groups}} | groups
-    return "\n".join(
-        f"{group:<11}" + " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
-        for group, fields in groups.items()
-    )
+    """The config for a person: a line for each field that has a value."""
+    return "\n".join(f"{name:<36}{value}" for name, value in flat(config).items() if value is not None)
 
 
 def flat(config: Config) -> dict[str, Any]:
     """Every field by its dotted name: "search.num_simulations"."""
-    values = dataclasses.asdict(config)
-    groups = {name: value if isinstance(value, dict) else {"": value} for name, value in values.items()}
-    return {f"{group}.{name}".rstrip("."): value for group, fields in groups.items() for name, value in fields.items()}
+    return {field.name: value_at(config, field.name) for field in fields_of(Config)}
 
 
 def with_values(config: Config, values: Mapping[str, Any]) -> Config:
@@ -228,15 +214,13 @@ def from_json(text: str) -> Config:
     """
     try:
         values = json.loads(text)
-        if isinstance(values, dict) and isinstance(values.get("optimiser"), dict):
-            values["optimiser"].pop(
-                "decay_updates", None
-            )  # of agents from before 26 November 2026; it says nothing now
-        return from_json_values(Config, values)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON ({error})") from None
+    if isinstance(values, dict) and isinstance(optimiser := values.get("optimiser"), dict):
+        optimiser.pop("decay_updates", None)  # of agents from before 26 November 2026; it says nothing now
+    return decode(Config, values)
 
 
 def save(config: Config, run_dir: Path) -> None:

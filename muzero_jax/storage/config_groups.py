@@ -6,68 +6,64 @@ Each field is a flag `--group.field` of `experiments/train.py`: its range is in 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from msgspec import Meta
+
 from muzero_jax.storage.fields import (
-    NOT_NEGATIVE,
-    POSITIVE,
-    Constraint,
+    Fact,
     Name,
     NotNegativeFloat,
     NotNegativeInt,
     PositiveFloat,
     PositiveInt,
+    PositiveShare,
     Simulations,
     UnitInterval,
-    at_most,
 )
 
-Games = Annotated[
-    PositiveInt, Constraint(lambda games: games % 2 == 0, "must be even: openings are played with both colours")
-]
-PositiveShare = Annotated[float, Constraint(lambda number: 0 < number <= 1, "must lie above 0 and be at most 1")]
-ChanceCodes = Annotated[int, Constraint(lambda codes: codes == 0 or 2 <= codes <= 4096, "must be 0, or 2 to 4096")]
-Option = Annotated[
-    str, Constraint(lambda text: "=" in text and text.partition("=")[0].isidentifier(), "must be name=value")
-]
+Games = Annotated[int, Meta(gt=0, lt=2**31, multiple_of=2)]  # openings are played with both colours
+Option = Annotated[str, Meta(pattern=r"^[^\W\d]\w*=")]  # name=value
+Fixed = Fact(fixed=True)
+BuiltIn = Fact(fixed=True, built_in=True)
 
 
 @dataclass(frozen=True)
 class NetworkConfig:
     """The learned model."""
 
-    kind: Literal["mlp", "observation", "tower", "attention", "fully_convolutional"] = "mlp"
+    kind: Annotated[Literal["mlp", "observation", "tower", "attention", "fully_convolutional"], BuiltIn] = "mlp"
     """mlp: dense layers; observation: MLPs that imagine the next observation, for small boards; tower: convolutions;
     attention: a transformer over the board's cells; fully_convolutional: convolutions that imagine the next
     observation, with the same weights for every board size"""
-    file: Name | None = None
-    """Python file with a network of your own, in place of `kind`: make_model(environment, support, **options) -> Model;
-    --network FILE for short"""
-    options: tuple[Option, ...] = ()
+    file: Annotated[Name | None, Fact(common=True, short="--network")] = None
+    """Python file with a network of your own, in place of `kind`: make_model(environment, support, **options)
+    -> Model (docs/your-own-network.md)"""
+    options: Annotated[tuple[Option, ...], Fixed] = ()
     """options of that file's make_model, name=value each; values are Python literals, or else text"""
-    width: Annotated[int, POSITIVE, at_most(65_536)] = 128
+    width: Annotated[int, Meta(gt=0, le=65_536), BuiltIn._replace(common=True)] = 128
     """units of the MLPs, channels of the tower or of a cell's token; attention has a head for each 32 of them"""
-    num_blocks: Annotated[int, NOT_NEGATIVE, at_most(1_000)] = 1
+    num_blocks: Annotated[int, Meta(ge=0, le=1_000), BuiltIn] = 1
     """residual blocks of representation, of dynamics and of prediction, each"""
-    activation: Literal["relu", "silu", "gelu"] = "relu"
+    activation: Annotated[Literal["relu", "silu", "gelu"], BuiltIn] = "relu"
     """nonlinearity after each layer"""
     compute_dtype: Literal["auto", "float32", "bfloat16", "bfloat16_products", "float16"] = "auto"
     """arithmetic of the networks; auto: bfloat16 on TPUs and on GPUs from compute capability 8 on, bfloat16_products
     on CPUs with AMX, else float32. bfloat16_products: float32, but what the trunks multiply (of towers: convolutions of
     32 channels and more) is rounded to bfloat16. float16: for a T4, with a scaled loss, never timed on an accelerator.
     Parameters are float32 always"""
-    num_bins: Annotated[int, POSITIVE, at_most(100_000)] = 21
+    num_bins: Annotated[int, Meta(gt=0, le=100_000), Fixed] = 21
     """bins of the categorical value and reward, from one end of the support to the other; 1 makes the heads scalar"""
-    support_range: PositiveFloat = 1.0
+    support_range: Annotated[PositiveFloat, Fixed] = 1.0
     """the largest value and reward that can be said, of either sign: 1 in games that are won or lost"""
-    squash: bool = False
+    squash: Annotated[bool, Fixed] = False
     """space the bins evenly after h(x) = sign(x) (sqrt(|x| + 1) - 1) + 0.001 x, densest where numbers are small: for
     large returns, as those of 2048"""
-    canonical: bool = False
+    canonical: Annotated[bool, Fixed] = False
     """for kinds observation and fully_convolutional: canonical observations. Where the player to move has the second
     colour, the network sees the position turned by a symmetry that exchanges the colours"""
-    chance_codes: ChanceCodes | None = None
+    chance_codes: Annotated[Annotated[int, Meta(ge=0, le=4096)] | None, Fixed] = None
     """--model learned: codes of what chance did after a move, at least 2; 0: none, as plain MuZero. None: 32 where the
     game lists what chance can do, else 0"""
-    predict_discount: bool = False
+    predict_discount: Annotated[bool, Fixed] = False
     """predict each move's signed discount: whose turn it is next, and whether the game is over. Always so in games
     whose turns do not alternate"""
 
@@ -86,10 +82,10 @@ class NetworkConfig:
 class AlgorithmConfig:
     """The algorithm itself."""
 
-    file: Name | None = None
+    file: Annotated[Name | None, Fact(switch=True, common=True, short="--algorithm")] = None
     """Python file that changes the algorithm, in place of MuZero as it is: change(algorithm, config, **options)
-    -> Algorithm (docs/your-own-algorithm.md); --algorithm FILE for short"""
-    options: tuple[Option, ...] = ()
+    -> Algorithm (docs/your-own-algorithm.md)"""
+    options: Annotated[tuple[Option, ...], Fixed] = ()
     """options of that file's change, name=value each; values are Python literals, or else text"""
 
 
@@ -102,7 +98,7 @@ class SearchConfig:
     engine: Literal["own", "loop_free", "mctx"] = "own"
     """loop_free: the same trees, up to 16 moves deep, for accelerators, but never timed on one; slower on a CPU.
     mctx: the reference"""
-    num_simulations: Simulations = 16
+    num_simulations: Annotated[Simulations, Fact(common=True, short="--sims")] = 16
     """simulations for each move of self-play"""
     max_num_considered_actions: PositiveInt = 8
     """Gumbel: actions considered at the root; in evaluation more, as the square root of its larger budget"""
@@ -134,13 +130,13 @@ class SearchConfig:
 class SelfPlayConfig:
     """Games at once and how far they go before learning."""
 
-    num_envs: PositiveInt = 512
+    num_envs: Annotated[PositiveInt, Fixed] = 512
     """games played at once, over all devices"""
-    rollout_length: PositiveInt = 8
+    rollout_length: Annotated[PositiveInt, Fixed] = 8
     """moves of each game per iteration"""
-    exploration: UnitInterval = 0.05
+    exploration: Annotated[UnitInterval, Fact(member=True, common=True)] = 0.05
     """share of moves drawn uniformly from the legal ones; value targets stop at them (targets.stop-at-exploration)"""
-    full_search_share: PositiveShare = 1.0
+    full_search_share: Annotated[PositiveShare, Fact(switch=True)] = 1.0
     """playout-cap randomisation: share of moves that are searched in full. The others get a cheap search without noise,
     whose policy is not learned from"""
     cheap_simulations: Simulations = 4
@@ -154,7 +150,7 @@ class SelfPlayConfig:
 class ReplayConfig:
     """The replay buffer."""
 
-    replay_length: PositiveInt = 512
+    replay_length: Annotated[PositiveInt, Fixed] = 512
     """frames stored of each game; a multiple of rollout_length"""
     end_weight: PositiveInt = 1
     """how many times likelier a window that contains a game's end is sampled"""
@@ -162,10 +158,10 @@ class ReplayConfig:
     """frames of each game stored before the first update, and never fewer than one window"""
     symmetries: bool = True
     """turn each window by a random symmetry of the game"""
-    reanalyze_fraction: UnitInterval | None = None
+    reanalyze_fraction: Annotated[UnitInterval | None, Fact(switch=True)] = None
     """share of each batch that is searched again with fresh weights before it is learned from; the buffer keeps what
     that found. None: 0 with self-play, 1 where stored games alone are learned from"""
-    priority_exponent: UnitInterval = 0.0
+    priority_exponent: Annotated[UnitInterval, Fact(switch=True)] = 0.0
     """alpha: windows are sampled in proportion to |search value - return| to this power; 0: all alike"""
     importance_exponent: UnitInterval = 1.0
     """beta: how far weights in the losses correct the bias of priorities; 1: fully"""
@@ -187,7 +183,7 @@ class TargetConfig:
     search_value_weight: UnitInterval = 0.0
     """share of the search's value in a position's value target, the rest being the return; 1: the search's value
     alone"""
-    discount: PositiveShare = 1.0
+    discount: Annotated[PositiveShare, Fixed] = 1.0
     """gamma per move"""
 
 
@@ -195,7 +191,7 @@ class TargetConfig:
 class OptimiserConfig:
     """Gradient steps."""
 
-    name: Literal["adamw", "adafactor", "muon"] = "adamw"
+    name: Annotated[Literal["adamw", "adafactor", "muon"], Fixed] = "adamw"
     """adafactor: the least memory; muon: half of AdamW's, with orthogonal steps for matrices and kernels, and AdamW for
     the rest. Both want a learning rate some 5 times higher than AdamW"""
     batch_size: PositiveInt = 256
@@ -205,15 +201,15 @@ class OptimiserConfig:
     speed and memory alone. None: all windows; for a tower on a CPU, as many as its cache holds"""
     updates_per_iteration: PositiveInt = 16
     """with num_envs and rollout_length this fixes the replay ratio"""
-    learning_rate: PositiveFloat = 1e-3
+    learning_rate: Annotated[PositiveFloat, Fact(member=True, common=True, short="--lr")] = 1e-3
     """learning rate at its highest, after the warm-up"""
     schedule: Literal["constant", "cosine"] = "constant"
     """cosine: falls to a tenth of its peak by the end of the budget"""
     warmup_updates: NotNegativeInt = 100
     """updates in which the learning rate rises from 0"""
-    weight_decay: NotNegativeFloat = 1e-4
+    weight_decay: Annotated[NotNegativeFloat, Fact(member=True)] = 1e-4
     """decoupled weight decay, of matrices only, not of biases and norms"""
-    max_gradient_norm: Annotated[float, POSITIVE] = 5.0
+    max_gradient_norm: Annotated[float, Meta(gt=0), Fact(member=True)] = 5.0
     """gradients with a larger global norm are scaled down to it"""
     reward_weight: NotNegativeFloat = 1.0
     """weight of the reward's loss"""
@@ -234,11 +230,11 @@ class OptimiserConfig:
     commitment_weight: NotNegativeFloat = 0.01
     """weight of the loss that draws the encoder of chance to the code that it chose; with 0.25 it may settle for one
     code before it has told two outcomes apart"""
-    consistency_weight: NotNegativeFloat = 0.0
+    consistency_weight: Annotated[NotNegativeFloat, Fact(switch=True)] = 0.0
     """weight of EfficientZero's auxiliary loss: imagined embeddings must resemble those of the real observations"""
-    target_period: PositiveInt | None = None
+    target_period: Annotated[PositiveInt | None, Fact(switch=True)] = None
     """updates after which a target network becomes a copy of the other; Reanalyze then searches with it"""
-    target_decay: Annotated[float, Constraint(lambda x: 0.0 < x < 1.0, "must lie between 0 and 1")] | None = None
+    target_decay: Annotated[Annotated[float, Meta(gt=0, lt=1)] | None, Fact(switch=True)] = None
     """the target network is instead a moving average that keeps this share of itself in every update, say 0.995"""
 
 
@@ -246,7 +242,7 @@ class OptimiserConfig:
 class EvaluationConfig:
     """Matches played while training, without noise and with varied openings."""
 
-    interval_minutes: NotNegativeFloat = 1.0
+    interval_minutes: Annotated[NotNegativeFloat, Fact(common=True)] = 1.0
     """minutes between evaluations; 0 evaluates at the end only"""
     games: Games = 128
     """games of each match, half of them with each colour"""
@@ -254,7 +250,7 @@ class EvaluationConfig:
     """games of each match at the end of the run"""
     opening_plies: NotNegativeInt = 2
     """uniformly random moves before each game; every opening is played with both colours"""
-    num_simulations: Simulations = 64
+    num_simulations: Annotated[Simulations, Fact(common=True)] = 64
     """search budget of the agent"""
     mcts_simulations: tuple[Simulations, ...] = (100, 1000)
     """budgets of the rollout MCTS opponents; those above 100 play at the end only"""

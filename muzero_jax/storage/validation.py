@@ -1,12 +1,9 @@
 """Whether a run can be made of a config, or resumed with it: each field by itself, then those that go together."""
 
-import functools
-from collections.abc import Callable
-
 from muzero_jax.own import python_file
 from muzero_jax.own.faults import shown
 from muzero_jax.storage.config import IN_PYTHON, Config
-from muzero_jax.storage.fields import check_fields
+from muzero_jax.storage.fields import Field, check_fields, fields_of, value_at
 
 
 def validate(config: Config) -> Config:
@@ -38,6 +35,8 @@ def validate(config: Config) -> Config:
             f"--network.kind {config.network.kind} learns what to imagine from --optimiser.reconstruction-weight "
             "alone; set that above 0 (the presets use 10)"
         )
+    if config.network.chance_codes == 1:
+        raise ValueError("--network.chance-codes is 1, but must be 0 (none), or 2 to 4096")
     if config.network.chance_codes and config.model != "learned":
         raise ValueError(
             f"--network.chance-codes are codes that --model learned finds, and --model {config.model} finds none; "
@@ -78,35 +77,18 @@ def _check_replay(config: Config) -> None:
         raise ValueError(f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {length}")
 
 
-FIXED = (
-    "env board_size offline init_from model seed self_play.num_envs self_play.rollout_length replay.replay_length "
-    "targets.discount network.kind network.width network.num_blocks network.activation network.num_bins "
-    "network.support_range network.squash network.chance_codes network.options algorithm.options "
-    "network.predict_discount network.canonical optimiser.name"
-).split()
-"""The fields that fix games, buffer and weights of a checkpoint. A buffer is written a whole rollout at a time, and
-holds discounts, so another rollout length or discount would mix games without a word."""
-SWITCHES: dict[str, Callable[[Config], bool]] = {
-    "algorithm.file": lambda config: config.algorithm.file is not None,
-    "replay.priority_exponent": lambda config: config.replay.priority_exponent > 0,
-    "replay.reanalyze_fraction": lambda config: config.reanalyze_fraction > 0,
-    "self_play.full_search_share": lambda config: config.self_play.full_search_share < 1,
-    "optimiser.consistency_weight": lambda config: config.optimiser.consistency_weight > 0,
-    "optimiser.target_period": lambda config: config.optimiser.target_period is not None,
-    "optimiser.target_decay": lambda config: config.optimiser.target_decay is not None,
-}
-"""Options that decide, by being on or off, what a checkpoint holds; their values may change."""
-
-
 def check_resumable(config: Config, made_with: Config) -> None:
-    """Raises ValueError, in one sentence that names the flag, if a run cannot go on with what the flags now say."""
-    for path in (*FIXED, *SWITCHES):
-        now, then = (functools.reduce(getattr, path.split("."), each) for each in (config, made_with))
-        if SWITCHES[path](config) != SWITCHES[path](made_with) if path in SWITCHES else now != then:
-            flag = f"--{path}".replace("_", "-")
+    """Raises ValueError, in one sentence that names the flag, if a run cannot go on with what the flags now say.
+
+    Fixed fields decide games, buffer and weights of a checkpoint. A buffer is written a whole rollout at a time, and
+    holds discounts, so another rollout length or discount would mix games without a word.
+    """
+    for field in fields_of(Config):
+        now, then = value_at(config, field.name), value_at(made_with, field.name)
+        if field.fact.fixed and now != then or field.fact.switch and _is_on(field, config) != _is_on(field, made_with):
             raise ValueError(
-                f"the run to resume was made with {flag} {then}, so it cannot go on with {now}; leave {flag} out, or "
-                "start another run with another --run-dir"
+                f"the run to resume was made with {field.flag} {then}, so it cannot go on with {now}; leave "
+                f"{field.flag} out, or start another run with another --run-dir"
             )
     scaled = [each.network.compute_dtype == "float16" for each in (config, made_with)]
     if scaled[0] != scaled[1]:
@@ -114,3 +96,10 @@ def check_resumable(config: Config, made_with: Config) -> None:
             f"the run to resume was made with --network.compute-dtype {made_with.network.compute_dtype}; float16 "
             "keeps a scale of the loss that others do not have, so leave the flag out"
         )
+
+
+def _is_on(field: Field, config: Config) -> bool:
+    """Whether a switch is on: all are off by default, and Reanalyze goes by what None means for the run."""
+    if field.name == "replay.reanalyze_fraction":
+        return config.reanalyze_fraction > 0
+    return value_at(config, field.name) not in (field.default, None, 0)

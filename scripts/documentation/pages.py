@@ -21,13 +21,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import jax
+from msgspec import Meta
 
 from muzero_jax import presets
-from muzero_jax.apps.commands.train_flags import Command, Flag, all_flags
+from muzero_jax.apps.commands.parser import Flag, flags_of
 from muzero_jax.apps.study.tuning import space
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import COUNTED, FINITE, Constraint
+from muzero_jax.storage.fields import LARGEST_FLOAT
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILIES: dict[str, Callable[[], Config]] = {
@@ -42,6 +43,8 @@ FAMILIES: dict[str, Callable[[], Config]] = {
     "towers": lambda: presets.tower("chess", num_bins=3),
 }
 """One preset of each family. Chess, shogi and Go 19x19 have that of a tower."""
+SIGNS = (("gt", "above"), ("ge", "at least"), ("lt", "below"), ("le", "at most"), ("multiple_of", "a multiple of"))
+UNSAID = (2**31, LARGEST_FLOAT)
 HELP = (
     *(f"experiments/evaluate.py {name}" for name in "match returns tournament oracle fidelity exhaustive".split()),
     *(f"experiments/{name}" for name in ("evaluate.py openings", "evaluate.py compare", "tune.py", "play.py")),
@@ -59,15 +62,14 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def config_page() -> Iterator[str]:
     """The fields of the config, one table a group, and the ranges that `tune.py` draws from."""
     base = Config()
-    flags = {flag.name: flag for flag in flags_of(base)}
+    flags = flags_of(base)
     own = {title: {flag.name: flag.default for flag in flags_of(make())} for title, make in FAMILIES.items()}
     groups = [field.name for field in dataclasses.fields(base) if dataclasses.is_dataclass(getattr(base, field.name))]
     for group in ("", *groups):
         record = getattr(base, group) if group else base
-        prefix = f"--{group}.".replace("_", "-") if group else "--"
         yield f"## {group.replace('_', ' ').capitalize() or 'The run'}\n"
         yield f"{type(record).__doc__}\n" if group else ""
-        rows = ((*cells, others(flag, own), flag.sentence) for flag, cells in fields(record, prefix, flags))
+        rows = ((*cells(f), others(f, own), f.sentence) for f in flags if f.field.name.rpartition(".")[0] == group)
         yield table(("flag", "type", "default", "presets", "meaning"), map(linked, rows))
     yield "## What `tune.py` varies\n"
     for title, config in (("small boards, here Hex 4x4", presets.hex_any(4)), ("towers", FAMILIES["towers"]())):
@@ -76,34 +78,27 @@ def config_page() -> Iterator[str]:
 
 def commands_page() -> Iterator[str]:
     """The flags of one call of `train.py` as a table, and what the other commands print as help."""
-    flags = {flag.name: flag for flag in all_flags(Command(Config(), Session()))}
     yield "## Flags\n\n### experiments/train.py\n"
-    rows = ((*cells, flag.sentence) for flag, cells in fields(Session(), "--", flags))
+    rows = ((*cells(flag), flag.sentence) for flag in flags_of(Session()))
     yield table(("flag", "type", "default", "meaning"), map(linked, rows))
     for command in HELP:
         yield f"### {command}\n\n{fenced('text', help_text(command))}\n"
 
 
-def flags_of(config: Config) -> list[Flag]:
-    """The flags of the config and of the call, with the defaults that they have here."""
-    return all_flags(Command(config, Session()))
+def cells(flag: Flag) -> tuple[str, str, str]:
+    """The cells of a flag: its name and its short one, type with range, and default."""
+    short = f", `{flag.field.fact.short}`" if flag.field.fact.short else ""
+    takes = ", ".join([f"`{flag.value}`" if flag.value else "a switch", *ranges_of(flag.field.hint)])
+    return f"`{flag.name}`{short}", takes, shown(flag.default)
 
 
-def fields(record: Any, prefix: str, flags: dict[str, Flag]) -> Iterator[tuple[Flag, tuple[str, str, str]]]:
-    """Each field of one group: its flag, and the cells of name, type with what it demands, and default."""
-    hints = typing.get_type_hints(type(record), include_extras=True)
-    for field in dataclasses.fields(record):
-        if not dataclasses.is_dataclass(getattr(record, field.name)):
-            flag = flags[prefix + field.name.replace("_", "-")]
-            demands = [demand.sentence for demand in constraints(hints[field.name]) if demand not in (COUNTED, FINITE)]
-            takes = ", ".join([f"`{flag.value}`" if flag.value else "a switch", *demands])
-            yield flag, (f"`{flag.name}`", takes, shown(flag.default))
-
-
-def constraints(hint: Any) -> list[Constraint]:
-    """What a field's annotation demands, at any depth."""
-    inner = [demand for part in typing.get_args(hint) for demand in constraints(part)]
-    return [*inner, *(part for part in typing.get_args(hint) if isinstance(part, Constraint))]
+def ranges_of(hint: Any) -> list[str]:
+    """The ranges in a field's annotation, at any depth, without the ends of what a number can be."""
+    inner = [found for part in typing.get_args(hint) for found in ranges_of(part)]
+    ends = [
+        (sign, getattr(part, name)) for part in typing.get_args(hint) if isinstance(part, Meta) for name, sign in SIGNS
+    ]
+    return [*inner, *(f"{sign} {end:,}" for sign, end in ends if end is not None and end not in UNSAID)]
 
 
 def others(flag: Flag, own: dict[str, dict[str, Any]]) -> str:

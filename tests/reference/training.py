@@ -4,16 +4,23 @@ from contextlib import contextmanager
 
 import pytest
 
-from muzero_jax.apps.commands import train
+from muzero_jax.apps.commands import parser, train
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.run import compilation_cache
+from muzero_jax.run.session import Session
+from muzero_jax.storage.config import Config
 from tests.run.conftest import DRAWN
 
 
 def command(*arguments):
     """The exit status of the command."""
     return report_errors(train.main, [str(argument) for argument in arguments])
+
+
+def settled(*arguments):
+    """The run that the command would train: its config, its session, and what the flags overrode."""
+    return train.settle(parser.split([str(argument) for argument in arguments], Config, Session))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import pytest
 import muzero_jax
 from muzero_jax import algorithm as algorithms
 from muzero_jax import presets
-from muzero_jax.apps.commands.train_flags import Command, all_flags
+from muzero_jax.apps.commands.parser import flags_of
 from muzero_jax.games.catalogue import GAMES
 from muzero_jax.run.session import Session
 from muzero_jax.storage.validation import validate
@@ -54,10 +54,10 @@ def test_no_page_needs_a_network(site):
 
 def test_pages_of_reference_have_every_flag_and_the_interface_with_its_sources(site):
     config, commands, interface = (text_of(site / f"{name}.html") for name in ("config", "commands", "api"))
-    flags = all_flags(Command(presets.tic_tac_toe(), Session()))
+    flags = [*flags_of(presets.tic_tac_toe()), *flags_of(Session())]
     of_session = {f"--{name.replace('_', '-')}" for name in Session.__dataclass_fields__}
     assert [f.name for f in flags if f.name not in (commands if f.name in of_session else config)] == []
-    assert "must lie between 0 and 2^32 - 1" in config and "4 (Hex 5x5" in config
+    assert "at least 0, below 4,294,967,296" in config and "4 (Hex 5x5" in config
     for shown in ("--opponent STR", "--anchor", "--time-per-move", "--compare COMPARE", "--target {t4"):
         assert shown in commands
     assert "0 if `action` ended the game" in interface, "a record's source, with its comments"

@@ -1,18 +1,20 @@
 """Mistakes of users at every entry point: one sentence on stderr and a non-zero exit, never a traceback."""
 
 import shlex
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from muzero_jax.apps.commands import requirements
+from muzero_jax.apps.commands.entry import EXIT_ERROR, EXIT_INTERRUPTED, ROOT
 from muzero_jax.ops.devices import is_out_of_memory
+from muzero_jax.run import processes
 
-EXIT_ERROR = 2
-EXIT_INTERRUPTED = 130
+EXIT_UNFINISHED = 75
+"""A run of several processes is not over, but saved as far as it came: a scheduler starts it again."""
 LOWER_SIZES = "lower --self-play.num-envs, --optimiser.batch-size or --optimiser.micro-batch-size"
-"""The remedies of `train.py` for a lack of memory."""
+LOWER_SEARCH = "lower --num-simulations, or use --device cpu"
+REMEDIES = {"train": LOWER_SIZES, "tune": LOWER_SIZES, "evaluate": LOWER_SEARCH, "play": LOWER_SEARCH}
+"""What each command says about a full memory."""
 
 
 def report_errors(
@@ -23,30 +25,30 @@ def report_errors(
     Args:
       when_memory_is_full: what to do then, by flags that the command has.
     """
-    if signal.getsignal(signal.SIGINT) is requirements.leave:  # from here on it is one line, below
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return main(arguments)
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_ERROR
-    except RuntimeError as error:
-        if not is_out_of_memory(error):
-            raise
-        print(f"error: the device's memory is full; {when_memory_is_full}", file=sys.stderr)
-        return EXIT_ERROR
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        if requirements.is_command:  # a Python that ends in order may crash while XLA's threads still compile
-            sys.stdout.flush()
-            requirements.leave(signal.SIGINT, None)
         return EXIT_INTERRUPTED
+    except (ValueError, OSError, RuntimeError) as error:
+        if "--distributed" in arguments and processes.is_loss(error):
+            print(
+                "error: another process died or fell silent; the same commands with --resume-if-any go on",
+                file=sys.stderr,
+            )
+            return EXIT_UNFINISHED
+        if isinstance(error, RuntimeError):
+            if not is_out_of_memory(error):
+                raise
+            error = ValueError(f"the device's memory is full; {when_memory_is_full}")
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_ERROR
 
 
 def command(script: str) -> str:
     """A command that works as it is printed, whether or not the virtual environment is active."""
     here = Path("experiments", f"{script}.py")
-    file = requirements.ROOT / here
+    file = ROOT / here
     is_near = here.exists() and file.exists() and here.samefile(file)
     start = [str(here if is_near else file)] if file.exists() else ["-m", "muzero_jax", script]
     return shlex.join([sys.executable, *start])

@@ -1,12 +1,16 @@
-"""How a command starts, from `experiments/train.py` or by `python -m muzero_jax train`.
+"""The door of every command: `muzero-jax train`, `python -m muzero_jax train` and `experiments/train.py`.
 
-The command's own module is imported last, so that a missing package is one sentence and Ctrl-C is silent until then.
+Importing pgx starts JAX, and then neither devices nor JAX's settings can change. So they are decided here, from the few
+flags that say so, before the command's module is imported.
 """
 
+import os
 import sys
+import traceback
+from collections.abc import Callable
 from importlib import import_module
-
-from muzero_jax.apps.commands import requirements  # noqa: F401  # first: it ends the command if packages are missing
+from pathlib import Path
+from typing import Any, NoReturn
 
 COMMANDS = {
     "train": "trains an agent",
@@ -14,23 +18,71 @@ COMMANDS = {
     "evaluate": "measures trained agents",
     "play": "plays against one, or serves it to other programs",
 }
+ROOT = Path(__file__).resolve().parents[3]
+"""The repository; of an installed package the folder that it lies in."""
+EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
+EXTRAS = {"optuna": "tune"}
+"""Packages that come with an extra."""
 
 
-def start(name: str, arguments: list[str]) -> int:
-    """Runs a command; returns its exit status."""
-    return import_module(f"muzero_jax.apps.commands.{name}").run(arguments)
+def start(name: str, arguments: list[str], build: Callable[..., Any] | None = None) -> int:
+    """Runs a command as a program; returns its exit status.
+
+    `build(config)` makes an `Algorithm` with a game, a network or an algorithm of your own, in place of the config's.
+    """
+    try:
+        command_line = import_module("muzero_jax.apps.commands.command_line")
+        remedy = command_line.REMEDIES[name]
+        status = command_line.report_errors(lambda words: _run(name, words, build), arguments, remedy)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("muzero_jax"):
+            raise
+        print(f"error: {lacking(error.name or '')}", file=sys.stderr)
+        return EXIT_ERROR
+    except BaseException:
+        if "--distributed" not in arguments:
+            raise
+        traceback.print_exc()
+        status = 1
+    if status and "--distributed" in arguments:
+        _leave(status)  # else JAX would wait for the other processes
+    return status
+
+
+def _run(name: str, arguments: list[str], build: Callable[..., Any] | None) -> int:
+    try:
+        import_module("muzero_jax.apps.commands.machine").choose(arguments)
+        command = import_module(f"muzero_jax.apps.commands.{name}")
+        return command.main(arguments, *([build] if build else []))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        _leave(EXIT_INTERRUPTED)  # a Python that ends in order may crash while XLA's threads still compile
+
+
+def _leave(status: int) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def lacking(package: str) -> str:
+    """What to do about a package that is missing."""
+    extra, environment = f"[{EXTRAS[package]}]" if package in EXTRAS else "", ROOT / ".venv" / "bin" / "python"
+    if not (ROOT / "pyproject.toml").exists():
+        return f"{sys.executable} lacks {package}; install it: {sys.executable} -m pip install {package}"
+    install = f"cd {ROOT} && python3 -m venv .venv && .venv/bin/pip install -e '.{extra}' -c constraints.txt"
+    return f"{sys.executable} lacks {package}; install all packages once ({install}), then run this with {environment}"
 
 
 def main() -> None:
-    """`python -m muzero_jax COMMAND ...`."""
+    """`muzero-jax COMMAND ...`, or `python -m muzero_jax COMMAND ...`."""
     name, *arguments = sys.argv[1:] or ["--help"]
     if name in ("-h", "--help"):
-        print("python -m muzero_jax COMMAND [flags]\n")
+        print("muzero-jax COMMAND [flags]\n")
         print("\n".join(f"  {command:<10}{meaning}" for command, meaning in COMMANDS.items()))
         print("\nCOMMAND --help shows the flags.")
         return
     if name not in COMMANDS:
         print(f"error: there is no command {name!r}; choose {', '.join(COMMANDS)}", file=sys.stderr)
-        sys.exit(2)
-    sys.argv[0] = f"python -m muzero_jax {name}"  # what --help and messages call it
+        sys.exit(EXIT_ERROR)
     sys.exit(start(name, arguments))

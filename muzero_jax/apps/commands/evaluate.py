@@ -10,13 +10,27 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import jax
+
+from muzero_jax import agent as agents
 from muzero_jax.apps.commands import evaluate_flags as flags
-from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.apps.evaluation import (
+    engine_matches,
+    exhaustive,
+    fidelity,
+    openings,
+    oracle_evaluation,
+    players,
+    returns,
+    tournament,
+)
+from muzero_jax.apps.evaluation.engine_matches import Conditions
+from muzero_jax.apps.evaluation.players import PlayerSpec
+from muzero_jax.apps.study import comparison, learning_curves
 from muzero_jax.ops import devices
 from muzero_jax.own.files import make_new_folder
 from muzero_jax.own.trust import Trust
-from muzero_jax.run import compilation_cache
-from muzero_jax.storage.fields import check_fields
+from muzero_jax.run import charts, compilation_cache, tables
 
 Answer = tuple[dict[str, Any], str | None]
 """A result as plain numbers, and the text to show it by, unless one line a field does."""
@@ -28,17 +42,14 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     Args:
       build: as `algorithm.make`, for a game, a network or an algorithm that is not the configured one.
     """
-    command, by_old_flags = flags.parse(arguments, __doc__ or "")
+    command = flags.parse(arguments, __doc__ or "")
     if isinstance(command, flags.Compare):
         compare_runs(command)
         return 0
-    num_devices = devices.configure_devices(command.devices, command.device)
+    num_devices = devices.configure_devices(command.devices)
     check(command)
     if command.compilation_cache:
         compilation_cache.enable()
-    from muzero_jax import agent as agents
-    from muzero_jax.run import tables
-
     mesh = devices.make_mesh(num_devices)
     load_agent = partial(
         agents.load_agent,
@@ -50,15 +61,11 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     result, text = COMMANDS[type(command)](command, mesh, load_agent)
     print(json.dumps(result) if command.json else text or tables.fields(result), flush=True)
     draw(command, result)
-    if by_old_flags:
-        name = type(command).__name__.lower()
-        print(f"note: this is `evaluate.py {name}` now (see its --help); the old flags go on working", file=sys.stderr)
     return 0
 
 
 def check(command: flags.Command) -> None:
     """Raises ValueError in one sentence for what would be found out late."""
-    check_fields(command)
     if isinstance(command, flags.Tournament | flags.Fidelity) and command.plot is not None:
         from muzero_jax.run import charts
 
@@ -69,8 +76,6 @@ def check(command: flags.Command) -> None:
 
 def draw(command: flags.Command, result: dict[str, Any]) -> None:
     """Draws what `--plot` asks for; called once the result is said, because a disk may be full."""
-    from muzero_jax.run import charts
-
     if isinstance(command, flags.Tournament) and command.plot is not None:
         charts.plot_tournament(result, command.plot)
     if isinstance(command, flags.Fidelity) and command.plot is not None:
@@ -79,9 +84,6 @@ def draw(command: flags.Command, result: dict[str, Any]) -> None:
 
 def compare_runs(a: flags.Compare) -> None:
     """Prints the final scores of groups of runs, and draws their learning curves with `--plot`; nothing is played."""
-    from muzero_jax.apps.study import comparison, learning_curves
-    from muzero_jax.run import charts
-
     if a.plot is not None:
         charts.check_path(a.plot)
     elif a.opponent or a.axis != comparison.AXES:
@@ -102,12 +104,6 @@ def compare_runs(a: flags.Compare) -> None:
 
 def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
     """Plays a match; the result is the agent's. In a game for one it measures returns."""
-    import jax
-
-    from muzero_jax.apps.evaluation import engine_matches, players
-    from muzero_jax.apps.evaluation.players import PlayerSpec
-    from muzero_jax.run import tables
-
     agent = load_agent(a.run)
     rival = players.load(players.parse(a.opponent), agent, load_agent)
     if isinstance(a, flags.Returns) or agent.environment.num_players == 1:
@@ -137,8 +133,6 @@ def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
 
 def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answer:
     """The agent's returns in a game for one, and those of another player of the same game."""
-    from muzero_jax.apps.evaluation import players, returns
-
     environment = agent.environment
     if isinstance(a, flags.Match) and a.opening_plies:
         raise ValueError("--opening-plies is for matches; an episode of a game for one begins at its opening")
@@ -160,8 +154,6 @@ def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answe
 
 def engine_conditions(a: flags.Games, entrants):
     """The terms of other programs."""
-    from muzero_jax.apps.evaluation.engine_matches import Conditions
-
     if a.sgf is not None and not any(entrant.engine for entrant in entrants):
         raise ValueError("--sgf records games against another program (gtp:COMMAND, uci:COMMAND), and none plays")
     return Conditions(a.engine_seconds, a.engine_processes, a.sgf, say)
@@ -177,8 +169,6 @@ def compile_match(match, *params) -> None:
 
 def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
     """Tries every reply; the result is the agent's."""
-    from muzero_jax.apps.evaluation import exhaustive, players
-
     agent = load_agent(a.run)
     player = players.searching(agent)
     say("compiling, then trying every reply ...")
@@ -188,8 +178,6 @@ def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
 
 def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
     """Plays a round robin."""
-    from muzero_jax.apps.evaluation import tournament
-
     field = tournament.enter(a.players, load_agent)
     result = tournament.play(
         field,
@@ -206,8 +194,6 @@ def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
 
 def judge_openings(a: flags.Openings, mesh, load_agent) -> Answer:
     """Compares the agent's values of Hex's opening moves with the solved ones."""
-    from muzero_jax.apps.evaluation import openings
-
     agent = load_agent(a.run)
     say("compiling, then searching ...")
     result = openings.examine(agent)
@@ -216,8 +202,6 @@ def judge_openings(a: flags.Openings, mesh, load_agent) -> Answer:
 
 def measure_fidelity(a: flags.Fidelity, mesh, load_agent) -> Answer:
     """Compares the run's model with the rules."""
-    from muzero_jax.apps.evaluation import fidelity
-
     agent = load_agent(a.run)
     say("compiling, then comparing ...")
     result = fidelity.examine(agent, num_positions=a.positions, unroll_steps=a.unroll_steps, seed=a.seed)
@@ -226,8 +210,6 @@ def measure_fidelity(a: flags.Fidelity, mesh, load_agent) -> Answer:
 
 def ask_oracle(a: flags.Oracle, mesh, load_agent) -> Answer:
     """Judges the agent's moves, or other players', by exact play."""
-    from muzero_jax.apps.evaluation import oracle_evaluation, players
-
     if a.budgets is not None and a.num_simulations is not None:
         raise ValueError("give --budgets or --num-simulations, not both: the second is one budget")
     agent = load_agent(a.run)
@@ -289,8 +271,3 @@ def make_progress_report(what: str, first: str | None = None, interval: float = 
         is_new = False
 
     return report
-
-
-def run(arguments: list[str]) -> int:
-    """`main`, with a mistake as one sentence; returns the exit status."""
-    return report_errors(main, arguments, flags.remedy(arguments))

@@ -1,19 +1,18 @@
-"""The commands of `evaluate.py` with their flags, and the flags of the time before there were commands."""
+"""The commands of `evaluate.py` with their flags."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
-import tyro
+from msgspec import Meta
 
-from muzero_jax.apps.commands import flag_reader
+from muzero_jax.apps.commands import parser
 from muzero_jax.apps.study.comparison import AXES, Axis
-from muzero_jax.storage.config import Seed
-from muzero_jax.storage.fields import NOT_NEGATIVE, POSITIVE, Constraint, PositiveFloat, Simulations
+from muzero_jax.storage.fields import Device, Fact, PositiveFloat, Seed, Simulations
 
-Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
-AT_MOST_A_MILLION = Constraint(lambda number: number <= 1_000_000, "must be at most 1000000")
-Count = Annotated[int, POSITIVE, AT_MOST_A_MILLION]
+Count = Annotated[int, Meta(gt=0, le=1_000_000)]
+Players = Fact(positional=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +23,11 @@ class Command:
     """search budget of every run that is named without one; default: its own evaluation.num_simulations"""
     board_size: int | None = None
     """the board to play on, for runs whose network fits every board; default: the one that they were trained on"""
-    json: Switch = False
+    json: bool = False
     """print one JSON object"""
-    trust_code: Switch = False
+    trust_code: bool = False
     """run the Python files that somebody else's run or agent names; read them first"""
-    device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
+    device: Device = "auto"
     """what to run on; auto: the best that JAX finds"""
     devices: int | None = None
     """devices to use; default: every CPU core, or every accelerator"""
@@ -51,7 +50,7 @@ class Games(Command):
     games: Count = 256
     """games of the match, or of each pair of a tournament; rounded up to a multiple of two games a device.
     Repeated games are left out where neither player is random or mcts:N and the game has no dice"""
-    opening_plies: Annotated[int, NOT_NEGATIVE, AT_MOST_A_MILLION] | None = None
+    opening_plies: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
     """random moves before each game; default: the (first) run's evaluation.opening_plies"""
     seed: Seed = 0
     """seed of openings, and of moves drawn at random: 0 to 2^32 - 1"""
@@ -92,7 +91,7 @@ class Returns(OfRun):
 class Tournament(Games):
     """A round robin with a cross table and an Elo scale."""
 
-    players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER ...")]
+    players: Annotated[tuple[str, ...], Players]
     """RUN, RUN@N (N simulations), RUN:rules@N (ground-truth model), RUN:greedy (policy head), rules:N, greedy (both of
     the first run), mcts:N, random. RUN is a directory, RUN/versions/N that run after iteration N, RUN/versions
     all of its versions, or agent:NAME a trained agent. Other programs are "gtp:COMMAND", "uci:COMMAND", "usi:COMMAND",
@@ -146,7 +145,7 @@ class Openings(OfRun):
 class Compare:
     """Final scores and learning curves of several runs; those that differ in their seed alone are a group."""
 
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")]
+    runs: Annotated[tuple[Path, ...], Players]
     """run directories"""
     opponent: tuple[str, ...] = ()
     """whose scores are drawn, of those met while training; default: the strongest rollout MCTS"""
@@ -154,61 +153,23 @@ class Compare:
     """what lies along the curves"""
     plot: Path | None = None
     """draw the learning curves into this file (.png, .svg, .pdf)"""
-    json: Switch = False
+    json: bool = False
     """print one JSON object"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Flags(Match, Oracle, Fidelity):
-    """The flags of the time before there were commands, which go on working."""
-
-    run: Path | None = None  # type: ignore
-    opponent: str | None = None  # type: ignore
-    tournament: tuple[str, ...] = ()
-    """players of a tournament, in place of run and opponent"""
-    anchor: str | None = None
-    """the player whose Elo is 0, with --tournament"""
-    oracle: Switch = False
-    fidelity: Switch = False
+COMMANDS: dict[str, type[Command | Compare]] = {
+    kind.__name__.lower(): kind
+    for kind in (Match, Returns, Tournament, Oracle, Fidelity, Exhaustive, Openings, Compare)
+}
 
 
-def parse(arguments: list[str], description: str) -> tuple[Command | Compare, bool]:
-    """The command that the arguments mean, and whether they say so by the old flags."""
-    if arguments[:1] == ["--compare"]:
-        arguments = ["compare", *arguments[1:]]
-    if arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"):
-        return translate(flag_reader.read(Flags, arguments)), True
-    commands = Match | Returns | Tournament | Oracle | Fidelity | Exhaustive | Openings | Compare
-    return flag_reader.read(commands, arguments, description=description), False
-
-
-def translate(flags: Flags) -> Command:
-    """The command that the old flags mean; raises ValueError in one sentence where they mean none."""
-    asked = {name: kind for name, kind in OLD.items() if getattr(flags, name)}
-    if len(asked) > 1:
-        raise ValueError("--{} and --{} are two questions; ask one at a time".format(*asked))
-    if asked and flags.opponent is not None:
-        raise ValueError(f"--opponent is for a match; leave out --opponent or --{next(iter(asked))}")
-    if flags.tournament and flags.run is not None:
-        raise ValueError("--tournament takes the run as one of its players; leave --run out")
-    if flags.run is None and not flags.tournament:
-        raise ValueError("--run is missing: give the directory of a run, or players to --tournament")
-    if flags.anchor is not None and not flags.tournament:
-        raise ValueError("--anchor is for --tournament; add it or leave --anchor out")
-    if flags.plot is not None and not (flags.tournament or flags.fidelity):
-        raise ValueError("--plot draws what --tournament or --fidelity find; add one of them")
-    (kind,) = asked.values() or [Exhaustive if flags.opponent == "exhaustive" else Match]
-    values: dict[str, Any] = vars(flags) | {"players": flags.tournament, "opponent": flags.opponent or Match.opponent}
-    return kind(**{field.name: values[field.name] for field in fields(kind)})
-
-
-OLD: dict[str, type[Command]] = {"tournament": Tournament, "fidelity": Fidelity, "oracle": Oracle}
-
-
-def remedy(arguments: list[str]) -> str:
-    """Advice for a full memory, by flags that the command has."""
-    words = {word for argument in arguments for word in argument.split("=")}
-    of_positions = {"oracle", "fidelity", "openings", "exhaustive"}
-    no_games = words & {"--oracle", "--fidelity", "exhaustive"} or set(arguments[:1]) & of_positions
-    budget = "--budgets" if "--budgets" in words else "--num-simulations"
-    return f"lower {'' if no_games else '--games or '}{budget}, or use --device cpu"
+def parse(arguments: Sequence[str], description: str) -> Command | Compare:
+    """The command with its flags; help ends the program. Raises ValueError in one sentence for what is no command."""
+    name, *others = arguments or [parser.HELP]
+    if name in ("-h", parser.HELP):
+        kinds = (f"  {name:<12}{(kind.__doc__ or '').splitlines()[0]}" for name, kind in COMMANDS.items())
+        print("\n".join([description.strip(), "", *kinds, "", f"COMMAND {parser.HELP} shows the flags."]))
+        raise SystemExit(0)
+    if name not in COMMANDS:
+        raise ValueError(f"{name!r} is no command of evaluate.py; choose {', '.join(COMMANDS)}")
+    return parser.read(COMMANDS[name], others)

@@ -13,19 +13,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import tyro
+import jax
+from rich.console import Console
 
-from muzero_jax.apps.commands import flag_reader
-from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax import agent as agents
+from muzero_jax.apps.commands import parser
+from muzero_jax.apps.engines import gtp, protocol, uci
+from muzero_jax.apps.play import film, placement, solo, terminal, thinking, tree_picture, web_server
+from muzero_jax.apps.play import position as positions
+from muzero_jax.apps.play.web_session import WebGame
+from muzero_jax.games.catalogue import make_notation
 from muzero_jax.ops import devices
 from muzero_jax.own.files import check_writable, write_whole
 from muzero_jax.own.trust import Trust
 from muzero_jax.run import compilation_cache
 from muzero_jax.storage import agent_file
-from muzero_jax.storage.config import Seed
-from muzero_jax.storage.fields import NotNegativeFloat, PositiveFloat, PositiveInt, check_fields
+from muzero_jax.storage.fields import Device, NotNegativeFloat, PositiveFloat, PositiveInt, Seed
 
 NOT_FOR_ONE = ("engine", "colour")
 """Flags that need two players."""
@@ -41,7 +46,7 @@ class Arguments:
     """in place of run: the name of a trained agent that comes with the package, or a .safetensors file"""
     board_size: int | None = None
     """the board to play on, if the agent's network fits every board; default: the one that it was trained on"""
-    engine: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    engine: bool = False
     """speak GTP (or UCI) on stdin and stdout, for other programs"""
     notation: Literal["standard", "action"] = "standard"
     """moves as the game's players write them, or as plain action numbers"""
@@ -55,7 +60,7 @@ class Arguments:
     """seed for moves drawn at a temperature, and for chance; left at 0, dice fall anew each time"""
     colour: str | None = None
     """your side in the terminal, by its name or initial (black or b, X, red); asked for if left out"""
-    web: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    web: bool = False
     """serve a board for the browser on this machine, until Ctrl-C"""
     port: int = 8000
     """port for --web; 0 takes any that is free"""
@@ -71,9 +76,9 @@ class Arguments:
     """moves that --tree looks ahead"""
     width: PositiveInt = 4
     """moves that --tree draws at each node, the most visited first"""
-    trust_code: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    trust_code: bool = False
     """run the Python files that somebody else's run or agent names; read them first"""
-    device: Literal["auto", "cpu", "gpu", "tpu"] = "auto"
+    device: Device = "auto"
     """what to run on; auto: where there is an accelerator, that or the CPU, whichever searches sooner"""
     devices: int | None = None
     """devices to start; a search uses one of them"""
@@ -87,14 +92,12 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     Args:
       build: as `algorithm.make`, for a game, a network or an algorithm that is not the configured one.
     """
-    a = flag_reader.read(Arguments, arguments, description=__doc__)
+    a = parser.read(Arguments, arguments, __doc__)
     check(a)
     out = None
     if a.engine:
-        from muzero_jax.apps.engines import protocol
-
         out = protocol.claim_stdout()
-    devices.configure_devices(a.devices, a.device)
+    devices.configure_devices(a.devices)
     if a.compilation_cache:
         compilation_cache.enable()
     position, thinker, moves = load(a, build)
@@ -112,7 +115,6 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
 
 def check(a: Arguments) -> None:
     """Raises ValueError for flags that make no sense."""
-    check_fields(a)
     if a.run and a.agent:
         raise ValueError("--run and --agent both name who plays; leave one of them out")
     if a.run is None and a.agent is None:
@@ -149,12 +151,8 @@ def check_game(a: Arguments, position) -> None:
 
 def load(a: Arguments, build: Callable | None = None):
     """The game, the agent and the notation that the flags ask for."""
-    from muzero_jax import agent as agents
-    from muzero_jax.apps.play.thinking import MOST_SIMULATIONS
-    from muzero_jax.games.catalogue import make_notation
-
-    if a.num_simulations is not None and not 1 <= a.num_simulations <= MOST_SIMULATIONS:
-        raise ValueError(f"--num-simulations is {a.num_simulations}, but must be from 1 to {MOST_SIMULATIONS}")
+    if a.num_simulations is not None and not 1 <= a.num_simulations <= thinking.MOST_SIMULATIONS:
+        raise ValueError(f"--num-simulations is {a.num_simulations}, but must be from 1 to {thinking.MOST_SIMULATIONS}")
     path = a.run or Path(f"{agent_file.PREFIX}{(a.agent or '').removeprefix(agent_file.PREFIX)}")
     trust = Trust(all_code=a.trust_code)
     agent = agents.load_agent(path, a.num_simulations, build, a.board_size, trust)
@@ -164,14 +162,12 @@ def load(a: Arguments, build: Callable | None = None):
 
 def seat(a: Arguments, agent, build: Callable | None):
     """The game and the agent, on the device that the flags name; on auto, on the one that is measured to be fastest."""
-    import jax
-
-    from muzero_jax.agent import make_agent
-    from muzero_jax.apps.play import placement, position, thinking
 
     def on(device):
         params = jax.device_put(agent.params, device)
-        made = make_agent(agent.config, build and build(agent.config))  # anew: the device decides in which precision
+        made = agents.make_agent(
+            agent.config, build and build(agent.config)
+        )  # anew: the device decides in which precision
         thinker = thinking.make_thinker(
             made._replace(num_simulations=agent.num_simulations, params=params, name=agent.name),
             num_simulations=agent.num_simulations,
@@ -179,7 +175,7 @@ def seat(a: Arguments, agent, build: Callable | None):
             temperature=a.temperature,
             seed=a.seed,
         )
-        return position.opening_of(agent.environment, a.seed or secrets.randbelow(2**32)), thinker
+        return positions.opening_of(agent.environment, a.seed or secrets.randbelow(2**32)), thinker
 
     def search(seated):
         game, thinker = seated
@@ -194,8 +190,6 @@ def seat(a: Arguments, agent, build: Callable | None):
 
 def serve(a: Arguments, position, thinker, moves, out, resize: Callable) -> None:
     """Speaks to a program until it has had enough. The first line tells UCI from GTP where both are possible."""
-    from muzero_jax.apps.engines import gtp, protocol, uci
-
     if a.time_per_move:
         thinker.prepare(position, a.time_per_move)
     lines = protocol.read_lines(sys.stdin.buffer)
@@ -207,9 +201,6 @@ def serve(a: Arguments, position, thinker, moves, out, resize: Callable) -> None
 
 def serve_page(a: Arguments, position, thinker, moves) -> None:
     """Serves the board in the browser until Ctrl-C."""
-    from muzero_jax.apps.play import web_server
-    from muzero_jax.apps.play.web_session import WebGame
-
     game = WebGame(position, thinker, moves)
     listener = web_server.listen(a.port)
     print(f"compiling the search ({compilation_cache.HOW_LONG}) ...", flush=True)
@@ -223,8 +214,6 @@ def serve_page(a: Arguments, position, thinker, moves) -> None:
 
 def draw(a: Arguments, position, thinker, moves) -> None:
     """Draws the search tree after --moves, or the game that follows, into a file."""
-    from muzero_jax.apps.play import film, tree_picture
-
     for text in a.moves.split():
         try:
             position = position.play(moves.read(position.state, text))
@@ -239,11 +228,6 @@ def draw(a: Arguments, position, thinker, moves) -> None:
 
 def play_in_terminal(a: Arguments, position, thinker, moves) -> None:
     """Plays with a person until they have had enough."""
-    from rich.console import Console
-
-    from muzero_jax.apps.engines import protocol
-    from muzero_jax.apps.play import solo, terminal
-
     colour = None if a.colour is None else terminal.colour_of(a.colour, position)
     if a.colour is not None and colour is None:
         raise ValueError(f"--colour is {a.colour}, but must be {' or '.join(position.game.view.colours)}")
@@ -255,8 +239,3 @@ def play_in_terminal(a: Arguments, position, thinker, moves) -> None:
         game.run(protocol.read_lines(sys.stdin.buffer))
     except KeyboardInterrupt:
         print()
-
-
-def run(arguments: list[str]) -> int:
-    """`main`, with a mistake as one sentence; returns the exit status."""
-    return report_errors(main, arguments, "lower --num-simulations or use --device cpu")

@@ -11,16 +11,22 @@ import os
 import shlex
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from muzero_jax.apps.commands import flag_reader, train
-from muzero_jax.apps.commands.command_line import EXIT_INTERRUPTED, command, report_errors
-from muzero_jax.apps.commands.train_flags import differing
+import optuna
+
+from muzero_jax.algorithm import playing
+from muzero_jax.apps.commands import parser, train
+from muzero_jax.apps.commands.command_line import EXIT_INTERRUPTED, command
+from muzero_jax.apps.commands.parser import Given
+from muzero_jax.apps.evaluation.progress import QUICK_SIMULATIONS
 from muzero_jax.apps.study import comparison, learning_curves
-from muzero_jax.apps.study.tuning import space
+from muzero_jax.apps.study.tuning import pictures, results, space, trial
+from muzero_jax.apps.study.tuning import study as studies
 from muzero_jax.apps.study.tuning.space import Row
+from muzero_jax.apps.study.tuning.trial import Train
+from muzero_jax.ops import devices
 from muzero_jax.own.faults import shown
 from muzero_jax.own.files import write_whole
 from muzero_jax.run.interrupt import Stopped
@@ -28,16 +34,18 @@ from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import NotNegativeInt, PositiveInt, Simulations, check_fields, from_json_values
-
-if TYPE_CHECKING:
-    import optuna
-
-    from muzero_jax.apps.study.tuning.trial import Train
+from muzero_jax.storage.fields import (
+    NotNegativeInt,
+    PositiveInt,
+    Simulations,
+    decode,
+    differing,
+    fields_of,
+    flag_of,
+    names,
+)
 
 PRESET, SETTINGS, SEEDS, CURVES = "preset.json", "settings.json", "seeds", "seeds.png"
-NOT_FOR_TRIALS = "run_dir vary together resume resume_if_any overwrite distributed autotune profile wandb".split()
-"""Flags of train.py that a trial cannot have: the study decides, or one of them changes what is compared."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +84,12 @@ class Request(NamedTuple):
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status, as `train.main`."""
-    own, others = flag_reader.read(Arguments, arguments, description=(__doc__ or ""), return_unknown_args=True)
-    request = read(own, others)
-    if request is None:
+    given = parser.split(arguments, Config, Session, Arguments)
+    if parser.HELP in given or parser.HELP_ALL in given:
+        print(f"{(__doc__ or '').strip()}\n\n{parser.help_text(parser.flags_of(Arguments))}")
         return 0
-    from muzero_jax.apps.study.tuning import study as studies  # here, because Optuna is an extra
-    from muzero_jax.apps.study.tuning import trial
-
+    own = {field.name: given.pop(field.name) for field in fields_of(Arguments) if field.name in given}
+    request = read(parser.convert(Arguments, own), given)
     keep(request)
     base, opponent = request.base, f"mcts:{request.own.mcts_simulations}"
     worker = os.getpid() if request.own.join else 0
@@ -105,21 +112,16 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def read(own: Arguments, others: list[str]) -> Request | None:
-    """The request of the flags; None after printing help. Raises ValueError in one sentence for what makes no study."""
-    check_fields(own)
-    if find_spec("optuna") is None:
-        remedy = 'pip install -e ".[tune]" -c constraints.txt'
-        raise ValueError(f"tune.py needs a package that is missing; run: {remedy}")
+def read(own: Arguments, given: Given) -> Request:
+    """The request of the flags. Raises ValueError in one sentence for what makes no study."""
+    has_budget = bool(own.join) or not given.keys().isdisjoint(("minutes", "frames"))
     if own.join:
         own = _joined(own)
-        others = ["--config", str(own.join) + f"/{PRESET}", *others]
-    parsed = train.parse(others)
-    if parsed is None:
-        return None
-    config, session, _, num_devices = parsed
+        given = {"config": f"{own.join}/{PRESET}"} | given
+    config, session, _ = train.settle(given)
+    num_devices = devices.configure_devices(session.devices)
     base = replace(config, evaluation=replace(config.evaluation, mcts_simulations=(own.mcts_simulations,)))
-    _check(base, session, has_budget=bool(own.join) or _names_budget(others))
+    _check(base, session, has_budget=has_budget)
     default = run_directory.default(base)
     folder = own.join or own.study or default.parent / f"tune-{default.name}"
     rows = space.space(base, own.fields)
@@ -140,27 +142,20 @@ def _joined(own: Arguments) -> Arguments:
 def _kept(file: Path, remedy: str) -> Arguments:
     """The flags that a study was begun with; ValueError if the file is none of ours, with the remedy."""
     try:
-        return from_json_values(Arguments, json.loads(file.read_text(encoding="utf-8")))
+        return decode(Arguments, json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{file} does not say how a study was begun ({shown(error)}); {remedy}") from error
 
 
-def _names_budget(arguments: list[str]) -> bool:
-    known = train.read_ahead(arguments)
-    return known.minutes is not None or known.frames is not None
-
-
 def _check(base: Config, session: Session, *, has_budget: bool) -> None:
     """Raises ValueError in one sentence for what no trial can be."""
-    for name in NOT_FOR_TRIALS:
+    for name in names(Session, "single"):
         if getattr(session, name) != getattr(Session(), name):
-            raise ValueError(f"--{name.replace('_', '-')} is for one run; leave it out (--study names the folder)")
+            raise ValueError(f"{flag_of(name)} is for one run; leave it out (--study names the folder)")
     if not has_budget or base.updates or base.max_iterations or base.offline:
         raise ValueError(
             "trials are equal in frames: add --minutes 2 (of the first trial) or --frames, and no other budget"
         )
-    from muzero_jax.algorithm import playing  # here, because pgx starts JAX when it is imported
-
     if playing.build_environment(base).num_players != 2:
         raise ValueError("trials are compared by matches, and this is a game for one; try values with train.py")
 
@@ -185,8 +180,6 @@ def keep(request: Request) -> None:
 
 def introduce(request: Request) -> None:
     """Says what is searched, where, and how others join."""
-    from muzero_jax.apps.evaluation.progress import QUICK_SIMULATIONS  # here, because it starts JAX
-
     own = request.own
     print(f"study       {request.folder}: {own.trials} trials, {own.sampler}, pruning by {own.pruner}")
     print(f"score       against rollout MCTS with {own.mcts_simulations} simulations, at equal frames")
@@ -200,20 +193,15 @@ def introduce(request: Request) -> None:
     )
 
 
-def announce(base: Config, study: "optuna.Study", trial: "optuna.trial.FrozenTrial") -> None:
+def announce(base: Config, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
     """Says how a trial of this worker ended."""
-    from muzero_jax.apps.study.tuning import results
-
     is_base = results.flags(base, trial) == results.BASE
     name = f"trial {trial.number}"
     _say(f"{name:<12}{results.outcome(trial)}{f', {results.BASE}' if is_base else ''}")
 
 
-def conclude(request: Request, study: "optuna.Study", runs: "Train") -> None:
+def conclude(request: Request, study: optuna.Study, runs: Train) -> None:
     """Prints and draws what was found, and compares the best settings with the base's."""
-    from muzero_jax.apps.study.tuning import pictures, results
-    from muzero_jax.apps.study.tuning import study as studies
-
     base, folder = request.base, request.folder
     print(f"\n{results.table(base, study)}\n")
     results.write_table(base, request.rows, study, folder / results.TABLE)
@@ -230,7 +218,7 @@ def conclude(request: Request, study: "optuna.Study", runs: "Train") -> None:
     print(f"longer:   {command('train')} {shlex.join([*again, 'runs/best'])} --minutes ...")
 
 
-def compare(request: Request, found: Config, name: str, runs: "Train") -> None:
+def compare(request: Request, found: Config, name: str, runs: Train) -> None:
     """Trains the best settings and the base's with seeds that the search did not see, and prints their scores."""
     first = request.base.seed + 1
     seeds = range(first, first + request.own.seeds)
@@ -254,8 +242,3 @@ def _ignore(record: Any) -> None:
 
 def _say(line: str) -> None:
     print(line, flush=True)
-
-
-def run(arguments: list[str]) -> int:
-    """`main`, with a mistake as one sentence; returns the exit status."""
-    return report_errors(main, arguments)

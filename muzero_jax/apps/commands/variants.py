@@ -1,187 +1,230 @@
 """`train.py --seeds N --vary FIELD VALUE ...`: runs that differ in seed or settings, and then their scores together.
 
-They are trained one after another, each as a process of its own. With `--together` those that differ only in the seed
-and in numbers that the program takes as inputs are trained as one program (`apps.study.together`).
+They are trained one after another, each as a process of its own: it gives its memory back, and prints and saves what it
+would alone. With `--together` those that differ only in the seed and in numbers that the program takes as inputs are
+trained as one program (`apps.study.together`).
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from muzero_jax.apps.commands import several
+import jax
+
+from muzero_jax.algorithm import playing
+from muzero_jax.apps import start
+from muzero_jax.apps.commands import child, parser
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED
-from muzero_jax.apps.commands.several import Folders, Parse, Run
-from muzero_jax.apps.study import comparison, learning_curves
+from muzero_jax.apps.commands.parser import Given
+from muzero_jax.apps.study import comparison, learning_curves, together
 from muzero_jax.own import python_file
+from muzero_jax.run import session as sessions
 from muzero_jax.run.interrupt import Stopped
+from muzero_jax.run.runner import Planned
 from muzero_jax.run.session import Session
-from muzero_jax.run.sources import offline
+from muzero_jax.run.sources import offline, warm_start
+from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import differing, names
+from muzero_jax.storage.validation import validate
 
-TOGETHER = "--together"
-
-
-class Request(NamedTuple):
-    """The request of the flags."""
-
-    seeds: range
-    varied: dict[str, list[str]]  # the values of each flag that varies, as typed
-    together: bool
-    folders: Folders
-    shared: list[str]  # all other flags
+Settle = Callable[[Given], tuple[Config, Session, Config]]
+"""`train.settle`: the config of a run with these flags, its session, and what they overrode."""
 
 
-def read(arguments: list[str]) -> Request | None:
-    """The request of the flags; None where that is one run, or where a flag has no value that it can have.
+class Run(NamedTuple):
+    """One of the runs."""
 
-    Raises ValueError in one sentence for a `--vary` that names no values.
-    """
-    found = several.read(arguments, "--seeds", "--seed", lists=["--vary"])
-    if found is None:
-        return None
-    known, folders, shared = found
-    try:
-        count, first_seed = int(known.seeds or 1), int(known.seed or Config.seed)
-    except ValueError:  # the command's own parser says what is wrong
-        return None
-    varied = {_flag(words): words[1:] for words in known.vary or []}
-    if count == 1 and not varied:
-        return None
-    others = [word for word in shared if word != TOGETHER]
-    return Request(range(first_seed, first_seed + count), varied, TOGETHER in shared, folders, others)
+    name: str  # for a person
+    run_dir: Path
+    config: Config
+    given: Given  # all of its flags but for `--resume`
 
 
-def _flag(words: Sequence[str]) -> str:
-    """The flag that the words of a `--vary` vary."""
-    name = words[0].replace("_", "-") if words else "FIELD"
-    if len(words) < 2:
-        raise ValueError(
-            f"--vary {name} names no values; give them behind it: --vary optimiser.learning-rate 1e-3 2e-3"
-        )
-    if name in ("seed", "seeds", "run-dir"):
-        raise ValueError(f"--vary cannot vary {name}; --seeds N trains N seeds of each setting")
-    return f"--{name}"
-
-
-def plan(request: Request, parse: Parse, config: Config, num_devices: int) -> list[Run]:
+def plan(given: Given, settle: Settle, num_devices: int) -> list[Run]:
     """The runs, by setting and then by seed: in the folder that the user named, or beside each other in `runs`."""
-    around, runs = request.folders.run_dir, []
-    for values in product(*request.varied.values()):
-        flags = [word for pair in zip(request.varied, values, strict=True) for word in pair]
-        names = [_name(flag, value) for flag, value in zip(request.varied, values, strict=True)]
-        varied = _parsed(parse, [*request.shared, *flags])[0] if flags else config
-        for seed in request.seeds:
-            one = offline.fit_to_source(replace(varied, seed=seed), num_devices)
-            folder = "-".join([*names, f"seed{seed}"])
+    session = parser.convert(Session, given)
+    several = ("seeds", "vary", "together", "resume", "resume_if_any", "overwrite", "run_dir")
+    shared = {name: texts for name, texts in given.items() if name not in several}
+    runs: list[Run] = []
+    for choice in product(*map(_values, session.vary)):
+        settings = {name: texts for one in (shared, *choice) for name, texts in one.items()}
+        parts = [_name(*one.popitem()) for one in map(dict, choice)]
+        config, _, _ = settle(settings)
+        for seed in range(config.seed, config.seed + session.seeds):
+            one = offline.fit_to_source(replace(config, seed=seed), num_devices)
             default = run_directory.default(one)
-            run_dir = around / folder if around else default.with_name("-".join([default.name, *names]))
-            runs.append(Run(" ".join([*names, f"seed {seed}"]), run_dir, one, [*flags, "--seed", str(seed)]))
+            beside = default.with_name("-".join([default.name, *parts]))
+            run_dir = Path(session.run_dir, "-".join([*parts, f"seed{seed}"])) if session.run_dir else beside
+            own = settings | {"run_dir": str(run_dir), "seed": str(seed)}
+            runs.append(Run(" ".join([*parts, f"seed {seed}"]), run_dir, one, own))
     return runs
 
 
-def _name(flag: str, value: str) -> str:
+def _values(words: Sequence[str]) -> list[Given]:
+    """The field that the words of a `--vary` vary, with each of its values."""
+    name, *values = words or ["FIELD"]
+    if not values:
+        raise ValueError(f"--vary {name} names no values; say --vary optimiser.learning-rate 1e-3 2e-3")
+    varied = [parser.split([f"--{name.removeprefix('--')}", value], Config) for value in values]
+    if "seed" in varied[0]:
+        raise ValueError("--vary cannot vary the seed; --seeds N trains N seeds of each setting")
+    return varied
+
+
+def _name(field: str, text: Any) -> str:
     """The part of a run's name that tells one of its values; of a path that is the last part, of code its stem."""
-    path = Path(value)
-    return f"{flag.rpartition('.')[2].lstrip('-')}-{path.stem if python_file.is_path(value) else path.name or value}"
+    value = text if isinstance(text, str) else "-".join(text)
+    path, last = Path(value), field.rpartition(".")[2].replace("_", "-")
+    return f"{last}-{path.stem if python_file.is_path(value) else path.name or value}"
 
 
-def _parsed(parse: Parse, arguments: list[str]) -> tuple[Config, Session, Config, int]:
-    found = parse(arguments)
-    assert found is not None, "help was printed before"
-    return found
-
-
-def train(request: Request, parse: Parse, build: Any) -> int:
+def train(given: Given, settle: Settle, num_devices: int, *, is_given: bool) -> int:
     """Trains them all and compares them; returns the exit status of the first that did not end well, or 0."""
-    parsed = parse(request.shared)
-    if parsed is None:
-        return 0
-    config, session, _, num_devices = parsed
-    runs = plan(request, parse, config, num_devices)
-    asked = replace(session, seeds=len(runs), together=request.together)
-    several.check_flags([run.config for run in runs], asked, build)
-    if request.together:
-        status = train_together(runs, request, parse)
-    else:
-        status = several.train(runs, request.folders, request.shared)
+    session, runs = parser.convert(Session, given), plan(given, settle, num_devices)
+    _check(runs, session, is_given)
+    if session.overwrite:
+        for config in {run.config.init_from: run.config for run in runs}.values():  # before anything is deleted
+            _check_weights(config, trust_code=session.trust_code)
+        run_directory.make_room_for_all(run.run_dir for run in runs)
+    status = _train_together(runs, settle) if session.together else _train_in_turn(runs)
     if not status:
-        _conclude([run.run_dir for run in runs], Path(f"{request.folders.run_dir or runs[0].run_dir}-compare.png"))
+        _conclude([run.run_dir for run in runs], Path(f"{session.run_dir or runs[0].run_dir}-compare.png"))
     return status
 
 
-def train_together(runs: Sequence[Run], request: Request, parse: Parse) -> int:
-    """Trains as one program what one program can train; says why, where it takes several."""
-    from muzero_jax.apps.study import population, together  # here, because pgx starts JAX when it is imported
-
-    several.check_folders(runs, request.folders)
-    if request.folders.overwrite:
-        run_directory.make_room_for_all(run.run_dir for run in runs)
-    groups: dict[tuple[Config, bool, bool], list[Run]] = {}
+def _check(runs: Sequence[Run], session: Session, is_given: bool) -> None:
+    """Raises ValueError in one sentence for what several runs cannot be, before any of them is trained."""
+    sessions.validate(replace(session, config=None))
     for run in runs:
-        has_begun = run_directory.holds_run(run.run_dir)
-        kind = together.alike(run.config), has_begun, has_begun and several.has_spent(run)
-        groups.setdefault(kind, []).append(run)
-    if len(groups) > 1:
-        varied = comparison.differing([run.config for run in runs])
-        names = [name for name in varied if name not in population.NUMBERS]
-        why = (
-            f"{' and '.join(names)} changes what is compiled, or the matches"
-            if names
-            else "the runs did not begin together"
+        validate(run.config)
+        if missing := [file for file in run.config.own_files if not Path(file).is_file()]:
+            raise ValueError(f"there is no file {missing[0]}; name a Python file of yours")
+    if len(games := sorted({run.config.env_name for run in runs})) > 1:
+        raise ValueError(f"runs are compared, and {games[0]} and {games[1]} are two games; vary something else")
+    if session.autotune:
+        raise ValueError(
+            "--autotune may find other sizes for each seed; run it alone, and give the flags that it prints"
         )
-        print(f"{why}: {len(groups)} programs, one after another")
-    for group in groups.values():
-        if status := _train_group(group, request, parse):
+    if is_given:
+        raise ValueError("--seeds starts processes that know no parts of your own; train one seed after another")
+    if session.run_dir and run_directory.holds_run(Path(session.run_dir)):
+        raise ValueError(f"{session.run_dir} is a run itself, and takes no others; choose another --run-dir")
+    if session.resume and not (session.resume_if_any or _have_begun(runs)):
+        raise ValueError(f"there is no run to resume in {runs[0].run_dir} and the others; leave out --resume")
+    run_dirs = [run.run_dir for run in runs]
+    if twice := [run_dir for run_dir in run_dirs if run_dirs.count(run_dir) > 1]:
+        raise ValueError(f"two of the runs would lie in {twice[0]}; give each value once, and files names of their own")
+    for run in runs:
+        goes_on = (session.resume or session.resume_if_any) and run_directory.holds_run(run.run_dir)
+        run_directory.check(run.run_dir, resume=goes_on, overwrite=session.overwrite, sources=run.config.sources)
+        if goes_on and (flags := _other_flags(run)):
+            raise ValueError(f"{run.run_dir} was trained with other flags; with --resume give {' '.join(flags)} too")
+
+
+def _have_begun(runs: Sequence[Run]) -> bool:
+    return any(run_directory.holds_run(run.run_dir) for run in runs)
+
+
+def _other_flags(run: Run) -> list[str]:
+    """The flags that a run was made with and does not have now, but for its budget."""
+    made_with, budgets = configs.inspect(run.run_dir), names(Config, "budget")
+    return differing(replace(made_with, **{name: getattr(run.config, name) for name in budgets}), run.config)
+
+
+def _has_spent(run: Run) -> bool:
+    """Whether a run has spent the budget that is asked for, and played its final matches."""
+    return run_directory.has_ended(run.run_dir) and comparison.are_alike(configs.inspect(run.run_dir), run.config)
+
+
+def _check_weights(config: Config, *, trust_code: bool) -> None:
+    """Raises ValueError in one sentence for weights that a run cannot begin with."""
+    if config.init_from:
+        model = playing.build_model(config, playing.build_environment(config))
+        warm_start.open_source(config, model, lambda line: None, trust_code=trust_code)
+
+
+def _goes_on(run: Run) -> Given:
+    """A run's flags; one that has begun goes on. `--resume-if-any` may stand beside `--config`, unlike `--resume`."""
+    return run.given | ({"resume_if_any": True} if run_directory.holds_run(run.run_dir) else {})
+
+
+def _train_in_turn(runs: Sequence[Run]) -> int:
+    """Trains each as a process; those that have ended are left as they are."""
+    for number, run in enumerate(runs, 1):
+        print(f"{run.name}, {number} of {len(runs)}", flush=True)
+        if run_directory.holds_run(run.run_dir) and _has_spent(run):
+            print(f"has ended   {run.run_dir}", flush=True)
+            continue
+        try:
+            status = child.wait(parser.typed_again(_goes_on(run)))
+        except Stopped:
+            _say_how_to_go_on(run, runs)
+            raise
+        if status:
+            _say_how_to_go_on(run, runs)
             return status
     return 0
 
 
-def _train_group(group: Sequence[Run], request: Request, parse: Parse) -> int:
-    """Trains runs as one program; returns the exit status."""
-    from muzero_jax.apps import start
-    from muzero_jax.apps.study import together
+def _say_how_to_go_on(run: Run, runs: Sequence[Run]) -> None:
+    more = " and --resume (in place of --overwrite)" if _have_begun(runs) else ""
+    print(f"stopped at {run.name}; go on with the same command{more}")
 
-    if request.folders.resume and all(map(several.has_spent, group)):
+
+def _train_together(runs: Sequence[Run], settle: Settle) -> int:
+    """Trains as one program what one program can train; says why, where it takes several."""
+    groups: dict[tuple[Any, ...], list[Run]] = {}
+    for run in runs:
+        has_begun = run_directory.holds_run(run.run_dir)
+        kind = together.alike(run.config), has_begun, has_begun and _has_spent(run)
+        groups.setdefault(kind, []).append(run)
+    if len(groups) > 1:
+        members = names(Config, "member")
+        fields = [name for name in comparison.differing([run.config for run in runs]) if name not in members]
+        changes = f"{' and '.join(fields)} changes what is compiled, or the matches"
+        why = changes if fields else "the runs did not begin together"
+        print(f"{why}: {len(groups)} programs, one after another")
+    return next(filter(None, (_train_group(group, settle) for group in groups.values())), 0)
+
+
+def _train_group(group: Sequence[Run], settle: Settle) -> int:
+    """Trains runs as one program; returns the exit status."""
+    if all(run_directory.holds_run(run.run_dir) and _has_spent(run) for run in group):
         print(f"has ended   {', '.join(str(run.run_dir) for run in group)}")
         return 0
-    planned, ready, session = [], None, Session()
-    further = ["--resume-if-any"] if run_directory.holds_run(group[0].run_dir) else []
+    planned: list[Planned] = []
     for run in group:
-        config, session, made_with, num_devices = _parsed(
-            parse, [*request.shared, "--run-dir", str(run.run_dir), *run.flags, *further]
-        )
-        checked: Any = {"given": ("world",)} if ready else {}  # its files are those of the first
-        say = (lambda line: None) if ready else print
-        made = start.prepare(config, session, num_devices, say, made_with=made_with, **checked)
-        ready = ready or made
-        planned.append(together.Planned(run.name, made.config, made.run_dir))
-    assert ready is not None
+        config, session, base = settle(_goes_on(run))
+        planned.append(Planned(config, start.check(config, session, base), run.name))
+    config, session, base = settle(_goes_on(group[0]))  # the game, the network and their files are those of all
+    ready = start.prepare(config, session, session.devices or len(jax.devices()), print, made_with=base)
     try:
         ends = together.train(planned, session, ready.mesh, print)
     except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
-        has_begun = any(run_directory.begun(run.run_dir) for run in planned)
+        has_begun = any(run_directory.begun(run.folder) for run in planned)
         print(f"stopped; go on with the same command{' and --resume' if has_begun else ''}")
         if isinstance(error, Stopped):
             raise
         return EXIT_INTERRUPTED
-    for run, end in zip(planned, ends, strict=True):
-        if isinstance(end, ValueError):
-            print(f"error: {run.name}: {end}", file=sys.stderr)
-    ended = [end for end in ends if not isinstance(end, ValueError)]
-    if any(end.interrupted for end in ended):
+    failed = {run.name: end for run, end in zip(planned, ends, strict=True) if isinstance(end, ValueError)}
+    for name, error in failed.items():
+        print(f"error: {name}: {error}", file=sys.stderr)
+    stopped = [end for end in ends if not isinstance(end, ValueError) and end.interrupted]
+    if stopped:
         print("stopped and saved; go on with the same command and --resume (in place of --overwrite)")
-        if any(end.by_system for end in ended):
+        if any(end.by_system for end in stopped):
             raise Stopped
         return EXIT_INTERRUPTED
-    return EXIT_ERROR if any(isinstance(end, ValueError) for end in ends) else 0
+    return EXIT_ERROR if failed else 0
 
 
 def _conclude(run_dirs: list[Path], picture: Path) -> None:
-    """Prints the scores of all runs together, and draws their curves; games for one player have none."""
+    """Prints the scores of all runs together, and draws their curves; single-player games have none."""
     points = comparison.read_runs(run_dirs)
     if points:
         print(f"\n{comparison.format_table(points)}")

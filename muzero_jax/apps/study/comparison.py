@@ -16,10 +16,11 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from muzero_jax.run import budget, metrics, tables
+from muzero_jax.run import metrics, tables
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import names
 
 Axis = Literal["frames", "updates", "minutes", "flops"]
 AXES: tuple[Axis, ...] = get_args(Axis)
@@ -30,8 +31,6 @@ COLUMNS: dict[Axis, str] = {
     "flops": "total/flops",
 }
 KINDS: dict[Axis, Callable[[float], float]] = {"frames": int, "updates": int, "minutes": float, "flops": float}
-OF_A_RUN_ALONE = ("seed",)
-"""Fields of the config that runs of one group differ in."""
 RESAMPLES = 2000
 
 
@@ -141,7 +140,7 @@ def _stem(run_dir: Path) -> str:
 def _flags(run_dir: Path) -> dict[str, str]:
     """The run's config as texts by dotted name, without what a run has for itself."""
     config = configs.inspect(run_dir)
-    flags = {name: str(value) for name, value in configs.flat(config).items() if name not in OF_A_RUN_ALONE}
+    flags = {name: str(value) for name, value in configs.flat(config).items() if name not in names(Config, "own")}
     if config.algorithm.file == configs.IN_PYTHON:  # records have no names of their own
         flags["algorithm.file"] += f" ({_stem(run_dir)})"
     kept = run_dir / run_directory.ALGORITHM
@@ -150,7 +149,7 @@ def _flags(run_dir: Path) -> dict[str, str]:
 
 def are_alike(one: Config, other: Config, *, budgets: bool = True) -> bool:
     """Whether two runs differ in nothing but what a run has for itself; with `budgets` False, in their budgets too."""
-    return set(differing([one, other])) <= set(() if budgets else budget.FIELDS)
+    return set(differing([one, other])) <= set(() if budgets else names(Config, "budget"))
 
 
 def differing(runs: Sequence[Config]) -> list[str]:
@@ -159,7 +158,7 @@ def differing(runs: Sequence[Config]) -> list[str]:
     return [
         name
         for name, value in first.items()
-        if name not in OF_A_RUN_ALONE and any(other[name] != value for other in others)
+        if name not in names(Config, "own") and any(other[name] != value for other in others)
     ]
 
 

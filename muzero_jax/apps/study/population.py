@@ -28,13 +28,6 @@ from muzero_jax.types import Metrics, TrainState
 
 MEMBER = "member"
 """The mesh axis of the members."""
-NUMBERS = (
-    "self_play.exploration",
-    "optimiser.learning_rate",
-    "optimiser.weight_decay",
-    "optimiser.max_gradient_norm",
-)
-"""Fields of the config that may differ between members: they change no shape, no branch of Python, and no match."""
 VMAPPED = ("mlp", "observation")
 """Kinds of network without convolutions."""
 

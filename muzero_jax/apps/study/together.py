@@ -22,12 +22,13 @@ from muzero_jax.run.runner import Planned
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import names
 
 
 def alike(config: Config) -> Config:
     """The config without what may differ between the agents of a program."""
-    names = [*population.NUMBERS, *comparison.OF_A_RUN_ALONE]
-    return configs.with_values(config, {name: configs.flat(Config())[name] for name in names})
+    own = [*names(Config, "member"), *names(Config, "own")]
+    return configs.with_values(config, {name: configs.flat(Config())[name] for name in own})
 
 
 def check(config: Config) -> None:
@@ -58,14 +59,14 @@ def train(
 
 def compile_together(configs_: Sequence[Config], mesh: Mesh, session: Session, say: Callable[[str], None]) -> Compiled:
     """The agents' program; ValueError, which names the flags to lower, if they do not fit in memory."""
-    config, names = configs_[0], comparison.differing(configs_)
+    config, varied = configs_[0], comparison.differing(configs_)
     algorithm = algorithms.make(config)
     own_mesh = population.make_mesh(population.mesh_shape(len(configs_), mesh.size, *config.shared_sizes))
     init = population.make_init(algorithm, [each.seed for each in configs_], own_mesh)
-    numbers = np.array([[configs.flat(each)[name] for name in names] for each in configs_], np.float32)
+    numbers = np.array([[configs.flat(each)[name] for name in varied] for each in configs_], np.float32)
     stacked = init.eval_shape()
     progress = programs.abstract_progress(config.iterations_per_chunk)
-    traced = population.make_chunk(config, algorithm, names, own_mesh).trace(numbers, stacked, progress)
+    traced = population.make_chunk(config, algorithm, varied, own_mesh).trace(numbers, stacked, progress)
     compiled, plan = compile_planned(traced, stacked, own_mesh, session, say)
     alone = programs.make_init(algorithm, config.seed, own_mesh).eval_shape()
     counted = count(config, programs.make_chunk(algorithm, own_mesh).trace(alone, progress))

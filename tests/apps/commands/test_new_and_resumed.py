@@ -13,7 +13,7 @@ from muzero_jax.run import compilation_cache, runner
 from muzero_jax.storage import config as configs
 from tests.reference import told_runs
 from tests.reference.tiny_run import CONFIG
-from tests.reference.training import command
+from tests.reference.training import command, settled
 
 
 @pytest.fixture
@@ -27,14 +27,14 @@ def settings(tmp_path):
 
 def test_a_run_begins_with_the_settings_of_a_file_over_which_flags_win(settings, tmp_path):
     arguments = ["--config", str(settings), "--optimiser.learning-rate", "0.5", "--run-dir", str(tmp_path / "run")]
-    config, session, default, _ = train.parse(arguments)
+    config, session, default = settled(*arguments)
     assert config.optimiser.learning_rate == 0.5 and config.search == CONFIG.search and config.env == CONFIG.env
     assert not session.resume
     assert default.optimiser.learning_rate == CONFIG.optimiser.learning_rate
 
 
 def test_a_budget_among_the_flags_takes_the_place_of_those_of_the_file(settings):
-    config, *_ = train.parse(["--config", str(settings), "--frames", "99"])
+    config, *_ = settled("--config", settings, "--frames", "99")
     assert (config.frames, config.minutes, config.max_iterations) == (99, None, None)
 
 
@@ -60,11 +60,11 @@ def test_a_file_that_holds_no_settings_is_one_sentence(text, sentence, tmp_path,
 def test_one_command_begins_a_run_and_later_goes_on_with_it(tmp_path):
     run_dir = tmp_path / "run"
     arguments = ["--env", "tic_tac_toe", "--resume-if-any", "--run-dir", str(run_dir)]
-    config, session, *_ = train.parse(arguments)
+    config, session, _ = settled(*arguments)
     assert not session.resume and config.env == "tic_tac_toe"
     run_dir.mkdir()
     configs.save(CONFIG, run_dir)
-    config, session, *_ = train.parse(arguments)
+    config, session, _ = settled(*arguments)
     assert session.resume and config.search == CONFIG.search
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import muzero_jax
 from muzero_jax.algorithm import playing
-from muzero_jax.apps.commands import evaluate, train
+from muzero_jax.apps.commands import evaluate
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.games.environment import make_environment
 from muzero_jax.ops import devices
@@ -18,7 +18,7 @@ from muzero_jax.run.metrics import read_records
 from muzero_jax.run.runner import Result
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config_groups import NetworkConfig
-from tests.reference.training import command, quiet
+from tests.reference.training import command, quiet, settled
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "transformer.py"
@@ -114,7 +114,7 @@ def test_a_run_whose_file_is_gone_says_so(trained, tmp_path, capsys):
 def test_both_spellings_of_the_flag_mean_the_same(monkeypatch):
     monkeypatch.setattr(devices, "configure_devices", lambda *arguments: 2)
     for spelling in (["--network", str(EXAMPLE)], [f"--network={EXAMPLE}"], ["--network.file", str(EXAMPLE)]):
-        config, *_ = train.parse([*TINY, *spelling])
+        config, *_ = settled(*TINY, *spelling)
         assert config.network.file == str(EXAMPLE)
 
 
@@ -122,7 +122,7 @@ def test_both_spellings_of_the_flag_mean_the_same(monkeypatch):
 def test_a_flag_of_the_built_in_networks_is_refused(flag, capsys):
     assert command(*TINY, "--network", EXAMPLE, flag, 32) == EXIT_ERROR
     name = flag.rpartition(".")[2]
-    assert f"does not reach a network of your own; give it as --network.options {name}=" in capsys.readouterr().err
+    assert f"does not reach a network of your own; write --network.options {name}=" in capsys.readouterr().err
 
 
 # --- mistakes ---------------------------------------------------------------------------------------------------------

@@ -9,14 +9,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import tyro
 
 from muzero_jax import presets
-from muzero_jax.apps.commands import evaluate_flags, play, train_flags, tune
-from muzero_jax.apps.commands.train_flags import Command
+from muzero_jax.apps.commands import evaluate_flags, parser, play, tune
 from muzero_jax.games import catalogue
 from muzero_jax.run.session import Session
-from muzero_jax.storage.fields import check_fields
+from muzero_jax.storage.config import Config
 from scripts import benchmark, export_agent, export_onnx, hardware_report, preview, reproduce
 from tests.reference import pages
 
@@ -37,43 +35,26 @@ KNOWN_LINES = (  # what else a block of shell may hold
 )
 
 
-def read_train(words):
-    words = [word for word in train_flags.spelled_out(words) if word not in (*train_flags.HELP, train_flags.HELP_ALL)]
-    default = Command(presets.tic_tac_toe(), Session())
-    train_flags.check_names(words, default)
-    command = tyro.cli(Command, default=default, args=words, add_help=False)
-    check_fields(command.config)
-    check_fields(command.session)
-    env = command.config.env
-    if env not in catalogue.GAMES and not (pages.ROOT / env).exists():
-        raise ValueError(f"there is no game {env}")
-
-
-def read_evaluate(words):
-    check_fields(evaluate_flags.parse(words, "")[0])
-
-
-def read_play(words):
-    play.check(tyro.cli(play.Arguments, args=words))
-
-
-def read_tune(words):
-    own, others = tyro.cli(tune.Arguments, args=words, return_unknown_args=True)
-    check_fields(own)
-    read_train(others)
+def read_train(words, *others):
+    given = parser.split(words, Config, Session, *others)
+    for record in others:
+        parser.convert(record, {name: given.pop(name) for name in record.__dataclass_fields__ if name in given})
+    config, _ = parser.override(presets.tic_tac_toe(), given), parser.convert(Session, given)
+    if config.env not in catalogue.GAMES and not (pages.ROOT / config.env).exists():
+        raise ValueError(f"there is no game {config.env}")
 
 
 READERS = {
     "experiments/train.py": read_train,
-    "experiments/evaluate.py": read_evaluate,
-    "experiments/play.py": read_play,
-    "experiments/tune.py": read_tune,
+    "experiments/evaluate.py": lambda words: evaluate_flags.parse(words, ""),
+    "experiments/play.py": lambda words: play.check(parser.read(play.Arguments, words)),
+    "experiments/tune.py": lambda words: read_train(words, tune.Arguments),
     "scripts/benchmark.py": benchmark.read_arguments,
-    "scripts/hardware_report.py": lambda words: tyro.cli(hardware_report.Arguments, args=words),
+    "scripts/hardware_report.py": lambda words: parser.read(hardware_report.Arguments, words),
     "scripts/preview.py": preview.read_arguments,
-    "scripts/export_agent.py": lambda words: tyro.cli(export_agent.Arguments, args=words),
-    "scripts/export_onnx.py": lambda words: tyro.cli(export_onnx.Arguments, args=words),
-    "scripts/reproduce.py": lambda words: tyro.cli(reproduce.Arguments, args=words),
+    "scripts/export_agent.py": lambda words: parser.read(export_agent.Arguments, words),
+    "scripts/export_onnx.py": lambda words: parser.read(export_onnx.Arguments, words),
+    "scripts/reproduce.py": lambda words: parser.read(reproduce.Arguments, words),
 }
 
 

@@ -16,6 +16,7 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import export_agent, export_onnx
 from tests.reference import tiny_run
+from tests.reference.training import settled
 
 NEW = "--env tic_tac_toe --network.width 16 --frames 1 --run-dir DIR/new"
 LOADERS = {
@@ -128,8 +129,7 @@ def test_a_file_that_a_flag_of_this_call_names_is_no_strangers(run, config, code
     """The user moved their network, and says where it lies."""
     monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: Result({}, interrupted=True))
     flag = "--network" if config.network.file else "--env"
-    parsed = train.parse(["--resume", "--run-dir", str(run), flag, str(code)])
-    assert parsed is not None and parsed[0].own_files == (str(code),)
+    assert settled("--resume", "--run-dir", run, flag, code).config.own_files == (str(code),)
 
 
 def test_the_card_of_an_agent_is_not_its_network(tmp_path, mark, capsys):

@@ -1,7 +1,6 @@
 """`tune.py`: what it searches and leaves behind, how others join, and how it is stopped and goes on."""
 
 import csv
-import importlib
 import json
 import signal
 import subprocess
@@ -11,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from muzero_jax.apps.commands import train, tune
+from muzero_jax.apps.commands import entry, train, tune
 from muzero_jax.apps.commands.command_line import EXIT_INTERRUPTED, report_errors
 from muzero_jax.apps.study.tuning import trial
 from muzero_jax.storage.config import Config
 from tests.reference import told_runs
+from tests.reference.training import settled
 
 ROOT = Path(__file__).parents[3]
 HEX = ["--env", "hex", "--board-size", "4", "--frames", "65536"]
@@ -74,8 +74,8 @@ def test_a_study_finds_better_settings_and_compares_them_with_seeds_it_never_saw
     assert f"trial {best['trial']}, --optimiser.learning-rate {rate}" in printed
     assert "--config" in printed and f"trial{best['trial']}" in printed
 
-    parsed = train.parse(["--config", str(tmp_path / "study" / "best.json")])
-    assert parsed is not None and (parsed[0].optimiser.learning_rate, parsed[0].frames) == (rate, 65536)
+    best = settled("--config", tmp_path / "study" / "best.json").config
+    assert (best.optimiser.learning_rate, best.frames) == (rate, 65536)
 
 
 def test_ctrl_c_says_how_to_go_on_and_the_same_line_does(trained, tmp_path, capsys):
@@ -136,15 +136,8 @@ def test_a_folder_of_something_else_is_refused(trained, tmp_path, capsys):
     assert "holds no study" in capsys.readouterr().err
 
 
-def test_without_optuna_a_sentence_names_the_extra(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(tune, "find_spec", lambda name: None)
-    assert report_errors(lambda words: tuned(tmp_path), []) == 2
-    assert 'pip install -e ".[tune]"' in capsys.readouterr().err
-
-
-def test_the_command_is_one_of_the_packages():
-    entry = importlib.import_module("muzero_jax.apps.commands.entry")
-    assert "tune" in entry.COMMANDS
+def test_without_optuna_a_sentence_names_the_extra():
+    assert "[tune]" in entry.lacking("optuna") and "tune" in entry.COMMANDS
 
 
 TINY = (
@@ -171,4 +164,4 @@ def test_real_trials_survive_kill_9_of_a_worker(tmp_path):
     assert sorted(row["state"] for row in rows) == ["complete", "complete", "fail"]
     assert not (tmp_path / "study" / "trials" / "001" / "checkpoints").exists()
     best = ["--config", str(tmp_path / "study" / "best.json"), "--run-dir", str(tmp_path / "best"), "--devices", "1"]
-    assert train.run(best) == 0
+    assert report_errors(train.main, best) == 0

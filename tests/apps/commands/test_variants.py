@@ -7,28 +7,36 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from muzero_jax.apps import start
-from muzero_jax.apps.commands import evaluate, several, train, variants
+from muzero_jax.apps.commands import child, evaluate, train
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.apps.start import Ready
 from muzero_jax.apps.study import comparison, together
-from muzero_jax.run import session as sessions
-from muzero_jax.run.member import Result
+from muzero_jax.run.interrupt import Stopped
 from muzero_jax.storage import run_directory
 from tests.reference import told_runs
+from tests.reference.training import settled
 
 ROOT = Path(__file__).parents[3]
 TINY = ["--env", "hex", "--board-size", "5", "--frames", "8192"]
 
 
+ENDED = SimpleNamespace(summary={}, interrupted=False, by_system=False)
+
+
 def asked():
     """The config that these flags mean."""
-    parsed = train.parse(TINY)
-    assert parsed is not None
-    return parsed[0]
+    return settled(*TINY).config
+
+
+def given(words):
+    """The folder's name, and the values of the flags of a started run."""
+    flags = dict(zip(words[:-1], words[1:], strict=True))
+    return Path(flags["--run-dir"]).name, flags
 
 
 @pytest.fixture
@@ -44,14 +52,14 @@ def started(monkeypatch):
             told_runs.tell(run_dir, [0.2, 0.4], seed=seed, final=0.5, config=asked())
         return 0
 
-    monkeypatch.setattr(several, "wait", wait)
+    monkeypatch.setattr(child, "wait", wait)
     return commands
 
 
 def test_each_seed_is_a_run_with_the_same_flags_and_a_folder_of_its_own(started, tmp_path, capsys):
     assert train.main([*TINY, "--seeds", "3", "--seed", "4", "--run-dir", str(tmp_path / "study")]) == 0
     folders = [str(tmp_path / "study" / f"seed{seed}") for seed in (4, 5, 6)]
-    assert started == [[*TINY, "--run-dir", folder, "--seed", folder[-1]] for folder in folders]
+    assert started == [[*TINY, "--seed", folder[-1], "--run-dir", folder] for folder in folders]
     assert "study" in capsys.readouterr().out
     assert (tmp_path / "study-compare.png").exists()
 
@@ -67,12 +75,12 @@ def test_resume_leaves_what_has_ended_goes_on_with_the_rest_and_begins_what_is_m
     told_runs.tell(tmp_path / "seed1", [0.3], seed=1, config=asked())
     command = [*TINY, "--seeds", "3", "--run-dir", str(tmp_path), "--resume"]
     assert train.main(command) == 0
-    assert [words[-1] for words in started] == ["--resume-if-any", "2"]
+    assert [("--resume-if-any" in words, given(words)[0]) for words in started] == [(True, "seed1"), (False, "seed2")]
 
 
 def test_resume_if_any_begins_all_runs_and_then_goes_on_with_them(started, tmp_path):
     command = [*TINY, "--seeds", "2", "--run-dir", str(tmp_path / "study"), "--resume-if-any"]
-    assert train.main(command) == 0 and [words[-1] for words in started] == ["0", "1"]
+    assert train.main(command) == 0 and "--resume-if-any" not in started[0] + started[1]
     for seed in (0, 1):
         (tmp_path / "study" / f"seed{seed}" / "summary.json").unlink()  # both were stopped
     assert train.main(command) == 0 and [words[-1] for words in started[2:]] == ["--resume-if-any"] * 2
@@ -83,8 +91,7 @@ def test_runs_that_began_with_anothers_config_go_on_with_the_same_command(starte
     told_runs.tell(tmp_path / "study" / "seed0", [0.3], config=asked())
     command = ["--config", str(source), *TINY[-2:], "--seeds", "2", "--run-dir", str(tmp_path / "study"), "--resume"]
     assert train.main(command) == 0
-    _, session, *_ = train.parse(started[0])
-    assert sessions.validate(session).resume and session.run_dir == str(tmp_path / "study" / "seed0")
+    assert settled(*started[0]).session.resume and given(started[0])[0] == "seed0"
 
 
 def test_resume_with_a_larger_budget_goes_on_with_runs_that_have_ended(started, tmp_path):
@@ -98,7 +105,7 @@ def test_overwrite_deletes_all_old_runs_first(started, tmp_path, monkeypatch):
     """So what an interrupted study left of an older one is not taken for its own."""
     for seed in (0, 1):
         told_runs.tell(tmp_path / f"seed{seed}", [0.3], seed=seed, final=0.5, config=asked())
-    monkeypatch.setattr(several, "wait", lambda arguments: 130)
+    monkeypatch.setattr(child, "wait", lambda arguments: 130)
     train.main([*TINY, "--seeds", "2", "--run-dir", str(tmp_path), "--overwrite"])
     assert not run_directory.holds_run(tmp_path / "seed0") and not run_directory.holds_run(tmp_path / "seed1")
 
@@ -122,19 +129,17 @@ VARY = ["--vary", "optimiser.learning-rate", "1e-3", "2e-3"]
 def test_each_value_is_a_run_for_each_seed_with_a_folder_of_its_name(started, tmp_path):
     assert train.main([*TINY, *VARY, "--seeds", "2", "--run-dir", str(tmp_path)]) == 0
     folders = [f"learning-rate-{rate}-seed{seed}" for rate in ("1e-3", "2e-3") for seed in (0, 1)]
-    assert [Path(words[words.index("--run-dir") + 1]).name for words in started] == folders
-    assert started[2][-4:] == ["--optimiser.learning-rate", "2e-3", "--seed", "0"]
+    assert [given(words)[0] for words in started] == folders
+    assert [given(words)[1]["--optimiser.learning-rate"] for words in started] == ["1e-3", "1e-3", "2e-3", "2e-3"]
 
 
 def test_files_go_by_their_stems(started, tmp_path):
     files = [str(tmp_path / name) for name in ("mine.py", "other.py")]
     for file in files:
         Path(file).write_text("def change(algorithm, config): ...\n")
-    request = variants.read([*TINY, "--vary", "algorithm.file", *files])
-    assert request is not None
-    runs = variants.plan(request, train.parse, asked(), num_devices=1)
-    assert [run.name for run in runs] == ["file-mine seed 0", "file-other seed 0"]
-    assert [run.config.algorithm.file for run in runs] == files
+    assert train.main([*TINY, "--vary", "algorithm", *files, "--run-dir", str(tmp_path / "study")]) == 0
+    assert [given(words)[0] for words in started] == ["file-mine-seed0", "file-other-seed0"]
+    assert [given(words)[1]["--algorithm.file"] for words in started] == files
 
 
 def test_two_fields_vary_in_all_pairs(started, tmp_path):
@@ -153,7 +158,7 @@ def trained(monkeypatch):
         groups.append([(run.name, run.config.optimiser.learning_rate) for run in runs])
         for run in runs if not session.resume else []:
             told_runs.tell(run.run_dir, [0.2], seed=run.config.seed, final=0.5, config=run.config)
-        return [Result({}, interrupted=False) for _ in runs]
+        return [ENDED for _ in runs]
 
     monkeypatch.setattr(together, "train", train_all)
     monkeypatch.setattr(start, "prepare", lambda config, session, *_, **__: Ready(config, Path(session.run_dir), None))
@@ -193,7 +198,7 @@ def test_seeds_that_join_are_a_program_of_their_own_because_the_others_go_on_fro
 
 
 def test_one_that_fails_is_named_and_the_others_are_kept(trained, tmp_path, monkeypatch, capsys):
-    ends = [Result({}, interrupted=False), ValueError("it diverged")]
+    ends = [ENDED, ValueError("it diverged")]
     monkeypatch.setattr(together, "train", lambda *_: ends)
     assert train.main([*TINY, "--seeds", "2", "--together", "--run-dir", str(tmp_path)]) == 2
     assert "error: seed 1: it diverged" in capsys.readouterr().err
@@ -201,7 +206,7 @@ def test_one_that_fails_is_named_and_the_others_are_kept(trained, tmp_path, monk
 
 def test_games_without_opponents_are_trained_and_not_compared(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(comparison, "read_run", lambda run_dir, group: [])
-    monkeypatch.setattr(several, "wait", lambda words: told_runs.tell(Path(words[-3]), [], config=asked()) and 0)
+    monkeypatch.setattr(child, "wait", lambda words: told_runs.tell(Path(words[-3]), [], config=asked()) and 0)
     assert train.main([*TINY, "--seeds", "2", "--run-dir", str(tmp_path)]) == 0
     assert "Final scores" not in capsys.readouterr().out
 
@@ -215,9 +220,9 @@ def waiting(tmp_path, on_signal):
         "print('ready', flush=True)\ntime.sleep(30)\n"
     )
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1])\nfrom muzero_jax.apps.commands import several\n"
-        "several.COMMAND = [sys.argv[2]]\n"
-        "try:\n    sys.exit(several.wait([]))\nexcept several.Stopped:\n    print('no other begins')"
+        "import sys; sys.path.insert(0, sys.argv[1])\nfrom muzero_jax.apps.commands import child\n"
+        "child.COMMAND = [sys.argv[2]]\n"
+        "try:\n    sys.exit(child.wait([]))\nexcept child.Stopped:\n    print('no other begins')"
     )
     words = [sys.executable, "-c", program, str(ROOT), str(child)]
     parent = subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True, text=True)
@@ -253,9 +258,9 @@ def test_seeds_that_are_stopped_are_not_compared_and_say_how_to_go_on(monkeypatc
     def wait(words):
         begun.append(words)
         told_runs.tell(tmp_path / "seed0", [0.3], config=asked())
-        raise several.Stopped
+        raise Stopped
 
-    monkeypatch.setattr(several, "wait", wait)
+    monkeypatch.setattr(child, "wait", wait)
     assert train.main([*TINY, "--seeds", "3", "--run-dir", str(tmp_path)]) == 0
     output = capsys.readouterr().out
     assert "stopped at seed 0; go on with the same command and --resume" in output and len(begun) == 1
@@ -263,7 +268,7 @@ def test_seeds_that_are_stopped_are_not_compared_and_say_how_to_go_on(monkeypatc
 
 
 def test_a_run_that_fails_ends_them_all(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(several, "wait", lambda arguments: 130)
+    monkeypatch.setattr(child, "wait", lambda arguments: 130)
     assert train.main([*TINY, "--seeds", "3", "--run-dir", str(tmp_path)]) == 130
     assert "stopped at seed 0; go on with the same command\n" in capsys.readouterr().out, "nothing was begun"
 
@@ -272,15 +277,15 @@ def test_a_run_that_fails_ends_them_all(monkeypatch, tmp_path, capsys):
     ("flags", "sentence"),
     [
         (["--seeds", "2", "--autotune"], "--autotune may find other sizes for each seed"),
-        (["--seeds", "2", "--search.num-simulations", "0"], "search.num-simulations"),
+        (["--seeds", "2", "--search.num-simulations", "0"], "--search.num-simulations is 0"),
         (["--seeds", "0"], "seeds"),
         (["--vary"], "--vary FIELD names no values"),
         (["--vary", "optimiser.learning-rate"], "--vary optimiser.learning-rate names no values"),
         (["--vary", "optimiser.learning-rat", "1e-3"], "did you mean --optimiser.learning-rate?"),
-        (["--vary", "optimiser.batch-size", "8", "0"], "--optimiser.batch-size is 0, but must be positive"),
+        (["--vary", "optimiser.batch-size", "8", "0"], "--optimiser.batch-size is 0"),
         (["--vary", "optimiser.batch-size", "8", "8"], "give each value once"),
         (["--vary", "algorithm.file", "none.py"], "there is no file"),
-        (["--seeds", "2", "--run-dir", ""], "--run-dir is '', but must not be empty"),
+        (["--seeds", "2", "--run-dir", ""], "--run-dir is ''"),
         (["--vary", "seed", "1", "2"], "--seeds N trains N seeds"),
         (["--together"], "add --seeds N or --vary"),
         (["--seeds", "2", "--together", "--profile"], "leave them out with --together"),
@@ -322,20 +327,20 @@ def test_a_run_imports_nothing_that_lies_in_the_current_folder(tmp_path, monkeyp
         (tmp_path / name).write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep)
-    assert several.wait(["--env", "none-such"]) == 2
+    assert child.wait(["--env", "none-such"]) == 2
     assert not (tmp_path / "mark").exists()
 
 
 def test_the_real_command_ends_with_the_process_that_it_waits_for(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert several.wait([]) == 1
+    assert child.wait([]) == 1
 
 
 def test_compare_prints_a_table_or_json_and_draws(tmp_path, capsys):
     runs = [str(told_runs.tell(tmp_path / f"a-seed{k}", [0.1, 0.2], seed=k, final=0.5)) for k in range(2)]
     assert evaluate.main(["compare", *runs, "--plot", str(tmp_path / "a.png")]) == 0
     assert "50.0%" in capsys.readouterr().out and (tmp_path / "a.png").stat().st_size > 5000
-    assert evaluate.main(["--compare", *runs, "--json"]) == 0
+    assert evaluate.main(["compare", *runs, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["a"]["mcts:1000"]["mean"] == 0.5
 
 

@@ -1,0 +1,195 @@
+"""The one reader of command lines, made from the fields of dataclasses.
+
+`split` gives each field the texts that were typed for it, and `override` turns them into values of a dataclass. A flag
+is `--group.field VALUE` or `--group.field=VALUE`, with - or _ in it; a switch is turned off by `--group.no-field`.
+"""
+
+import ast
+import dataclasses
+import difflib
+import functools
+import inspect
+import textwrap
+import typing
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING
+from typing import Any, NamedTuple, TypeVar
+
+from muzero_jax.storage.fields import Field, decode, fields_of, typed, value_at
+
+Record = TypeVar("Record")
+Given = dict[str, Any]
+"""What was typed, by a field's dotted name: a text, a bool for a switch, or a list of texts. `HELP` or `HELP_ALL` is
+True in it if help is asked for."""
+HELP, HELP_ALL = "--help", "--help-all"
+
+
+class Flag(NamedTuple):
+    """One flag, for a person."""
+
+    name: str  # "--search.num-simulations"
+    value: str  # what it takes: "INT"; empty for a switch
+    sentence: str
+    default: Any
+    field: Field
+
+
+def words(arguments: Sequence[str]) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """The words before the first flag, and each flag, spelled as ours are, with the words that follow it."""
+    first: list[str] = []
+    flags: list[tuple[str, list[str]]] = []
+    for word in arguments:
+        if word == "-h" or word.startswith("--") and word != "--":
+            name, equals, value = word.partition("=")
+            flags.append((HELP if word == "-h" else name.replace("_", "-"), [value] if equals else []))
+        else:
+            (flags[-1][1] if flags else first).append(word)
+    return first, flags
+
+
+def split(arguments: Sequence[str], *records: type) -> Given:
+    """The texts of each field of the dataclasses, by its name.
+
+    Raises ValueError, in one sentence, for a flag that there is not, with the one that was probably meant.
+    """
+    fields = [field for record in records for field in fields_of(record)]
+    on = {flag: field for field in fields for flag in (field.flag, field.fact.short) if flag}
+    off = {typed(field.name, False)[0]: field for field in fields if field.kind is bool}
+    (first, flags), given = words(arguments), {}
+    for flag, values in flags:
+        if flag in (HELP, HELP_ALL):
+            given[flag] = True
+        elif flag in off:
+            given[off[flag].name] = False
+            first += values
+        elif flag in on:
+            first += put(given, on[flag], values)
+        else:
+            raise ValueError(f"there is no flag {flag}{_meant(flag, [*on, *off])}; {HELP} shows what there is")
+    if first and (place := next((field for field in fields if field.fact.positional), None)):
+        first = put(given, place, first)
+    if first:
+        raise ValueError(f"{first[0]!r} belongs to no flag; {HELP} shows what there is")
+    return given
+
+
+def put(given: Given, field: Field, values: list[str]) -> list[str]:
+    """Gives a field its texts; returns the words that are none of it. A list that is typed twice is one."""
+    if field.kind is bool:
+        given[field.name] = True
+        return values
+    if typing.get_origin(field.kind) is tuple:
+        is_nested = typing.get_origin(typing.get_args(field.kind)[0]) is tuple
+        given[field.name] = [*given.get(field.name, []), *([values] if is_nested else values)]
+        return []
+    if not values:
+        raise ValueError(f"{field.flag} needs a value: {takes(field.kind)}")
+    given[field.name] = values[0]
+    return values[1:]
+
+
+def typed_again(given: Given) -> list[str]:
+    """The words that mean the same on another command line."""
+    return [word for name, texts in given.items() for word in typed(name, texts)]
+
+
+def override(record: Record, given: Given) -> Record:
+    """The dataclass with the values that were typed; ValueError for a text that its field does not take."""
+    return _decoded(type(record), dataclasses.asdict(record), given)  # type: ignore
+
+
+def convert(cls: type[Record], given: Given) -> Record:
+    """A dataclass of the values that were typed; all others are its defaults."""
+    return _decoded(cls, {}, given)
+
+
+def _decoded(cls: type[Record], values: dict[str, Any], given: Given) -> Record:
+    for field in fields_of(cls):
+        if field.name in given:
+            *groups, last = field.name.split(".")
+            group = functools.reduce(lambda of, name: of.setdefault(name, {}), groups, values)
+            text = given[field.name]
+            group[last] = None if text == "None" and field.may_be_none else text
+    return decode(cls, values, strict=False)
+
+
+def read(cls: type[Record], arguments: Sequence[str], description: str | None = None) -> Record:
+    """A dataclass from a command line; with `--help` it prints all flags and ends the program."""
+    given = split(arguments, cls)
+    if HELP in given or HELP_ALL in given:
+        place = {name: rank for rank, base in enumerate(cls.__mro__) for name in getattr(base, "__annotations__", {})}
+        flags = sorted(flags_of(cls), key=lambda flag: (flag.default is not MISSING, -place[flag.field.name]))
+        print(f"{(description or cls.__doc__ or '').strip()}\n\n{help_text(flags)}")
+        raise SystemExit(0)
+    return convert(cls, given)
+
+
+def flags_of(record: Any) -> list[Flag]:
+    """Every flag of a dataclass, with the defaults that this one has, or those of its class."""
+    cls = record if isinstance(record, type) else type(record)
+    help_of, flags = _sentences(cls), []
+    for field in fields_of(cls):
+        default = field.default if record is cls else value_at(record, field.name)
+        flags.append(Flag(field.flag, takes(field.kind), help_of.get(field.name, ""), default, field))
+    return flags
+
+
+def help_text(flags: Iterable[Flag], *, everything: bool = True) -> str:
+    """A line and a sentence for each flag, or for those that people ask for first."""
+    flags = list(flags)
+    shown = [flag for flag in flags if everything or flag.field.fact.common]
+    rest = f"{HELP_ALL} shows the other {len(flags) - len(shown)}. docs/config.md and docs/commands.md explain them."
+    off = "A switch is turned off by --no-FLAG, in a group by --GROUP.no-FLAG."
+    return "\n".join([*(line for flag in shown for line in _lines(flag)), "", *([] if everything else [rest]), off])
+
+
+def takes(kind: Any) -> str:
+    """What a flag takes, by its field's type; nothing for a switch."""
+    if typing.get_origin(kind) is typing.Literal:
+        return "{" + ",".join(typing.get_args(kind)) + "}"
+    if typing.get_origin(kind) is tuple:
+        element = takes(Field("", typing.get_args(kind)[0]).kind)
+        return element if element.startswith("[") else f"[{element} ...]"
+    return "" if kind is bool else "TEXT" if kind is str else kind.__name__.upper()
+
+
+def _lines(flag: Flag) -> list[str]:
+    value, fact = flag.default, flag.field.fact
+    if isinstance(value, tuple):
+        value = " ".join(map(str, value))
+    is_shown = value not in (None, "") and value is not False and "default:" not in flag.sentence
+    default = "required" if value is MISSING else "on" if value is True else value
+    name = flag.name[2:].upper() if fact.positional else ", ".join(filter(None, (flag.name, fact.short)))
+    return [
+        name if fact.positional else f"{name} {flag.value}".rstrip(),
+        *textwrap.wrap(
+            f"{flag.sentence} [{default}]" if is_shown else flag.sentence,
+            100,
+            initial_indent="    ",
+            subsequent_indent="    ",
+            break_on_hyphens=False,
+        ),
+    ]
+
+
+def _sentences(cls: type, prefix: str = "") -> dict[str, str]:
+    """The docstrings under the fields of a dataclass and of its groups, each in one line."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__[:-1]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore
+        for field, text in zip(body, body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                found[f"{prefix}{field.target.id}"] = " ".join(str(text.value.value).split())  # type: ignore
+    groups = ((name, kind) for name, kind in typing.get_type_hints(cls).items() if dataclasses.is_dataclass(kind))
+    return functools.reduce(lambda all_, group: all_ | _sentences(group[1], f"{group[0]}."), groups, found)  # type: ignore
+
+
+def _meant(flag: str, known: Iterable[str]) -> str:
+    """The flag that a wrong one was probably meant for, as the middle of a sentence; empty if none comes near."""
+    known = list(known)
+    last = {name.split(".")[-1].lstrip("-"): name for name in reversed(known)}
+    name = flag.split(".")[-1].lstrip("-")
+    ends = [last[end] for end in (name, f"num-{name}", f"max-{name}") if end in last]
+    near = difflib.get_close_matches(flag, known, n=1, cutoff=0.7)
+    near_ends = [last[end] for end in difflib.get_close_matches(name, last, n=1)]
+    return next((f" (did you mean {choice}?)" for choice in [*ends, *near, *near_ends]), "")
