@@ -13,9 +13,13 @@ import json
 import shlex
 import sys
 import typing
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -161,13 +165,30 @@ def compare(new: list[Point], old: list[Point]) -> int:
     known = comparison.groups_of(old)
     all_inside = True
     for group, points in comparison.groups_of(new).items():
-        for opponent, found in comparison.final_scores(points).items():
-            low, high = comparison.expected(known[group], opponent, found.count)
-            is_inside = low <= found.mean <= high
+        for metric, scores in comparison.final_scores(points).items():
+            mean, (low, high) = np.mean(scores), expected(known[group], metric, len(scores))
+            is_inside = low <= mean <= high
             all_inside &= is_inside
             where = "inside" if is_inside else "OUTSIDE"
-            print(f"{group}, {opponent}: {found.mean:.1%} lies {where} [{low:.1%}, {high:.1%}]")
+            print(f"{group}, {metric}: {mean:.1%} lies {where} [{low:.1%}, {high:.1%}]")
     return 0 if all_inside else 1
+
+
+def expected(points: Sequence[Point], metric: str, num_runs: int) -> tuple[float, float]:
+    """Where the mean final score of `num_runs` new runs lies in 95 of 100 cases, by what a group's runs scored.
+
+    The prediction interval of a normal mean. Runs that scored alike still played finite matches, so the spread is at
+    least that of their games (with one win and one loss added, which no perfect score does away with).
+    """
+    finals = [point for point in points if point.is_final and point.metric == metric]
+    scores, games = np.array([point.score for point in finals]), float(np.mean([point.games for point in finals]))
+    smoothed = (scores.mean() * games + 1) / (games + 2)
+    variance = smoothed * (1 - smoothed) / games
+    if len(scores) > 1:
+        variance = max(variance, scores.var(ddof=1))
+    quantile = stats.t.ppf(0.975, len(scores) - 1) if len(scores) > 1 else stats.norm.ppf(0.975)
+    half = float(quantile * np.sqrt(variance * (1 / len(scores) + 1 / num_runs)))
+    return max(0.0, float(scores.mean()) - half), min(1.0, float(scores.mean()) + half)
 
 
 if __name__ == "__main__":

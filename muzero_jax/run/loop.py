@@ -35,18 +35,23 @@ def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_
       matches: compiles what evaluations need, beside the training; until it is done none is due.
     """
     # Where process 0 plays, the others would wait; so several processes play no matches before the end.
-    evaluates = run.config.evaluation.interval_minutes > 0 and processes.count() == 1
+    evaluates = run.config.evaluation.while_training and processes.count() == 1
     if run.iteration == 0 and evaluates:
         run.begin()
     # A new run is evaluated as soon as the matches are compiled: early on, and then at every interval.
     last = run.clock.minutes if run.iteration else -math.inf
     evaluations = Timer(run.config.evaluation.interval_minutes, last)
     saves = Timer(save_minutes, run.clock.minutes)
-    start = run.iteration
+    start, parts = run.iteration, _parts_passed(run, run.clock.minutes)
     while True:
         now, is_over, asked = run.clock.minutes, run.is_over(), stop_requested()
         evaluate = evaluates and run.iteration > start and not asked
-        evaluate = evaluate and (is_over or (matches.done() and evaluations.due(now)))
+        if run.config.evaluation.parts:
+            parts, before = _parts_passed(run, now), parts
+            due = parts > before  # and then the matches are waited for
+        else:
+            due = matches.done() and evaluations.due(now)
+        evaluate = evaluate and (is_over or due)
         stop, save, *progress = processes.from_first(
             np.array(
                 [is_over or asked, saves.due(now) or evaluate, *budget.progress(run.config, run.iteration, now)],
@@ -70,3 +75,9 @@ def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_
             for member in run.members:
                 run.summarise(member)
         run.chunk(np.array(progress, np.float32))
+
+
+def _parts_passed(run: Run, minutes: float) -> int:
+    """How many of the parts of the budget after which the run is evaluated are behind it."""
+    share = float(budget.progress(run.config, run.iteration, minutes)[0])
+    return int((run.config.evaluation.parts or 0) * share + 1e-5)

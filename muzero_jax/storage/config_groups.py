@@ -100,11 +100,11 @@ class SearchConfig:
     mctx: the reference"""
     num_simulations: Annotated[Simulations, Fact(common=True, short="--sims")] = 16
     """simulations for each move of self-play"""
-    max_num_considered_actions: PositiveInt = 8
+    max_num_considered_actions: Annotated[PositiveInt, Fact(varies=(4, 16))] = 8
     """Gumbel: actions considered at the root; in evaluation more, as the square root of its larger budget"""
     gumbel_scale: NotNegativeFloat = 1.0
     """Gumbel: noise at the root in self-play"""
-    value_scale: PositiveFloat = 0.1
+    value_scale: Annotated[PositiveFloat, Fact(varies=(0.1, 1.0))] = 0.1
     """Gumbel: c_scale of sigma(q)"""
     maxvisit_init: NotNegativeFloat = 50.0
     """Gumbel: c_visit of sigma(q)"""
@@ -134,7 +134,7 @@ class SelfPlayConfig:
     """games played at once, over all devices"""
     rollout_length: Annotated[PositiveInt, Fixed] = 8
     """moves of each game per iteration"""
-    exploration: Annotated[UnitInterval, Fact(member=True, common=True)] = 0.05
+    exploration: Annotated[UnitInterval, Fact(member=True, common=True, varies=(0.01, 0.5))] = 0.05
     """share of moves drawn uniformly from the legal ones; value targets stop at them (targets.stop-at-exploration)"""
     full_search_share: Annotated[PositiveShare, Fact(switch=True)] = 1.0
     """playout-cap randomisation: share of moves that are searched in full. The others get a cheap search without noise,
@@ -152,7 +152,7 @@ class ReplayConfig:
 
     replay_length: Annotated[PositiveInt, Fixed] = 512
     """frames stored of each game; a multiple of rollout_length"""
-    end_weight: PositiveInt = 1
+    end_weight: Annotated[PositiveInt, Fact(varies=(1, 8))] = 1
     """how many times likelier a window that contains a game's end is sampled"""
     min_frames: NotNegativeInt = 64
     """frames of each game stored before the first update, and never fewer than one window"""
@@ -171,16 +171,16 @@ class ReplayConfig:
 class TargetConfig:
     """The targets of a window."""
 
-    unroll_steps: PositiveInt = 5
+    unroll_steps: Annotated[PositiveInt, Fact(varies=(2, 6))] = 5
     """moves that the learned dynamics are unrolled along each window"""
     td_steps: PositiveInt = 32
     """moves before bootstrapping from search; at least the longest game's length is Monte-Carlo"""
-    td_lambda: UnitInterval = 1.0
+    td_lambda: Annotated[UnitInterval, Fact(varies=(0.8, 1.0))] = 1.0
     """1: n-step return; below 1: TD(lambda) over td_steps moves"""
     stop_at_exploration: bool = True
     """value targets stop at random moves. If not, they are exploratory returns, which run on through random moves: a
     value is then that between players who make as many random moves"""
-    search_value_weight: UnitInterval = 0.0
+    search_value_weight: Annotated[UnitInterval, Fact(varies=(0.0, 0.5))] = 0.0
     """share of the search's value in a position's value target, the rest being the return; 1: the search's value
     alone"""
     discount: Annotated[PositiveShare, Fixed] = 1.0
@@ -201,23 +201,23 @@ class OptimiserConfig:
     speed and memory alone. None: all windows; for a tower on a CPU, as many as its cache holds"""
     updates_per_iteration: PositiveInt = 16
     """with num_envs and rollout_length this fixes the replay ratio"""
-    learning_rate: Annotated[PositiveFloat, Fact(member=True, common=True, short="--lr")] = 1e-3
+    learning_rate: Annotated[PositiveFloat, Fact(member=True, common=True, short="--lr", varies=(2e-4, 2e-2))] = 1e-3
     """learning rate at its highest, after the warm-up"""
     schedule: Literal["constant", "cosine"] = "constant"
     """cosine: falls to a tenth of its peak by the end of the budget"""
     warmup_updates: NotNegativeInt = 100
     """updates in which the learning rate rises from 0"""
-    weight_decay: Annotated[NotNegativeFloat, Fact(member=True)] = 1e-4
+    weight_decay: Annotated[NotNegativeFloat, Fact(member=True, varies=(1e-5, 1e-2))] = 1e-4
     """decoupled weight decay, of matrices only, not of biases and norms"""
     max_gradient_norm: Annotated[float, Meta(gt=0), Fact(member=True)] = 5.0
     """gradients with a larger global norm are scaled down to it"""
-    reward_weight: NotNegativeFloat = 1.0
+    reward_weight: Annotated[NotNegativeFloat, Fact(varies=(0.5, 8.0))] = 1.0
     """weight of the reward's loss"""
     value_weight: NotNegativeFloat = 1.0
     """weight of the value's loss"""
-    policy_weight: NotNegativeFloat = 1.0
+    policy_weight: Annotated[NotNegativeFloat, Fact(varies=(0.5, 2.0))] = 1.0
     """weight of the policy's loss"""
-    reconstruction_weight: NotNegativeFloat = 0.0
+    reconstruction_weight: Annotated[NotNegativeFloat, Fact(varies=(2.0, 40.0))] = 0.0
     """weight of an auxiliary loss: every unrolled embedding must predict its observation, to learn rules sooner"""
     checkpoint_unroll: bool = False
     """compute unrolled steps twice instead of keeping all of them for the gradient: less memory, more time"""
@@ -244,6 +244,9 @@ class EvaluationConfig:
 
     interval_minutes: Annotated[NotNegativeFloat, Fact(common=True)] = 1.0
     """minutes between evaluations; 0 evaluates at the end only"""
+    parts: PositiveInt | None = None
+    """evaluate after each of so many equal parts of the budget, instead of by the clock. Then runs with the same frames
+    are measured at the same places, also those that wait until their matches are compiled"""
     games: Games = 128
     """games of each match, half of them with each colour"""
     final_games: Games = 256
@@ -254,3 +257,8 @@ class EvaluationConfig:
     """search budget of the agent"""
     mcts_simulations: tuple[Simulations, ...] = (100, 1000)
     """budgets of the rollout MCTS opponents; those above 100 play at the end only"""
+
+    @property
+    def while_training(self) -> bool:
+        """Whether a run is evaluated before its end."""
+        return self.interval_minutes > 0 or self.parts is not None

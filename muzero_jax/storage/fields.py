@@ -51,6 +51,7 @@ class Fact(NamedTuple):
     common: bool = False  # people ask for it first, so `--help` shows it
     positional: bool = False  # takes the words before the flags
     short: str = ""  # a second name of its flag
+    varies: tuple[float, float] | None = None  # from where to where `tune.py` varies it unless told otherwise
 
 
 class Field(NamedTuple):

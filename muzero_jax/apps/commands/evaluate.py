@@ -32,6 +32,8 @@ from muzero_jax.own.files import make_new_folder
 from muzero_jax.own.trust import Trust
 from muzero_jax.run import charts, compilation_cache, tables
 
+COMPARED_POSITIONS = 200
+"""Positions on which `compare` judges runs; in tic-tac-toe all."""
 Answer = tuple[dict[str, Any], str | None]
 """A result as plain numbers, and the text to show it by, unless one line a field does."""
 
@@ -43,9 +45,6 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
       build: as `algorithm.make`, for a game, a network or an algorithm that is not the configured one.
     """
     command = flags.parse(arguments, __doc__ or "")
-    if isinstance(command, flags.Compare):
-        compare_runs(command)
-        return 0
     num_devices = devices.configure_devices(command.devices)
     check(command)
     if command.compilation_cache:
@@ -66,9 +65,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
 
 def check(command: flags.Command) -> None:
     """Raises ValueError in one sentence for what would be found out late."""
-    if isinstance(command, flags.Tournament | flags.Fidelity) and command.plot is not None:
-        from muzero_jax.run import charts
-
+    if isinstance(command, flags.Tournament | flags.Fidelity | flags.Compare) and command.plot is not None:
         charts.check_path(command.plot)
     if isinstance(command, flags.Games) and command.sgf is not None:
         make_new_folder(command.sgf, "--sgf")
@@ -80,26 +77,9 @@ def draw(command: flags.Command, result: dict[str, Any]) -> None:
         charts.plot_tournament(result, command.plot)
     if isinstance(command, flags.Fidelity) and command.plot is not None:
         charts.plot_fidelity(result, command.plot)
-
-
-def compare_runs(a: flags.Compare) -> None:
-    """Prints the final scores of groups of runs, and draws their learning curves with `--plot`; nothing is played."""
-    if a.plot is not None:
-        charts.check_path(a.plot)
-    elif a.opponent or a.axis != comparison.AXES:
-        raise ValueError("--opponent and --axis are for the picture; add --plot FILE")
-    points = comparison.read_runs(a.runs)
-    evaluated = {point.run for point in points}
-    silent = ", ".join(str(run) for run in a.runs if str(run) not in evaluated)
-    if not points:
-        raise ValueError(
-            f"no run here was evaluated yet: {silent}; wait for its first scores (a game for one has none)"
-        )
-    if silent:
-        say(f"left out, because they have no scores yet: {silent}")
-    print(json.dumps(comparison.result(points)) if a.json else comparison.format_table(points), flush=True)
-    if a.plot is not None:
-        learning_curves.plot(points, a.plot, opponents=a.opponent, axes=a.axis)
+    if isinstance(command, flags.Compare) and command.plot is not None:
+        curves = [metric for metric in command.metric if metric != comparison.WINNING_MOVES]
+        learning_curves.plot(comparison.read_runs(command.runs, curves), command.plot, wanted=curves, axes=command.axis)
 
 
 def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
@@ -227,6 +207,29 @@ def ask_oracle(a: flags.Oracle, mesh, load_agent) -> Answer:
     return result, oracle_evaluation.format_table(result)
 
 
+def compare_runs(a: flags.Compare, mesh, load_agent) -> Answer:
+    """Compares groups of runs; nothing is played, but the winning-move accuracy is measured if it is asked for."""
+    if a.plot is None and a.axis != comparison.AXES:
+        raise ValueError("--axis is for the picture; add --plot FILE")
+    wanted, judged = list(a.metric), None
+    if comparison.WINNING_MOVES in wanted:
+        say("solving positions, then judging the runs on them ...")
+        found = oracle_evaluation.winning_move_accuracies(
+            [load_agent(run) for run in a.runs],
+            num_positions=COMPARED_POSITIONS,
+            seed=0,
+            report=make_progress_report("positions solved"),
+        )
+        judged = dict(zip(a.runs, found, strict=True))
+    points = comparison.read_runs(a.runs, wanted, judged)
+    lacking = ", ".join(str(run) for run in a.runs if str(run) not in {point.run for point in points})
+    if not points:
+        raise ValueError(f"nothing of {' '.join(wanted) or 'their strength'} was measured yet in {lacking}")
+    if lacking:
+        say(f"left out, because they have no scores yet: {lacking}")
+    return comparison.result(points), comparison.report(points)
+
+
 COMMANDS: dict[type, Callable[..., Answer]] = {
     flags.Match: play_match,
     flags.Returns: play_match,
@@ -235,6 +238,7 @@ COMMANDS: dict[type, Callable[..., Answer]] = {
     flags.Fidelity: measure_fidelity,
     flags.Exhaustive: try_every_reply,
     flags.Openings: judge_openings,
+    flags.Compare: compare_runs,
 }
 
 

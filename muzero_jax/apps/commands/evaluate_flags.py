@@ -142,28 +142,28 @@ class Openings(OfRun):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compare:
+class Compare(Command):
     """Final scores and learning curves of several runs; those that differ in their seed alone are a group."""
 
     runs: Annotated[tuple[Path, ...], Players]
     """run directories"""
-    opponent: tuple[str, ...] = ()
-    """whose scores are drawn, of those met while training; default: the strongest rollout MCTS"""
+    metric: tuple[str, ...] = ()
+    """what to compare by: an opponent that the runs met (mcts:100), any key of metrics.jsonl (train/loss,
+    openings_right), or winning-moves (exact play judges the final weights, in tic-tac-toe, Connect Four and Hex up to
+    5x5); default: the final matches, in single-player games the mean return"""
     axis: tuple[Axis, ...] = AXES
     """what lies along the curves"""
     plot: Path | None = None
     """draw the learning curves into this file (.png, .svg, .pdf)"""
-    json: bool = False
-    """print one JSON object"""
 
 
-COMMANDS: dict[str, type[Command | Compare]] = {
+COMMANDS: dict[str, type[Command]] = {
     kind.__name__.lower(): kind
     for kind in (Match, Returns, Tournament, Oracle, Fidelity, Exhaustive, Openings, Compare)
 }
 
 
-def parse(arguments: Sequence[str], description: str) -> Command | Compare:
+def parse(arguments: Sequence[str], description: str) -> Command:
     """The command with its flags; help ends the program. Raises ValueError in one sentence for what is no command."""
     name, *others = arguments or [parser.HELP]
     if name in ("-h", parser.HELP):

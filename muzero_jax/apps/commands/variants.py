@@ -49,7 +49,9 @@ def plan(given: Given, settle: Settle, num_devices: int) -> list[Run]:
     """The runs, by setting and then by seed: in the folder that the user named, or beside each other in `runs`."""
     session = parser.convert(Session, given)
     several = ("seeds", "vary", "together", "resume", "resume_if_any", "overwrite", "run_dir")
-    shared = {name: texts for name, texts in given.items() if name not in several}
+    # Evaluated at the same places, so that the curves of all groups have a band.
+    shared = {"evaluation.parts": "6"} if "evaluation.interval_minutes" not in given else {}
+    shared |= {name: texts for name, texts in given.items() if name not in several}
     runs: list[Run] = []
     for choice in product(*map(_values, session.vary)):
         settings = {name: texts for one in (shared, *choice) for name, texts in one.items()}
@@ -138,7 +140,7 @@ def _other_flags(run: Run) -> list[str]:
 
 def _has_spent(run: Run) -> bool:
     """Whether a run has spent the budget that is asked for, and played its final matches."""
-    return run_directory.has_ended(run.run_dir) and comparison.are_alike(configs.inspect(run.run_dir), run.config)
+    return run_directory.has_ended(run.run_dir) and not comparison.differing([configs.inspect(run.run_dir), run.config])
 
 
 def _check_weights(config: Config, *, trust_code: bool) -> None:
@@ -224,10 +226,10 @@ def _train_group(group: Sequence[Run], settle: Settle) -> int:
 
 
 def _conclude(run_dirs: list[Path], picture: Path) -> None:
-    """Prints the scores of all runs together, and draws their curves; single-player games have none."""
+    """Prints the scores of all runs together, and draws their curves."""
     points = comparison.read_runs(run_dirs)
     if points:
-        print(f"\n{comparison.format_table(points)}")
+        print(f"\n{comparison.report(points)}")
     if learning_curves.has_curves(points):
         learning_curves.plot(points, picture)
         print(f"curves: {picture}")

@@ -6,7 +6,8 @@ where every move keeps the value, being right says nothing. The yardstick for ev
 which keeps the value in the mean share of moves that do.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from jax import Array
 
 from muzero_jax import agent as agents
 from muzero_jax.apps.engines import engines
-from muzero_jax.apps.evaluation import players, positions
+from muzero_jax.apps.evaluation import opponents, players, positions
 from muzero_jax.apps.evaluation.batches import in_keyed_batches
 from muzero_jax.apps.evaluation.exact_play.oracle import ILLEGAL, Oracle, Solutions, solve
 from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
@@ -25,6 +26,7 @@ from muzero_jax.apps.evaluation.players import Agent, LoadAgent, PlayerSpec
 from muzero_jax.apps.evaluation.positions import Positions
 from muzero_jax.games.catalogue import check_for_two, game_of
 from muzero_jax.run.tables import align, fields, percent, percent_interval
+from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, EnvState, Params, SearchFn, SearchOutput
 
 BUDGETS = (16, 64, 256)
@@ -75,6 +77,31 @@ def examine(
         action, value = in_keyed_batches(jax.jit(partial(_answer, environment, candidate)), seed, states)
         scores.append(score_player(candidate.name, action, value, solutions, is_own_play))
     return describe(solutions, is_own_play) | {"scores": scores}
+
+
+def winning_move_accuracies(
+    judged: Sequence[Agent], *, num_positions: int, seed: int, report: Callable[[int, int], None]
+) -> list[tuple[float, int]]:
+    """Each agent's share of winning moves where it can win and can err, and the number of those positions.
+
+    All agents, of one game, are judged on the same positions of random games, which are solved once. Raises ValueError
+    as `examine`, and where no position can be won and missed.
+    """
+    agent = judged[0]
+    environment, oracle = agent.environment, make_oracle(game_of(agent.environment), agent.config.board_size)
+    states, is_own_play = _draw(agent, oracle, num_positions, seed, own_games=False)
+    solutions = solve(oracle, states.observation, num_actions=environment.num_actions, report=report)
+    count = int((solutions.can_err & (solutions.value > 0)).sum())
+    if not count:
+        raise ValueError("no position was drawn that can be won and missed; judge each run by evaluate.py oracle")
+    searches: dict[Config, Callable] = {}  # agents that differ in their seed alone share a program
+    found: list[tuple[float, int]] = []
+    for agent in judged:
+        act = searches.setdefault(replace(agent.config, seed=0), jax.jit(players.searching(agent).act))
+        action = in_keyed_batches(lambda key, batch, of=agent, act=act: act(of.params, key, batch), seed, states)
+        score = score_player(agent.name, action, None, solutions, is_own_play)
+        found.append((score["keeps_win_rate"], count))
+    return found
 
 
 def format_table(result: Score) -> str:
@@ -185,13 +212,13 @@ def _answer(environment: Environment, candidate: Candidate, key: Array, states: 
     return found.action, found.value
 
 
-def _draw(agent: Agent, oracle: Oracle, num_positions: int, seed: int) -> Positions:
+def _draw(agent: Agent, oracle: Oracle, num_positions: int, seed: int, *, own_games: bool = True) -> Positions:
     environment = agent.environment
     if oracle.is_small:
         return positions.enumerate_all(environment)
     return positions.sample(
         environment,
-        players.policy_head(agent),
+        players.policy_head(agent) if own_games else opponents.random_player(environment),
         agent.params,
         num_positions=num_positions,
         min_plies=oracle.min_plies,

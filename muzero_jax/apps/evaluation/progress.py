@@ -96,7 +96,7 @@ class Versions:
             return []
         e = self._config.evaluation
         games = {(spec, e.final_games // self._final_matches): None for spec in _specs(e.mcts_simulations)}
-        if e.interval_minutes > 0:
+        if e.while_training:
             games = {(spec, e.games): None for spec in _specs(self._quick)} | {("self", e.games // 2): None} | games
         searched = self._arena.openings
         judged = [] if searched is None else [partial(searched.compile, self._abstract_params)]

@@ -1,16 +1,16 @@
-"""Several runs of each of several groups: their scores with intervals, as a table.
+"""Several runs of each of several groups: their scores by any metric, with intervals, as a table.
 
 Runs that differ in their seed alone are a group. A group is judged by the interquartile mean of its runs, with
 percentile intervals of the bootstrap over runs (Agarwal et al. 2021, "Deep RL at the edge of the statistical
-precipice", section 4). There is one game, so theirs is the stratified bootstrap with one stratum.
+precipice", section 4). There is one game, so theirs is the stratified bootstrap with one stratum. Whether two groups
+differ is asked of an exact permutation test, which says how little a few seeds can show.
 """
 
 import hashlib
-import json
+import math
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -20,7 +20,7 @@ from muzero_jax.run import metrics, tables
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import names
+from muzero_jax.storage.fields import flag_of, names
 
 Axis = Literal["frames", "updates", "minutes", "flops"]
 AXES: tuple[Axis, ...] = get_args(Axis)
@@ -30,12 +30,13 @@ COLUMNS: dict[Axis, str] = {
     "minutes": "time/minutes",
     "flops": "total/flops",
 }
-KINDS: dict[Axis, Callable[[float], float]] = {"frames": int, "updates": int, "minutes": float, "flops": float}
 RESAMPLES = 2000
+WINNING_MOVES = "winning-moves"
+"""The metric of the winning-move accuracy, which no run measures: exact play judges the final weights for it."""
 
 
 class Point(NamedTuple):
-    """One score of one run."""
+    """One score of one run by one metric."""
 
     group: str
     run: str  # tells the runs of a group apart
@@ -44,10 +45,10 @@ class Point(NamedTuple):
     updates: int
     minutes: float
     flops: float  # of the network's products, in self-play and learning
-    opponent: str
-    score: float  # in [0, 1]
-    is_final: bool  # of the longer matches at the run's end
-    games: int  # of the match
+    metric: str  # a key of metrics.jsonl, of scores without "eval/": "mcts:100"
+    score: float
+    is_final: bool  # at the run's end, there of its longer matches
+    games: int  # of a match, or positions
 
 
 HEADING = (
@@ -83,52 +84,75 @@ def estimate(scores: Sequence[Any]) -> Estimate:
     return Estimate(mean, low, high, len(values))
 
 
-def read_runs(run_dirs: Sequence[Path]) -> list[Point]:
-    """The scores of all runs, if they have any.
+def read_runs(
+    run_dirs: Sequence[Path], wanted: Sequence[str] = (), judged: Mapping[Path, tuple[float, int]] | None = None
+) -> list[Point]:
+    """The scores of all runs by the wanted metrics, if they have any; by default what `read_run` finds.
 
-    Raises ValueError in one sentence for a folder that holds no run, and for runs of two games.
+    `judged` is the winning-move accuracy of each run with its number of positions, where that is wanted. Raises
+    ValueError in one sentence for a folder that holds no run, and for runs of two games.
     """
     games = {configs.inspect(run_dir).env_name: run_dir for run_dir in run_dirs}
     if len(games) > 1:
         one, other = list(games)[:2]
         raise ValueError(f"{games[one]} played {one} and {games[other]} {other}; compare runs of one game")
-    return [point for run_dir, group in group_names(run_dirs).items() for point in read_run(run_dir, group)]
+    points: list[Point] = []
+    for run_dir, group in group_names(run_dirs).items():
+        points += read_run(run_dir, group, wanted)
+        if judged:
+            score, count = judged[run_dir]
+            last, seed = metrics.last_record(run_dir, up_to_iteration=2**31), configs.inspect(run_dir).seed
+            points.append(Point(group, str(run_dir), seed, *spent(last), WINNING_MOVES, score, True, count))
+    return points
 
 
-def read_run(run_dir: Path, group: str) -> list[Point]:
-    """The scores of one run: those of `metrics.jsonl`, of whose last record the final matches take the place."""
-    config = configs.inspect(run_dir)
-    records = [record for record in metrics.read_records(run_dir) if metrics.scores(record)]
-    matches = run_directory.strength(run_dir)
-    final = {name: match["score"] for name, match in matches.items()}
-    found: list[Point] = []
-    for record in records:
-        is_final = bool(final) and record is records[-1]
-        spent = {axis: KINDS[axis](record.get(column) or 0) for axis, column in COLUMNS.items()}
-        scores = final if is_final else metrics.scores(record)
-        point = partial(Point, group, str(run_dir), config.seed, is_final=is_final, **spent)
-        for name, score in scores.items():
-            games = matches[name]["games"] if is_final else config.evaluation.games
-            found.append(point(opponent=name, score=score, games=games))
-    return found
+def read_run(run_dir: Path, group: str, wanted: Sequence[str] = ()) -> list[Point]:
+    """The scores of one run, as `metrics.jsonl` has them: by default those of its matches, or its mean return.
+
+    The last of a run that has ended is its final one. For a metric of training, which is noisy, that is the mean over
+    the last tenth of its records.
+    """
+    config, matches, found = configs.inspect(run_dir), run_directory.strength(run_dir), dict[str, list[Point]]()
+    for record in metrics.read_records(run_dir):
+        for metric in wanted or metrics.scores(record) or [metrics.RETURN]:
+            if (score := record.get(key_of(metric))) is not None:
+                games = matches.get(metric, {}).get("games", config.evaluation.games)
+                point = Point(group, str(run_dir), config.seed, *spent(record), metric, score, False, games)
+                found.setdefault(metric, []).append(point)
+    for metric, points in found.items() if run_directory.has_ended(run_dir) else ():
+        final = np.mean([point.score for point in points[-1 if is_share(metric) else -max(1, len(points) // 10) :]])
+        points[-1] = points[-1]._replace(score=float(final), is_final=True)
+    return sorted((point for points in found.values() for point in points), key=lambda point: point.frames)
+
+
+def spent(record: Mapping[str, Any]) -> tuple[int, int, float, float]:
+    """What a run had spent at a record: frames, updates, minutes and FLOPs."""
+    frames, updates, minutes, flops = (record.get(column) or 0 for column in COLUMNS.values())
+    return int(frames), int(updates), float(minutes), float(flops)
+
+
+def key_of(metric: str) -> str:
+    """A metric's key in `metrics.jsonl`."""
+    return metric if "/" in metric else f"eval/{metric}"
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric is a share in [0, 1] that was measured by an evaluation."""
+    return key_of(metric).startswith("eval/") and key_of(metric) != metrics.ELO
 
 
 def group_names(run_dirs: Sequence[Path]) -> dict[Path, str]:
     """A name for the group of each run: what its runs' folders have in common, else the flags that are its own."""
     flags = {run_dir: _flags(run_dir) for run_dir in run_dirs}
-    keys = {run_dir: json.dumps(flags[run_dir], sort_keys=True) for run_dir in run_dirs}
-    groups = {key: [run_dir for run_dir in run_dirs if keys[run_dir] == key] for key in keys.values()}
-    stems = {key: [_stem(run_dir) for run_dir in runs] for key, runs in groups.items()}
+    shared = set.intersection(*(set(of.items()) for of in flags.values())) if flags else set()
+    own = {
+        run_dir: " ".join(f"{name} {value}" for name, value in sorted(of.items() - shared))
+        for run_dir, of in flags.items()
+    }
+    stems = {key: [_stem(run_dir) for run_dir in run_dirs if own[run_dir] == key] for key in own.values()}
     common = {key: os.path.commonprefix(names).rstrip("-_") or names[0] for key, names in stems.items()}
-    shared = set.intersection(*(set(values.items()) for values in flags.values())) if flags else set()
-
-    def name(key: str) -> str:
-        own = dict(set(flags[groups[key][0]].items()) - shared)
-        shown = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in sorted(own.items()))
-        is_clear = common[key] and list(common.values()).count(common[key]) == 1
-        return common[key] if is_clear else f"{common[key]} {shown}".strip()
-
-    return {run_dir: name(keys[run_dir]) for run_dir in run_dirs}
+    is_clear = {key: list(common.values()).count(name) == 1 for key, name in common.items()}
+    return {run_dir: common[key] if is_clear[key] else f"{common[key]} {key}" for run_dir, key in own.items()}
 
 
 def _stem(run_dir: Path) -> str:
@@ -138,28 +162,23 @@ def _stem(run_dir: Path) -> str:
 
 
 def _flags(run_dir: Path) -> dict[str, str]:
-    """The run's config as texts by dotted name, without what a run has for itself."""
+    """The run's config as texts by flag, without what a run has for itself."""
     config = configs.inspect(run_dir)
-    flags = {name: str(value) for name, value in configs.flat(config).items() if name not in names(Config, "own")}
-    if config.algorithm.file == configs.IN_PYTHON:  # records have no names of their own
-        flags["algorithm.file"] += f" ({_stem(run_dir)})"
+    flags = {
+        flag_of(name): str(value) for name, value in configs.flat(config).items() if name not in names(Config, "own")
+    }
     kept = run_dir / run_directory.ALGORITHM
-    return flags | ({"algorithm.text": hashlib.sha256(kept.read_bytes()).hexdigest()[:8]} if kept.is_file() else {})
-
-
-def are_alike(one: Config, other: Config, *, budgets: bool = True) -> bool:
-    """Whether two runs differ in nothing but what a run has for itself; with `budgets` False, in their budgets too."""
-    return set(differing([one, other])) <= set(() if budgets else names(Config, "budget"))
+    if config.algorithm.file == configs.IN_PYTHON:  # records have no names of their own
+        flags["--algorithm"] = _stem(run_dir)
+    elif kept.is_file():
+        flags["--algorithm"] = hashlib.sha256(kept.read_bytes()).hexdigest()[:8]
+    return flags
 
 
 def differing(runs: Sequence[Config]) -> list[str]:
     """The fields in which runs differ, apart from what a run has for itself."""
-    first, *others = map(configs.flat, runs)
-    return [
-        name
-        for name, value in first.items()
-        if name not in names(Config, "own") and any(other[name] != value for other in others)
-    ]
+    values = {name: {str(configs.flat(run)[name]) for run in runs} for name in configs.flat(runs[0])}
+    return [name for name, of in values.items() if len(of) > 1 and name not in names(Config, "own")]
 
 
 def groups_of(points: Iterable[Point]) -> dict[str, list[Point]]:
@@ -170,61 +189,73 @@ def groups_of(points: Iterable[Point]) -> dict[str, list[Point]]:
     return groups
 
 
-def final_scores(points: Iterable[Point]) -> dict[str, Estimate]:
-    """One group's score against each opponent at the end of its runs."""
-    by_opponent: dict[str, list[float]] = {}
+def final_scores(points: Iterable[Point]) -> dict[str, list[float]]:
+    """The final scores of all runs of a group, by metric."""
+    found: dict[str, list[float]] = {}
     for point in points:
         if point.is_final:
-            by_opponent.setdefault(point.opponent, []).append(point.score)
-    return {opponent: estimate(scores) for opponent, scores in by_opponent.items()}
+            found.setdefault(point.metric, []).append(point.score)
+    return found
 
 
-def expected(points: Sequence[Point], opponent: str, num_runs: int) -> tuple[float, float]:
-    """Where the mean final score of `num_runs` new runs lies in 95 of 100 cases, by what a group's runs scored.
+def difference(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
+    """Whether two groups of final scores differ, and the least that so many runs can show: p of the permutation test.
 
-    The prediction interval of a normal mean. Runs that scored alike still played finite matches, so the spread is at
-    least that of their games (with one win and one loss added, which no perfect score does away with).
+    p says how often groups that are drawn from all of these scores have means as far apart (two-sided).
     """
     from scipy import stats
 
-    finals = [point for point in points if point.is_final and point.opponent == opponent]
-    scores, games = np.array([point.score for point in finals]), float(np.mean([point.games for point in finals]))
-    smoothed = (scores.mean() * games + 1) / (games + 2)
-    variance = smoothed * (1 - smoothed) / games
-    if len(scores) > 1:
-        variance = max(variance, scores.var(ddof=1))
-    quantile = stats.t.ppf(0.975, len(scores) - 1) if len(scores) > 1 else stats.norm.ppf(0.975)
-    half = float(quantile * np.sqrt(variance * (1 / len(scores) + 1 / num_runs)))
-    return max(0.0, float(scores.mean()) - half), min(1.0, float(scores.mean()) + half)
+    def apart(one: np.ndarray, other: np.ndarray, axis: int) -> np.ndarray:
+        return one.mean(axis=axis) - other.mean(axis=axis)
+
+    least = min(1.0, 2 / math.comb(len(one) + len(other), len(one)))
+    return max(least, float(stats.permutation_test((one, other), apart).pvalue)), least
 
 
 def result(points: Sequence[Point]) -> dict[str, Any]:
-    """The final scores as plain numbers, by group and opponent."""
+    """The final scores as plain numbers, by group and metric."""
+    groups = {group: final_scores(of) for group, of in groups_of(points).items()}
     return {
-        group: {name: dict(zip(Estimate._fields, map(_plain, found), strict=True)) for name, found in scores.items()}
-        for group, scores in ((group, final_scores(of)) for group, of in groups_of(points).items())
+        group: {
+            metric: {name: None if np.isnan(x) else float(x) for name, x in estimate(scores)._asdict().items()}
+            for metric, scores in of.items()
+        }
+        for group, of in groups.items()
     }
-
-
-def _plain(value: Any) -> float | int | None:
-    return None if np.isnan(value) else value if isinstance(value, int) else float(value)
 
 
 def format_table(points: Sequence[Point]) -> str:
     """One line a group: its runs, what they spent on the way, and its final scores."""
-    opponents = list(dict.fromkeys(point.opponent for point in points if point.is_final))
-    rows = [["group", "runs", *AXES, *opponents]]
+    wanted = list(dict.fromkeys(point.metric for point in points if point.is_final))
+    rows = [["group", "runs", *AXES, *wanted]]
     for group, found in groups_of(points).items():
-        runs = {point.run: point for point in found}  # the last of each
+        runs, scores = {point.run: point for point in found}, final_scores(found)  # the last point of each run
         means = np.mean([[getattr(point, axis) for axis in AXES] for point in runs.values()], axis=0)
-        frames, updates, minutes, flops = means
-        scores = final_scores(found)
-        shown = [_show(scores[opponent]) if opponent in scores else "-" for opponent in opponents]
-        spent = f"{frames:,.0f}", f"{updates:,.0f}", f"{minutes:.1f}", f"{flops:.1e}"
-        rows.append([group, str(len(runs)), *spent, *shown])
+        spent = (format(mean, kind) for mean, kind in zip(means, (",.0f", ",.0f", ".1f", ".1e"), strict=True))
+        rows.append([group, str(len(runs)), *spent, *(_show(scores.get(metric), metric) for metric in wanted)])
     return "\n".join([HEADING, *tables.align(rows, "<>")])
 
 
-def _show(found: Estimate) -> str:
-    interval = "" if np.isnan(found.low) else f" {tables.percent_interval((found.low, found.high))}"
-    return tables.percent(found.mean) + interval
+def format_differences(points: Sequence[Point]) -> str:
+    """A line for each metric that compares a group with the first; empty if there is nothing to compare."""
+    rows: list[list[str]] = []
+    (first, own), *others = ((group, final_scores(of)) for group, of in groups_of(points).items())
+    for group, found in others:
+        for metric in filter(found.get, own):
+            p, least = difference(own[metric], found[metric])
+            runs = f"{len(found[metric])} against {len(own[metric])} runs cannot show less than {least:.2g}"
+            rows.append([f"{group} against {first}", metric, f"p = {p:.2g}", runs])
+    return "\n".join(["Do they differ? By the exact permutation test:", *tables.align(rows, "<")]) if rows else ""
+
+
+def report(points: Sequence[Point]) -> str:
+    """The table, and below it what it can show."""
+    return "\n\n".join(filter(None, (format_table(points), format_differences(points))))
+
+
+def _show(scores: Sequence[float] | None, metric: str) -> str:
+    if scores is None:
+        return "-"
+    found, (unit, factor, digits) = estimate(scores), ("%", 100, ".1f") if is_share(metric) else ("", 1, ".4g")
+    mean, low, high = (format(factor * value, digits) for value in found[:3])
+    return f"{mean}{unit}" if len(scores) == 1 else f"{mean}{unit} [{low}, {high}]"

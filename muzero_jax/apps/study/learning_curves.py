@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from muzero_jax.apps.study.comparison import AXES, Axis, Estimate, Point, estimate, groups_of
+from muzero_jax.apps.study.comparison import AXES, Axis, Estimate, Point, estimate, groups_of, is_share
 from muzero_jax.run import charts, metrics
 
 CURVE_POINTS = 40
 DASHES = ("-", "--", ":")
 
 
-def curve(points: Iterable[Point], opponent: str, axis: Axis) -> tuple[np.ndarray, Estimate] | None:
-    """One group's score against an opponent, between the places that all its runs passed; None if there are none.
+def curve(points: Iterable[Point], metric: str, axis: Axis) -> tuple[np.ndarray, Estimate] | None:
+    """One group's score, between the places that all its runs passed; None if there are none.
 
     A run's score between two evaluations is interpolated.
     """
-    runs = traces(points, opponent, axis)
+    runs = traces(points, metric, axis)
     first, last = max((spent[0] for spent, _ in runs), default=0), min((spent[-1] for spent, _ in runs), default=0)
     if last <= first:
         return None
@@ -27,55 +27,54 @@ def curve(points: Iterable[Point], opponent: str, axis: Axis) -> tuple[np.ndarra
     return places, estimate([np.interp(places, spent, scores) for spent, scores in runs])
 
 
-def traces(points: Iterable[Point], opponent: str, axis: Axis) -> list[np.ndarray]:
-    """Amount spent and score of each run [2, evaluations]; of two meetings with the opponent the final one counts."""
+def traces(points: Iterable[Point], metric: str, axis: Axis) -> list[np.ndarray]:
+    """Amount spent and score of each run [2, evaluations]; of two evaluations at one place the final one counts."""
     runs: dict[str, dict[float, float]] = {}
     for point in sorted(points, key=lambda point: point.is_final):
-        if point.opponent == opponent:
+        if point.metric == metric:
             runs.setdefault(point.run, {})[getattr(point, axis)] = point.score
     return [np.asarray(sorted(run.items())).T for run in runs.values()]
 
 
 def has_curves(points: Iterable[Point]) -> bool:
-    """Whether any run met an opponent while it trained."""
+    """Whether any run was measured while it trained."""
     return any(not point.is_final for point in points)
 
 
-def plot(points: Sequence[Point], path: Path, *, opponents: Sequence[str] = (), axes: Sequence[Axis] = AXES) -> None:
-    """Draws learning curves with their intervals: a row an opponent, a column an axis.
+def plot(points: Sequence[Point], path: Path, *, wanted: Sequence[str] = (), axes: Sequence[Axis] = AXES) -> None:
+    """Draws learning curves with their intervals: a row a metric, a column an axis.
 
     By default the strongest rollout MCTS that all groups met, and some while they trained. A group whose runs share no
-    part of an axis is drawn run by run. Raises ValueError as `charts.check_path`, and if the opponents were not met by
-    all.
+    part of an axis is drawn run by run. Raises ValueError as `charts.check_path`, and for a metric that not all have.
     """
     charts.check_path(path)
     groups = groups_of(points)
-    met = set.intersection(*({point.opponent for point in of} for of in groups.values()))
-    met &= {point.opponent for point in points if not point.is_final}
-    if unknown := [name for name in opponents if name not in met]:
-        raise ValueError(f"not all runs met {unknown[0]} while they trained; choose of {', '.join(sorted(met))}")
-    if not met:
-        raise ValueError("these runs met no common opponent while they trained; they have final scores alone")
-    shown = list(opponents) or sorted(met, key=_budget)[-1:]
+    known = set.intersection(*({point.metric for point in of} for of in groups.values()))
+    known &= {point.metric for point in points if not point.is_final}
+    if unknown := [name for name in wanted if name not in known]:
+        raise ValueError(f"not all runs have {unknown[0]} while they trained; choose of {', '.join(sorted(known))}")
+    if not known:
+        raise ValueError("these runs share no metric while they trained; they have final scores only")
+    shown = list(wanted) or sorted(known, key=_budget)[-1:]
     figure = charts.make_figure((4.2 * len(axes) + 2.4, 3.6 * len(shown)))
     grid = figure.subplots(len(shown), len(axes), squeeze=False)
-    for row, opponent in zip(grid, shown, strict=False):
+    for row, metric in zip(grid, shown, strict=False):
         for panel, axis in zip(row, axes, strict=True):
-            _panel(panel, groups, opponent, axis)
+            _panel(panel, groups, metric, axis)
     figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize="small")
     charts.save(figure, path)
 
 
-def _budget(opponent: str) -> int:
+def _budget(metric: str) -> int:
     """Orders opponents by strength, as far as names tell."""
-    digits = re.search(r":(\d+)$", opponent)
+    digits = re.search(r":(\d+)$", metric)
     return int(digits[1]) if digits else 0
 
 
-def _panel(panel: Any, groups: Mapping[str, list[Point]], opponent: str, axis: Axis) -> None:
+def _panel(panel: Any, groups: Mapping[str, list[Point]], metric: str, axis: Axis) -> None:
     for number, (name, points) in enumerate(groups.items()):
         colour, dashes = metrics.COLOURS[number % len(metrics.COLOURS)], DASHES[number // len(metrics.COLOURS) % 3]
-        found, runs = curve(points, opponent, axis), traces(points, opponent, axis)
+        found, runs = curve(points, metric, axis), traces(points, metric, axis)
         label = f"{name} ({len(runs)})"
         if not found:
             for index, run in enumerate(runs):
@@ -86,7 +85,9 @@ def _panel(panel: Any, groups: Mapping[str, list[Point]], opponent: str, axis: A
         panel.plot(places, score.mean, color=colour, linestyle=dashes, label=label)
         if len(groups) <= len(metrics.COLOURS):  # more intervals than that hide each other
             panel.fill_between(places, score.low, score.high, color=colour, alpha=0.15, linewidth=0)
-    panel.set(xlabel=axis, ylabel=f"score against {opponent}", ylim=(-0.03, 1.03))
+    panel.set(xlabel=axis, ylabel=metric)
+    if is_share(metric):
+        panel.set_ylim(-0.03, 1.03)
     panel.set_xlim(left=0)
     panel.locator_params(axis="x", nbins=5)
     panel.grid(True, color="0.9")
