@@ -241,7 +241,7 @@ def format_differences(points: Sequence[Point]) -> str:
     rows: list[list[str]] = []
     (first, own), *others = ((group, final_scores(of)) for group, of in groups_of(points).items())
     for group, found in others:
-        for metric in filter(found.get, own):
+        for metric in (name for name in own if min(len(own[name]), len(found.get(name, ()))) > 1):
             p, least = difference(own[metric], found[metric])
             runs = f"{len(found[metric])} against {len(own[metric])} runs cannot show less than {least:.2g}"
             rows.append([f"{group} against {first}", metric, f"p = {p:.2g}", runs])

@@ -1,1 +1,0 @@
-"""Tuning by Optuna."""
