@@ -25,13 +25,15 @@ def tell(
             "time/minutes": float(minute),
             "total/flops": 1e9 * minute,
             "eval/elo": 100.0 * minute,
+            "train/loss": float(minute),
             "eval/mcts:100": score,
         }
         for minute, score in enumerate(scores, 1)
     ]
     lines.insert(1, {"iteration": 1, "train/loss": 1.0})
     if final is not None:
-        lines.append(lines[-1] | {"eval/mcts:1000": final})
+        last = {name: value for name, value in lines[-1].items() if name not in ("train/loss", "eval/elo")}
+        lines.append(last | {"eval/mcts:1000": final})
         strength = {"mcts:1000": {"score": final, "games": 512}}
         (run_dir / "summary.json").write_text(
             json.dumps({"finished": True, "iteration": len(scores), "strength": strength})

@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
         print(f"varies      {flag_of(name)} {between}")
     print("workers     the same command again is another one; Ctrl-C stops and saves", flush=True)
     try:
-        tuning.search(study, objective, own.trials)
+        tuning.search(study, objective, own.trials, announce)
         conclude(study, objective, config, own.seeds)
     except KeyboardInterrupt as error:
         print(f"stopped and saved; continue with: {command('tune')} {shlex.join(arguments)}")
@@ -115,6 +115,12 @@ def ranges(base: Config, vary: Sequence[Sequence[str]]) -> Space:
     return chosen
 
 
+def announce(study: Any, trial: Any) -> None:
+    """Says how a trial of this worker ended."""
+    shown = "" if trial.value is None else f"  {trial.value:.4g}, best so far {study.best_value:.4g}"
+    print(f"trial {trial.number:<6}{trial.state.name.lower()}{shown}", flush=True)
+
+
 def conclude(study: Any, objective: Objective, config: Config, num_seeds: int) -> None:
     """Prints and draws what was found, and compares the best settings with the preset's."""
     folder, found = objective.folder, tuning.best(study, objective)
@@ -128,7 +134,7 @@ def conclude(study: Any, objective: Objective, config: Config, num_seeds: int) -
     print(f"best:     trial {study.best_trial.number}, {flags or 'the preset itself'}", flush=True)
     if flags and num_seeds:
         seeds = range(config.seed + 1, config.seed + 1 + num_seeds)
-        print(f"now both with seed {', '.join(map(str, seeds))}, which the search did not see", flush=True)
+        print(f"now both with the seeds {', '.join(map(str, seeds))}, which the search did not see", flush=True)
         print(f"\n{comparison.report(tuning.compare(objective, found, f'trial{study.best_trial.number}', seeds))}\n")
     again = ["--config", str(folder / "best.json"), "--seed", str(config.seed), "--run-dir", "runs/best"]
     print(f"longer:   {command('train')} {shlex.join(again)} --minutes ...")

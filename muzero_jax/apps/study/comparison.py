@@ -205,7 +205,7 @@ def difference(one: Sequence[float], other: Sequence[float]) -> tuple[float, flo
     """
     from scipy import stats
 
-    def apart(one: np.ndarray, other: np.ndarray, axis: int) -> np.ndarray:
+    def apart(one: np.ndarray, other: np.ndarray, axis: int) -> Any:
         return one.mean(axis=axis) - other.mean(axis=axis)
 
     least = min(1.0, 2 / math.comb(len(one) + len(other), len(one)))

@@ -23,7 +23,7 @@ import optuna
 from matplotlib import pyplot
 from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.storages.journal import JournalFileBackend
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 from optuna.visualization import matplotlib as plots
 
 from muzero_jax.apps import start
@@ -73,7 +73,8 @@ def space(config: Config, chosen: Space) -> Space:
 
 def open_study(folder: Path, base: Config) -> optuna.Study:
     """The study in a folder, which is begun where there is none; ValueError if it is another or something else."""
-    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # options of TPE and of plots, since years
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it shows a traceback where somebody stops a study
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # options of TPE, since years
     if folder.exists() and any(folder.iterdir()) and not (folder / "study.journal").exists():
         raise ValueError(f"{folder} exists but holds no study; choose another --study")
     folder.mkdir(parents=True, exist_ok=True)
@@ -138,13 +139,13 @@ class Objective(NamedTuple):
         return final.score
 
     def train(self, config: Config, run_dir: Path, on_metrics: Callable[[Record], object] | None = None) -> None:
-        """Trains a run to its end, in silence; it keeps its curves and its weights, and no replay buffer."""
+        """Trains a run to its end, in silence. A trial keeps its curves and its weights, and no replay buffer."""
         own = replace(self.session, run_dir=str(run_dir), overwrite=True, tensorboard=False, checkpoint_minutes=0.0)
         ready = start.prepare(config, own, self.num_devices, say := lambda line: None)
         try:
             result = start.train(ready, own, say, Callbacks(on_metrics=on_metrics))
         finally:
-            if (run_dir / run_directory.VERSIONS).exists():
+            if on_metrics and (run_dir / run_directory.VERSIONS).exists():
                 shutil.rmtree(run_dir / run_directory.CHECKPOINTS, ignore_errors=True)
             jax.clear_caches()
             gc.collect()
@@ -171,19 +172,22 @@ def with_frames(config: Config, frames: int | None) -> Config:
     return replace(config, **dict.fromkeys(budget.FIELDS) | {"frames": frames}) if frames else config
 
 
-def search(study: optuna.Study, objective: Objective, trials: int) -> None:
+def search(
+    study: optuna.Study, objective: Objective, trials: int, announce: Callable[[optuna.Study, FrozenTrial], None]
+) -> None:
     """Makes trials until so many have ended, whoever made them; the first has the base's own values.
 
-    Trials that Ctrl-C or `kill -9` ended do not count.
+    `announce` is called with each trial that ended here. Those that Ctrl-C or `kill -9` ended do not count.
     """
     own = {name: configs.flat(objective.base)[name] for name in objective.space}
     if FRAMES not in study.user_attrs:
         study.enqueue_trial(own)
-        study.optimize(objective, n_trials=1)
+        study.optimize(objective, n_trials=1, callbacks=[announce])
     elif not study.trials:
         study.enqueue_trial(own)
     if len(study.get_trials(states=ENDED)) < trials:
-        study.optimize(objective, callbacks=[optuna.study.MaxTrialsCallback(trials, states=ENDED)])
+        enough = optuna.study.MaxTrialsCallback(trials, states=ENDED)
+        study.optimize(objective, callbacks=[announce, enough])
 
 
 def best(study: optuna.Study, objective: Objective) -> Config:
@@ -196,7 +200,9 @@ def best(study: optuna.Study, objective: Objective) -> Config:
 def draw(study: optuna.Study, folder: Path) -> None:
     """Draws Optuna's plots into the study's folder: how it went, which fields decided, and where these scored best."""
     drawn = {"history.png": plots.plot_optimization_history, "curves.png": plots.plot_intermediate_values}
-    with matplotlib.rc_context({"figure.figsize": (13.0, 5.0)}):  # Optuna sets a style for the whole process
+    # Optuna sets a style for the whole process, and warns that it weighs fields by few trials.
+    with matplotlib.rc_context({"figure.figsize": (13.0, 5.0)}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         if len(study.get_trials(states=(TrialState.COMPLETE,))) >= 4:
             evaluator = PedAnovaImportanceEvaluator(target_quantile=0.25)  # the better quarter (Watanabe et al. 2023)
             weightiest = list(get_param_importances(study, evaluator=evaluator))[:4]

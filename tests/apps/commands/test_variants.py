@@ -205,7 +205,7 @@ def test_one_that_fails_is_named_and_the_others_are_kept(trained, tmp_path, monk
 
 
 def test_games_without_opponents_are_trained_and_not_compared(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(comparison, "read_run", lambda run_dir, group: [])
+    monkeypatch.setattr(comparison, "read_run", lambda *arguments: [])
     monkeypatch.setattr(child, "wait", lambda words: told_runs.tell(Path(words[-3]), [], config=asked()) and 0)
     assert train.main([*TINY, "--seeds", "2", "--run-dir", str(tmp_path)]) == 0
     assert "Final scores" not in capsys.readouterr().out

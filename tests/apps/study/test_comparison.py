@@ -1,4 +1,4 @@
-"""Groups of runs: which runs belong together, what their scores are together, and between which evaluations."""
+"""Groups of runs: which belong together, what they score together by any metric, and what so few can show."""
 
 from dataclasses import replace
 
@@ -12,6 +12,7 @@ from tests.reference import told_runs
 from tests.reference.told_runs import HEX, tell
 
 RULES = replace(HEX, model="rules")
+KEYS = ["train/loss", "elo"]
 
 
 @pytest.fixture
@@ -57,8 +58,52 @@ def test_intervals_cover_as_often_as_they_say_where_runs_are_many():
 def test_final_scores_are_those_of_the_final_matches(runs):
     points = comparison.read_runs(runs)
     first, second = (comparison.final_scores(of) for of in comparison.groups_of(points).values())
-    assert first["mcts:1000"].mean == pytest.approx(0.7) and first["mcts:1000"].count == 3
-    assert second["mcts:1000"].mean == pytest.approx(0.8)
+    assert first["mcts:1000"] == pytest.approx([0.6, 0.7, 0.8]) and second["mcts:1000"] == [0.8, 0.8]
+
+
+def test_any_key_of_the_metrics_compares_runs(runs):
+    finals = [point for point in comparison.read_run(runs[0], "", KEYS) if point.is_final]
+    assert [(point.frames, point.score) for point in finals] == [(2000, 2.0), (2000, 200.0)]
+    table = comparison.format_table(comparison.read_runs(runs, KEYS))
+    assert "2 [2, 2]" in table and "200 [200, 200]" in table and "mcts" not in table
+
+
+def test_the_final_value_of_a_noisy_metric_of_training_is_the_mean_of_its_last_tenth(tmp_path):
+    run_dir = tell(tmp_path / "r", [0.5] * 40, final=0.5)
+    assert [p.score for p in comparison.read_run(run_dir, "", ["train/loss"]) if p.is_final] == [38.5]
+
+
+def test_a_single_player_game_is_compared_by_its_mean_return(tmp_path):
+    run_dir = tell(tmp_path / "r", [], final=0.5)
+    (run_dir / "metrics.jsonl").write_text('{"iteration": 1, "selfplay/mean_return": 120.0, "total/frames": 10}\n')
+    (point,) = comparison.read_run(run_dir, "g")
+    assert (point.metric, point.score, point.is_final) == ("selfplay/mean_return", 120.0, True)
+    assert "120" in comparison.format_table([point]) and "%" not in comparison.format_table([point]).splitlines()[-1]
+
+
+def test_winning_move_accuracies_stand_beside_what_the_runs_measured(runs):
+    judged = {run_dir: (0.9 + index / 100, 50) for index, run_dir in enumerate(runs)}
+    points = comparison.read_runs(runs, ["mcts:1000", comparison.WINNING_MOVES], judged)
+    assert "91.0% [90.0, 92.0]" in comparison.format_table(points)
+
+
+@pytest.mark.parametrize(
+    "one, other, p, least",
+    [
+        ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], 0.1, 0.1),  # 20 ways to choose three of six, and two sides
+        ([1.0, 3.0, 5.0], [2.0, 4.0, 6.0], 0.7, 0.1),
+        ([1.0, 2.0], [3.0, 4.0], 1 / 3, 1 / 3),
+        ([0.5] * 4, [0.5] * 4, 1.0, 2 / 70),
+    ],
+)
+def test_a_few_runs_show_little_by_the_permutation_test(one, other, p, least):
+    assert comparison.difference(one, other) == pytest.approx((p, least))
+
+
+def test_each_group_is_compared_with_the_first_and_one_run_alone_is_not(runs):
+    text = comparison.format_differences(comparison.read_runs(runs, ["mcts:1000"]))
+    assert "rules against hex-5" in text and "2 against 3 runs cannot show less than 0.2" in text
+    assert comparison.format_differences(comparison.read_runs(runs[2:4])) == ""
 
 
 def test_between_two_evaluations_a_runs_score_is_interpolated(runs):
@@ -113,31 +158,13 @@ def test_a_group_that_met_an_opponent_in_its_final_matches_alone_is_drawn_beside
 def test_the_table_has_a_line_a_group_with_what_was_spent(runs):
     table = comparison.format_table(comparison.read_runs(runs))
     _, heading, first, second = table.splitlines()
-    assert "mcts:1000" in heading and "mcts:100 " not in heading
+    assert heading.split()[-2:] == ["mcts:100", "mcts:1000"]
     assert first.split()[:5] == ["hex-5", "3", "2,000", "20", "2.0"] and "70.0%" in first and "80.0%" in second
 
 
-def test_curves_are_drawn_over_the_axes_that_were_asked_for(runs, tmp_path):
-    learning_curves.plot(comparison.read_runs(runs), tmp_path / "all.svg")
-    learning_curves.plot(comparison.read_runs(runs), tmp_path / "one.svg", axes=("minutes",))
-    every, one = ((tmp_path / f"{name}.svg").read_text() for name in ("all", "one"))
-    assert "<!-- frames -->" in every and "<!-- minutes -->" in one and "<!-- frames -->" not in one
-    assert "<!-- rules (2) -->" in every
-
-
-def test_an_opponent_that_not_all_met_cannot_be_drawn(runs, tmp_path):
-    with pytest.raises(ValueError, match=r"not all runs met mcts:7 .* choose of mcts:100"):
-        learning_curves.plot(comparison.read_runs(runs), tmp_path / "all.svg", opponents=["mcts:7"])
-
-
-def test_two_runs_with_the_same_seed_are_two_runs(tmp_path):
-    """Say, those of two commits; their points are not one run's."""
-    runs = [tell(tmp_path / name, [score, score], final=score) for name, score in (("before", 0.2), ("after", 0.8))]
-    points = comparison.read_runs(runs)
-    assert set(comparison.group_names(runs).values()) == {"before"}
-    _, score = learning_curves.curve(points, "mcts:100", "frames")
-    assert score.count == 2 and score.mean == pytest.approx(0.5)
-    assert "before     2" in comparison.format_table(points)
+def test_a_metric_that_not_all_have_cannot_be_drawn(runs, tmp_path):
+    with pytest.raises(ValueError, match=r"not all runs have mcts:7 .* choose of mcts:100"):
+        learning_curves.plot(comparison.read_runs(runs), tmp_path / "all.svg", wanted=["mcts:7"])
 
 
 def test_runs_that_have_not_ended_have_a_line_without_final_scores(tmp_path):
@@ -152,22 +179,7 @@ def test_digits_at_a_names_end_belong_to_it(tmp_path):
     assert list(comparison.group_names(runs).values()) == ["lr-0.000", "lr-0.001"]
 
 
-def test_new_runs_are_expected_where_a_normal_mean_would_be():
-    """Three runs of 0.4, 0.5 and 0.6: mean 0.5, deviation 0.1; t of 2 degrees of freedom is 4.303."""
-    point = comparison.Point("g", "r", 0, 1, 1, 1.0, 1.0, "mcts:1000", 0.5, True, 512)
-    points = [point._replace(run=str(k), score=0.4 + k / 10) for k in range(3)]
-    low, high = comparison.expected(points, "mcts:1000", 3)
-    assert (low, high) == pytest.approx(
-        (0.5 - 4.303 * 0.1 * (2 / 3) ** 0.5, 0.5 + 4.303 * 0.1 * (2 / 3) ** 0.5), abs=1e-3
-    )
-    perfect = [point._replace(run=str(k), score=1.0) for k in range(3)]
-    low, high = comparison.expected(perfect, "mcts:1000", 1)
-    assert 0.97 < low < 1.0 and high == 1.0  # a lost game or two are no surprise
-    low, high = comparison.expected(points[:1], "mcts:1000", 1)
-    assert low == pytest.approx(0.4 - 1.96 * (0.4 * 0.6 / 512 * 2) ** 0.5, abs=2e-3)
-
-
 def test_runs_without_scores_are_refused_in_a_sentence(tmp_path):
     run_dir = tell(tmp_path / "new", [])
-    with pytest.raises(ValueError, match=r"was evaluated yet: .*new; wait"):
+    with pytest.raises(ValueError, match=r"was measured yet in .*new"):
         evaluate.main(["compare", str(run_dir)])
