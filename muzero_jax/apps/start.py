@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from muzero_jax.algorithm import Algorithm
     from muzero_jax.run.runner import Result
 
-MOST_CHECK_SECONDS = 3.0
-"""After this time no further part of the check of somebody's own game begins."""
-
 LARGE_BOARD = 9
 """From this size on a run is advised to begin on a smaller board: 8 minutes of 5x5, 7x7 and 9x9 won all 256 games
 against 12 of 9x9 alone (docs/results/2026-11-25-agents.md)."""
@@ -165,16 +162,16 @@ def _check_files(config: Config, say: Say, *, is_new: bool) -> None:
     if not (network or algorithm_file):
         return
     from muzero_jax import algorithm as algorithms  # here, because pgx starts JAX when it is imported
-    from muzero_jax.apps.check.algorithm import check_algorithm
-    from muzero_jax.apps.check.model import check_model
+    from muzero_jax.apps.check import algorithm as of_algorithm
+    from muzero_jax.apps.check import model as of_model
 
     algorithm = algorithms.make(config)
     if network and config.model != "rules":  # the check looks at the dynamics most of all, and there are none
-        for sentence in check_model(algorithm.model, algorithm.environment):
+        for sentence in of_model.examine(algorithm.model, algorithm.environment):
             say(f"warning     {network}: {sentence}")
     if algorithm_file:
         say(f"checking    {algorithm_file} (up to half a minute)")
-        if found := check_algorithm(algorithm, config):
+        if found := of_algorithm.examine(algorithm):
             raise ValueError(f"{algorithm_file}: {found[0]}")
 
 
@@ -228,13 +225,10 @@ def _examine(config: Config, say: Say) -> None:
     from muzero_jax.apps.check import environment as checks
     from muzero_jax.games import own_game
 
-    environment, num_games = playing.build_environment(config), own_game.NUM_GAMES
-    largest = config.network.support_range
-    found = checks.examine(
-        environment, num_games=num_games, max_moves=1000, seconds=MOST_CHECK_SECONDS, largest=largest
-    )
-    whole_check = f"muzero_jax.check_environment({config.env!r})"
+    environment = playing.build_environment(config)
+    found = checks.examine(environment, largest=config.network.support_range)
     if found.problems:
+        whole_check = f"muzero_jax.check({config.env!r})"
         more = f" (and {len(found.problems) - 1} more: {whole_check} names all)" if len(found.problems) > 1 else ""
         raise ValueError(f"{config.env}: {found.problems[0]}{more}")
     for doubt in found.doubts:
@@ -242,8 +236,6 @@ def _examine(config: Config, say: Say) -> None:
     is_taken_to_alternate = environment.num_players == 2 and environment.discount is not None
     if is_taken_to_alternate and config.model != "rules" and not config.network.predict_discount:
         say(
-            f"turns       alternated in all {num_games} random games; add --network.predict-discount if a player may "
-            "ever move twice"
+            f"turns       alternated in all {own_game.NUM_GAMES} random games; add --network.predict-discount if a "
+            "player may ever move twice"
         )
-    if not found.is_complete:
-        say(f"check       in part, because the rules are slow; {whole_check} makes all of it")

@@ -33,15 +33,15 @@ PLAIN = "init_actor init_learner init_replay make_simulator rollout sample gathe
 
 def examine(algorithm: Algorithm) -> list[str]:
     """The faults of an algorithm, in one sentence each; empty if nothing was found."""
-    key, everywhere = jax.random.key(0), PartitionSpec()
+    key, on_one_device = jax.random.key(0), (make_mesh(1), PartitionSpec(), PartitionSpec())  # `AXIS` names it
     try:
         watched = guarded(_watched, "the record of stages")(algorithm)
         state = traced("an iteration", partial(program.init, watched), 0)
-        iterate = partial(train_iteration, algorithm=watched)
-        on_one_device = shard_map(iterate, make_mesh(1), everywhere, everywhere)  # `AXIS` names devices, as in a run
-        traced("an iteration", on_one_device, state, jnp.float32(0.0))
+        iterate = shard_map(partial(train_iteration, algorithm=watched), *on_one_device)
+        traced("an iteration", iterate, state, jnp.float32(0.0))
+        windows = traced("the windows", shard_map(partial(_windows, watched), *on_one_device), state)
         params = disturbed(jax.jit(algorithm.model.init)(key))  # heads may start at zero
-        run = jax.jit(partial(_run, watched, jax.eval_shape(partial(_windows, watched), state)))
+        run = jax.jit(shard_map(partial(_run, watched, windows), *on_one_device))
         found = guarded(run.lower, "the search or the losses")(params, key).compile(QUICKLY)(params, key)
         return list(_of_values(*jax.device_get(found)))
     except Fault as fault:

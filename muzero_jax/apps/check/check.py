@@ -48,14 +48,16 @@ def check(what: Any, env: str | Environment = "tic_tac_toe", **options: Any) -> 
 
 
 def _of_file(path: str, env: str | Environment, options: dict[str, Any]) -> list[str]:
-    module = python_file.load(path)
-    if hasattr(module, "make"):
+    defined = [name for name in ("make", "make_model", "change") if hasattr(python_file.load(path), name)]
+    if not defined:
+        raise Fault(f"{path} defines no make (a game), make_model (a network) or change (an algorithm); define one")
+    if "make" in defined:
         return _of_game(load_environment(path))
     is_known = isinstance(env, Environment)
     environment = env if is_known else load_environment(env)
     config = Config(env=environment.name) if is_known else presets.preset(env, None)
     texts = tuple(f"{name}={value!r}" for name, value in options.items())
-    if hasattr(module, "make_model"):
+    if "make_model" in defined:
         config = replace(config, network=replace(config.network, file=path, options=texts))
         return of_model.examine(playing.build_model(config, environment), environment)
     config = replace(config, algorithm=AlgorithmConfig(path, texts))
