@@ -44,7 +44,7 @@ def examine(environment: Environment, *, max_moves: int = MOST_MOVES, largest: f
 def _problems(environment: Environment, moves: Moves) -> Rules:
     m, is_for_two, constant, d = moves, environment.num_players == 2, environment.discount, moves.discount
     played, goes_on = ~m.over, ~m.over & ~m.is_last
-    sign = np.where(m.player != m.next_player, -1, 1)
+    sign = np.where(is_for_two & (m.player != m.next_player), -1, 1)
     if is_for_two and missing_fields(jax.eval_shape(environment.init, jax.random.key(0))):
         sign = np.sign(d)  # who is to move is not known
     wrong = goes_on & (d * sign < 0)

@@ -76,7 +76,7 @@ def widened(state, action):
     [
         (PIG._replace(chance=LISTED._replace(move=widened)), "float32[] after chance.move"),
         (moved_by(probabilities=lambda state: jnp.ones(2) / 2), "chance.probabilities gives float32[2]"),
-        (PIG._replace(chance=LISTED._replace(resolve=lambda *_: 0.0)), "chance.resolve returns float"),
+        (PIG._replace(chance=LISTED._replace(resolve=lambda *_: (0.0,))), "chance.resolve returns tuple"),
     ],
 )
 def test_shapes_that_differ_are_found_before_anything_runs(environment, words):

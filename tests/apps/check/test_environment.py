@@ -1,6 +1,7 @@
 """`muzero_jax.check` names what is wrong with a game: a broken one for each mistake that people make."""
 
 import re
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -60,22 +61,26 @@ class WithoutMovesAtTwo(Heap):
 
 
 class AllLegal(Heap):
+    """One may take more than there are; then `refused` says what follows."""
+
     def mask(self, stones):
         return jnp.ones(2, bool)
 
+    def step(self, state, action, key):
+        return jax.tree.map(
+            partial(jnp.where, action >= state.stones), self.refused(state), super().step(state, action, key)
+        )
+
 
 class IgnoresTooMany(AllLegal):
-    def step(self, state, action, key):
-        moved, is_too_many = super().step(state, action, key), action >= state.stones
-        return jax.tree.map(lambda old, new: jnp.where(is_too_many, old, new), state, moved)
+    def refused(self, state):
+        return state
 
 
 class PunishesTooMany(AllLegal):
-    def step(self, state, action, key):
-        moved, is_too_many = super().step(state, action, key), action >= state.stones
+    def refused(self, state):
         mover_loses = jnp.where(jnp.arange(2) == state.current_player, -1.0, 1.0)
-        punished = state._replace(rewards=mover_loses, terminated=jnp.bool_(True))
-        return jax.tree.map(lambda old, new: jnp.where(is_too_many, old, new), punished, moved)
+        return state._replace(rewards=mover_loses, terminated=jnp.bool_(True))
 
 
 class RewardsTheOther(Heap):
@@ -200,75 +205,50 @@ def test_a_file_that_makes_no_game_is_a_sentence_and_one_that_is_not_there_an_er
 HEAP = environment_from(Heap(), "heap")
 
 
-def changed_move(change) -> Environment:
-    """The sound game, whose every step goes through `change(state before, step)`."""
-
-    def move(state, action, key=None):
-        return change(state, HEAP.move(state, action, key))
-
-    return HEAP._replace(move=move)
+def moved(change, **fields) -> Environment:
+    """The sound game, whose every step goes through `change(step, state before)`."""
+    return HEAP._replace(move=lambda state, action, key=None: change(HEAP.move(state, action, key), state), **fields)
 
 
-def revived(before, step):
+def revived(step, before):
     """A finished game that begins anew once it is moved on."""
     goes_on = step.state.terminated & ~before.terminated
     return step._replace(state=step.state._replace(terminated=goes_on))
 
 
-def started_afresh(before, step):
+def afresh(step, before):
     fresh = HEAP.init(jax.random.key(0))
     return step._replace(state=jax.tree.map(lambda new, old: jnp.where(step.is_last, new, old), fresh, step.state))
 
 
-ENVIRONMENTS = {
-    "reward of the other": (
-        changed_move(lambda before, step: step._replace(reward=-step.reward)),
-        "reward is -1, but the state's rewards say 1",
-    ),
-    "discount of the other": (
-        changed_move(lambda before, step: step._replace(discount=-step.discount))._replace(discount=None),
-        "discount after a move is 1; where the other player moves next it must be negative",
-    ),
-    "discount above 1": (
-        changed_move(lambda before, step: step._replace(discount=2 * step.discount))._replace(discount=None),
-        "discount -2; it must be from -1 to 1",
-    ),
-    "discount 0": (
-        changed_move(lambda before, step: step._replace(discount=0 * step.discount)),
-        "discount 0, which ends a game, but is_last is False",
-    ),
-    "another constant": (HEAP._replace(discount=1.0), "environment.discount is 1.0, but a move has -1"),
-    "revived": (changed_move(revived), "must stay finished"),
-    "started afresh": (changed_move(started_afresh), "is_last of a move is True, but its state says False"),
-    "no number": (
-        changed_move(lambda before, step: step._replace(reward=jnp.where(before.terminated, jnp.nan, step.reward))),
-        "must stay finished, and give numbers",
-    ),
-    "another view": (HEAP._replace(observe=lambda state: state.observation + 1), "observe or legal differs"),
-    "observation_shape": (HEAP._replace(observation_shape=(2,)), r"observation_shape is \(2,\)"),
-    "bytes": (HEAP._replace(observe=lambda state: state.observation.astype(jnp.uint8)), "observe .* uint8"),
-    "numbers for a mask": (HEAP._replace(legal=lambda state: state.legal_action_mask * 1.0), r"legal .* bool\[2\]"),
-    "a reward for each": (
-        changed_move(lambda before, step: step._replace(reward=step.state.rewards)),
-        r"reward, gives float32\[2\]",
-    ),
-    "a rule that raises": (
-        HEAP._replace(move=lambda state, action, key=None: state.no_such_field),
-        r"move raised AttributeError: .*no_such_field.* \(.*environment\.py:\d+\)",
-    ),
-    "turns that never change the sign": (make_nim(9, passes_turn=False), "the discount is never negative"),
-    "a sign in a game for one": (
-        HEAP._replace(num_players=1),
-        "discount after a move is -1; where the other|game for one",
-    ),
-}
+def nan(step, before):
+    return step._replace(reward=jnp.where(before.terminated, jnp.nan, step.reward))
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_a_mistake_of_an_environment_is_named(name):
-    environment, sentence = ENVIRONMENTS[name]
+ENVIRONMENTS = [
+    (moved(lambda step, _: step._replace(reward=-step.reward)), "reward is -1, but the state's rewards say 1"),
+    (moved(lambda step, _: step._replace(discount=-step.discount)), "it must be negative"),
+    (moved(lambda step, _: step._replace(discount=2 * step.discount), discount=None), "-2; it must be from -1 to 1"),
+    (moved(lambda step, _: step._replace(discount=0 * step.discount)), "discount 0, .* is_last is False"),
+    (moved(lambda step, _: step._replace(reward=step.state.rewards)), r"reward, gives float32\[2\]"),
+    (moved(revived), "must stay finished"),
+    (moved(afresh), "is_last of a move is True, but its state says False"),
+    (moved(nan), "give numbers"),
+    (HEAP._replace(discount=1.0), "environment.discount is 1.0, but a move has -1"),
+    (HEAP._replace(num_players=1), "discount after a move is -1"),
+    (HEAP._replace(observe=lambda state: state.observation + 1), "observe or legal differs"),
+    (HEAP._replace(observation_shape=(2,)), r"observation_shape is \(2,\)"),
+    (HEAP._replace(observe=lambda state: state.observation.astype(jnp.uint8)), "observe .* uint8"),
+    (HEAP._replace(legal=lambda state: state.legal_action_mask * 1.0), r"legal .* bool\[2\]"),
+    (HEAP._replace(move=lambda state, *_: state.no_such), r"AttributeError: .*no_such.* \(.*environment\.py:\d+\)"),
+    (make_nim(9, passes_turn=False), "the discount is never negative"),
+]
+
+
+@pytest.mark.parametrize("environment, words", ENVIRONMENTS, ids=[words for _, words in ENVIRONMENTS])
+def test_a_mistake_of_an_environment_is_named(environment, words):
     found = muzero_jax.check(environment)
-    assert any(re.search(sentence, each) for each in found), found
+    assert any(re.search(words, each) for each in found), found
 
 
 # --- symmetries -------------------------------------------------------------------------------------------------------
@@ -286,10 +266,7 @@ def with_symmetries(**tables) -> Environment:
 def test_symmetries_that_do_not_commute_with_moves_are_named():
     """A quarter turn to the left moves the board, one to the right the actions."""
     found = muzero_jax.check(with_symmetries(action=ACTIONS[[0, 3, 2, 1, *range(4, 8)]]))
-    assert [sentence.split(":")[0] for sentence in found] == [
-        "symmetry 1 does not commute with moves",
-        "symmetry 3 does not commute with moves",
-    ]
+    assert [re.match("symmetry . does not commute", each)[0].split()[1] for each in found] == ["1", "3"]
 
 
 def test_tables_that_are_no_symmetries_at_all_are_named():
