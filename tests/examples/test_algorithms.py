@@ -162,7 +162,7 @@ def run_dir(tmp_path_factory):
     file.write_text(NO_SEARCH.read_text())
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(file.parent)
-        patch.setattr(checks, "check_algorithm", lambda *arguments: [])  # which has tests of its own
+        patch.setattr(checks, "examine", lambda *arguments: [])  # which has tests of its own
         assert command(*TINY, "--run-dir", folder, "--algorithm", "mine.py", "--algorithm.options", "beta=0.25") == 0
         assert command("--resume", "--run-dir", folder, "--devices", 2, "--max-iterations", 3) == 0
     return folder

@@ -147,7 +147,9 @@ def test_the_site_shows_every_notebook_with_its_pictures_and_its_links(site):
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         page = (site / "notebooks" / f"{path.stem}.html").read_text(encoding="utf-8")
         assert page.count('src="data:image/') == read(path).count('"image/'), path.stem
-    assert 'href="../your-own-network.html"' in page and "check_model(" in text_of(site / f"notebooks/{path.stem}.html")
+    assert 'href="../your-own-network.html"' in page and "muzero_jax.check(" in text_of(
+        site / f"notebooks/{path.stem}.html"
+    )
 
 
 def test_the_sites_address_is_the_projects_one_setting(monkeypatch):

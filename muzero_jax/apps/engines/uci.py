@@ -7,18 +7,19 @@ carried out is said in an `info string`, and leaves the position as it was. Dept
 """
 
 import difflib
+import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from muzero_jax.apps.engines.engine import Engine, EngineProcess, Ply
 from muzero_jax.apps.engines.protocol import Session, attempt, share
 from muzero_jax.apps.play import VERSION
-from muzero_jax.apps.play.position import BLACK, WHITE, Position
-from muzero_jax.apps.play.thinking import MOST_SIMULATIONS, Analysis, Thinker
-from muzero_jax.games.notation import Notation
+from muzero_jax.apps.play.position import BLACK, WHITE
+from muzero_jax.apps.play.thinking import MOST_SIMULATIONS, Analysis
 from muzero_jax.types import EnvState
 
 GO = "go movetime 1000"
@@ -28,6 +29,7 @@ VARIANT = "UCI_Variant"
 MISTAKES = {"(none)", "none", "0000", "win", "pass"}
 """Answers to `go` that no move is, in any of the games: the engine takes the game for over."""
 NO_MOVE = "0000"
+COMMANDS = "uci isready ucinewgame setoption position go stop ponderhit quit".split()
 LIMITS = ("wtime", "btime", "winc", "binc", "movestogo", "nodes", "movetime")
 
 
@@ -92,28 +94,13 @@ class UciEngine(Engine):
 class UciSession(Session):
     """A method for each word. White, UCI's first player, is `BLACK` of `position`; moves are in standard notation."""
 
-    def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
-        super().__init__(position, thinker, moves, seconds=seconds)
-        self._commands: dict[str, Callable[[list[str]], list[str] | None]] = {
-            "uci": self._uci,
-            "isready": self._isready,
-            "ucinewgame": self._ucinewgame,
-            "setoption": self._setoption,
-            "position": self._position,
-            "go": self._go,
-            "stop": self._stop,
-            "ponderhit": self._stop,
-            "quit": self._quit,
-        }
-
     def answer(self, line: str) -> str:
         """All lines that answer one line, mostly none; unknown words are skipped, as UCI asks."""
-        words = line.split()
-        while words and words[0] not in self._commands:
-            words = words[1:]
+        words = list(itertools.dropwhile(lambda word: word not in COMMANDS, line.split()))
         if not words:
             return ""
-        text, ok = attempt(lambda: "".join(f"{said}\n" for said in self._commands[words[0]](words[1:]) or []))
+        command: Callable[[list[str]], list[str] | None] = getattr(self, f"_{words[0]}")
+        text, ok = attempt(lambda: "".join(f"{said}\n" for said in command(words[1:]) or []))
         return text if ok else f"info string {text}\n"
 
     def _uci(self, _: list[str]) -> list[str]:
@@ -146,8 +133,7 @@ class UciSession(Session):
 
     def _position(self, words: list[str]) -> None:
         """`position startpos|fen FEN [moves ...]`."""
-        split = words.index("moves") if "moves" in words else len(words)
-        start, moves = words[:split], words[split + 1 :]
+        start, _, moves = (part.split() for part in " ".join(words).partition("moves"))
         if start[:1] == ["fen"] and self.position.game.read_fen:
             state, colour = self.position.game.read_fen(" ".join(start[1:]))
             position = self.position.new(state, BLACK if colour == 0 else WHITE)
@@ -164,10 +150,10 @@ class UciSession(Session):
         if self.position.is_over:
             return [f"bestmove {NO_MOVE}"]
         limits = _limits(words)
-        budget = min(limits["nodes"], MOST_SIMULATIONS) if "nodes" in limits else None
+        nodes = min(limits.get("nodes", 0), MOST_SIMULATIONS)
         analysis = self.thinker.analyse(
             self.position,
-            num_simulations=None if budget is None else 1 << (budget.bit_length() - 1),
+            num_simulations=1 << (nodes.bit_length() - 1) if nodes else None,
             seconds=None if "infinite" in words else self._time(limits),
             among=self._among(words),
         )
@@ -189,13 +175,12 @@ class UciSession(Session):
 
     def _among(self, words: list[str]) -> np.ndarray | None:
         """`searchmoves m1 m2 ...` as a mask over actions; words that are no legal move end the list."""
-        mask, legal = np.zeros(self.position.environment.num_actions, bool), self.position.legal_action_mask()
-        for word in words[words.index("searchmoves") + 1 :] if "searchmoves" in words else []:
-            try:
+        mask = np.zeros(self.position.environment.num_actions, bool)
+        with suppress(ValueError):  # there is no such word, or no such move
+            for word in words[words.index("searchmoves") + 1 :]:
                 mask[self.moves.read(self.position.state, word)] = True
-            except ValueError:
-                break
-        return mask & legal if (mask & legal).any() else None
+        mask &= self.position.legal_action_mask()
+        return mask if mask.any() else None
 
     def _info(self, analysis: Analysis) -> str:
         """The score in centipawns is the odd function of the expected result that chess GUIs expect: 146 at +0.3."""
@@ -210,11 +195,13 @@ class UciSession(Session):
         held, self.held = self.held, None
         return [held] if held else []
 
+    _ponderhit = _stop
+
 
 def _limits(words: list[str]) -> dict[str, int]:
     """The numbers after `go`'s words; at least 0, nodes at least 1, words without a number left out."""
-    limits = {}
-    for name, value in zip(words, words[1:], strict=False):
-        if name in LIMITS and re.fullmatch("-?[0-9]{1,12}", value):
-            limits[name] = max(int(name == "nodes"), int(value))
-    return limits
+    return {
+        name: max(int(name == "nodes"), int(value))
+        for name, value in itertools.pairwise(words)
+        if name in LIMITS and re.fullmatch("-?[0-9]{1,12}", value)
+    }
