@@ -137,8 +137,6 @@ def _prepare(
         say(f"advice      {advice}")
     if python_file.is_path(config.env) and not (session.resume or is_given):
         _examine(config, say)
-    if processes.is_first():
-        run_directory.prepare(run_dir, resume=session.resume, overwrite=session.overwrite)
     return Ready(config, run_dir, mesh)
 
 

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from muzero_jax.run import budget, heartbeat, processes
+from muzero_jax.run import budget, following, heartbeat, processes
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.background import Background
 from muzero_jax.run.driver import Chunk, Held, Steps
@@ -17,7 +17,6 @@ from muzero_jax.run.metrics import Record
 from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.report import Reporter
 from muzero_jax.run.session import Session
-from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
 
@@ -126,7 +125,8 @@ class Loop(NamedTuple):
 
     def _save(self, iteration: int) -> None:
         heartbeat.phase("saving")
-        run_directory.check_present(self.run_dir)
+        if processes.count() > 1:
+            processes.tell(following.SAVE, iteration)
         self.checkpoints.save(iteration, self.held.whole())
 
     def _evaluate(self, iteration: int) -> None:

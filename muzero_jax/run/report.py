@@ -32,7 +32,6 @@ class Reporter(NamedTuple):
 
     def report(self, record: Record) -> None:
         """Writes and shows one record, with the clock added; ValueError if the run's folder is gone."""
-        run_directory.check_present(self.run_dir)  # an open file would take the record, and nobody see it again
         record = record | self.clock.record()
         self.write(record)
         self.display.update(record)

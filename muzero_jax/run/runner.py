@@ -70,11 +70,10 @@ def train(
     checkpoint is kept.
     """
     leads = processes.is_first()
-    announce = partial(processes.tell, following.SAVE)
     with (
         Interrupt() as interrupt,
         ExitStack() as held,
-        Checkpointer(run_dir / run_directory.CHECKPOINTS, announce=announce) as checkpoints,
+        Checkpointer(run_dir / run_directory.CHECKPOINTS) as checkpoints,
     ):
         held.enter_context(folder_held(config, session, run_dir))
         heartbeat.phase("compiling")
@@ -132,10 +131,8 @@ def folder_held(config: Config, session: Session, run_dir: Path) -> Iterator[Non
     with ExitStack() as held:
         with processes.all_or_none():
             if processes.is_first():
-                run_dir.mkdir(parents=True, exist_ok=True)
-                held.enter_context(run_directory.locked(run_dir))
-                # Now that nobody else writes there:
-                run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
+                wanted = {"resume": session.resume, "overwrite": session.overwrite, "sources": config.sources}
+                held.enter_context(run_directory.opened(run_dir, **wanted))
         processes.check_shared(run_dir)
         yield
 

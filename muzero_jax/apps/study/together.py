@@ -138,22 +138,19 @@ def assemble(configs_: Sequence[Config], mesh: Mesh, session: Session, say: Call
 
 
 def find_start(stores: Sequence[Checkpointer], ready: Ready) -> tuple[int, TrainState]:
-    """The newest iteration of which every member has an intact checkpoint, and their states; 0 where none has any.
+    """The newest iteration of which every member has a checkpoint, and their states; 0 if none has any.
 
     Raises ValueError if some have checkpoints and there is no such iteration.
     """
-    steps = set.intersection(*(set(checkpoint_steps(store.directory)) for store in stores))
-    if not any(checkpoint_steps(store.directory) for store in stores):
+    steps = [set(checkpoint_steps(store.directory)) for store in stores]
+    if not any(steps):
         return 0, ready.init()
-    while steps:
-        found = [store.restore_latest(ready.abstract, among=steps) for store in stores]
-        restored = {one[0] for one in found if one is not None}
-        if len(restored) == 1:
-            return restored.pop(), population.stack([one[1] for one in found if one is not None], ready.mesh)
-        steps = {step for step in steps if step <= min(restored)}
-    raise ValueError(
-        "these runs have no checkpoint of one iteration in common; leave out --together to go on with one after another"
-    )
+    common = max(set.intersection(*steps), default=None)
+    if common is None:
+        raise ValueError(
+            "these runs have no checkpoint of one iteration in common; leave out --together to continue one by one"
+        )
+    return common, population.stack([store.restore(common, ready.abstract) for store in stores], ready.mesh)
 
 
 def _conclude(loop: Loop, end: int | ValueError) -> Result | ValueError:
