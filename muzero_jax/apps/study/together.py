@@ -22,8 +22,10 @@ from muzero_jax.run.run import Result
 from muzero_jax.run.runner import Planned
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
+from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import names
+from muzero_jax.storage.run_directory import Shared
 
 
 def alike(config: Config) -> Config:
@@ -58,7 +60,7 @@ def train(
         del is_new  # nothing is read from elsewhere
         compiled = compile_together([agent.config for agent in agents], mesh, session, say)
         for index, agent in enumerate(agents):
-            run_directory.share(agent.folder, shared, index, len(agents))
+            run_directory.share(agent.folder, Shared(shared, index, len(agents)))
         return compiled
 
     with ExitStack() as locks:
