@@ -149,7 +149,7 @@ def places(saved_run, tmp_path):
         ("play --agent chess", ["no agent 'chess'", "connect_four"]),
         ("train --env HERE/mine.py", ["mine.py", "ZeroDivisionError", "mine.py:2"]),
         ("train --env HERE/none.py", ["none.py"]),
-        ("train TINY --network.file HERE/mine.py --run-dir NEW", ["make_model"]),
+        ("train --env hex --network.file HERE/mine.py --run-dir NEW", ["make_model"]),
         ("train TINY --network HERE/mine.py --network.width 3", ["--network.width", "--network.options"]),
         ("evaluate match --run RUN --opponent gtp:/no/such/engine", ["/no/such/engine"]),
         ("evaluate match --run RUN --opponent rnadom", ["'rnadom'", "mcts:N"]),
