@@ -19,7 +19,7 @@ TINY = (
 
 
 def start(run_dir, *flags, num_processes=2, devices=1):
-    """The processes of a run, each with a watchdog around it; the last words of each lie in its `said` file."""
+    """The processes of a run; the last words of each lie in its `said` file."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -46,11 +46,6 @@ def begin(run_dir, *flags, devices, said):
 def said(run_dir, index):
     """Where process `index` writes."""
     return run_dir.with_name(f"{run_dir.name}.{index}.txt")
-
-
-def child_of(process):
-    """The process under a watchdog, which does the work."""
-    return int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
 
 
 def wait_for(condition, seconds=120.0):
