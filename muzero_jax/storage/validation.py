@@ -37,7 +37,7 @@ def _problems(config: Config) -> Iterator[str]:
     if length < config.replay.min_frames:
         yield f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {length}"
     if network.compute_dtype == "float16" and optimiser.micro_batch_size:
-        yield "--optimiser.micro-batch-size does not go with float16, which scales the loss of a whole batch; leave it out"
+        yield "--optimiser.micro-batch-size does not go with float16, which scales a whole batch's loss; leave it out"
     if network.file and not python_file.is_path(network.file):
         yield f"--network {shown(network.file)} must be a Python file (.py) that defines make_model"
     if network.options and not network.file:
