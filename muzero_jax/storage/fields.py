@@ -24,6 +24,7 @@ Record = TypeVar("Record")
 LARGEST_BUDGET = 100_000
 """Simulations of one search: its tree has a node for each, in every game at once."""
 LARGEST_FLOAT = sys.float_info.max
+SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most"}
 
 PositiveInt = Annotated[int, Meta(gt=0, lt=2**31)]
 NotNegativeInt = Annotated[int, Meta(ge=0, lt=2**31)]
@@ -176,8 +177,12 @@ def _refusal(name: str, value: Any, hint: Any, expected: str) -> str:
         wanted = (
             expected.removeprefix("Expected ").partition(", got ")[0].replace("`", "").replace(" | null", " or None")
         )
-        wanted = wanted.replace(f"<= {LARGEST_FLOAT}", "that is finite").replace("object", "an object")
-        wanted = re.sub("str matching regex .*", "name=value", wanted)
+        wanted = wanted.replace(f"float <= {LARGEST_FLOAT}", "finite").replace("object", "an object")
+        wanted = re.sub(r"(int|float) (>= 1|> 0.0)$", "positive", wanted)
+        wanted = re.sub(
+            r"(int|float) ([<>]=?) (\S+)$", lambda range_: f"{SIGNS[range_[2]]} {range_[3].removesuffix('.0')}", wanted
+        )
+        wanted = re.sub(r"str matching regex .*", "name=value", wanted)
     return f"{name} is {shown(value) or repr(value)}, but must be {wanted}"
 
 

@@ -104,8 +104,7 @@ def choose_preset(given: Given, session: Session) -> Config:
 def _check_code(config: Config, session: Session, given: Given) -> None:
     """Raises ValueError for a Python file that a run's config names, not the flags, and that must not run."""
     if session.resume or session.config:
-        own = {"env": config.env, "network.file": config.network.file, "algorithm.file": config.algorithm.file}
-        named = frozenset(file for name, file in own.items() if file and name in given)
+        named = frozenset(file for name, file in configs.own_files(config).items() if name in given)
         where = f"{session.run_dir}/{configs.FILE}" if session.resume else str(session.config)
         trust.check(config.own_files, where, Trust(session.trust_code, named))
 

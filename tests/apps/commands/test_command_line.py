@@ -21,7 +21,7 @@ from muzero_jax.apps.commands import evaluate_flags as flags
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax.games import catalogue
 from muzero_jax.ops import devices, precision
-from muzero_jax.run import charts, compilation_cache, runner
+from muzero_jax.run import compilation_cache, runner
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
@@ -149,7 +149,7 @@ def places(saved_run, tmp_path):
         ("play --agent chess", ["no agent 'chess'", "connect_four"]),
         ("train --env HERE/mine.py", ["mine.py", "ZeroDivisionError", "mine.py:2"]),
         ("train --env HERE/none.py", ["none.py"]),
-        ("train TINY --network.file HERE/mine.py --run-dir NEW", ["make_model"]),
+        ("train --env hex --network.file HERE/mine.py --run-dir NEW", ["make_model"]),
         ("train TINY --network HERE/mine.py --network.width 3", ["--network.width", "--network.options"]),
         ("evaluate match --run RUN --opponent gtp:/no/such/engine", ["/no/such/engine"]),
         ("evaluate match --run RUN --opponent rnadom", ["'rnadom'", "mcts:N"]),
@@ -352,7 +352,7 @@ def test_a_result_is_said_before_it_is_drawn(run, saved_run, monkeypatch, tmp_pa
         raise OSError("the disk is full")
 
     monkeypatch.setitem(evaluate.COMMANDS, flags.Tournament, lambda *arguments: ({"elo": 1}, "the table"))
-    monkeypatch.setattr(charts, "plot_tournament", fail)
+    monkeypatch.setitem(evaluate.PLOTS, flags.Tournament, fail)
     outcome = run("evaluate", "tournament", saved_run, "random", "--plot", tmp_path / "elo.png")
     assert outcome[1] == "the table\n"
     assert_one_sentence(outcome, "the disk is full")

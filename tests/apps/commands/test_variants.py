@@ -359,7 +359,6 @@ def test_runs_of_two_games_are_not_compared_and_one_without_scores_is_named(tmp_
     ("flags", "sentence"),
     [
         (["no/run"], "no/run"),
-        (["{run}", "--axis", "frames"], "add --plot FILE"),
         (["{run}", "--plot", "a.txt"], "must end in .png"),
     ],
 )
