@@ -175,7 +175,12 @@ def _store_spec(folder: Path) -> dict[str, Any]:
 
 def _array_spec(folder: Path, name: str) -> dict[str, Any]:
     store = _store_spec(folder) | {"path": f"{name}/"}
-    return {"driver": "zarr3", "kvstore": store, "fill_missing_data_reads": False}
+    return {
+        "driver": "zarr3",
+        "kvstore": store,
+        "fill_missing_data_reads": False,
+        "store_data_equal_to_fill_value": True,
+    }
 
 
 def _open(folder: Path, part: str) -> dict[str, ts.TensorStore]:
