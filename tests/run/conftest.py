@@ -10,7 +10,6 @@ from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.apps.evaluation.progress import open_versions
 from muzero_jax.run import assembly, metrics, program, runner
 from muzero_jax.run.callbacks import Callbacks
-from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer
 from tests.reference import tiny_run
 from tests.reference.programs import compiled_before
@@ -72,7 +71,7 @@ def session(monkeypatch, tmp_path):
         wanted = {name: changes.pop(name) for name in ("resume", "overwrite") if name in changes}
         callbacks = {name: changes.pop(name) for name in ("on_metrics", "on_evaluation") if name in changes}
         config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)
-        run_dir = run_directory.prepare(tmp_path / "run", **wanted)
+        run_dir = tmp_path / "run"
         own = {"callbacks": Callbacks(**callbacks), "make_evaluator": open_versions}
         return runner.train(config, session, run_dir, tiny_run.mesh(), run.said.append, **own)
 
