@@ -47,9 +47,10 @@ class Checkpointer:
 
     def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
         # What the block raised is the first cause; a failed save must not hide it.
-        with suppress(Exception) if error_type else nullcontext(), _writing(self.directory):
+        with suppress(Exception) if error_type else nullcontext():
             self.wait()
-            if "_manager" in vars(self):
+        if "_manager" in vars(self):
+            with suppress(Exception):  # the failure of a save again, which `wait` has raised
                 self._manager.close()
 
     @cached_property
@@ -175,12 +176,9 @@ def _store_spec(folder: Path) -> dict[str, Any]:
 
 def _array_spec(folder: Path, name: str) -> dict[str, Any]:
     store = _store_spec(folder) | {"path": f"{name}/"}
-    return {
-        "driver": "zarr3",
-        "kvstore": store,
-        "fill_missing_data_reads": False,
-        "store_data_equal_to_fill_value": True,
-    }
+    # Else zeros are neither written nor missed.
+    zeros = {"store_data_equal_to_fill_value": True, "fill_missing_data_reads": False}
+    return {"driver": "zarr3", "kvstore": store} | zeros
 
 
 def _open(folder: Path, part: str) -> dict[str, ts.TensorStore]:

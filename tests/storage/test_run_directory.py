@@ -15,7 +15,7 @@ from muzero_jax import agent as agents
 from muzero_jax.apps.evaluation import players, tournament
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.checkpoint import Checkpointer
+from muzero_jax.storage.checkpoint import save_params
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG
 
@@ -200,10 +200,9 @@ def test_a_read_only_folder_is_a_sentence_before_anything_is_compiled(tmp_path, 
 def versions(saved_run):
     """The folder of a run's versions, from iterations 2 and 10; every weight of the first is 1."""
     params = jax.eval_shape(tiny_run.algorithm().model.init, jax.random.key(0))
-    with Checkpointer(saved_run / "versions", keep=None) as checkpoints:
-        for iteration in (2, 10):
-            ones = jax.tree.map(lambda x, scale=iteration / 2: jax.numpy.full(x.shape, scale, x.dtype), params)
-            checkpoints.save_params(iteration, ones)
+    for iteration in (2, 10):
+        ones = jax.tree.map(lambda x, scale=iteration / 2: jax.numpy.full(x.shape, scale, x.dtype), params)
+        save_params(saved_run / "versions", iteration, ones)
     return saved_run / "versions"
 
 
