@@ -38,6 +38,17 @@ Name = Annotated[str, Meta(min_length=1)]
 Device = Literal["auto", "cpu", "gpu", "tpu"]
 
 
+class Range(NamedTuple):
+    """Where a search over settings looks for a number (`apps.study.tuning`)."""
+
+    low: float
+    high: float
+    so_far: str  # what is known of it, with figures of docs/lab-notebook.md
+    log: bool = True  # drawn evenly on a log scale
+    is_relative: bool = False  # the ends are multiples of the value that the run has
+    most: float = LARGEST_FLOAT  # of relative ends
+
+
 class Fact(NamedTuple):
     """What is true of a field beyond its type, its range and its help."""
 
@@ -49,6 +60,7 @@ class Fact(NamedTuple):
     repeated: bool = False  # a session that goes on takes it over from the one before
     single: bool = False  # for one run by itself, not for a trial of a study
     budget: bool = False  # one that is given counts, and those of the preset do not
+    tuned: Range | None = None  # a search over settings may vary it
     common: bool = False  # people ask for it first, so `--help` shows it
     positional: bool = False  # takes the words before the flags
     short: str = ""  # a second name of its flag

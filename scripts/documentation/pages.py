@@ -127,9 +127,8 @@ def linked(row: Sequence[str]) -> list[str]:
 def ranges(config: Config) -> Iterator[Sequence[str]]:
     """A row for each field that `tune.py` varies."""
     for row in space.space(config):
-        values = row.values if isinstance(row, space.Choice) else (row.low, row.high)
         own = space.own_values(config, [row])[row.field]
-        yield f"`{row.flag}`", f"{own:.3g}", f"{values[0]:.3g}", f"{values[-1]:.3g}", row.so_far
+        yield f"`{row.flag}`", f"{own:.3g}", f"{row.low:.3g}", f"{row.high:.3g}", row.so_far
 
 
 def help_text(command: str) -> str:

@@ -96,7 +96,7 @@ def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
     if rival.engine is None:
         start = time.monotonic()
         say(f"compiling the match ({compilation_cache.HOW_LONG}) ...")
-        match.compile(agent.params, rival.params)
+        match.compile(agent.params, rival.params)  # type: ignore  # only engines make the other kind of match
         say(f"compiled in {time.monotonic() - start:.1f} s; playing ...")
     else:
         say("starting the engine, compiling our search, then playing ...")

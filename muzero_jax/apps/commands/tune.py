@@ -186,8 +186,7 @@ def introduce(request: Request) -> None:
     if own.mcts_simulations > QUICK_SIMULATIONS and own.pruner != "none":
         print("pruning     none: so strong an opponent is met at the end only")
     for row in request.rows:
-        between = f"{row.low:.3g} to {row.high:.3g}" if isinstance(row, space.Span) else f"{row.values}"
-        print(f"varies      {row.flag} {between}")
+        print(f"varies      {row.flag} {row.low:.3g} to {row.high:.3g}")
     print(
         f"help it     {command('tune')} --join {shlex.quote(str(request.folder))}; Ctrl-C stops and saves", flush=True
     )

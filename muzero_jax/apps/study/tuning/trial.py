@@ -19,7 +19,7 @@ import jax
 import optuna
 
 from muzero_jax.apps import start
-from muzero_jax.apps.study.tuning.space import Row, Span, Value, own_values, with_values
+from muzero_jax.apps.study.tuning.space import Row, Value, own_values, with_values
 from muzero_jax.run import budget
 from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.interrupt import Stopped
@@ -125,8 +125,6 @@ class Trial(NamedTuple):
 
 
 def _suggest(trial: optuna.Trial, row: Row) -> Value:
-    if not isinstance(row, Span):
-        return trial.suggest_categorical(row.field, row.values)
     if row.is_whole:
         return trial.suggest_int(row.field, int(row.low), int(row.high), log=row.log)
     return trial.suggest_float(row.field, row.low, row.high, log=row.log)
