@@ -91,7 +91,7 @@ def newest(env: str | None, board_size: int | None, seed: int | None) -> Path:
     """The run in `runs` that was written to last, of this game, size and seed (None: any); ValueError if none is."""
     given = {"env": env, "board_size": board_size, "seed": seed}
     wanted = {name: value for name, value in given.items() if value is not None}
-    found = [path for path in Path("runs").glob("*") if holds_run(path) and _is_of(path, wanted)]
+    found = [path for path in Path("runs").glob("*") if _is_of(path, wanted)]
     if not found:
         words = " and ".join(f"{name} {value}" for name, value in wanted.items())
         raise ValueError(
@@ -102,7 +102,7 @@ def newest(env: str | None, board_size: int | None, seed: int | None) -> Path:
 
 
 def _is_of(run_dir: Path, wanted: dict[str, str | int]) -> bool:
-    """Whether a run's config has the wanted values; a config that cannot be read has none."""
+    """Whether a run's config has the wanted values; a folder whose config cannot be read has none."""
     try:
         config = configs.inspect(run_dir)
     except ValueError:
@@ -116,15 +116,10 @@ def _written_at(run_dir: Path) -> float:
     return (checkpoints if checkpoints.exists() else run_dir / configs.FILE).stat().st_mtime
 
 
-def is_finished(run_dir: Path, iteration: int) -> bool:
-    """Whether a run's summary says that it played its last matches at `iteration`."""
+def has_ended(run_dir: Path, iteration: int | None = None) -> bool:
+    """Whether a run's summary says that it has spent its budget, and played its last matches at `iteration`."""
     summary = read_summary(run_dir)
-    return bool(summary.get("finished")) and summary.get("iteration") == iteration
-
-
-def has_ended(run_dir: Path) -> bool:
-    """Whether a run's summary says that it has spent its budget."""
-    return bool(read_summary(run_dir).get("finished"))
+    return bool(summary.get("finished")) and iteration in (None, summary.get("iteration"))
 
 
 def strength(run_dir: Path) -> dict[str, Any]:

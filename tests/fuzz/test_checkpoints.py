@@ -91,4 +91,4 @@ def look_at(run):
         if saved_at is not None:
             refusal(lambda: run_directory.version_of(saved_at))  # noqa: B023
     assert run_directory.versions_in(checkpoints) == [checkpoints / str(step) for step in steps]
-    assert run_directory.is_finished(run, 7) in (True, False)
+    assert run_directory.has_ended(run, 7) in (True, False)
