@@ -157,7 +157,7 @@ def _run(algorithm: Algorithm, shapes: Transition, params: Any, key: Array) -> t
 
 def _of_values(found: SearchOutput, legal: np.ndarray, terms: dict[str, np.ndarray]) -> Iterator[str]:
     policy, total = found.policy, found.policy.sum(axis=-1)
-    if not np.take_along_axis(legal, found.action[:, None], axis=-1).all():
+    if not np.take_along_axis(legal, np.asarray(found.action)[:, None], axis=-1).all():
         yield "the search without noise makes illegal moves; let it choose among the legal ones"
     elif not ((policy >= 0).all() and (abs(total - 1) < CLOSE).all() and (policy[~legal] < CLOSE).all()):
         yield "the search without noise: the policy must be probabilities of legal moves that add up to 1"

@@ -26,8 +26,6 @@ GO = "go movetime 1000"
 """The command by which another program moves, where its settings have no other."""
 VARIANT = "UCI_Variant"
 """The option of programs that play several games."""
-MISTAKES = {"(none)", "none", "0000", "win", "pass"}
-"""Answers to `go` that no move is, in any of the games: the engine takes the game for over."""
 NO_MOVE = "0000"
 COMMANDS = "uci isready ucinewgame setoption position go stop ponderhit quit".split()
 LIMITS = ("wtime", "btime", "winc", "binc", "movestogo", "nodes", "movetime")
@@ -69,11 +67,8 @@ class UciEngine(Engine):
         """Sends the whole game, and the words of `go`."""
         moves = " ".join([" moves", *(ply.text for ply in plies)]) if plies else ""
         self.process.send(f"position startpos{moves}")
-        words = self._ask(self._go, "bestmove", is_move=True)[-1].split()
-        move = words[1] if len(words) > 1 else "none"
-        if move.lower() in MISTAKES:
-            raise self.process.failure(f"answered {self._go!r} with {' '.join(words)!r}, but the game goes on")
-        return move
+        _, move, *_ = [*self._ask(self._go, "bestmove", is_move=True)[-1].split(), ""]
+        return move  # if it takes the game for over, a word that is no legal move
 
     def _set_option(self, setting: str, known: Sequence[str]) -> None:
         name, _, value = (part.strip() for part in setting.partition("="))
@@ -129,7 +124,7 @@ class UciSession(Session):
         digits = re.fullmatch("0*([0-9]{1,9})", value.strip())
         if not digits or not 1 <= int(digits[1]) <= MOST_SIMULATIONS:
             raise ValueError(f"Simulations must be a whole number from 1 to {MOST_SIMULATIONS}")
-        self.thinker.num_simulations = int(digits[1])
+        self.thinker.num_simulations = self.thinker.nearest(int(digits[1]))
 
     def _position(self, words: list[str]) -> None:
         """`position startpos|fen FEN [moves ...]`."""

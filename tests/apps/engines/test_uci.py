@@ -109,6 +109,13 @@ def test_a_number_may_begin_with_many_zeros(engine):
     assert engine.thinker.num_simulations == 16
 
 
+def test_a_search_of_ones_own_plays_with_the_numbers_of_simulations_that_it_has(engine, monkeypatch):
+    make = engine.thinker._make_search
+    monkeypatch.setattr(engine.thinker, "_make_search", lambda budget: make(budget) if budget <= 32 else 1 / 0)
+    assert lines(engine, "setoption name Simulations value 64") == []
+    assert best_move(engine, "go") and engine.thinker.num_simulations == 4
+
+
 @pytest.mark.parametrize("text", ["go movetime x", "go nodes", "go searchmoves zz", "stop \x00", "go nodes ٣"])
 def test_odd_words_do_not_stop_the_session(engine, text):
     engine.answer(text)
