@@ -35,7 +35,7 @@ def examine(algorithm: Algorithm) -> list[str]:
     """The faults of an algorithm, in one sentence each; empty if nothing was found."""
     key, on_one_device = jax.random.key(0), (make_mesh(1), PartitionSpec(), PartitionSpec())  # `AXIS` names it
     try:
-        watched = guarded(_watched, "the record of stages")(algorithm)
+        watched = guarded(_watched, "reading the terms")(algorithm)
         state = traced("an iteration", partial(program.init, watched), 0)
         iterate = shard_map(partial(train_iteration, algorithm=watched), *on_one_device)
         traced("an iteration", iterate, state, jnp.float32(0.0))
