@@ -3,7 +3,7 @@
 A program may speak USI instead, as those of shogi do. Our engine plays chess and (with moves a1 to e5) Gardner's chess.
 Its search is one compiled program and cannot be interrupted, so `go` answers as soon as its budget is searched; only
 `infinite` and `ponder` hold the answer back until `stop` or `ponderhit`. UCI has no error answers: what cannot be
-carried out is said in an `info string`, and leaves the position as it was. Depth and mate limits are not understood.
+carried out is said in an `info string`, and leaves the position as it was. Depth, mate and `searchmoves` are skipped.
 """
 
 import difflib
@@ -11,12 +11,9 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-
-import numpy as np
 
 from muzero_jax.apps.engines.engine import Engine, EngineProcess, Ply
-from muzero_jax.apps.engines.protocol import Session, attempt, share
+from muzero_jax.apps.engines.protocol import MOVES_TO_GO, Session, attempt, share
 from muzero_jax.apps.play import VERSION
 from muzero_jax.apps.play.position import BLACK, WHITE
 from muzero_jax.apps.play.thinking import MOST_SIMULATIONS, Analysis
@@ -150,7 +147,6 @@ class UciSession(Session):
             self.position,
             num_simulations=1 << (nodes.bit_length() - 1) if nodes else None,
             seconds=None if "infinite" in words else self._time(limits),
-            among=self._among(words),
         )
         best = f"bestmove {self.moves.write(self.position.state, analysis.action)}"
         if "infinite" in words or "ponder" in words:
@@ -165,17 +161,8 @@ class UciSession(Session):
         side = "w" if self.position.colour_to_move == BLACK else "b"
         if f"{side}time" in limits:
             increment = limits.get(f"{side}inc", 0) / 1000
-            return share(limits[f"{side}time"] / 1000, limits.get("movestogo", 30), increment)
+            return share(limits[f"{side}time"] / 1000, limits.get("movestogo", MOVES_TO_GO), increment)
         return self.seconds
-
-    def _among(self, words: list[str]) -> np.ndarray | None:
-        """`searchmoves m1 m2 ...` as a mask over actions; words that are no legal move end the list."""
-        mask = np.zeros(self.position.environment.num_actions, bool)
-        with suppress(ValueError):  # there is no such word, or no such move
-            for word in words[words.index("searchmoves") + 1 :]:
-                mask[self.moves.read(self.position.state, word)] = True
-        mask &= self.position.legal_action_mask()
-        return mask if mask.any() else None
 
     def _info(self, analysis: Analysis) -> str:
         """The score in centipawns is the odd function of the expected result that chess GUIs expect: 146 at +0.3."""

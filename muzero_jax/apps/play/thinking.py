@@ -91,14 +91,13 @@ class Thinker:
         *,
         num_simulations: int | None = None,
         seconds: float | None = None,
-        among: np.ndarray | None = None,
     ) -> Analysis:
-        """Searches for `colour` (by default the side to move); `among` [A] restricts the root to some actions.
+        """Searches for `colour` (by default the side to move).
 
         Raises IllegalMove if the game is over or `colour` cannot be to move.
         """
         state = position.seen_by(colour)
-        mask = np.array(state.legal_action_mask) & (True if among is None else among)
+        mask = np.array(state.legal_action_mask)
         start = time.perf_counter()
         while True:
             left = None if seconds is None else seconds - (time.perf_counter() - start)
