@@ -31,7 +31,7 @@ training: types ops learning algorithm
 presets: types games storage networks
 agent: types own storage search algorithm
 run: types own ops games storage learning algorithm training agent
-apps.check: types own ops games storage networks learning algorithm training run
+apps.check: types own ops games storage networks learning algorithm training presets run
 apps.engines: types games apps.play
 apps.play: types own games search algorithm agent
 apps.evaluation: types own ops games storage search algorithm agent run apps.engines
@@ -113,23 +113,23 @@ READS_CONFIG = {"agent", "algorithm", "presets", "run", "storage"}
 
 # Lines of each package: a ratchet. They may fall, and rise only in a commit that says what a user gets for it.
 LINES = {
-    "__init__": 69,
+    "__init__": 63,
     "__main__": 6,
     "agent": 174,
     "algorithm": 687,
     "apps.__init__": 1,
-    "apps.check": 841,
-    "apps.commands": 1762,
-    "apps.engines": 1205,
-    "apps.evaluation": 3113,
-    "apps.play": 2569,
-    "apps.start": 247,
-    "apps.study": 1354,
+    "apps.check": 618,
+    "apps.commands": 2266,
+    "apps.engines": 1089,
+    "apps.evaluation": 3117,
+    "apps.play": 2568,
+    "apps.start": 241,
+    "apps.study": 1357,
     "games": 2867,
     "learning": 1514,
     "networks": 1142,
     "ops": 1057,
-    "own": 314,
+    "own": 319,
     "presets": 416,
     "run": 3348,
     "search": 1190,

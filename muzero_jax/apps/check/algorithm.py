@@ -35,7 +35,7 @@ def examine(algorithm: Algorithm) -> list[str]:
     """The faults of an algorithm, in one sentence each; empty if nothing was found."""
     key, on_one_device = jax.random.key(0), (make_mesh(1), PartitionSpec(), PartitionSpec())  # `AXIS` names it
     try:
-        watched = guarded(_watched, "the record of stages")(algorithm)
+        watched = guarded(_watched, "reading the terms")(algorithm)
         state = traced("an iteration", partial(program.init, watched), 0)
         iterate = shard_map(partial(train_iteration, algorithm=watched), *on_one_device)
         traced("an iteration", iterate, state, jnp.float32(0.0))
@@ -157,7 +157,7 @@ def _run(algorithm: Algorithm, shapes: Transition, params: Any, key: Array) -> t
 
 def _of_values(found: SearchOutput, legal: np.ndarray, terms: dict[str, np.ndarray]) -> Iterator[str]:
     policy, total = found.policy, found.policy.sum(axis=-1)
-    if not np.take_along_axis(legal, found.action[:, None], axis=-1).all():
+    if not np.take_along_axis(legal, np.asarray(found.action)[:, None], axis=-1).all():
         yield "the search without noise makes illegal moves; let it choose among the legal ones"
     elif not ((policy >= 0).all() and (abs(total - 1) < CLOSE).all() and (policy[~legal] < CLOSE).all()):
         yield "the search without noise: the policy must be probabilities of legal moves that add up to 1"

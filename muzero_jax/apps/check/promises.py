@@ -152,7 +152,7 @@ def view(environment: Environment) -> list[str]:
 
 def _of_view(environment: Environment, state: EnvState) -> Iterator[str]:
     view, board = game_of(environment).view, environment.board
-    if view.page is not None and view.page not in PAGES:
+    if view.page not in (None, *PAGES):
         yield f"view.page is {view.page!r}, but must be one of {', '.join(PAGES)}; or leave it out"
     if unknown := [ink for ink in view.inks if ink not in INKS]:
         yield f"view.inks has {unknown[0]!r}, but must have two of {', '.join(INKS)}"

@@ -85,8 +85,9 @@ class EngineProcess:
             left = self._deadline - time.monotonic()
             ready = connection.wait(self._pipes, max(0.0, left))
             if not ready or left < -GRACE_SECONDS:
-                late = f"did not answer {self._asked} in time (--engine-seconds allows more)"
-                raise self.failure(late + self._quote())
+                raise self.failure(
+                    f"did not answer {self._asked} in time (--engine-seconds allows more){self._quote()}"
+                )
             for pipe in ready:
                 self._take(pipe)
             if self._num_bytes > MOST_BYTES:

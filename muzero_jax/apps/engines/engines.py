@@ -17,7 +17,7 @@ from muzero_jax.apps.engines.engine import Engine, EngineProcess
 from muzero_jax.apps.engines.gnubg import GnubgEngine
 from muzero_jax.apps.engines.gtp import GtpEngine, HexEngine
 from muzero_jax.apps.engines.uci import UciEngine
-from muzero_jax.games.catalogue import GAMES, check_for_two, check_without_chance, game_of, make_notation
+from muzero_jax.games.catalogue import check_for_two, check_without_chance, game_of, make_notation
 from muzero_jax.types import Environment
 
 GTP, GNUBG = "gtp", "gnubg"
@@ -60,11 +60,8 @@ def check(spec: EngineSpec, environment: Environment) -> None:
         check_without_chance(environment, "a match with an engine")
         spoken.add(GTP)
     if spec.protocol not in spoken:
-        known = ", ".join(name for name, other in GAMES.items() if other.protocol == spec.protocol)
-        raise ValueError(
-            f"{game.name} is not played by {spec.protocol.upper()}, which is for {known or 'games without chance'}; "
-            f"name the engine as {game.protocol or GTP}:COMMAND"
-        )
+        named = f"name the engine as {game.protocol or GTP}:COMMAND"
+        raise ValueError(f"{game.name} is not played by {spec.protocol.upper()}; {named}")
 
 
 def refusal(spec: EngineSpec) -> ValueError:

@@ -65,9 +65,11 @@ class GnubgEngine(Engine):
     def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
         """One die of its turn in the position `state`, as our notation writes it."""
         assert state is not None
-        if not self._rest:
-            dice = roll(state)
-            self._rest = self._turn(state, dice) if dice else [self._any_move(state)]
+        if not self._rest and (dice := roll(state)):
+            self._rest = self._turn(state, dice)
+        elif not self._rest:
+            legal = np.flatnonzero(state.legal_action_mask).tolist()
+            return self._notation.write(state, random.Random(str(mover_points(state))).choice(legal))
         return self._rest.pop(0)
 
     def _turn(self, state: EnvState, dice: tuple[int, int]) -> list[str]:
@@ -106,11 +108,6 @@ class GnubgEngine(Engine):
                 if rest is not None:
                     return [text, *rest]
         return None
-
-    def _any_move(self, state: EnvState) -> str:
-        """A legal move, drawn by the position."""
-        legal = np.flatnonzero(state.legal_action_mask).tolist()
-        return self._notation.write(state, random.Random(str(mover_points(state))).choice(legal))
 
 
 def after_turn(board: Sequence[int], turn: str) -> list[int]:

@@ -26,6 +26,9 @@ from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.notation import LETTERS, PASS, SWAP, Notation
 from muzero_jax.types import EnvState
 
+COMMANDS = """quit boardsize clear_board komi play genmove undo all_legal_moves time_settings time_left loadsgf
+    swap-pieces muzero-policy muzero-value muzero-variation muzero-gfx""".split()
+"""Those that a method carries out."""
 COLOURS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
 ANALYZE_COMMANDS = """\
 pspairs/Search policy/muzero-policy
@@ -177,35 +180,22 @@ class GtpSession(Session):
     ):
         super().__init__(*arguments, **options)
         self.resize, self.clock = resize, Clock()
-        self.komi: float | None = None  # for `final_score` alone: an agent plays for the komi that it was trained under
+        self.final_komi: float | None = (
+            None  # for `final_score` alone: an agent plays for the komi that it was trained under
+        )
         self._commands: dict[str, Callable[[list[str]], str | None]] = {
             "name": lambda _: "muzero_jax",
             "version": lambda _: VERSION,
             "protocol_version": lambda _: "2",
             "known_command": lambda words: "true" if words and words[0] in self._commands else "false",
             "list_commands": lambda _: "\n".join(self._commands),
-            "quit": self._quit,
-            "boardsize": self._boardsize,
-            "clear_board": self._clear_board,
-            "komi": self._set_komi,
-            "play": self._play,
-            "genmove": self._genmove,
             "reg_genmove": lambda words: self._genmove(words, is_played=False),
-            "undo": self._undo,
             "showboard": lambda _: "\n" + drawing.plain(drawing.draw(self.position, self.moves)),
-            "final_score": lambda _: self.position.score(self.komi),
-            "all_legal_moves": self._all_legal_moves,
-            "time_settings": self._time_settings,
-            "time_left": self._time_left,
-            "loadsgf": self._loadsgf,
+            "final_score": lambda _: self.position.score(self.final_komi),
             "hexgui-analyze_commands": lambda _: ANALYZE_COMMANDS,
-            SWAP: self._swap_pieces,
-            "muzero-policy": self._policy,
             "muzero-prior": lambda _: self._pairs(self.thinker.prior(self.position)),
-            "muzero-value": self._value,
-            "muzero-variation": self._variation,
-            "muzero-gfx": self._gfx,
         }
+        self._commands |= {word: getattr(self, f"_{word.replace('-', '_')}") for word in COMMANDS}
 
     def answer(self, line: str) -> str | None:
         """The framed answer, or None if the line holds no command."""
@@ -240,10 +230,10 @@ class GtpSession(Session):
     def _clear_board(self, _: list[str]) -> None:
         self.position = self.position.new()
 
-    def _set_komi(self, words: list[str]) -> None:
+    def _komi(self, words: list[str]) -> None:
         if not words or not re.fullmatch(r"[+-]?[0-9]{0,5}\.?[0-9]{1,9}", words[0]):
             raise ValueError("komi not a float")
-        self.komi = float(words[0])
+        self.final_komi = float(words[0])
 
     def _play(self, words: list[str]) -> None:
         if len(words) != 2:
@@ -325,13 +315,13 @@ class GtpSession(Session):
                 position = position.play(action, move.colour)
         return position
 
-    def _value(self, _: list[str]) -> str:
+    def _muzero_value(self, _: list[str]) -> str:
         """The value by search and by the network alone, for the side to move, in [-1, 1]."""
         analysis = self._analysis()
         search = f"search {analysis.value:+.3f} ({analysis.num_simulations} simulations)"
         return f"{search}, network {analysis.prior_value:+.3f}"
 
-    def _variation(self, _: list[str]) -> str:
+    def _muzero_variation(self, _: list[str]) -> str:
         """The expected line: moves that both sides would play from here, each found by its own search."""
         position, words = self.position, []
         first = self._analysis().action
@@ -340,11 +330,11 @@ class GtpSession(Session):
             position = position.play(action)
         return " ".join(words)
 
-    def _policy(self, _: list[str]) -> str:
+    def _muzero_policy(self, _: list[str]) -> str:
         analysis = self._analysis()
         return self._pairs(analysis.policy, analysis.action)
 
-    def _gfx(self, _: list[str]) -> str:
+    def _muzero_gfx(self, _: list[str]) -> str:
         """HexGui colours cells by a number in [0, 1]: 1 for the move that it would play, less for all others.
 
         It knows no other mark in this answer; the text goes into its status line.

@@ -3,7 +3,7 @@
 A program may speak USI instead, as those of shogi do. Our engine plays chess and (with moves a1 to e5) Gardner's chess.
 Its search is one compiled program and cannot be interrupted, so `go` answers as soon as its budget is searched; only
 `infinite` and `ponder` hold the answer back until `stop` or `ponderhit`. UCI has no error answers: what cannot be
-carried out is said in an `info string`, and leaves the position as it was. Depth and mate limits are not understood.
+carried out is said in an `info string`, and leaves the position as it was. Depth, mate and `searchmoves` are skipped.
 """
 
 import difflib
@@ -11,12 +11,9 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-
-import numpy as np
 
 from muzero_jax.apps.engines.engine import Engine, EngineProcess, Ply
-from muzero_jax.apps.engines.protocol import Session, attempt, share
+from muzero_jax.apps.engines.protocol import MOVES_TO_GO, Session, attempt, share
 from muzero_jax.apps.play import VERSION
 from muzero_jax.apps.play.position import BLACK, WHITE
 from muzero_jax.apps.play.thinking import MOST_SIMULATIONS, Analysis
@@ -26,8 +23,6 @@ GO = "go movetime 1000"
 """The command by which another program moves, where its settings have no other."""
 VARIANT = "UCI_Variant"
 """The option of programs that play several games."""
-MISTAKES = {"(none)", "none", "0000", "win", "pass"}
-"""Answers to `go` that no move is, in any of the games: the engine takes the game for over."""
 NO_MOVE = "0000"
 COMMANDS = "uci isready ucinewgame setoption position go stop ponderhit quit".split()
 LIMITS = ("wtime", "btime", "winc", "binc", "movestogo", "nodes", "movetime")
@@ -69,11 +64,8 @@ class UciEngine(Engine):
         """Sends the whole game, and the words of `go`."""
         moves = " ".join([" moves", *(ply.text for ply in plies)]) if plies else ""
         self.process.send(f"position startpos{moves}")
-        words = self._ask(self._go, "bestmove", is_move=True)[-1].split()
-        move = words[1] if len(words) > 1 else "none"
-        if move.lower() in MISTAKES:
-            raise self.process.failure(f"answered {self._go!r} with {' '.join(words)!r}, but the game goes on")
-        return move
+        _, move, *_ = [*self._ask(self._go, "bestmove", is_move=True)[-1].split(), ""]
+        return move  # if it takes the game for over, a word that is no legal move
 
     def _set_option(self, setting: str, known: Sequence[str]) -> None:
         name, _, value = (part.strip() for part in setting.partition("="))
@@ -129,7 +121,7 @@ class UciSession(Session):
         digits = re.fullmatch("0*([0-9]{1,9})", value.strip())
         if not digits or not 1 <= int(digits[1]) <= MOST_SIMULATIONS:
             raise ValueError(f"Simulations must be a whole number from 1 to {MOST_SIMULATIONS}")
-        self.thinker.num_simulations = int(digits[1])
+        self.thinker.num_simulations = self.thinker.nearest(int(digits[1]))
 
     def _position(self, words: list[str]) -> None:
         """`position startpos|fen FEN [moves ...]`."""
@@ -155,7 +147,6 @@ class UciSession(Session):
             self.position,
             num_simulations=1 << (nodes.bit_length() - 1) if nodes else None,
             seconds=None if "infinite" in words else self._time(limits),
-            among=self._among(words),
         )
         best = f"bestmove {self.moves.write(self.position.state, analysis.action)}"
         if "infinite" in words or "ponder" in words:
@@ -170,17 +161,8 @@ class UciSession(Session):
         side = "w" if self.position.colour_to_move == BLACK else "b"
         if f"{side}time" in limits:
             increment = limits.get(f"{side}inc", 0) / 1000
-            return share(limits[f"{side}time"] / 1000, limits.get("movestogo", 30), increment)
+            return share(limits[f"{side}time"] / 1000, limits.get("movestogo", MOVES_TO_GO), increment)
         return self.seconds
-
-    def _among(self, words: list[str]) -> np.ndarray | None:
-        """`searchmoves m1 m2 ...` as a mask over actions; words that are no legal move end the list."""
-        mask = np.zeros(self.position.environment.num_actions, bool)
-        with suppress(ValueError):  # there is no such word, or no such move
-            for word in words[words.index("searchmoves") + 1 :]:
-                mask[self.moves.read(self.position.state, word)] = True
-        mask &= self.position.legal_action_mask()
-        return mask if mask.any() else None
 
     def _info(self, analysis: Analysis) -> str:
         """The score in centipawns is the odd function of the expected result that chess GUIs expect: 146 at +0.3."""

@@ -26,7 +26,7 @@ def without_count(learner, batch, progress, **bound):
 @pytest.mark.parametrize(
     "changes, sentence",
     [
-        ({"terms": None}, "the record of stages raised TypeError"),
+        ({"terms": None}, "reading the terms raised TypeError"),
         ({"terms": (ZEROS, ZEROS)}, "terms holds two losses called mine"),
         ({"optimiser": 3}, "init_learner raised"),
         ({"make_search": lambda *_: lambda params, key, roots: None}, "the search with noise raised AttributeError"),

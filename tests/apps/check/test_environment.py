@@ -55,88 +55,52 @@ class Heap:
         return State(stones, player, self.mask(stones), rewards, stones == 0, jnp.bool_(False), view)
 
 
-class WithoutMovesAtTwo(Heap):
-    def mask(self, stones):
-        return (jnp.arange(1, 3) <= stones) & (stones != 2)
+def broken(name, base=Heap, **parts):
+    """A class of games that differ in these parts from the sound one."""
+    return type(name, (base,), parts)
 
 
-class AllLegal(Heap):
-    """One may take more than there are; then `refused` says what follows."""
-
-    def mask(self, stones):
-        return jnp.ones(2, bool)
+def next_with(**fields):
+    """The usual step with some fields changed: each a function of the state before it and after it."""
 
     def step(self, state, action, key):
-        return jax.tree.map(
-            partial(jnp.where, action >= state.stones), self.refused(state), super().step(state, action, key)
-        )
+        after = Heap.step(self, state, action, key)
+        return after._replace(**{name: field(state, after) for name, field in fields.items()})
+
+    return step
 
 
-class IgnoresTooMany(AllLegal):
-    def refused(self, state):
-        return state
-
-
-class PunishesTooMany(AllLegal):
-    def refused(self, state):
-        mover_loses = jnp.where(jnp.arange(2) == state.current_player, -1.0, 1.0)
-        return state._replace(rewards=mover_loses, terminated=jnp.bool_(True))
-
-
-class RewardsTheOther(Heap):
-    def rewards(self, stones, mover):
-        return super().rewards(stones, 1 - mover)
-
-
-class RewardsTheWinnerOnly(Heap):
-    def rewards(self, stones, mover):
-        return jnp.maximum(super().rewards(stones, mover), 0.0)
-
-
-class RewardsFive(Heap):
-    def rewards(self, stones, mover):
-        return 5 * super().rewards(stones, mover)
-
-
-class OnePlayerAlways(Heap):
-    def step(self, state, action, key):
-        return super().step(state, action, key)._replace(current_player=state.current_player)
-
-
-class Endless(Heap):
-    def after(self, stones, action):
-        return jnp.where(stones > 4, stones - 1, stones + 1)
-
-
-class AlwaysRewarded(Heap):
-    num_players = 1
+def unless_too_many(refused, usual=Heap.step):
+    """Every number is legal; taking more than there are leads to `refused(state)`."""
 
     def step(self, state, action, key):
-        moved = super().step(state, action, key)
-        return moved._replace(current_player=state.current_player, rewards=jnp.ones(2))
+        is_refused, moved = action >= state.stones, usual(self, state, action, key)
+        return jax.tree.map(partial(jnp.where, is_refused), refused(state), moved)
+
+    return {"step": step, "mask": lambda self, stones: jnp.ones(2, bool)}
 
 
-class FloatStones(Heap):
-    def after(self, stones, action):
-        return super().after(stones, action) * 1.0
+def punished(state):
+    rewards = jnp.where(jnp.arange(2) == state.current_player, -1.0, 1.0)
+    return state._replace(rewards=rewards, terminated=jnp.bool_(True))
 
 
-class AnotherState(Heap):
-    def step(self, state, action, key):
-        return tuple(super().step(state, action, key))
-
-
-class NoTruncated:
-    def init(self, key):
-        return {"current_player": 0}
-
-    def step(self, state, action, key):
-        return state
-
-
-class AsksInPython(Heap):
-    def after(self, stones, action):
-        return stones - 2 if stones > 2 else stones - 1
+USUAL = Heap()
+STAYS = {"current_player": lambda before, after: before.current_player}
+WithoutMovesAtTwo = broken("WithoutMovesAtTwo", mask=lambda _, stones: (jnp.arange(1, 3) <= stones) & (stones != 2))
+IgnoresTooMany = broken("IgnoresTooMany", **unless_too_many(lambda state: state))
+PunishesTooMany = broken("PunishesTooMany", **unless_too_many(punished))
+RewardsTheOther = broken("RewardsTheOther", rewards=lambda _, stones, mover: USUAL.rewards(stones, 1 - mover))
+RewardsTheWinnerOnly = broken("RewardsTheWinnerOnly", rewards=lambda _, *of: jnp.maximum(USUAL.rewards(*of), 0.0))
+RewardsFive = broken("RewardsFive", rewards=lambda _, stones, mover: 5 * USUAL.rewards(stones, mover))
+OnePlayerAlways = broken("OnePlayerAlways", step=next_with(**STAYS))
+Endless = broken("Endless", after=lambda _, stones, action: jnp.where(stones > 4, stones - 1, stones + 1))
+ALONE = {"num_players": 1, "step": next_with(**STAYS, rewards=lambda before, after: jnp.ones(2))}
+AlwaysRewarded = broken("AlwaysRewarded", **ALONE)
+FloatStones = broken("FloatStones", after=lambda _, stones, action: USUAL.after(stones, action) * 1.0)
+AnotherState = broken("AnotherState", step=lambda _, *of: tuple(USUAL.step(*of)))
+AsksInPython = broken("AsksInPython", after=lambda _, stones, action: stones - 2 if stones > 2 else stones - 1)
+NoTruncated = broken("NoTruncated", object, init=lambda _, key: {"current_player": 0}, step=lambda _, state, *of: state)
 
 
 # A mistake, and words of the sentence that names it.
@@ -172,22 +136,14 @@ def test_nothing_is_found_in_a_game_without_a_mistake(game):
 
 
 def test_what_is_odd_but_may_be_the_rules_is_a_doubt():
-    class Wall(IgnoresTooMany):
-        num_players = 1
-
-        def step(self, state, action, key):
-            return super().step(state, action, key)._replace(current_player=state.current_player)
-
-    for game, words in ((Wall(), "changed nothing"), (RewardsTheOther(), "whoever made the last move lost")):
-        (sentence,) = muzero_jax.check(game)
+    wall = broken("Wall", num_players=1, **unless_too_many(lambda state: state, next_with(**STAYS)))
+    for game, words in ((wall, "changed nothing"), (RewardsTheOther, "whoever made the last move lost")):
+        (sentence,) = muzero_jax.check(game())
         assert sentence.startswith("doubt: ") and words in sentence
 
 
 def test_all_mistakes_are_told():
-    class TwoMistakes(RewardsFive, WithoutMovesAtTwo):
-        pass
-
-    assert len(muzero_jax.check(TwoMistakes())) == 2
+    assert len(muzero_jax.check(type("TwoMistakes", (RewardsFive, WithoutMovesAtTwo), {})())) == 2
 
 
 def test_a_file_that_makes_no_game_is_a_sentence_and_one_that_is_not_there_an_error(tmp_path):
