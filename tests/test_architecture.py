@@ -89,7 +89,7 @@ LIBRARIES = {
     },
     "ipywidgets": {"apps.play.notebook"},
     "rich": {"apps.commands.play", "run.display", "apps.play.solo", "apps.play.terminal"},
-    "msgspec": {"apps.commands.evaluate_flags", "storage.config_groups", "storage.fields"},
+    "msgspec": {"apps.commands.evaluate_flags", "apps.commands.play", "storage.config_groups", "storage.fields"},
     "wandb": {"run.metrics"},
     "filelock": {"storage.run_directory"},
     "platformdirs": {"run.compilation_cache", "own.trust"},
