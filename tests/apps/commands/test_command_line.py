@@ -180,14 +180,6 @@ def test_a_python_without_the_packages_is_told_how_to_install_them(script):
     assert_one_sentence((done.returncode, done.stdout, done.stderr), "lacks jax", "pip install")
 
 
-def test_a_full_memory_is_answered_with_flags_that_each_command_has(capsys):
-    def fill(arguments):
-        raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1073741824 bytes.")
-
-    for remedy in entry.import_module("muzero_jax.apps.commands.command_line").REMEDIES.values():
-        assert report_errors(fill, [], remedy) == EXIT_ERROR and "--" in capsys.readouterr().err
-
-
 def test_a_bug_is_not_dressed_up_as_a_mistake_and_ctrl_c_is_no_traceback(capsys):
     def broken(arguments):
         raise {"bug": AssertionError, "ctrl-c": KeyboardInterrupt}[arguments[0]]
@@ -356,11 +348,3 @@ def test_a_result_is_said_before_it_is_drawn(run, saved_run, monkeypatch, tmp_pa
     outcome = run("evaluate", "tournament", saved_run, "random", "--plot", tmp_path / "elo.png")
     assert outcome[1] == "the table\n"
     assert_one_sentence(outcome, "the disk is full")
-
-
-@pytest.mark.slow
-def test_fidelity_is_a_table_with_what_it_means_and_a_picture(run, saved_run, tmp_path):
-    picture = tmp_path / "drift.svg"
-    arguments = ["--positions", 4, "--unroll-steps", 1, "--num-simulations", 2, "--plot", picture]
-    status, output, _ = run("evaluate", "fidelity", "--run", saved_run, *arguments)
-    assert status == 0 and "Along uniformly random moves" in output and "<svg" in picture.read_text()
