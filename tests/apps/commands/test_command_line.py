@@ -203,7 +203,7 @@ def test_devices_and_settings_are_decided_from_the_flags_of_any_command(monkeypa
 
 def test_the_devices_are_chosen_before_pgx_is_imported():
     code = (
-        "import sys; from muzero_jax.apps.commands import machine; machine.choose('train', ['--devices', '3']); import jax; "
+        "import sys, jax; from muzero_jax.apps.commands import machine; machine.choose('train', ['--devices', '3']); "
         "assert jax.device_count() == 3 and not {'pgx', 'rich', 'matplotlib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
