@@ -37,6 +37,7 @@ apps.play: types own games search algorithm agent
 apps.evaluation: types own ops games storage search algorithm agent run apps.engines
 apps.study: types own ops storage algorithm run apps.evaluation apps.start
 apps.start: own ops games storage algorithm run apps.check apps.evaluation
+apps.start: own ops games storage algorithm run apps.check apps.evaluation
 apps.commands: own ops games storage algorithm presets agent run apps.engines apps.play apps.evaluation apps.study apps.start
 """.split("\n")[1:-1]  # noqa: E501
     )
@@ -118,7 +119,7 @@ LINES = {
     "algorithm": 687,
     "apps.__init__": 1,
     "apps.check": 841,
-    "apps.commands": 1762,
+    "apps.commands": 1754,
     "apps.engines": 1205,
     "apps.evaluation": 3118,
     "apps.play": 2569,
@@ -130,9 +131,9 @@ LINES = {
     "ops": 1057,
     "own": 314,
     "presets": 416,
-    "run": 3357,
+    "run": 3358,
     "search": 1190,
-    "storage": 1659,
+    "storage": 1660,
     "training": 130,
     "types": 301,
 }
