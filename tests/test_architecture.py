@@ -36,8 +36,8 @@ apps.engines: types games apps.play
 apps.play: types own games search algorithm agent
 apps.evaluation: types own ops games storage search algorithm agent run apps.engines
 apps.study: types own ops storage algorithm run apps.evaluation apps.start
-apps.start: types own ops games storage algorithm run apps.check apps.evaluation
-apps.train: ops storage algorithm run apps.start
+apps.start: own ops games storage algorithm run apps.check apps.evaluation
+apps.start: own ops games storage algorithm run apps.check apps.evaluation
 apps.commands: own ops games storage algorithm presets agent run apps.engines apps.play apps.evaluation apps.study apps.start
 """.split("\n")[1:-1]  # noqa: E501
     )
@@ -119,23 +119,22 @@ LINES = {
     "agent": 183,
     "algorithm": 687,
     "apps.__init__": 1,
-    "apps.check": 618,
+    "apps.check": 841,
     "apps.commands": 1754,
-    "apps.engines": 1089,
-    "apps.evaluation": 3113,
-    "apps.play": 2568,
-    "apps.start": 183,
-    "apps.study": 1154,
-    "apps.train": 62,
+    "apps.engines": 1205,
+    "apps.evaluation": 3118,
+    "apps.play": 2569,
+    "apps.start": 249,
+    "apps.study": 1292,
     "games": 2867,
     "learning": 1514,
     "networks": 1142,
     "ops": 1057,
     "own": 319,
     "presets": 416,
-    "run": 2963,
+    "run": 3358,
     "search": 1190,
-    "storage": 1519,
+    "storage": 1660,
     "training": 130,
     "types": 301,
 }

@@ -57,6 +57,7 @@ class Fact(NamedTuple):
     own: bool = False  # the runs of one group differ in it
     member: bool = False  # so may the members of one program: it changes no shape, no branch of Python and no match
     built_in: bool = False  # a network of the user's own is not told
+    early: bool = False  # decides how JAX starts, and which processes there are
     repeated: bool = False  # a session that goes on takes it over from the one before
     single: bool = False  # for one run by itself, not for a trial of a study
     budget: bool = False  # one that is given counts, and those of the preset do not

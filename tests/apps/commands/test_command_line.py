@@ -196,14 +196,14 @@ def test_devices_and_settings_are_decided_from_the_flags_of_any_command(monkeypa
     asked = []
     monkeypatch.setattr(devices, "configure_devices", lambda *each: asked.append((*each, os.environ["XLA_FLAGS"])))
     monkeypatch.setenv("XLA_FLAGS", "")
-    for line in ("match --devices=1 --json", "--resume --device cpu", "--profile", "--help"):
-        machine.choose(line.split())
+    for line in ("match --devices=1 --json", "--resume --device cpu", "--profile"):
+        machine.choose("train", line.split())
     assert asked == [(1, "auto", ""), (None, "cpu", ""), (None, "auto", "--xla_gpu_enable_command_buffer=")]
 
 
 def test_the_devices_are_chosen_before_pgx_is_imported():
     code = (
-        "import sys; from muzero_jax.apps.commands import machine; machine.choose(['--devices', '3']); import jax; "
+        "import sys, jax; from muzero_jax.apps.commands import machine; machine.choose('train', ['--devices', '3']); "
         "assert jax.device_count() == 3 and not {'pgx', 'rich', 'matplotlib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
@@ -213,7 +213,7 @@ def test_a_program_gives_a_command_its_own_parts(monkeypatch, capsys, saved_run)
     def build(config):
         raise ValueError(f"my own {config.env}")
 
-    monkeypatch.setattr(machine, "choose", lambda arguments: None)
+    monkeypatch.setattr(machine, "choose", lambda *arguments: None)
     for line in ("match --run", "tournament random", "oracle --run", "fidelity --run", "exhaustive --run"):
         assert entry.start("evaluate", [*line.split(), str(saved_run)], build) == EXIT_ERROR
         assert "my own tic_tac_toe" in capsys.readouterr().err

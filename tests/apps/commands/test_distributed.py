@@ -80,7 +80,7 @@ def alone(coordinator, *_, **__):
 def test_a_process_that_cannot_find_the_others_is_one_sentence(flags, sentence, monkeypatch):
     monkeypatch.setattr(jax.distributed, "initialize", alone)
     with pytest.raises(ValueError, match=sentence):
-        machine.choose(["--distributed", *flags.split(), "--env", "tic_tac_toe"])
+        machine.choose("train", ["--distributed", *flags.split(), "--env", "tic_tac_toe"])
 
 
 @pytest.mark.parametrize("flags", ["--autotune --run-dir x", "--seeds 2 --run-dir x", ""])
