@@ -3,7 +3,7 @@
 - `train(config, "runs/x")` trains an agent; `presets.preset("hex", 5)` gives the `Config` with which a game begins.
 - `load("runs/x")` gives an `Agent`, to ask for moves; `make_environment("hex", board_size=5)` gives a game.
 - `Algorithm` and `Term`, a loss, are what a file of your own changes; `Game` is a game of your own with its notation.
-- `check_environment`, `check_model` and `check_algorithm` say what is wrong with your own.
+- `check` says what is wrong with a game, a network or an algorithm of your own.
 """
 
 from importlib import import_module
@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from muzero_jax import presets
     from muzero_jax.algorithm import Algorithm
-    from muzero_jax.apps.check.algorithm import check_algorithm
-    from muzero_jax.apps.check.environment import check_environment
-    from muzero_jax.apps.check.model import check_model
+    from muzero_jax.apps.check.check import check
     from muzero_jax.apps.play.trained_agent import TrainedAgent as Agent
     from muzero_jax.apps.play.trained_agent import load
     from muzero_jax.apps.train import train
@@ -30,9 +28,7 @@ __all__ = [
     "Config",
     "Game",
     "Term",
-    "check_algorithm",
-    "check_environment",
-    "check_model",
+    "check",
     "load",
     "make_environment",
     "presets",
@@ -44,9 +40,7 @@ _HOMES = {
     "Config": "storage.config",
     "Game": "games.game",
     "Term": "learning.losses",
-    "check_algorithm": "apps.check.algorithm",
-    "check_environment": "apps.check.environment",
-    "check_model": "apps.check.model",
+    "check": "apps.check.check",
     "load": "apps.play.trained_agent",
     "make_environment": "games.environment",
     "train": "apps.train",

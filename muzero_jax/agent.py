@@ -164,8 +164,17 @@ def _open(path: Path, trust: Trust) -> tuple[Config, Path, Callable[[Params], tu
         return stored.config, file, lambda abstract: (stored.iteration, stored.params(abstract))
     saved = run_directory.find_saved(path) or run_directory.Saved(path)
     config, step = configs.load(saved.run_dir, trust), run_directory.version_of(saved)
-    folder = saved.folder or saved.run_dir / run_directory.CHECKPOINTS
-    return config, saved.run_dir / configs.FILE, partial(restore_params, folder, step=step)
+    file = saved.run_dir / configs.FILE
+    if saved.folder is None and (shared := run_directory.shared(saved.run_dir)):
+        return config, file, partial(_restore_shared, shared)
+    return config, file, partial(restore_params, saved.folder or saved.run_dir / run_directory.CHECKPOINTS, step=step)
+
+
+def _restore_shared(shared: run_directory.Shared, abstract: Params) -> tuple[int, Params]:
+    """One agent's weights of several that were trained together, whose checkpoints hold a leading axis of agents."""
+    stacked = jax.tree.map(lambda x: jax.ShapeDtypeStruct((shared.count, *x.shape), x.dtype), abstract)
+    iteration, params = restore_params(shared.folder / run_directory.CHECKPOINTS, stacked)
+    return iteration, jax.tree.map(lambda x: x[shared.index], params)
 
 
 def check_budget(number: int, name: str) -> int:

@@ -31,11 +31,12 @@ training: types ops learning algorithm
 presets: types games storage networks
 agent: types own storage search algorithm
 run: types own ops games storage learning algorithm training agent
-apps.check: types own ops games storage networks learning algorithm training run
+apps.check: types own ops games storage networks learning algorithm training presets run
 apps.engines: types games apps.play
 apps.play: types own games search algorithm agent
 apps.evaluation: types own ops games storage search algorithm agent run apps.engines
 apps.study: types own ops storage algorithm run apps.evaluation apps.start
+apps.start: own ops games storage algorithm run apps.check apps.evaluation
 apps.start: own ops games storage algorithm run apps.check apps.evaluation
 apps.commands: own ops games storage algorithm presets agent run apps.engines apps.play apps.evaluation apps.study apps.start
 """.split("\n")[1:-1]  # noqa: E501
@@ -76,7 +77,8 @@ LIBRARIES = {
         "networks.value_transform",
     },
     "scipy": {"apps.evaluation.elo", "apps.evaluation.returns", "games.go", "apps.study.comparison"},
-    "orbax": {"storage.checkpoint", "storage.operations"},
+    "orbax": {"storage.checkpoint"},
+    "tensorstore": {"storage.checkpoint"},
     "tensorboardX": {"run.metrics"},
     "matplotlib": {"run.metrics", "apps.study.tuning.pictures", "run.charts"},
     "IPython": {"apps.study.live_plot"},
@@ -89,12 +91,7 @@ LIBRARIES = {
     },
     "ipywidgets": {"apps.play.notebook"},
     "rich": {"apps.commands.play", "run.display", "apps.play.solo", "apps.play.terminal"},
-    "tyro": {
-        "apps.commands.evaluate_flags",
-        "apps.commands.flag_reader",
-        "apps.commands.play",
-        "apps.commands.train_flags",
-    },
+    "msgspec": {"apps.commands.evaluate_flags", "apps.commands.play", "storage.config_groups", "storage.fields"},
     "wandb": {"run.metrics"},
     "filelock": {"storage.run_directory"},
     "platformdirs": {"run.compilation_cache", "own.trust"},
@@ -117,27 +114,27 @@ READS_CONFIG = {"agent", "algorithm", "presets", "run", "storage"}
 
 # Lines of each package: a ratchet. They may fall, and rise only in a commit that says what a user gets for it.
 LINES = {
-    "__init__": 69,
+    "__init__": 63,
     "__main__": 6,
-    "agent": 174,
+    "agent": 183,
     "algorithm": 687,
     "apps.__init__": 1,
     "apps.check": 841,
-    "apps.commands": 2266,
+    "apps.commands": 1754,
     "apps.engines": 1205,
-    "apps.evaluation": 3117,
+    "apps.evaluation": 3118,
     "apps.play": 2569,
     "apps.start": 249,
-    "apps.study": 1357,
+    "apps.study": 1292,
     "games": 2867,
     "learning": 1514,
     "networks": 1142,
     "ops": 1057,
-    "own": 314,
+    "own": 319,
     "presets": 416,
-    "run": 3352,
+    "run": 3358,
     "search": 1190,
-    "storage": 1614,
+    "storage": 1660,
     "training": 130,
     "types": 301,
 }
@@ -279,10 +276,7 @@ def test_who_reads_a_config_without_asking_whether_its_code_may_run_is_known():
         for name in ("from_json", "inspect")
     }
     assert callers["from_json"] == {"storage.agent_file"}
-    commands = {
-        "apps.commands.several",
-        "apps.commands.train",
-    }  # these ask `trust.check` themselves, or build nothing of it
+    commands = {"apps.commands.variants", "apps.commands.train"}  # they ask `trust.check`, or build nothing of it
     assert callers["inspect"] == {"apps.study.comparison", "run.sources.offline", "storage.run_directory", *commands}
 
 
@@ -347,7 +341,7 @@ def test_a_function_has_at_most_8_parameters():
         counts = ((f.name, len(f.args.posonlyargs + f.args.args + f.args.kwonlyargs)) for f in functions(tree))
         return [name for name, count in counts if count > 8]
 
-    assert faults(crowded) == {"apps.start": ["train"]}, "the library's one call takes what a user may want"
+    assert faults(crowded) == {"apps.train": ["train"]}, "the library's one call takes what a user may want"
 
 
 def test_a_body_fits_on_a_screen():

@@ -46,7 +46,7 @@ def train(run_dir, env, *arguments):
 
 def exhaustive(run_dir):
     """What the walk over every reply of every opponent finds."""
-    return json.loads(run("evaluate", "--run", run_dir, "--opponent", "exhaustive", "--json"))
+    return json.loads(run("evaluate", "exhaustive", "--run", run_dir, "--json"))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -54,7 +54,7 @@ def test_after_four_minutes_the_agent_plays_tic_tac_toe_perfectly_wherever_it_st
     train(tmp_path / "run", "tic_tac_toe", "--minutes", 4, "--seed", seed)
     result = exhaustive(tmp_path / "run")
     assert result["losses"] == 0, result
-    examined = json.loads(run("evaluate", "--run", tmp_path / "run", "--oracle", "--num-simulations", 64, "--json"))
+    examined = json.loads(run("evaluate", "oracle", "--run", tmp_path / "run", "--num-simulations", 64, "--json"))
     (searched,) = (score for score in examined["scores"] if score["player"] == "64 simulations")
     assert examined["can_err"] == 3191 and searched["optimal_move_rate"] == 1.0, searched
 
@@ -83,7 +83,7 @@ MEMBERS = {
 def test_every_member_learns_tic_tac_toe(tmp_path, flags):
     """In a minute or two; random moves keep 42% of the wins, and a learner of the wrong thing not many more."""
     train(tmp_path / "run", "tic_tac_toe", "--updates", 2000, *flags)
-    examined = json.loads(run("evaluate", "--run", tmp_path / "run", "--oracle", "--num-simulations", 16, "--json"))
+    examined = json.loads(run("evaluate", "oracle", "--run", tmp_path / "run", "--num-simulations", 16, "--json"))
     (searched,) = (score for score in examined["scores"] if score["player"] == "16 simulations")
     assert searched["optimal_move_rate"] > 0.9, searched
 
@@ -127,14 +127,14 @@ def beginner(tmp_path_factory):
 
 
 def test_an_agent_beats_random_play_after_a_minute(beginner):
-    result = json.loads(run("evaluate", "--run", beginner, "--games", 256, "--json"))
+    result = json.loads(run("evaluate", "match", "--run", beginner, "--games", 256, "--json"))
     assert result["ci95"][0] > 0.8, result
     assert result["illegal_actions"] == 0
 
 
 def score(run_dir):
     """The lower end of the interval of a run's score against random play."""
-    return json.loads(run("evaluate", "--run", run_dir, "--games", 256, "--json"))["ci95"][0]
+    return json.loads(run("evaluate", "match", "--run", run_dir, "--games", 256, "--json"))["ci95"][0]
 
 
 def test_another_agent_learns_from_a_runs_games_alone(beginner, tmp_path):

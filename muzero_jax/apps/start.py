@@ -8,9 +8,9 @@ from jax.sharding import Mesh
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.algorithm import Algorithm
+from muzero_jax.apps.check import algorithm as algorithm_checks
 from muzero_jax.apps.check import environment as checks
-from muzero_jax.apps.check.algorithm import check_algorithm
-from muzero_jax.apps.check.model import check_model
+from muzero_jax.apps.check import model as model_checks
 from muzero_jax.apps.evaluation.progress import open_versions
 from muzero_jax.games import own_game
 from muzero_jax.games.catalogue import game_of
@@ -27,9 +27,6 @@ from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import check_resumable, validate
 from muzero_jax.types import Environment
-
-MOST_CHECK_SECONDS = 3.0
-"""After this time no further part of the check of somebody's own game begins."""
 
 LARGE_BOARD = 9
 """From this size on a run is advised to begin on a smaller board: 8 minutes of 5x5, 7x7 and 9x9 won all 256 games
@@ -118,11 +115,11 @@ def _check_files(config: Config, algorithm: Algorithm, say: Say, *, is_new: bool
     """Checks a network and an algorithm in files of the user's; raises ValueError for what cannot be meant."""
     network, algorithm_file = config.network.file, config.algorithm.file if is_new else None
     if network and config.model != "rules":  # the check looks at the dynamics most of all, and there are none
-        for sentence in check_model(algorithm.model, algorithm.environment):
+        for sentence in model_checks.examine(algorithm.model, algorithm.environment):
             say(f"warning     {network}: {sentence}")
     if algorithm_file:
         say(f"checking    {algorithm_file} (up to half a minute)")
-        if found := check_algorithm(algorithm, config):
+        if found := algorithm_checks.examine(algorithm):
             raise ValueError(f"{algorithm_file}: {found[0]}")
 
 
@@ -171,12 +168,9 @@ def _advice(config: Config) -> str:
 
 def _examine(config: Config, environment: Environment, say: Say) -> None:
     """Plays random games of somebody's own file; raises ValueError for the first problem, and says what is odd."""
-    largest, num_games = config.network.support_range, own_game.NUM_GAMES
-    found = checks.examine(
-        environment, num_games=num_games, max_moves=1000, seconds=MOST_CHECK_SECONDS, largest=largest
-    )
-    whole_check = f"muzero_jax.check_environment({config.env!r})"
+    found = checks.examine(environment, largest=config.network.support_range)
     if found.problems:
+        whole_check = f"muzero_jax.check({config.env!r})"
         more = f" (and {len(found.problems) - 1} more: {whole_check} names all)" if len(found.problems) > 1 else ""
         raise ValueError(f"{config.env}: {found.problems[0]}{more}")
     for doubt in found.doubts:
@@ -184,8 +178,6 @@ def _examine(config: Config, environment: Environment, say: Say) -> None:
     is_taken_to_alternate = environment.num_players == 2 and environment.discount is not None
     if is_taken_to_alternate and config.model != "rules" and not config.network.predict_discount:
         say(
-            f"turns       alternated in all {num_games} random games; add --network.predict-discount if a player may "
-            "ever move twice"
+            f"turns       alternated in all {own_game.NUM_GAMES} random games; add --network.predict-discount if a "
+            "player may ever move twice"
         )
-    if not found.is_complete:
-        say(f"check       in part, because the rules are slow; {whole_check} makes all of it")

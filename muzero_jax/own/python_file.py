@@ -22,13 +22,18 @@ def is_path(name: str) -> bool:
     return name.endswith(SUFFIX)
 
 
+def load(path: str | Path) -> ModuleType:
+    """The Python file `path` as a module; it runs again at each call. Raises Fault if it is none or does not import."""
+    path = Path(path)
+    return guarded(_run, f"importing {path}")(path, read(path))
+
+
 def load_function(path: str | Path, name: str) -> Callable[..., Any]:
-    """The function `name` of the Python file `path`, which is run anew at each call; its exceptions become Faults.
+    """The function `name` of the Python file `path`, as `load` runs it; its exceptions become Faults.
 
     Raises Fault if there is no such file, it does not import, or has no such function.
     """
-    path = Path(path)
-    function = getattr(guarded(_run, f"importing {path}")(path, read(path)), name, None)
+    function = getattr(load(path), name, None)
     if not callable(function):
         raise Fault(f"{path} defines no function {name}; define it there")
     return guarded(function, f"{name} of {path}")

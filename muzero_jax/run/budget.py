@@ -7,7 +7,7 @@ import numpy as np
 from muzero_jax.run.metrics import Record, last_record
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.run_directory import CHECKPOINTS, is_finished
+from muzero_jax.storage.run_directory import CHECKPOINTS, has_ended
 
 FIELDS = {"minutes": "minutes", "frames": "frames", "updates": "updates", "max_iterations": "iterations"}
 """The config's budgets, and what people call them."""
@@ -67,7 +67,7 @@ def larger(config: Config, field: str, factor: float = 2.0) -> str:
 def check_left(config: Config, run_dir: Path) -> None:
     """Raises ValueError if a run to resume has played its final matches and nothing is left of its budget."""
     steps = checkpoint_steps(run_dir / CHECKPOINTS)
-    if not steps or not is_finished(run_dir, steps[-1]):
+    if not steps or not has_ended(run_dir, steps[-1]):
         return
     if field := spent(config, {"iteration": steps[-1]} | last_record(run_dir, up_to_iteration=steps[-1])):
         amount = f"{getattr(config, field):,.15g} {FIELDS[field]}"

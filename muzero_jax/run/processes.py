@@ -116,3 +116,9 @@ def check_shared(file: Path) -> None:
 def local(tree: Any) -> Any:
     """Arrays that lie whole on every device, as this process's first device has them; with one process as they are."""
     return jax.tree.map(lambda x: x.addressable_data(0), tree) if count() > 1 else tree
+
+
+def is_loss(error: BaseException) -> bool:
+    """Whether a program failed because another process is gone; there is no class of its own for that."""
+    is_of_a_program = isinstance(error, RuntimeError | ValueError)  # JAX raises both
+    return is_of_a_program and any(sign in str(error) for sign in ("Gloo", "NCCL", "UNAVAILABLE"))

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
@@ -83,7 +83,8 @@ def train(
         return found._replace(init=lambda: make_state(found.init, found.abstract, fill, weights))
 
     agent = Planned(config, run_dir)
-    (result,) = train_agents([agent], compile_run, session, run_dir, mesh, say, callbacks, make_evaluator)
+    with run_directory.held(run_dir) if processes.is_first() else nullcontext():
+        (result,) = train_agents([agent], compile_run, session, run_dir, mesh, say, callbacks, make_evaluator)
     if isinstance(result, ValueError):
         raise result
     return result
@@ -103,12 +104,11 @@ def train_agents(
 
     Args:
       compile_run: compiles the program; it is told whether the run is new.
-      folder: of the run, with its checkpoints.
+      folder: of the run's checkpoints.
     """
     callbacks = callbacks or Callbacks()
     with (
         Interrupt() as interrupt,
-        folder_held(planned[0].config, session, folder),
         Checkpointer(folder / run_directory.CHECKPOINTS) as checkpoints,
         ExitStack() as opened,
     ):
@@ -233,18 +233,6 @@ def keep_config(config: Config, run_dir: Path, say: Say) -> None:
         write_whole(run_dir / run_directory.ALGORITHM, Path(file).read_text(encoding="utf-8"))
     if problem := trust.note(config.own_files):
         say(problem)
-
-
-@contextmanager
-def folder_held(config: Config, session: Session, folder: Path) -> Iterator[None]:
-    """Keeps others from training in the folder, which process 0 makes; ValueError if the run cannot lie there."""
-    if not processes.is_first():
-        yield
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    with run_directory.locked(folder):
-        run_directory.check(folder, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
-        yield
 
 
 @contextmanager

@@ -21,7 +21,8 @@ from muzero_jax.storage.fields import (
 )
 
 Common, Single = Fact(common=True), Fact(common=True, single=True)
-Repeated, Chosen = Fact(repeated=True), Fact(repeated=True, common=True)
+Repeated, Early = Fact(repeated=True), Fact(early=True)
+Chosen = Fact(repeated=True, early=True, common=True)
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,13 @@ class Session:
     """what to run on; auto: the best that JAX finds"""
     devices: Annotated[PositiveInt | None, Chosen] = None
     """devices to use; default: every CPU core, or every accelerator"""
-    distributed: Annotated[bool, Fact(single=True)] = False
+    distributed: Annotated[bool, Fact(single=True, early=True)] = False
     """train with other processes, on this machine or on others (docs/many-machines.md)"""
-    coordinator: str | None = None
+    coordinator: Annotated[str | None, Early] = None
     """HOST:PORT of process 0; default: what Slurm, Open MPI, Kubernetes or the TPU pod says"""
-    num_processes: PositiveInt | None = None
+    num_processes: Annotated[PositiveInt | None, Early] = None
     """how many processes there are; default likewise"""
-    process_id: int | None = None
+    process_id: Annotated[int | None, Early] = None
     """which of them this is, from 0; default likewise"""
     autotune: Annotated[bool, Single] = False
     """first find the num_envs, rollout_length and batch_size with most frames/s here, at the same replay ratio"""
@@ -68,7 +69,7 @@ class Session:
     """write TensorBoard events to run_dir too"""
     wandb: Annotated[bool, Repeated._replace(single=True)] = False
     """log to Weights & Biases too, under the name of run_dir"""
-    profile: Annotated[bool, Fact(single=True)] = False
+    profile: Annotated[bool, Fact(single=True, early=True)] = False
     """trace a few chunks, once learning has begun, into run_dir/profile; docs/benchmark.md says how to read it"""
     compilation_cache: Annotated[bool, Repeated] = True
     """keep compiled programs in the user's cache folder, so that the next start takes seconds"""

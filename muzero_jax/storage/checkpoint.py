@@ -1,60 +1,68 @@
-"""Checkpoints of a whole run: saved while training goes on, complete when listed, and never trusted unread.
+"""Checkpoints of a whole run: Orbax keeps the newest few, written while training goes on, whole or absent.
 
-Decision: of Orbax we use only the functions that write and read one folder. Its `training.Checkpointer` lists damaged
-steps as the latest, and it loads arrays with flipped bits without complaint (3 of 3 tried). So a save is written to a
-hidden folder, gets a manifest with checksums and is then renamed. A folder named by a number was complete, whenever the
-run was killed. If it disagrees with its manifest, it is damaged and passed over.
+Orbax's `training.Checkpointer` is its `CheckpointManager` with the handlers and options of the v1 API. A save goes to
+`N.orbax-checkpoint-tmp` and is renamed at its end, so a folder whose name is a number was whole, whenever the run was
+killed. What happens to it later is seen only if it cannot be read.
+
+TensorStore, in whose format Orbax writes, reads them: Orbax counts operations in each process, and once one process
+alone has read or saved something, the next save of all waits for ever. So versions, which one process keeps, are
+TensorStore's alone.
 """
 
-import hashlib
-import json
+import logging
 import shutil
-import tempfile
-import warnings
-from collections.abc import Callable, Collection, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
+import tensorstore as ts
 from jax.sharding import SingleDeviceSharding
 from orbax.checkpoint import v1 as ocp
 
 from muzero_jax.own.faults import shown
-from muzero_jax.storage import operations, shapes, unfinished
+from muzero_jax.storage import shapes
 from muzero_jax.types import Params, ReplayState, TrainState
 
-MANIFEST = "manifest"
-"""A file in JSON: for each part of the checkpoint its arrays' shapes and dtypes, and its checksum."""
-LONGEST_NAME = 500  # characters of an array's name or shape in a manifest
+# What Orbax logs of a failure, tracebacks of its threads among them, is an exception here as well.
+logging.getLogger("absl").addFilter(lambda record: "orbax" not in record.pathname)
 
 
 class Checkpointer:
-    """Keeps the newest `keep` checkpoints (None: all) in `directory`, one folder per step, named by its number.
+    """Keeps the newest `keep` checkpoints of a run in `directory`, one folder for each step, named by its number.
 
-    Open it with `with`: leaving the block waits for the last save. Neither construction nor opening touches the disk.
-
-    `announce` is for several processes that train together, each of which writes its own part into one folder: process
-    0 calls it with the step once the others may begin to save that, too. Without it each process saves for itself.
+    Open it with `with`: leaving the block waits for the last save. The folder is made by the first save. Where several
+    processes train together, each makes one, and all save and restore the same steps: each writes its own part.
     """
 
-    def __init__(self, directory: str | Path, *, keep: int | None = 3, announce: Callable[[int], None] | None = None):
-        if keep is not None and keep < 1:
-            raise ValueError(f"a checkpointer keeps at least 1 checkpoint, not {keep}")
-        self.directory = Path(directory).absolute()
-        self.keep = keep
-        self._announce = announce if announce and jax.process_count() > 1 else None
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
-        self._pending: Future[None] | None = None
+    def __init__(self, directory: str | Path, *, keep: int = 3):
+        self.directory, self.keep = Path(directory).absolute(), keep
+        self._saving: Any = None
 
     def __enter__(self) -> "Checkpointer":
         return self
 
     def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
         # What the block raised is the first cause; a failed save must not hide it.
-        with self._worker, suppress(Exception) if error_type else nullcontext():
+        with suppress(Exception) if error_type else nullcontext():
             self.wait()
+        if "_manager" in vars(self):
+            with suppress(Exception):  # the failure of a save again, which `wait` has raised
+                self._manager.close()
+
+    @cached_property
+    def _manager(self) -> ocp.training.Checkpointer:
+        context, newest = ocp.Context(), ocp.training.preservation_policies.LatestN(self.keep)
+        # Else Orbax has each device write a part of what all hold, with a program a shape and device to cut it.
+        context.array.saving.use_replica_parallel = False
+        # Else its threads wait 20 minutes for a folder that could not be made, if a full disk has no room for one.
+        context.asynchronous.create_directories_asynchronously = False
+        return ocp.training.Checkpointer(
+            self.directory, context=context, preservation_policy=newest, cleanup_tmp_directories=True
+        )
 
     def save(self, step: int, state: TrainState) -> None:
         """Saves `state` as `step`, in the background: returns as soon as the arrays may be donated.
@@ -62,150 +70,89 @@ class Checkpointer:
         Waits for the save before it, if that still runs: no save is ever skipped. Raises `ValueError` if the folder
         cannot be written; a failure in the background is raised by the next `save`, by `wait` or when the block ends.
         """
-        self._save(step, _parts(state))
-
-    def save_params(self, step: int, params: Params) -> None:
-        """Saves weights alone, for `restore_params`: a version to play against, not one to resume from."""
-        self._save(step, {"params": params})
-
-    def _save(self, step: int, parts: dict[str, Any]) -> None:
         self.wait()
-        saving, is_alone = self.directory / f".saving-{step}", self._announce is None
-        context = operations.options(is_alone=is_alone)
-        with unfinished.writing(self.directory, cleans=self._leads):
-            if self._leads:
-                self._make_room(saving)
-            if self._announce and self._leads:
-                self._announce(step)
-            # Else Orbax has each device write a part of what all hold, with a program a shape and device to cut it.
-            context.array.saving.use_replica_parallel = False
-            with context:
-                response = ocp.save_checkpointables_async(saving, parts, overwrite=True)
-            arrays = {part: shapes.describe(tree) for part, tree in parts.items()}
-            self._pending = self._worker.submit(self._commit, response, saving, step, arrays)
-            if not is_alone:  # a failure is then known before process 0 says what comes next
-                self.wait()
-
-    @property
-    def _leads(self) -> bool:
-        """Whether this process makes the folder of a save, and gives it its name when it is whole."""
-        return self._announce is None or jax.process_index() == 0
-
-    def _make_room(self, saving: Path) -> None:
-        """Makes an empty folder for a save; OSError where nothing can be written."""
-        self.directory.mkdir(exist_ok=True)  # but never the run's folder around it, once that is deleted
-        unfinished.remove_unfinished(self.directory)
-        unfinished.mark(saving).mkdir()
-        # Where Orbax itself fails to write, its threads hang for minutes.
-        with tempfile.TemporaryFile(dir=self.directory) as probe:
-            probe.write(bytes(1 << 16))
-            probe.flush()
+        with _writing(self.directory):
+            self._saving = self._manager.save_checkpointables_async(step, _parts(state), force=True, overwrite=True)
 
     def wait(self) -> None:
         """Returns once everything saved lies on the disk; raises `ValueError` if it cannot be written."""
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.result()
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            with _writing(self.directory):
+                saving.result()
 
-    def restore_latest(
-        self, abstract_state: TrainState, *, among: Collection[int] | None = None
-    ) -> tuple[int, TrainState] | None:
-        """The newest intact checkpoint as (step, state), or None if there is no checkpoint.
+    def restore_latest(self, abstract_state: TrainState) -> tuple[int, TrainState] | None:
+        """The newest checkpoint as (step, state), or None if there is none; raises as `restore` does."""
+        self.wait()
+        steps = checkpoint_steps(self.directory)
+        return (steps[-1], self.restore(steps[-1], abstract_state)) if steps else None
 
-        Damaged ones after it are passed over with a warning and renamed to `<step>.damaged`. Raises `ValueError` if all
-        are damaged or if the shapes are another configuration's.
+    def restore(self, step: int, abstract_state: TrainState) -> TrainState:
+        """The state that was saved as `step`.
+
+        Raises `ValueError` if the checkpoint cannot be read, or if the shapes are another configuration's.
 
         Args:
           abstract_state: `jax.ShapeDtypeStruct`s with the shardings to restore onto (default: the first device). The
             run may have been saved from any number of devices.
-          among: the steps that may be restored; by default all.
         """
-        self.wait()
-        steps = [step for step in checkpoint_steps(self.directory) if among is None or step in among]
-        found = _restore_newest(self.directory, steps, _parts(abstract_state), is_alone=self._announce is None)
-        if found is None:
-            return None
-        step, restored = found
-        for damaged in steps[steps.index(step) + 1 :] if self._leads else []:
-            with suppress(OSError):  # on a read-only disk it stays, and is passed over again next time
-                unfinished.replace_folder(self.directory / str(damaged), self.directory / f"{damaged}.damaged")
-        learner = restored["state"].learner._replace(params=restored["params"])
-        return step, restored["state"]._replace(learner=learner)
-
-    def _commit(self, response: Any, saving: Path, step: int, arrays: dict[str, dict[str, str]]) -> None:
-        """Background: waits for Orbax, adds the manifest, gives the folder its name, deletes the oldest."""
-        if not self._leads:
-            with unfinished.writing(self.directory, cleans=False):
-                response.result()
-            return
-        with unfinished.writing(self.directory):
-            with unfinished.still_there(unfinished.mark(saving)):
-                response.result()
-                checksums = {part: _checksum(saving / part, arrays[part]) for part in arrays}
-                manifest = {part: {"arrays": arrays[part], "checksum": checksums[part]} for part in arrays}
-                (saving / MANIFEST).write_text(json.dumps(manifest))
-            unfinished.replace_folder(saving, self.directory / str(step))
-        if self.keep is not None:
-            for old in checkpoint_steps(self.directory)[: -self.keep]:
-                shutil.rmtree(self.directory / str(old), ignore_errors=True)
+        folder, parts = self.directory / str(step), _parts(abstract_state)
+        params = _read(folder, "params", parts["params"])
+        state = _read(folder, "state", parts["state"])
+        return state._replace(learner=state.learner._replace(params=params))
 
 
 def checkpoint_steps(directory: str | Path) -> list[int]:
-    """The steps of the complete (though perhaps since damaged) checkpoints in `directory`, oldest first."""
+    """The steps of the checkpoints in `directory`, oldest first."""
     names = (path.name for path in Path(directory).glob("*/"))
     return sorted(int(name) for name in names if name.isdecimal() and name == str(int(name)))  # 007 was never saved
 
 
-def restore_params(directory: str | Path, abstract_params: Params, *, step: int | None = None) -> tuple[int, Params]:
-    """Restores only the weights, from the newest intact checkpoint or from `step`: (step, params).
+def save_params(directory: str | Path, step: int, params: Params) -> None:
+    """Saves weights alone, for `restore_params`: a version to play against, not one to resume from.
 
-    Reads the folder `params` alone (the replay buffer stays on the disk) and changes nothing. Leaves of
-    `abstract_params` without a sharding are put on the first device. Raises `ValueError` if there is no intact
-    checkpoint or if the shapes are another configuration's.
+    Returns once they lie on the disk; raises `ValueError` if they cannot be written.
     """
-    directory, abstract = Path(directory).absolute(), {"params": abstract_params}
-    steps = [each for each in checkpoint_steps(directory) if step in (None, each)]
-    found = _restore_newest(directory, steps, abstract)
-    if found is None:
-        name = "checkpoint" if step is None else f"checkpoint {step}"
-        raise ValueError(f"no {name} in {directory}; give the folder of a run that has saved one")
-    return found[0], found[1]["params"]
+    folder = Path(directory).absolute() / str(step)
+    saving = folder.with_name(f"{step}.saving")
+    with _writing(folder.parent):
+        shutil.rmtree(saving, ignore_errors=True)
+        with ts.Transaction() as transaction:
+            for name, array in shapes.named(params).items():
+                spec, values = _array_spec(saving / "params", name), np.asarray(array)
+                kind = {"dtype": values.dtype, "shape": values.shape}
+                ts.open(spec, create=True, transaction=transaction, **kind).result().write(values).result()
+        shutil.rmtree(folder, ignore_errors=True)
+        saving.rename(folder)
+
+
+def restore_params(directory: str | Path, abstract_params: Params, *, step: int | None = None) -> tuple[int, Params]:
+    """Restores only the weights, from the newest checkpoint or from `step`: (step, params).
+
+    The replay buffer stays on the disk. Leaves of `abstract_params` without a sharding are put on the first device.
+    Raises `ValueError` if there is no such checkpoint, if it cannot be read, or if the shapes are another network's.
+    """
+    folder = _find(directory, step)
+    return int(folder.name), _read(folder, "params", abstract_params)
 
 
 def describe_replay(directory: str | Path) -> dict[str, str]:
-    """Shape and dtype of each array of the newest checkpoint's replay buffer, by its path; ValueError if there is none.
+    """The result of `shapes.describe` for the newest checkpoint's replay buffer; ValueError if there is none.
 
     Reads no array.
     """
-    for step in reversed(checkpoint_steps(directory)):
-        with suppress(OSError, ValueError, KeyError):  # a damaged one
-            return _saved_replay(Path(directory) / str(step))
-    raise ValueError(f"no checkpoint in {directory}; give the folder of a run that has saved one")
+    prefix, arrays = "replay.", shapes.describe(_open(_find(directory), "state"))
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple[int, ReplayState]:
-    """Restores only the replay buffer, from the newest intact checkpoint: (step, buffer).
+    """Restores only the replay buffer, from the newest checkpoint: (step, buffer).
 
-    Reads nothing else, so the run may have trained another network, and changes nothing. What the buffer holds beyond
-    `abstract_replay` stays on the disk. Raises `ValueError` if there is no intact checkpoint, or for other shapes.
+    Reads nothing else, so the run may have trained another network. What the buffer holds beyond `abstract_replay`
+    stays on the disk. Raises `ValueError` if there is no checkpoint, if it cannot be read, or for other shapes.
     """
-    directory = Path(directory).absolute()
-    newest = _newest_intact(directory, checkpoint_steps(directory), ["state"])
-    if newest is None:
-        raise ValueError(f"no checkpoint in {directory}; give the folder of a run that has saved one")
-    folder, wanted = directory / str(newest), shapes.describe(abstract_replay)
-    saved = {path: array for path, array in _saved_replay(folder).items() if path in wanted}
-    _check_shapes(f"the replay of checkpoint {folder} is another", saved, wanted)
-    context = operations.options(is_alone=True)
-    context.pytree.loading.partial_load = True
-    with context:
-        return newest, _read(folder, {"state": {"replay": abstract_replay}})["state"]["replay"]
-
-
-def _saved_replay(folder: Path) -> dict[str, str]:
-    """The result of `shapes.describe` for the buffer, when it was saved."""
-    arrays, prefix = _manifest(folder)["state"]["arrays"], ".replay"
-    return {path.removeprefix(prefix): array for path, array in arrays.items() if path.startswith(prefix)}
+    folder = _find(directory)
+    return int(folder.name), _read(folder, "state", {"replay": abstract_replay}, partial=True)["replay"]
 
 
 def _parts(state: TrainState) -> dict[str, Any]:
@@ -213,86 +160,85 @@ def _parts(state: TrainState) -> dict[str, Any]:
     return {"params": state.learner.params, "state": state._replace(learner=state.learner._replace(params=None))}
 
 
-def _restore_newest(
-    directory: Path, steps: list[int], abstract: dict[str, Any], *, is_alone: bool = True
-) -> tuple[int, dict[str, Any]] | None:
-    """The newest intact checkpoint of `steps`, if there are any."""
-    newest = _newest_intact(directory, steps, abstract)
-    return None if newest is None else (newest, _load(directory / str(newest), abstract, is_alone=is_alone))
+def _find(directory: str | Path, step: int | None = None) -> Path:
+    """The folder of the newest checkpoint, or of `step`; ValueError if there is none."""
+    directory = Path(directory).absolute()
+    steps = [each for each in checkpoint_steps(directory) if step in (None, each)]
+    if not steps:
+        name = "checkpoint" if step is None else f"checkpoint {step}"
+        raise ValueError(f"no {name} in {directory}; give the folder of a run that has saved one")
+    return directory / str(steps[-1])
 
 
-def _newest_intact(directory: Path, steps: list[int], parts: Iterable[str]) -> int | None:
-    """The newest of `steps` whose named parts are intact, if there are any; warns of the damaged ones after it."""
-    newest = next((step for step in reversed(steps) if _is_intact(directory / str(step), parts)), None)
-    if newest is None:
-        if steps:
-            which = "every checkpoint" if len(steps) > 1 else f"checkpoint {steps[0]}"
-            raise ValueError(f"{which} in {directory} is damaged; restore a copy or choose another --run-dir")
-        return None
-    for step in steps[steps.index(newest) + 1 :]:
-        warnings.warn(f"checkpoint {directory / str(step)} is damaged; using the one before, {newest}", stacklevel=4)
-    return newest
+def _store_spec(folder: Path) -> dict[str, Any]:
+    return {"driver": "ocdbt", "base": {"driver": "file", "path": f"{folder}/"}}
 
 
-def _is_intact(folder: Path, parts: Iterable[str]) -> bool:
-    """Whether the files of the named parts are those that were saved."""
-    try:
-        manifest = _manifest(folder)
-        return all(manifest[part]["checksum"] == _checksum(folder / part, manifest[part]["arrays"]) for part in parts)
-    except (OSError, ValueError, KeyError):
-        return False
+def _array_spec(folder: Path, name: str) -> dict[str, Any]:
+    store = _store_spec(folder) | {"path": f"{name}/"}
+    # Else zeros are neither written nor missed.
+    zeros = {"store_data_equal_to_fill_value": True, "fill_missing_data_reads": False}
+    return {"driver": "zarr3", "kvstore": store} | zeros
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
-    """The entries of a checkpoint's manifest, by part; ValueError, OSError or KeyError where it is none of ours."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-        words = [word for part in manifest.values() for pair in part["arrays"].items() for word in pair]
-        is_ours = all(word.isprintable() and len(word) < LONGEST_NAME for word in words)
-    except (AttributeError, TypeError, RecursionError) as error:
-        raise ValueError("it is not built as a manifest") from error
-    if not is_ours:
-        raise ValueError("it names arrays as no network does")
-    return manifest
+def _open(folder: Path, part: str) -> dict[str, ts.TensorStore]:
+    """The arrays of a part of a checkpoint by their names, not yet read."""
+    with _reading(folder):
+        keys = ts.KvStore.open(_store_spec(folder / part)).result().list().result()
+        names = [key.decode().removesuffix("/zarr.json") for key in keys if key.endswith(b"/zarr.json")]
+        if not names:
+            raise ValueError(f"no arrays in {part}")
+        opening = {name: ts.open(_array_spec(folder / part, name)) for name in names}
+        return {name: future.result() for name, future in opening.items()}
 
 
-def _load(folder: Path, abstract: dict[str, Any], *, is_alone: bool) -> dict[str, Any]:
-    """Reads the parts of one checkpoint that `abstract` names, if their shapes are the saved ones."""
-    manifest = _manifest(folder)
-    for part, tree in abstract.items():
+def _read(folder: Path, part: str, abstract: Any, *, partial: bool = False) -> Any:
+    """Reads a part of a checkpoint onto the shardings of `abstract`, if the shapes are the saved ones.
+
+    `partial` leaves out what was saved beyond `abstract`.
+    """
+    stores, wanted = _open(folder, part), shapes.named(abstract)
+    saved = {name: store for name, store in stores.items() if name in wanted or not partial}
+    if found := shapes.difference(shapes.describe(saved), shapes.describe(wanted)):
         maker = "by another network" if part == "params" else "with other settings"
-        _check_shapes(f"checkpoint {folder} was made {maker}", manifest[part]["arrays"], shapes.describe(tree))
-    first = SingleDeviceSharding(jax.local_devices()[0])
-    placed = jax.tree.map(lambda leaf: leaf.update(sharding=leaf.sharding or first), abstract)
-    with operations.options(is_alone=is_alone):
-        return _read(folder, placed)
+        raise ValueError(
+            f"checkpoint {folder} was made {maker}: {found}; use the settings and the version of this program that it "
+            "was made with, or choose another --run-dir"
+        )
+    with _reading(folder):
+        leaves = [_read_array(saved[name], leaf) for name, leaf in wanted.items()]
+    return jax.tree.unflatten(jax.tree.structure(abstract), leaves)
 
 
-def _read(folder: Path, abstract: dict[str, Any]) -> dict[str, Any]:
-    """The arrays that Orbax reads. If the content is wrong under right checksums, its parsers raise any error."""
+def _read_array(store: ts.TensorStore, leaf: jax.ShapeDtypeStruct) -> jax.Array:
+    """One array, of which each device reads its part; random keys lie on the disk as their words."""
+    sharding = leaf.sharding or SingleDeviceSharding(jax.local_devices()[0])
+    words = jax.make_array_from_callback(store.shape, sharding, lambda index: store[index].read().result())
+    is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jax.random.wrap_key_data(words) if is_key else words
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    """Makes any failure to read a checkpoint one sentence; Orbax's parsers raise all kinds."""
     try:
-        return ocp.load_checkpointables(folder, abstract)
+        yield
     except Exception as error:
         raise ValueError(
-            f"checkpoint {folder} cannot be read ({shown(error)}); restore a copy or choose another --run-dir"
+            f"checkpoint {folder} cannot be read, so it may be damaged ({shown(error)}); delete it to go on without it"
         ) from error
 
 
-def _check_shapes(problem: str, saved: dict[str, str], wanted: dict[str, str]) -> None:
-    """Raises `ValueError`: the problem, and the first array that is missing, of another shape or dtype, or too many."""
-    if found := shapes.difference(saved, wanted):
-        raise ValueError(
-            f"{problem}: {found}; use the settings and the version of this program that it was made with, or choose "
-            "another --run-dir"
-        )
-
-
-def _checksum(folder: Path, arrays: dict[str, str]) -> str:
-    """SHA-256 of one part of a checkpoint: its arrays' shapes, and the name and content of every file."""
-    checksum = hashlib.sha256(json.dumps(arrays).encode())
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        checksum.update(path.relative_to(folder).as_posix().encode())
-        with path.open("rb") as file:
-            while block := file.read(1 << 22):
-                checksum.update(block)
-    return checksum.hexdigest()
+@contextmanager
+def _writing(directory: Path) -> Iterator[None]:
+    """Makes a failure to write one sentence; another error (a bug) stays as it is."""
+    try:
+        yield
+    except Exception as error:
+        if any(sign in str(error) for sign in ("No space left", "quota", "File too large")):
+            problem = "disk full; free space"
+        elif isinstance(error, OSError) or any(sign in str(error) for sign in ("PERMISSION_DENIED", "Read-only")):
+            problem = "not writable; change its permissions"
+        else:
+            raise
+        raise ValueError(f"cannot write checkpoints to {directory}: {problem} or choose another --run-dir") from error

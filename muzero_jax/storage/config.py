@@ -116,9 +116,7 @@ class Config:
     @property
     def own_files(self) -> tuple[str, ...]:
         """The Python files of the user's own game, network and algorithm, which run when the config is built."""
-        algorithm = None if self.algorithm.file == IN_PYTHON else self.algorithm.file
-        named = (self.env if python_file.is_path(self.env) else None, self.network.file, algorithm)
-        return tuple(file for file in named if file)
+        return tuple(own_files(self).values())
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -144,6 +142,18 @@ def absolute(path: str) -> str:
     return str(from_home(path).resolve())
 
 
+def own_files(config: Config) -> dict[str, str]:
+    """`Config.own_files` by the dotted names of their fields."""
+    named = {"env": config.env if python_file.is_path(config.env) else None, "network.file": config.network.file}
+    named["algorithm.file"] = None if config.algorithm.file == IN_PYTHON else config.algorithm.file
+    return {name: file for name, file in named.items() if file}
+
+
+def with_files(config: Config, place: Callable[[str], str]) -> Config:
+    """The config with the path of each of its own files changed by `place`."""
+    return with_values(config, {name: place(file) for name, file in own_files(config).items()})
+
+
 def with_absolute_paths(config: Config) -> Config:
     """The config with every path from the root, so that the run finds its files from any folder; agents keep names."""
     init_from = config.init_from
@@ -162,19 +172,6 @@ def without_record(config: Config) -> Config:
     """The config with MuZero as it is, where a program gave another algorithm as a record."""
     is_record = config.algorithm.file == IN_PYTHON
     return dataclasses.replace(config, algorithm=AlgorithmConfig()) if is_record else config
-
-
-def with_files(config: Config, place: Callable[[str], str]) -> Config:
-    """The config with the path of each of its `own_files` changed by `place`."""
-    network, algorithm = config.network.file, config.algorithm.file
-    return dataclasses.replace(
-        config,
-        env=place(config.env) if python_file.is_path(config.env) else config.env,
-        network=dataclasses.replace(config.network, file=network and place(network)),
-        algorithm=dataclasses.replace(
-            config.algorithm, file=algorithm if algorithm in (None, IN_PYTHON) else place(algorithm)
-        ),
-    )
 
 
 def describe(config: Config) -> str:

@@ -24,6 +24,7 @@ Record = TypeVar("Record")
 LARGEST_BUDGET = 100_000
 """Simulations of one search: its tree has a node for each, in every game at once."""
 LARGEST_FLOAT = sys.float_info.max
+SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most"}
 
 PositiveInt = Annotated[int, Meta(gt=0, lt=2**31)]
 NotNegativeInt = Annotated[int, Meta(ge=0, lt=2**31)]
@@ -37,6 +38,17 @@ Name = Annotated[str, Meta(min_length=1)]
 Device = Literal["auto", "cpu", "gpu", "tpu"]
 
 
+class Range(NamedTuple):
+    """Where a search over settings looks for a number (`apps.study.tuning`)."""
+
+    low: float
+    high: float
+    so_far: str  # what is known of it, with figures of docs/lab-notebook.md
+    log: bool = True  # drawn evenly on a log scale
+    is_relative: bool = False  # the ends are multiples of the value that the run has
+    most: float = LARGEST_FLOAT  # of relative ends
+
+
 class Fact(NamedTuple):
     """What is true of a field beyond its type, its range and its help."""
 
@@ -45,13 +57,14 @@ class Fact(NamedTuple):
     own: bool = False  # the runs of one group differ in it
     member: bool = False  # so may the members of one program: it changes no shape, no branch of Python and no match
     built_in: bool = False  # a network of the user's own is not told
+    early: bool = False  # decides how JAX starts, and which processes there are
     repeated: bool = False  # a session that goes on takes it over from the one before
     single: bool = False  # for one run by itself, not for a trial of a study
     budget: bool = False  # one that is given counts, and those of the preset do not
+    tuned: Range | None = None  # a search over settings may vary it
     common: bool = False  # people ask for it first, so `--help` shows it
     positional: bool = False  # takes the words before the flags
     short: str = ""  # a second name of its flag
-    varies: tuple[float, float] | None = None  # from where to where `tune.py` varies it unless told otherwise
 
 
 class Field(NamedTuple):
@@ -177,8 +190,12 @@ def _refusal(name: str, value: Any, hint: Any, expected: str) -> str:
         wanted = (
             expected.removeprefix("Expected ").partition(", got ")[0].replace("`", "").replace(" | null", " or None")
         )
-        wanted = wanted.replace(f"<= {LARGEST_FLOAT}", "that is finite").replace("object", "an object")
-        wanted = re.sub("str matching regex .*", "name=value", wanted)
+        wanted = wanted.replace(f"float <= {LARGEST_FLOAT}", "finite").replace("object", "an object")
+        wanted = re.sub(r"(int|float) (>= 1|> 0.0)$", "positive", wanted)
+        wanted = re.sub(
+            r"(int|float) ([<>]=?) (\S+)$", lambda range_: f"{SIGNS[range_[2]]} {range_[3].removesuffix('.0')}", wanted
+        )
+        wanted = re.sub(r"str matching regex .*", "name=value", wanted)
     return f"{name} is {shown(value) or repr(value)}, but must be {wanted}"
 
 

@@ -5,13 +5,12 @@
     RUN/checkpoints/N the same of one of the last checkpoints
 
 A version is named by its path, so that a shell completes it and `RUN/versions/*` names them all. Nothing here starts a
-JAX backend. Only `prepare` makes a folder, and only `make_room` deletes what is in one, whose lock the caller holds;
-`locked` removes an empty one.
+JAX backend. Whoever trains holds the folder by `opened`, and only `make_room` deletes what is in it.
 """
 
+import errno
 import json
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -19,13 +18,14 @@ from typing import Any, NamedTuple
 
 import filelock
 
-from muzero_jax.own.files import from_home
+from muzero_jax.own.files import from_home, write_whole
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
 
 CHECKPOINTS, VERSIONS, SUMMARY, LOCK = "checkpoints", "versions", "summary.json", ".lock"
+SHARED = "together.json"
 ALGORITHM = "algorithm.py"
 """The text of the user's own algorithm as the run was begun with it."""
 
@@ -79,15 +79,6 @@ def holds_run(path: Path) -> bool:
     return (path / configs.FILE).exists()
 
 
-def check_present(run_dir: Path) -> None:
-    """Raises ValueError if the folder of the run that trains was deleted or moved meanwhile."""
-    if not holds_run(run_dir):
-        raise ValueError(
-            f"{run_dir} was deleted or moved while the run trained, and nothing is written there any more; if you have "
-            "it, go on with --resume --run-dir and its new place"
-        )
-
-
 def default(config: Config) -> Path:
     """Where a run goes by default: runs/<game>[-<size>][-<model>][-offline]-seed<seed>; no model for the default."""
     size = f"-{config.board_size}" if config.board_size else ""
@@ -100,7 +91,7 @@ def newest(env: str | None, board_size: int | None, seed: int | None) -> Path:
     """The run in `runs` that was written to last, of this game, size and seed (None: any); ValueError if none is."""
     given = {"env": env, "board_size": board_size, "seed": seed}
     wanted = {name: value for name, value in given.items() if value is not None}
-    found = [path for path in Path("runs").glob("*") if holds_run(path) and _is_of(path, wanted)]
+    found = [path for path in Path("runs").glob("*") if _is_of(path, wanted)]
     if not found:
         words = " and ".join(f"{name} {value}" for name, value in wanted.items())
         raise ValueError(
@@ -111,7 +102,7 @@ def newest(env: str | None, board_size: int | None, seed: int | None) -> Path:
 
 
 def _is_of(run_dir: Path, wanted: dict[str, str | int]) -> bool:
-    """Whether a run's config has the wanted values; a config that cannot be read has none."""
+    """Whether a run's config has the wanted values; a folder whose config cannot be read has none."""
     try:
         config = configs.inspect(run_dir)
     except ValueError:
@@ -125,29 +116,19 @@ def _written_at(run_dir: Path) -> float:
     return (checkpoints if checkpoints.exists() else run_dir / configs.FILE).stat().st_mtime
 
 
-def is_finished(run_dir: Path, iteration: int) -> bool:
-    """Whether a run's summary says that it played its last matches at `iteration`."""
+def has_ended(run_dir: Path, iteration: int | None = None) -> bool:
+    """Whether a run's summary says that it has spent its budget, and played its last matches at `iteration`."""
     summary = read_summary(run_dir)
-    return bool(summary.get("finished")) and summary.get("iteration") == iteration
-
-
-def has_ended(run_dir: Path) -> bool:
-    """Whether a run's summary says that it has spent its budget."""
-    return bool(read_summary(run_dir).get("finished"))
+    return bool(summary.get("finished")) and iteration in (None, summary.get("iteration"))
 
 
 def strength(run_dir: Path) -> dict[str, Any]:
     """The matches of a run's end by opponent, as its summary has them; none before it has ended."""
-    found = read_summary(run_dir).get("strength")
-    return found if isinstance(found, dict) and all(map(_is_match, found.values())) else {}
-
-
-def _is_match(found: Any) -> bool:
-    return isinstance(found, dict) and all(isinstance(found.get(name), int | float) for name in ("score", "games"))
+    return read_summary(run_dir).get("strength") or {}
 
 
 def read_summary(run_dir: Path) -> dict[str, Any]:
-    """A run's summary; empty where there is none or it is damaged."""
+    """A run's summary; empty if there is none."""
     try:
         summary = json.loads((run_dir / SUMMARY).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -155,9 +136,52 @@ def read_summary(run_dir: Path) -> dict[str, Any]:
     return summary if isinstance(summary, dict) else {}
 
 
+class Shared(NamedTuple):
+    """Where the state of an agent lies that was trained together with others: one of a leading axis of agents."""
+
+    folder: Path  # with the checkpoints
+    index: int
+    count: int  # of agents
+
+
+def share(run_dir: Path, shared: Shared) -> None:
+    """Notes in an agent's folder where its state lies, which is beside it."""
+    write_whole(run_dir / SHARED, json.dumps([shared.folder.name, shared.index, shared.count]))
+
+
+def shared(run_dir: Path) -> Shared | None:
+    """Where the state of a run's agent lies, if it was trained together with others."""
+    try:
+        name, index, count = json.loads((run_dir / SHARED).read_text(encoding="utf-8"))
+        return Shared(run_dir.parent / Path(name).name, int(index), int(count))
+    except FileNotFoundError:
+        return None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{run_dir / SHARED} is damaged; restore a copy") from error
+
+
+@contextmanager
+def held(run_dir: Path) -> Iterator[None]:
+    """Makes a run's folder if need be, and keeps other processes from training there.
+
+    What `--overwrite` is to delete stays, until the caller knows that nothing can refuse the new run and calls
+    `make_room`. Raises ValueError as `locked` does.
+    """
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"cannot make {run_dir}: {error.strerror}; choose another --run-dir") from error
+    with locked(run_dir):
+        yield
+
+
 @contextmanager
 def locked(run_dir: Path) -> Iterator[None]:
-    """Keeps other processes from training in a folder; ValueError if one does. A lock ends with its process."""
+    """Keeps other processes from training in a folder; a lock ends with its process.
+
+    A folder in which nothing was saved goes in the end. Raises ValueError if another process trains there, or if
+    nothing can be written there.
+    """
     lock = filelock.FileLock(run_dir / LOCK, blocking=False)
     try:
         lock.acquire()
@@ -165,13 +189,14 @@ def locked(run_dir: Path) -> Iterator[None]:
         raise ValueError(
             f"another process is training in {run_dir}; wait until it has ended, or choose another --run-dir"
         ) from None
-    except (OSError, NotImplementedError):
-        pass  # some network folders have no locks
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP):  # some network folders have no locks
+            raise ValueError(f"cannot write to {run_dir}: {error.strerror}; choose another --run-dir") from error
     try:
         yield
     finally:
         with suppress(OSError):
-            if not _content(run_dir):  # nothing was saved: leave no folder that looks like a run
+            if not _content(run_dir):
                 (run_dir / LOCK).unlink(missing_ok=True)
                 run_dir.rmdir()
         lock.release()
@@ -192,32 +217,17 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
         raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
     if is_run and overwrite:
         configs.inspect(run_dir)  # other programs write a config.json too: what is not ours is refused, not deleted
-        lost = [source for source in sources if _path_of(source).is_relative_to(run_dir.resolve())]
+        lost = [
+            each
+            for each in sources
+            if (agent_file.find(each) or from_home(each)).resolve().is_relative_to(run_dir.resolve())
+        ]
         if lost and not resume:
             raise ValueError(f"--overwrite would delete {lost[0]}, which the new run reads; choose another --run-dir")
 
 
-def _path_of(source: str) -> Path:
-    """Where the games or weights of a source lie."""
-    return (agent_file.find(source) or from_home(source)).resolve()
-
-
-def prepare(run_dir: Path, *, resume: bool = False, overwrite: bool = False) -> Path:
-    """Makes the folder if need be and returns it; raises ValueError as `check` does, or if it cannot be made."""
-    check(run_dir, resume=resume, overwrite=overwrite)
-    try:
-        run_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"cannot make {run_dir}: {error.strerror}; choose another --run-dir") from error
-    try:
-        with tempfile.TemporaryFile(dir=run_dir):
-            return run_dir
-    except OSError as error:  # before a minute goes into compiling
-        raise ValueError(f"cannot write to {run_dir}: {error.strerror}; choose another --run-dir") from error
-
-
 def make_room(run_dir: Path) -> None:
-    """Deletes the run in a folder, if it holds one; called once nothing can refuse the new run."""
+    """Deletes the run in a folder that this process holds, if it has one."""
     if holds_run(run_dir):
         configs.inspect(run_dir)  # never what is not ours
         for path in _content(run_dir):

@@ -1,18 +1,27 @@
 """The shapes of a tree's arrays by their names, and in words how those of two networks differ. Reads no array."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import jax
 
 
+def named(tree: Any) -> dict[str, Any]:
+    """The leaves by their paths, as Orbax writes them: {"dense.kernel": ...}, in the tree's order."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
 def describe(tree: Any) -> dict[str, str]:
-    """The shape and dtype of every array by its path: {"['w']": "float32[3,4]"}."""
-    return {
-        jax.tree_util.keystr(path): f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
-        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
-    }
+    """The shape and dtype of every array by its path: {"dense.kernel": "float32[3,4]"}; of a random key, its words'."""
+
+    def array(leaf: Any) -> str:
+        dtype = getattr(leaf.dtype, "numpy_dtype", leaf.dtype)  # TensorStore has its own
+        if jax.numpy.issubdtype(dtype, jax.dtypes.prng_key):
+            return array(jax.eval_shape(jax.random.key_data, leaf))
+        return f"{dtype}[{','.join(map(str, leaf.shape))}]"
+
+    return {name: array(leaf) for name, leaf in named(tree).items()}
 
 
 def of_network(init: Callable[[jax.Array], Any]) -> dict[str, str]:
@@ -20,19 +29,18 @@ def of_network(init: Callable[[jax.Array], Any]) -> dict[str, str]:
     return describe(jax.eval_shape(init, jax.random.key(0)))
 
 
-def difference(saved: dict[str, str], wanted: dict[str, str], by: str = "this one") -> str | None:
+def difference(saved: dict[str, str], wanted: dict[str, str]) -> str | None:
     """The first array that is missing, of another shape or dtype, or too many, in words; None if there is none.
 
     Args:
       saved: of what "it" is in these words, as `describe` says it.
-      wanted: likewise, of what the words call `by`.
+      wanted: likewise, of what is "this one".
     """
-    path = next((path for path in (*wanted, *saved) if saved.get(path) != wanted.get(path)), None)
-    if path is None:
+    name = next((name for name in (*wanted, *saved) if saved.get(name) != wanted.get(name)), None)
+    if name is None:
         return None
-    name = re.sub(r"\['?(.*?)'?\]", r".\1", path).lstrip(".")
-    if path not in saved:
-        return f"it has no {name} ({by} needs {wanted[path]})"
-    if path not in wanted:
-        return f"it has {name} ({saved[path]}), which {by} has no use for"
-    return f"its {name} is {saved[path]} ({by} needs {wanted[path]})"
+    if name not in saved:
+        return f"it has no {name} (this one needs {wanted[name]})"
+    if name not in wanted:
+        return f"it has {name} ({saved[name]}), which this one has no use for"
+    return f"its {name} is {saved[name]} (this one needs {wanted[name]})"

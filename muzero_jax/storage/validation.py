@@ -1,5 +1,7 @@
 """Whether a run can be made of a config, or resumed with it: each field by itself, then those that go together."""
 
+from collections.abc import Iterator
+
 from muzero_jax.own import python_file
 from muzero_jax.own.faults import shown
 from muzero_jax.storage.config import IN_PYTHON, Config
@@ -9,72 +11,52 @@ from muzero_jax.storage.fields import Field, check_fields, fields_of, value_at
 def validate(config: Config) -> Config:
     """The config itself, if a run can be made of it; else ValueError in one sentence that names the flag to change."""
     check_fields(config)
-    if config.minutes is config.frames is config.updates is config.max_iterations is None:
-        raise ValueError("the run has no budget and would never end; give --minutes, --frames or --updates")
-    if config.offline and config.frames:
-        raise ValueError("--frames counts moves of self-play, and --offline plays none; give --minutes or --updates")
-    _check_replay(config)
-    if config.network.compute_dtype == "float16" and config.optimiser.micro_batch_size:
-        raise ValueError(
-            "--optimiser.micro-batch-size does not go with --network.compute-dtype float16, whose loss is scaled for a "
-            "whole batch; leave one of them out"
-        )
-    if config.network.file and not python_file.is_path(config.network.file):
-        raise ValueError(f"--network {shown(config.network.file)} must be a Python file (.py) that defines make_model")
-    if config.network.options and not config.network.file:
-        raise ValueError("--network.options are those of a network of your own; name its file with --network FILE too")
-    file = config.algorithm.file
-    if file and file != IN_PYTHON and not python_file.is_path(file):
-        raise ValueError(f"--algorithm {shown(file)} must be a Python file (.py) that defines change")
-    if config.algorithm.options and not file:
-        raise ValueError(
-            "--algorithm.options are those of an algorithm of your own; name its file with --algorithm FILE"
-        )
-    if config.network.imagines_observations and not config.optimiser.reconstruction_weight:
-        raise ValueError(
-            f"--network.kind {config.network.kind} learns what to imagine from --optimiser.reconstruction-weight "
-            "alone; set that above 0 (the presets use 10)"
-        )
-    if config.network.chance_codes == 1:
-        raise ValueError("--network.chance-codes is 1, but must be 0 (none), or 2 to 4096")
-    if config.network.chance_codes and config.model != "learned":
-        raise ValueError(
-            f"--network.chance-codes are codes that --model learned finds, and --model {config.model} finds none; "
-            "leave one of them out"
-        )
-    if config.optimiser.target_period and config.optimiser.target_decay:
-        raise ValueError(
-            "--optimiser.target-period and --optimiser.target-decay are two ways for one target network to follow; "
-            "leave one of them out"
-        )
-    if (config.optimiser.target_period or config.optimiser.target_decay) and not config.reanalyze_fraction:
-        raise ValueError(
-            "a target network is what Reanalyze searches with; add --replay.reanalyze-fraction, say 0.5, or leave "
-            "--optimiser.target-period and --optimiser.target-decay out"
-        )
+    if problem := next(_problems(config), None):
+        raise ValueError(problem)
     return config
 
 
-def _check_replay(config: Config) -> None:
-    """Refuses a buffer that does not go with rollouts, windows or its own counters."""
+def _problems(config: Config) -> Iterator[str]:
+    """What does not go together, a sentence each."""
+    network, algorithm, optimiser = config.network, config.algorithm, config.optimiser
     length, rollout = config.replay.replay_length, config.self_play.rollout_length
+    if config.minutes is config.frames is config.updates is config.max_iterations is None:
+        yield "the run has no budget and would never end; give --minutes, --frames or --updates"
+    if config.offline and config.frames:
+        yield "--frames counts moves of self-play, and --offline plays none; give --minutes or --updates"
     if length % rollout:
         nearest = max(rollout, length // rollout * rollout)
-        raise ValueError(
-            f"--replay.replay-length {length} must be a multiple of --self-play.rollout-length {rollout}; use {nearest}"
-        )
+        multiple = f"a multiple of --self-play.rollout-length {rollout}"
+        yield f"--replay.replay-length {length} must be {multiple}; use {nearest}"
     if length < config.window_length:
-        raise ValueError(
-            f"--replay.replay-length {length} is shorter than a window of unroll_steps + td_steps + 1 = "
-            f"{config.window_length} frames; raise it or lower --targets.td-steps"
-        )
+        window = f"unroll_steps + td_steps + 1 = {config.window_length} frames"
+        yield f"--replay.replay-length {length} is less than a window of {window}; raise it or lower --targets.td-steps"
     if length * config.self_play.num_envs * config.replay.end_weight >= 2**31:
-        raise ValueError(
-            "--replay.replay-length times --self-play.num-envs times --replay.end-weight must stay below 2^31, where "
-            "the replay's counters end; lower one of them"
-        )
+        product = "--replay.replay-length times --self-play.num-envs times --replay.end-weight"
+        yield f"{product} must stay below 2^31, where the replay's counters end; lower one of them"
     if length < config.replay.min_frames:
-        raise ValueError(f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {length}")
+        yield f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {length}"
+    if network.compute_dtype == "float16" and optimiser.micro_batch_size:
+        yield "--optimiser.micro-batch-size does not go with float16, which scales a whole batch's loss; leave it out"
+    if network.file and not python_file.is_path(network.file):
+        yield f"--network {shown(network.file)} must be a Python file (.py) that defines make_model"
+    if network.options and not network.file:
+        yield "--network.options are those of a network of your own; name its file with --network FILE too"
+    if algorithm.file and algorithm.file != IN_PYTHON and not python_file.is_path(algorithm.file):
+        yield f"--algorithm {shown(algorithm.file)} must be a Python file (.py) that defines change"
+    if algorithm.options and not algorithm.file:
+        yield "--algorithm.options are those of an algorithm of your own; name its file with --algorithm FILE"
+    if network.imagines_observations and not optimiser.reconstruction_weight:
+        weight = "--optimiser.reconstruction-weight"
+        yield f"--network.kind {network.kind} learns to imagine only from {weight}; set that above 0 (presets use 10)"
+    if network.chance_codes == 1:
+        yield "--network.chance-codes is 1, but must be 0 (none), or 2 to 4096"
+    if network.chance_codes and config.model != "learned":
+        yield f"--network.chance-codes are for --model learned, and --model {config.model} finds none; leave one out"
+    if optimiser.target_period and optimiser.target_decay:
+        yield "--optimiser.target-period and --optimiser.target-decay are two ways to one target network; leave one out"
+    if (optimiser.target_period or optimiser.target_decay) and not config.reanalyze_fraction:
+        yield "a target network is what Reanalyze searches with; add --replay.reanalyze-fraction, say 0.5"
 
 
 def check_resumable(config: Config, made_with: Config) -> None:

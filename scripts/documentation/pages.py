@@ -25,10 +25,10 @@ from msgspec import Meta
 
 from muzero_jax import presets
 from muzero_jax.apps.commands.parser import Flag, flags_of
-from muzero_jax.apps.study.tuning import space
+from muzero_jax.apps.study import tuning
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import LARGEST_FLOAT
+from muzero_jax.storage.fields import LARGEST_FLOAT, fields_of, value_at
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILIES: dict[str, Callable[[], Config]] = {
@@ -126,10 +126,11 @@ def linked(row: Sequence[str]) -> list[str]:
 
 def ranges(config: Config) -> Iterator[Sequence[str]]:
     """A row for each field that `tune.py` varies."""
-    for row in space.space(config):
-        values = row.values if isinstance(row, space.Choice) else (row.low, row.high)
-        own = space.own_values(config, [row])[row.field]
-        yield f"`{row.flag}`", f"{own:.3g}", f"{values[0]:.3g}", f"{values[-1]:.3g}", row.so_far
+    varied = tuning.space(config, {})
+    for field in fields_of(Config):
+        if values := varied.get(field.name):
+            numbers = value_at(config, field.name), *values[:2]
+            yield f"`{field.flag}`", *(f"{number:.3g}" for number in numbers), field.fact.tuned.so_far
 
 
 def help_text(command: str) -> str:

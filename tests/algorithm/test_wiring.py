@@ -18,7 +18,7 @@ from muzero_jax.apps.evaluation.progress import open_versions
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play, targets
 from muzero_jax.ops import devices
-from muzero_jax.run import assembly, program, runner
+from muzero_jax.run import program, runner
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, read_records
 from muzero_jax.run.program import init, make_chunk, make_init
 from muzero_jax.run.session import Session
@@ -384,8 +384,8 @@ def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, mo
 
     compiled = compiled_before(Chunk)
     given = []
-    monkeypatch.setattr(assembly, "make_init", lambda algorithm, seed, mesh: given.append(algorithm) or Init())
-    monkeypatch.setattr(assembly, "make_chunk", lambda *arguments, **options: compiled)
+    monkeypatch.setattr(program, "make_init", lambda algorithm, seed, mesh: given.append(algorithm) or Init())
+    monkeypatch.setattr(program, "make_chunk", lambda *arguments, **options: compiled)
     config = replace(changed("evaluation", interval_minutes=1.0), max_iterations=2)
     session = Session(tensorboard=False)
     result = runner.train(

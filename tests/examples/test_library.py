@@ -16,7 +16,7 @@ import pytest
 from examples import logger, training_loop
 from muzero_jax import agent as agents
 from muzero_jax.apps.evaluation.arena import Arena
-from muzero_jax.run import assembly, compilation_cache, metrics, program
+from muzero_jax.run import compilation_cache, metrics, program
 from muzero_jax.storage import agent_file
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from tests.reference import tiny_run
@@ -38,8 +38,8 @@ def tiny_program(monkeypatch):
         return tiny_run.program()
 
     ready = compiled_before(lambda: Replaced(tiny_run.program()))
-    monkeypatch.setattr(assembly, "make_init", make_init)
-    monkeypatch.setattr(assembly, "make_chunk", lambda *_, **options: ready)
+    monkeypatch.setattr(program, "make_init", make_init)
+    monkeypatch.setattr(program, "make_chunk", lambda *_, **options: ready)
     monkeypatch.setattr(training_loop, "program", SimpleNamespace(make_init=make_init, make_chunk=make_chunk))
     monkeypatch.setattr(Arena, "play", lambda *_, **options: DRAWN)
     monkeypatch.setattr(Arena, "compile", lambda *_, **options: None)

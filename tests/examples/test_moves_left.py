@@ -12,7 +12,6 @@ import pytest
 import muzero_jax
 from examples.algorithms import moves_left
 from muzero_jax import algorithm as algorithms
-from muzero_jax.apps.check.algorithm import check_algorithm
 from muzero_jax.ops import devices
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage import agent_file
@@ -46,7 +45,7 @@ def test_the_target_counts_the_moves_to_the_first_end_and_is_0_past_it_and_where
 
 
 def test_the_checker_finds_nothing():
-    assert check_algorithm(algorithms.make(HEAD), HEAD) == []
+    assert muzero_jax.check(algorithms.make(HEAD)) == []
 
 
 def test_its_loss_falls_and_its_head_learns(trained):

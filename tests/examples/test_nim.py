@@ -88,7 +88,7 @@ def test_the_winning_moves_are_those_that_leave_a_nim_sum_of_0():
 
 
 def test_it_is_checked_without_a_finding_and_its_preset_makes_a_run():
-    muzero_jax.check_environment(NIM)
+    assert muzero_jax.check(NIM) == []
     config = validate(presets.preset(str(NIM), None))
     assert config.network.kind == "observation" and config.env_name == "nim"
     assert 12 <= config.targets.td_steps <= 19, "about the twelve objects, which are the longest game"

@@ -73,6 +73,5 @@ def save_untrained_run(run_dir, env, board_size=None):
     run_dir.mkdir(parents=True, exist_ok=True)
     (run_dir / "config.json").write_text(configs.to_json(config))
     params = jax.jit(algorithms.make(config).model.init)(jax.random.key(0))
-    with checkpoint.Checkpointer(run_dir / "checkpoints") as checkpoints:
-        checkpoints.save_params(0, params)
+    checkpoint.save_params(run_dir / "checkpoints", 0, params)
     return run_dir

@@ -29,7 +29,7 @@ def newest_record(run_dir):
 
 
 def is_saving(run_dir):
-    return any(run_dir.glob("checkpoints/.saving-*"))
+    return any(run_dir.glob("checkpoints/*.orbax-checkpoint-tmp"))
 
 
 def is_evaluating(run_dir):

@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from muzero_jax.apps.evaluation import progress
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.run import interrupt, metrics, run, runner
 from muzero_jax.run.interrupt import Interrupt, Stopped
@@ -197,7 +198,7 @@ def disk(request, tmp_path, session):
         (None, "in a chunk", "(metrics|checkpoints)"),
         (Checkpointer, "save", "checkpoints"),
         slow(metrics, "plot_curves", "curves.png"),
-        slow(Checkpointer, "save_params", "checkpoints to .*/versions"),
+        slow(progress, "save_params", "checkpoints to .*/versions"),
         slow(run, "split_time", "summary.json"),
     ],
 )
@@ -225,64 +226,15 @@ def test_a_full_disk_is_one_sentence_and_the_newest_good_checkpoint_stays(
         program = None if place else happening_in_chunk(3, disk.fill)
         session(program, max_iterations=8, evaluation=EVALUATED)
     assert "\n" not in str(error.value)
+    time.sleep(0.5)  # Orbax's other threads may still write
     disk.free()
     iteration, state = saved_state(session.directory)
     assert iteration >= 2, "that of the chunk before may have been under way"
     assert_same(state, unbroken[iteration])
-    assert not list(session.directory.glob("checkpoints/.saving-*"))
     assert_goes_on(session, unbroken, evaluation=EVALUATED)
 
 
-# --- the run's folder -------------------------------------------------------------------------------------------------
-
-
-def test_a_folder_that_is_deleted_under_a_run_is_one_sentence_and_is_not_made_again(session):
-    gone = happening_in_chunk(3, lambda: shutil.rmtree(session.directory))
-    with pytest.raises(ValueError, match="was deleted or moved while the run trained.*--resume"):
-        session(gone, max_iterations=8, evaluation=EVALUATED)
-    assert not session.directory.exists()
-
-
-@pytest.mark.slow
-def test_a_folder_that_is_moved_under_a_run_goes_on_at_its_new_place(session, unbroken, tmp_path):
-    moved = happening_in_chunk(3, lambda: session.directory.rename(tmp_path / "elsewhere"))
-    with pytest.raises(ValueError, match="was deleted or moved"):
-        session(moved, max_iterations=8)
-    assert not session.directory.exists()
-    (tmp_path / "elsewhere").rename(session.directory)
-    assert_goes_on(session, unbroken)
-
-
-def unchangeable(folder):
-    """Makes a folder one in which nothing can be made; returns what takes that back."""
-    if subprocess.run(["chattr", "+i", folder], capture_output=True).returncode:
-        pytest.skip("folders cannot be made unchangeable here")
-    return lambda: subprocess.run(["chattr", "-i", folder], check=True)
-
-
-def a_plain_file(folder):
-    """Puts a file in a folder's place; returns what takes that back."""
-    folder.rename(folder.with_name("aside"))
-    folder.touch()
-    return lambda: (folder.unlink(), folder.with_name("aside").rename(folder))
-
-
-@pytest.mark.parametrize("spoil", [slow(unchangeable), a_plain_file])
-def test_checkpoints_that_cannot_be_written_any_more_are_one_sentence(spoil, session, unbroken):
-    folder, repair = session.directory / "checkpoints", []
-
-    def spoil_later():
-        while 6 not in checkpoint_steps(folder):  # the save under way
-            time.sleep(0.01)
-        repair.append(spoil(folder))
-
-    try:
-        with pytest.raises(ValueError, match="^cannot write checkpoints to .*: not writable; change its permissions"):
-            session(happening_in_chunk(4, spoil_later), max_iterations=8)
-    finally:
-        for undo in repair:
-            undo()
-    assert_goes_on(session, unbroken)
+# --- kill -9, in this process -----------------------------------------------------------------------------------------
 
 
 def test_a_run_that_was_killed_before_its_first_save_ended_begins_anew(session, unbroken):
@@ -328,20 +280,6 @@ def test_the_loss_that_is_no_number_is_named(term, session, unbroken):
     assert "\n" not in str(error.value)
     assert saved_state(session.directory)[0] == 4
     assert_goes_on(session, unbroken)
-
-
-# --- the clock --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("hours", [-1, slow(1)])
-def test_a_clock_that_jumps_changes_nothing(hours, session, monkeypatch, unbroken):
-    real = time.time
-    jump = happening_in_chunk(2, lambda: monkeypatch.setattr(time, "time", lambda: real() + 3600 * hours))
-    monkeypatch.setattr(tiny_run, "SESSION", replace(tiny_run.SESSION, tensorboard=True))
-    session(jump, max_iterations=8, evaluation=EVALUATED)
-    minutes = [record["time/minutes"] for record in metrics.read_records(session.directory)]
-    assert minutes == sorted(minutes) and minutes[0] >= 0 and minutes[-1] < 30
-    assert_same(saved_state(session.directory)[1], unbroken[8])
 
 
 # --- kill -9 and a closed terminal, to a real process -----------------------------------------------------------------

@@ -147,14 +147,6 @@ def test_a_run_that_does_not_fit_deletes_nothing_and_blocks_nothing(session, mon
     assert session(max_iterations=8, resume=True).summary["iteration"] == 8
 
 
-def test_a_run_resumes_from_an_older_checkpoint_if_the_newest_is_damaged(session, unbroken):
-    session(max_iterations=6)
-    (session.directory / "checkpoints" / "6" / "manifest").write_text("rubbish")
-    with pytest.warns(UserWarning, match="damaged"):
-        session(max_iterations=8, resume=True)
-    assert_same(saved_state(session.directory)[1], unbroken[8])
-
-
 def test_a_finished_run_that_is_resumed_learns_nothing_more_and_loses_nothing(session, unbroken):
     session(max_iterations=4)
     (session.directory / "notes.txt").write_text("precious")

@@ -58,7 +58,7 @@ def test_pages_of_reference_have_every_flag_and_the_interface_with_its_sources(s
     of_session = {f"--{name.replace('_', '-')}" for name in Session.__dataclass_fields__}
     assert [f.name for f in flags if f.name not in (commands if f.name in of_session else config)] == []
     assert "at least 0, below 4,294,967,296" in config and "4 (Hex 5x5" in config
-    for shown in ("--opponent STR", "--anchor", "--time-per-move", "--compare COMPARE", "--target {t4"):
+    for shown in ("--opponent TEXT", "--anchor", "--time-per-move", "--compare COMPARE", "--target {t4"):
         assert shown in commands
     assert "0 if `action` ended the game" in interface, "a record's source, with its comments"
     assert 'id="muzero_jax.types.Step"' in (site / "api.html").read_text(encoding="utf-8")
@@ -147,7 +147,9 @@ def test_the_site_shows_every_notebook_with_its_pictures_and_its_links(site):
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         page = (site / "notebooks" / f"{path.stem}.html").read_text(encoding="utf-8")
         assert page.count('src="data:image/') == read(path).count('"image/'), path.stem
-    assert 'href="../your-own-network.html"' in page and "check_model(" in text_of(site / f"notebooks/{path.stem}.html")
+    assert 'href="../your-own-network.html"' in page and "muzero_jax.check(" in text_of(
+        site / f"notebooks/{path.stem}.html"
+    )
 
 
 def test_the_sites_address_is_the_projects_one_setting(monkeypatch):

@@ -1,5 +1,6 @@
 """Where runs lie: folders are checked before anything is made or deleted, and versions go by their paths."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from muzero_jax import agent as agents
 from muzero_jax.apps.evaluation import players, tournament
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.checkpoint import Checkpointer
+from muzero_jax.storage.checkpoint import save_params
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG
 
@@ -117,13 +118,25 @@ with locked(Path({str(tmp_path / "later")!r})):
     assert not any(map(run_directory.holds_run, runs))
 
 
-def test_where_there_are_no_locks_training_goes_on_without(tmp_path, monkeypatch):
+def refusing(monkeypatch, number):
     def refuse(self):
-        raise OSError(38, "Function not implemented")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
+
+
+def test_where_there_are_no_locks_training_goes_on_without(tmp_path, monkeypatch):
+    refusing(monkeypatch, errno.ENOLCK)
     with run_directory.locked(tmp_path):
         pass
+
+
+def test_a_read_only_folder_is_a_sentence_before_anything_is_compiled(tmp_path, monkeypatch):
+    """Root may write anywhere, so the refusal is a fake."""
+    refusing(monkeypatch, errno.EROFS)
+    sentence = "^cannot write to .*/run: Read-only file system; choose another --run-dir$"
+    with pytest.raises(ValueError, match=sentence), run_directory.opened(tmp_path / "run"):
+        pytest.fail("it was opened")
 
 
 @pytest.mark.parametrize(
@@ -133,26 +146,27 @@ def test_where_there_are_no_locks_training_goes_on_without(tmp_path, monkeypatch
 )
 def test_a_run_is_finished_if_its_summary_says_so_of_its_last_iteration(tmp_path, summary, is_finished):
     (tmp_path / "summary.json").write_text(summary)
-    assert run_directory.is_finished(tmp_path, 8) == is_finished
+    assert run_directory.has_ended(tmp_path, 8) == is_finished
 
 
 def test_a_folder_that_holds_a_run_is_refused_without_resume_or_overwrite(tmp_path):
     run_dir = make_run(tmp_path / "run")
-    with pytest.raises(ValueError, match="holds a run already: --resume .*--overwrite"):
-        run_directory.prepare(run_dir)
-    assert run_directory.prepare(run_dir, resume=True) == run_dir
-    assert run_directory.prepare(run_dir, resume=True, overwrite=True) == run_dir
-    assert (run_dir / "metrics.jsonl").read_text() == "precious"
+    with pytest.raises(ValueError, match="holds a run already: --resume .*--overwrite"), run_directory.opened(run_dir):
+        pytest.fail("it was opened")
+    for wanted in ({"resume": True}, {"resume": True, "overwrite": True}):
+        with run_directory.opened(run_dir, **wanted):
+            assert (run_dir / "metrics.jsonl").read_text() == "precious"
 
 
 def test_overwrite_deletes_a_run_and_nothing_else(tmp_path):
     run_dir = make_run(tmp_path / "run")
     (tmp_path / "neighbour").write_text("precious")
-    assert run_directory.prepare(run_dir, overwrite=True) == run_dir
-    assert (run_dir / "metrics.jsonl").exists()  # until nothing can refuse the new run any more
-    run_directory.make_room(run_dir)
-    assert list(run_dir.iterdir()) == []
-    assert (tmp_path / "neighbour").exists()
+    with run_directory.opened(run_dir, overwrite=True):
+        assert (run_dir / "metrics.jsonl").exists()  # until nothing can refuse the new run any more
+        run_directory.make_room(run_dir)
+        assert [path.name for path in run_dir.iterdir()] == [run_directory.LOCK]
+        (run_dir / "config.json").touch()
+    assert run_dir.exists() and (tmp_path / "neighbour").exists()
 
 
 def test_overwrite_spares_what_the_new_run_reads(tmp_path):
@@ -168,29 +182,20 @@ def test_overwrite_spares_what_the_new_run_reads(tmp_path):
 def test_a_folder_that_holds_something_else_is_never_touched(tmp_path, changes):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.tex").write_text("precious")
-    with pytest.raises(ValueError, match="no run"):
-        run_directory.prepare(tmp_path / "run", **changes)
+    with pytest.raises(ValueError, match="no run"), run_directory.opened(tmp_path / "run", **changes):
+        pytest.fail("it was opened")
     run_directory.make_room(tmp_path / "run")
-    assert (tmp_path / "run" / "thesis.tex").read_text() == "precious"
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["thesis.tex"]
 
 
-def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path):
+@pytest.mark.parametrize("name, words", [("run", "holds no run"), ("run/inside", "cannot make .*/inside")])
+def test_a_folder_that_cannot_be_made_is_a_sentence(name, words, tmp_path):
     (tmp_path / "run").write_text("a file")
-    with pytest.raises(ValueError, match="choose another --run-dir"):
-        run_directory.prepare(tmp_path / "run")
-    with pytest.raises(ValueError, match="cannot make .*; choose another --run-dir"):
-        run_directory.prepare(tmp_path / "run" / "inside")
-
-
-def test_a_read_only_folder_is_a_sentence_before_anything_is_compiled(tmp_path, monkeypatch):
-    """Root may write anywhere, so the refusal is a fake."""
-
-    def refuse(**options):
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr(run_directory.tempfile, "TemporaryFile", refuse)
-    with pytest.raises(ValueError, match="^cannot write to .*/run: Read-only file system; choose another --run-dir$"):
-        run_directory.prepare(tmp_path / "run")
+    with (
+        pytest.raises(ValueError, match=f"{words}.*; choose another --run-dir"),
+        run_directory.opened(tmp_path / name),
+    ):
+        pytest.fail("it was opened")
 
 
 # --- versions ---------------------------------------------------------------------------------------------------------
@@ -200,10 +205,9 @@ def test_a_read_only_folder_is_a_sentence_before_anything_is_compiled(tmp_path, 
 def versions(saved_run):
     """The folder of a run's versions, from iterations 2 and 10; every weight of the first is 1."""
     params = jax.eval_shape(tiny_run.algorithm().model.init, jax.random.key(0))
-    with Checkpointer(saved_run / "versions", keep=None) as checkpoints:
-        for iteration in (2, 10):
-            ones = jax.tree.map(lambda x, scale=iteration / 2: jax.numpy.full(x.shape, scale, x.dtype), params)
-            checkpoints.save_params(iteration, ones)
+    for iteration in (2, 10):
+        ones = jax.tree.map(lambda x, scale=iteration / 2: jax.numpy.full(x.shape, scale, x.dtype), params)
+        save_params(saved_run / "versions", iteration, ones)
     return saved_run / "versions"
 
 

@@ -1,14 +1,11 @@
-"""`muzero_jax.check_algorithm`: what is wrong with an algorithm of your own, in one sentence each.
+"""What is wrong with an algorithm: a whole iteration is traced, then its search and its losses run on a few positions.
 
-Each function is traced first, and then a whole iteration, which finds wrong shapes and what JAX cannot compile. Then an
-iteration of few games runs as in training. Its windows, in which some games end, are learned from twice, the second
-time with other frames after those ends, so that the losses must be the same.
+Each stage of the record is named where it fails, and what it returns is looked at while it is traced.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,277 +13,155 @@ import numpy as np
 from jax.sharding import PartitionSpec
 from jaxtyping import Array
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax.algorithm import Algorithm
-from muzero_jax.apps.check.model import QUICKLY
-from muzero_jax.learning import replay, unroll
-from muzero_jax.learning.losses import Term
+from muzero_jax.apps.check.model import QUICKLY, disturbed
+from muzero_jax.learning import unroll
 from muzero_jax.learning.targets import alive_frames
-from muzero_jax.networks.contract import Fault, traced
-from muzero_jax.ops import devices
-from muzero_jax.ops.devices import shard_map
-from muzero_jax.ops.legal_actions import uniform_legal_action
+from muzero_jax.networks.contract import traced
+from muzero_jax.ops.devices import make_mesh, shard_map
+from muzero_jax.own.faults import Fault, guarded
 from muzero_jax.run import program
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import AlgorithmConfig
-from muzero_jax.training import learn_steps, train_iteration
-from muzero_jax.types import (
-    ActorState,
-    Batch,
-    LearnerState,
-    Params,
-    Sample,
-    SearchOutput,
-    SearchRoots,
-    Targets,
-    Transition,
-)
+from muzero_jax.training import train_iteration
+from muzero_jax.types import SearchOutput, TrainState, Transition
 
-NUM_GAMES, NUM_MOVES = 8, 2
-OF_POSITIONS = ("value", "policy_mask", "alive", "mask")
+NUM_ROWS = 8
 CLOSE = 1e-4
 """The difference that equal losses may have, as a share of 1 plus their size."""
+PLAIN = "init_actor init_learner init_replay make_simulator rollout sample gather reanalyze make_batch augment loss"
+"""Stages of which only failures are told."""
 
 
-class Found(NamedTuple):
-    """What an iteration and its losses say."""
-
-    played: Transition  # leaves [T, B, ...]
-    searched: SearchOutput  # without noise, of B positions
-    legal: Array  # [B, A] bool, in those
-    terms: dict[str, Array]  # the losses [2, N] of windows, and of others that differ past the games' ends
-    learner: LearnerState
-    metrics: dict[str, Array]
-
-
-def check_algorithm(algorithm: Algorithm, config: Config) -> list[str]:
-    """The faults of an algorithm that was made for this config, in one sentence each; empty if nothing was found.
-
-    Takes some ten seconds, most of which compile. It finds fields that are no functions, wrong shapes and dtypes, what
-    JAX cannot compile, self-play that makes illegal moves or policies that are no distributions, losses that are not
-    finite or depend on what comes after a game's end, and an update that changes the state's structure or does not
-    count itself.
-    """
-    if found := list(_of_record(algorithm)):
-        return found
+def examine(algorithm: Algorithm) -> list[str]:
+    """The faults of an algorithm, in one sentence each; empty if nothing was found."""
+    key, on_one_device = jax.random.key(0), (make_mesh(1), PartitionSpec(), PartitionSpec())  # `AXIS` names it
     try:
-        trial = _Trial(algorithm, config)
-        if found := list(_of_shapes(trial)):
+        watched = guarded(_watched, "reading the terms")(algorithm)
+        state = traced("an iteration", partial(program.init, watched), 0)
+        iterate = shard_map(partial(train_iteration, algorithm=watched), *on_one_device)
+        traced("an iteration", iterate, state, jnp.float32(0.0))
+        windows = traced("the windows", shard_map(partial(_windows, watched), *on_one_device), state)
+        params = disturbed(jax.jit(algorithm.model.init)(key))  # heads may start at zero
+        run = jax.jit(shard_map(partial(_run, watched, windows), *on_one_device))
+        found = guarded(run.lower, "the search or the losses")(params, key).compile(QUICKLY)(params, key)
+        return list(_of_values(*jax.device_get(found)))
+    except Fault as fault:
+        return [str(fault)]
+
+
+def _watched(algorithm: Algorithm) -> Algorithm:
+    """The algorithm, each of whose stages raises a Fault with its name where it fails or returns something else."""
+
+    def stage(name: str, function: Any, look: Any = None) -> Any:
+        def run(*arguments: Any, **bound: Any) -> Any:
+            found = function(*arguments, **bound)
+            for what, (array, shape, dtype) in look(found, *arguments).items() if look else ():
+                if getattr(array, "shape", None) != shape or array.dtype != dtype:
+                    shown = f"{array.dtype} {array.shape}" if hasattr(array, "dtype") else f"a {type(array).__name__}"
+                    raise Fault(f"{name}: {what} must be {jnp.dtype(dtype).name} {shape}, but is {shown}")
             return found
-        run, key = jax.jit(_on_one_device(trial.run)), jax.random.key(0)
-        traced("an iteration", run, key)
-        state = jax.eval_shape(partial(program.init, algorithm, config.seed))
-        _traced("an iteration", partial(train_iteration, algorithm=algorithm), state, jnp.float32(0.0))
-    except Fault as error:
-        return [str(error)]
-    return list(_of_values(jax.device_get(run.lower(key).compile(QUICKLY)(key))))
 
+        return guarded(run, name)
 
-def _small(config: Config) -> Config:
-    """The config with few games, rollouts and batches, which learns at once; windows and searches stay as they are."""
-    return replace(
-        config,
-        self_play=replace(config.self_play, num_envs=NUM_GAMES, rollout_length=NUM_MOVES),
-        replay=replace(config.replay, replay_length=config.window_length + NUM_MOVES, min_frames=1),
-        optimiser=replace(config.optimiser, batch_size=NUM_GAMES, micro_batch_size=None, updates_per_iteration=1),
+    def make_search(simulator: Any, num_simulations: int | None, noise: bool) -> Any:
+        search = guarded(algorithm.make_search, "make_search")(simulator, num_simulations, noise)
+        return stage("the search with noise" if noise else "the search without noise", search, _of_search)
+
+    looks = dict.fromkeys(PLAIN.split()) | {"choose": _of_choice, "make_targets": _of_targets}
+    looks |= {"update": _of_update, "write_back": _of_metrics}
+    names = [term.name for term in algorithm.terms]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise Fault(f"terms holds two losses called {twice[0]}; give each a name of its own")
+    losses = [stage(f"the loss {term.name}", term.loss, _of_loss) for term in algorithm.terms]
+    return algorithm._replace(
+        **{name: stage(name, getattr(algorithm, name), look) for name, look in looks.items()},
+        make_search=make_search,
+        terms=tuple(term._replace(loss=loss) for term, loss in zip(algorithm.terms, losses, strict=True)),
     )
 
 
-def _of_record(algorithm: Algorithm) -> Iterator[str]:
-    """Whether each field can be what it is to be."""
-    for name in ("make_search", "choose", "make_targets", "update", "write_back"):
-        if not callable(getattr(algorithm, name)):
-            yield f"{name} is a {type(getattr(algorithm, name)).__name__}, but must be a function"
-    if not isinstance(algorithm.terms, tuple | list) or not all(isinstance(term, Term) for term in algorithm.terms):
-        yield "terms must hold muzero_jax.learning.losses.Term records alone: Term(name, loss, weight)"
-        return
-    names = [term.name for term in algorithm.terms]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        yield f"terms holds two losses called {twice}; give each a name of its own"
-    if wrong := next((term for term in algorithm.terms if term.frames not in ("root", "all")), None):
-        yield f"the term {wrong.name} reads the frames {wrong.frames!r}, but may read 'root' or 'all'"
-    if not all(hasattr(algorithm.optimiser, name) for name in ("init", "update")):
-        yield "optimiser must be an Optax optimiser, with init and update"
-
-
-class _Trial:
-    """A run of the algorithm, small enough to try: the stages that hold its sizes are the usual ones."""
-
-    def __init__(self, algorithm: Algorithm, config: Config):
-        self.config = _small(replace(config, algorithm=AlgorithmConfig()))
-        usual = algorithms.make(self.config, algorithm.environment, algorithm.model)
-        sized = {
-            name: getattr(usual, name) for name in ("init_actor", "init_replay", "rollout", "min_frames", "sample")
-        }
-        self.algorithm = algorithm._replace(**sized)
-
-    def rollout(self, params: Params, actor: ActorState, key: Array, **changed: Any) -> tuple[ActorState, Transition]:
-        bound = {"environment": self.algorithm.environment, "choose": self.algorithm.choose, "search": self.noisy}
-        return self.algorithm.rollout(params, actor, key, **bound | changed)
-
-    def noisy(self, params: Params, key: Array, roots: SearchRoots) -> Any:
-        return self.algorithm.search(noise=True)(params, key, roots)
-
-    def calm(self, params: Params, key: Array, roots: SearchRoots) -> Any:
-        return self.algorithm.search(self.config.evaluation.num_simulations)(params, key, roots)
-
-    def init_learner(self, key: Array) -> LearnerState:
-        return self.algorithm.init_learner(self.algorithm.model, self.algorithm.optimiser, key)
-
-    def init_actor(self, key: Array) -> ActorState:
-        return self.algorithm.init_actor(self.algorithm.environment, key)
-
-    def make_targets(self, window: Transition) -> Targets:
-        return self.algorithm.make_targets(window, jnp.float32(0.0))
-
-    def update(self, learner: LearnerState, batch: Batch) -> Any:
-        loss = partial(self.algorithm.loss, model=self.algorithm.model, terms=self.algorithm.terms)
-        return self.algorithm.update(learner, batch, jnp.float32(0.0), loss=loss, optimiser=self.algorithm.optimiser)
-
-    def begin(self, key: Array) -> tuple[LearnerState, ActorState, Transition]:
-        """A fresh learner; random games, and as many of their moves [L, B, ...] as a window has."""
-        learner, longer = self.init_learner(key), {"length": self.config.window_length}
-        return learner, *self.rollout(learner.params, self.init_actor(key), key, search=self._random_search, **longer)
-
-    def _random_search(self, params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
-        legal = roots.legal_action_mask
-        found = jax.eval_shape(self.noisy, params, key, roots)
-        noise, in_full = (
-            jax.random.normal(key, legal.shape),
-            None if found.in_full is None else jnp.ones(NUM_GAMES, bool),
-        )
-        action, policy = uniform_legal_action(key, legal), jax.nn.softmax(noise, where=legal)
-        return SearchOutput(action, policy, jnp.tanh(noise[:, 0]), in_full=in_full)
-
-    def windows(self, games: Transition) -> Transition:
-        """The games as windows [B, L, ...], of which all but two end in between, every second by a time limit."""
-        window = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), games)
-        game, frame = jnp.arange(NUM_GAMES)[:, None], jnp.arange(self.config.window_length)[None]
-        ends = (game < NUM_GAMES - 2) & (frame == game % (self.config.unroll_steps + 1))
-        discount = jnp.where(ends & (game % 2 == 0), 0.0, window.discount)
-        return window._replace(is_last=window.is_last | ends, discount=discount)
-
-    def choose(self, learner: LearnerState, roots: SearchRoots) -> Any:
-        found = self.noisy(learner.params, jax.random.key(1), roots)
-        return self.algorithm.choose(
-            jax.random.key(2), found, roots.legal_action_mask, jnp.arange(NUM_GAMES, dtype=jnp.int32)
-        )
-
-    def unroll(self, learner: LearnerState, window: Transition) -> Any:
-        """What the losses read."""
-        wanted, terms, model = self.make_targets(window), self.algorithm.terms, self.algorithm.model
-        batch = self.algorithm.make_batch(window, wanted, jnp.ones(NUM_GAMES), jax.random.key(3), terms=terms)
-        return unroll.unroll(model, learner.params, batch), batch
-
-    def run(self, key: Array) -> Found:
-        """An iteration, and the losses of windows that differ in nothing but what comes after their games' ends."""
-        learner, actor, games = self.begin(key)
-        actor, played = self.rollout(learner.params, actor, key)
-        buffer = self.algorithm.init_replay(jax.tree.map(lambda x: x[0, 0], played))
-        buffer = replay.add(buffer, jax.tree.map(lambda *x: jnp.concatenate(x), games, played))
-        learner, found, metrics = learn_steps(learner, buffer, jnp.float32(0.0), key, algorithm=self.algorithm)
-        replay.write_back(buffer, found)
-
-        window = self.windows(games)
-        is_past = ~alive_frames(window.is_last)
-
-        def both(x: Array) -> Array:
-            past = is_past.reshape(*is_past.shape, *[1] * (x.ndim - 2))
-            return jnp.stack([x, jnp.where(past, jnp.roll(x, 1, axis=0), x)])
-
-        def losses_of(window: Transition) -> dict[str, Array]:
-            outputs, batch = self.unroll(learner, window)
-            outputs = outputs._replace(model=self.algorithm.model)
-            return {term.name: term.loss(outputs, batch) for term in self.algorithm.terms}
-
-        terms = jax.lax.map(losses_of, jax.tree.map(both, window))
-        roots = self.algorithm.environment.roots(actor.env_state)
-        searched = self.calm(learner.params, key, roots)._replace(tree=None)
-        return Found(played, searched, roots.legal_action_mask, terms, learner, metrics)
-
-
-def _of_shapes(trial: _Trial) -> Iterator[str]:
-    """Faults in the shapes of each function's results, in the order in which a run calls them."""
-    learner = _traced("the optimiser's init", trial.init_learner, jax.random.key(0))
-    found = list(_of_play(trial, learner))
-    yield from found or _of_learning(trial, learner)
-
-
-def _of_play(trial: _Trial, learner: LearnerState) -> Iterator[str]:
-    key, algorithm = jax.random.key(0), trial.algorithm
-    actor = jax.eval_shape(trial.init_actor, key)
-    roots, num_actions = jax.eval_shape(algorithm.environment.roots, actor.env_state), algorithm.environment.num_actions
-    searches = {"the search with noise": trial.noisy, "the search without noise": trial.calm}
-    for name, search in searches.items():
-        output = _traced(name, search, learner.params, key, roots)
-        if not isinstance(output, SearchOutput):
-            yield f"{name} returns a {type(output).__name__}, but must return a muzero_jax.types.SearchOutput"
-            return
-        yield from _of_array(f"{name}: action", output.action, (NUM_GAMES,), jnp.int32)
-        yield from _of_array(f"{name}: policy", output.policy, (NUM_GAMES, num_actions), jnp.float32)
-        yield from _of_array(f"{name}: value", output.value, (NUM_GAMES,), jnp.float32)
-    choice = _traced("choose", trial.choose, learner, roots)
-    if not (isinstance(choice, tuple) and len(choice) == 2):
-        yield "choose must return two arrays: the moves, and whether each was drawn at random"
-        return
-    yield from _of_array("choose: the move", choice[0], (NUM_GAMES,), jnp.int32)
-    yield from _of_array("choose: whether it was random", choice[1], (NUM_GAMES,), jnp.bool_)
-
-
-def _of_learning(trial: _Trial, learner: LearnerState) -> Iterator[str]:
-    key, algorithm = jax.random.key(0), trial.algorithm
-    num_actions, k = algorithm.environment.num_actions, trial.config.unroll_steps
-    _, _, games = _traced("self-play", trial.begin, key)
-    window = jax.eval_shape(trial.windows, games)
-    targets = _traced("make_targets", trial.make_targets, window)
-    if not isinstance(targets, Targets):
-        yield f"make_targets returns a {type(targets).__name__}, but must return a muzero_jax.types.Targets"
-        return
-    for field, depths in (("reward", k), ("discount", k), *((name, k + 1) for name in OF_POSITIONS)):
-        yield from _of_array(f"make_targets: {field}", getattr(targets, field), (NUM_GAMES, depths), jnp.float32)
-    yield from _of_array("make_targets: policy", targets.policy, (NUM_GAMES, k + 1, num_actions), jnp.float32)
-    outputs, unrolled = _traced("the unrolled model", trial.unroll, learner, window)
-    for term in algorithm.terms:
-
-        def loss_of(outputs: Any, batch: Batch, term: Term = term) -> Any:
-            return term.loss(outputs._replace(model=algorithm.model), batch)
-
-        each = _traced(f"the loss {term.name}", loss_of, outputs, unrolled)
-        yield from _of_array(f"the loss {term.name} (one number a window)", each, (NUM_GAMES,), jnp.float32)
-    batch = _traced("augment", algorithm.augment, unrolled, key)
-    place = jnp.zeros(NUM_GAMES, jnp.int32)
-    sample = Sample(place, place, jnp.ones(NUM_GAMES))
-    results = {
-        "update": _traced("update", trial.update, learner, batch),
-        "write_back": _traced("write_back", algorithm.write_back, sample, window, unrolled),
+def _of_search(found: Any, params: Any, key: Array, roots: Any) -> dict[str, tuple]:
+    """The arrays that a search returns, with the shapes and dtypes that they must have."""
+    games, actions = roots.legal_action_mask.shape
+    return {
+        "action": (found.action, (games,), jnp.int32),
+        "policy": (found.policy, (games, actions), jnp.float32),
+        "value": (found.value, (games,), jnp.float32),
     }
-    for name, result in results.items():
-        if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict)):
-            yield f"{name} must return two things, of which the second is a dict of metrics"
-            return
-        for metric, value in result[1].items():
-            if not metric.startswith("train/") or getattr(value, "shape", None) != ():
-                yield f"{name}: the metric {metric!r} must be one number, and its name must begin with train/"
-    if jax.tree.map(_kind, results["update"][0]) != jax.tree.map(_kind, learner):
-        yield "update changes the shapes or the structure of the learner's state; return what it was given, updated"
 
 
-def _of_values(found: Found) -> Iterator[str]:
-    """Faults in the values."""
-    played = found.played
-    for name, legal, action, policy, value in (
-        ("self-play", played.legal_action_mask, played.action, played.search_policy, played.search_value),
-        ("the search without noise", found.legal, *found.searched[:3]),
-    ):
-        if not (np.isfinite(policy).all() and np.isfinite(value).all()):
-            yield f"{name} gives NaN or infinity as policy or value"
-        elif not np.take_along_axis(np.asarray(legal), np.asarray(action)[..., None], axis=-1).all():
-            yield f"{name} makes illegal moves; search and choose among the legal ones alone"
-        elif (
-            (policy < 0).any() or np.abs(policy.sum(axis=-1) - 1).max() > CLOSE or policy[~legal].max(initial=0) > CLOSE
-        ):
-            yield f"{name}: the policy must be probabilities of legal moves that add up to 1"
-    for name, (each, other) in found.terms.items():
+def _of_choice(found: Any, key: Array, searched: Any, legal: Array, *others: Any) -> dict[str, tuple]:
+    moves, is_random = found
+    return {
+        "the move": (moves, legal.shape[:1], jnp.int32),
+        "whether it was random": (is_random, legal.shape[:1], bool),
+    }
+
+
+def _of_targets(found: Any, window: Transition, progress: Array) -> dict[str, tuple]:
+    windows, depths = len(window.action), found.policy_mask.shape[1]
+    shapes = {"value": (windows, depths), "policy_mask": (windows, depths), "reward": (windows, depths - 1)}
+    shapes |= {"policy": (windows, depths, window.search_policy.shape[-1])}
+    return {name: (getattr(found, name), shape, jnp.float32) for name, shape in shapes.items()}
+
+
+def _of_loss(found: Any, outputs: Any, batch: Any) -> dict[str, tuple]:
+    return {"one number a window": (found, batch.weight.shape, jnp.float32)}
+
+
+def _of_metrics(found: Any, *others: Any) -> dict[str, tuple]:
+    _, metrics = found
+    if wrong := [name for name in metrics if not name.startswith("train/")]:
+        raise Fault(f"the name of the metric {wrong[0]!r} must begin with train/")
+    return {f"the metric {name}": (value, (), value.dtype) for name, value in metrics.items()}
+
+
+def _of_update(found: Any, given: Any, *others: Any) -> dict[str, tuple]:
+    if jax.tree.map(jnp.shape, found[0]) != jax.tree.map(jnp.shape, given):
+        raise Fault("update changes the shapes or the structure of the learner's state; return what it was given")
+    return _of_metrics(found)
+
+
+def _windows(algorithm: Algorithm, state: TrainState) -> Transition:
+    """A few windows, for their shapes."""
+    sample = jax.tree.map(lambda x: x[0, :1].repeat(NUM_ROWS), algorithm.sample(state.seed_key, state.replay))
+    return algorithm.gather(state.replay, sample, model=algorithm.model, terms=algorithm.terms)
+
+
+def _run(algorithm: Algorithm, shapes: Transition, params: Any, key: Array) -> tuple[SearchOutput, Array, dict]:
+    """A search of openings where half the moves are forbidden, and the losses of windows, [2, N] each.
+
+    The second time the windows have other frames after the ends of their games, so that the losses must be the same.
+    """
+    environment, model, terms = algorithm.environment, algorithm.model, algorithm.terms
+    roots = environment.roots(jax.vmap(environment.init)(jax.random.split(key, NUM_ROWS)))
+    drawn = jnp.where(roots.legal_action_mask, jax.random.uniform(key, roots.legal_action_mask.shape), 0.0)
+    legal = (drawn > 0.5) | (drawn == drawn.max(axis=1, keepdims=True))
+    searched = algorithm.search()(params, key, roots._replace(legal_action_mask=legal))._replace(tree=None)
+    ends = jnp.arange(shapes.action.shape[1]) == jnp.arange(NUM_ROWS)[:, None] % 3
+    is_past = ~alive_frames(ends)
+
+    def losses(number: Array) -> dict[str, Array]:
+        def frames(x: Any) -> Array:  # 0, and after the end `number`
+            after = is_past[:, : x.shape[1]].reshape(NUM_ROWS, -1, *[1] * (x.ndim - 2))
+            return jnp.broadcast_to(after * number, x.shape).astype(x.dtype)
+
+        window = jax.tree.map(frames, shapes)
+        window = window._replace(is_last=ends, legal_action_mask=jnp.ones_like(window.legal_action_mask))
+        targets = algorithm.make_targets(window, jnp.float32(0.0))
+        batch = algorithm.make_batch(window, targets, jnp.ones(NUM_ROWS), key, terms=terms)
+        outputs = unroll.unroll(model, params, batch)._replace(model=model)
+        return {term.name: term.loss(outputs, batch) for term in terms}
+
+    return searched, legal, jax.lax.map(losses, jnp.arange(2))
+
+
+def _of_values(found: SearchOutput, legal: np.ndarray, terms: dict[str, np.ndarray]) -> Iterator[str]:
+    policy, total = found.policy, found.policy.sum(axis=-1)
+    if not np.take_along_axis(legal, np.asarray(found.action)[:, None], axis=-1).all():
+        yield "the search without noise makes illegal moves; let it choose among the legal ones"
+    elif not ((policy >= 0).all() and (abs(total - 1) < CLOSE).all() and (policy[~legal] < CLOSE).all()):
+        yield "the search without noise: the policy must be probabilities of legal moves that add up to 1"
+    for name, (each, other) in terms.items():
         if not np.isfinite(each).all():
             yield f"the loss {name} is NaN or infinite; look for a logarithm or a division by 0"
         elif np.abs(each - other).max() > CLOSE * (1 + np.abs(each).max()):
@@ -294,26 +169,3 @@ def _of_values(found: Found) -> Iterator[str]:
                 f"the loss {name} depends on what comes after a game's end; mask it there, by targets.policy_mask "
                 "(policies), targets.mask (values, rewards) or targets.alive (positions)"
             )
-    if found.learner.num_updates != 1:
-        yield "update must count itself: return num_updates + 1, by which schedules and target networks go"
-    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((found.learner.params, found.metrics))):
-        yield "after an update weights or metrics are NaN or infinite; look for the gradient of a root or a norm at 0"
-
-
-def _on_one_device(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function where `AXIS` names devices, as in a run."""
-    return shard_map(function, devices.make_mesh(1), PartitionSpec(), PartitionSpec())
-
-
-def _traced(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    return traced(name, _on_one_device(function), *arguments)
-
-
-def _kind(leaf: Any) -> tuple[Any, Any]:
-    return leaf.shape, leaf.dtype
-
-
-def _of_array(name: str, array: Any, shape: tuple[int, ...], dtype: Any) -> Iterator[str]:
-    if getattr(array, "shape", None) != shape or array.dtype != dtype:
-        shown = f"{array.dtype} {array.shape}" if hasattr(array, "dtype") else f"a {type(array).__name__}"
-        yield f"{name} must be {jnp.dtype(dtype).name} {shape}, but is {shown}"

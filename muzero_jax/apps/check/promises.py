@@ -1,9 +1,8 @@
-"""Promises of an environment that random games alone do not show, each kept or broken in a sentence.
+"""Promises of an environment that its random games do not show, each kept or broken in a sentence.
 
-Its functions depend on their arguments alone. Its symmetries commute with moves: a game played on a turned board by the
-turned moves is the turned game. Its listed chance, on which a search branches, is the chance by which self-play moves.
-Its positions can be drawn and its moves written, which training needs not, so a mistake there would show itself only in
-play.
+Its symmetries commute with moves: a game played on a turned board by the turned moves is the turned game. Its listed
+chance, on which a search branches, is the chance by which self-play moves. People can see its positions and write its
+moves, which training does not need, so that a mistake there would show itself only in play.
 """
 
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from muzero_jax.games.states import missing_fields
 from muzero_jax.games.view import INKS, PAGES
 from muzero_jax.learning.symmetries import transform_observation, transform_policy
 from muzero_jax.own.faults import describe
-from muzero_jax.types import Environment, EnvState, Symmetries
+from muzero_jax.types import Environment, EnvState
 
 NUM_GAMES, NUM_MOVES = 8, 48
 ROUNDING = 1e-4
@@ -39,31 +38,9 @@ def broken(rules: Rules, record: dict[str, Any]) -> list[str]:
     ]
 
 
-# --- functions of their arguments alone -------------------------------------------------------------------------------
-
-
-def purity(environment: Environment) -> list[str]:
-    """A function that says something else when it is compiled again."""
-
-    def game(key: Array) -> dict[str, Any]:
-        def move(state, key):
-            mask = environment.legal(state)
-            step = environment.move(state, _random_action(key, mask), key)
-            return step.state, {"legal": mask, "observe": environment.observe(state), "move": step}
-
-        state = environment.init(key)
-        return {"init": state} | jax.lax.scan(move, state, jax.random.split(key, NUM_GAMES))[1]
-
-    one, other = (jax.jit(lambda key: game(key))(jax.random.key(0)) for _ in range(2))
-    differing = [name for name in ("init", "legal", "observe", "move") if not equal(one[name], other[name])]
-    return [
-        f"{name} gives different results for the same arguments; let it depend on them alone, and draw chance from the "
-        "key"
-        for name in differing[:1]
-    ]
-
-
-# --- symmetries -------------------------------------------------------------------------------------------------------
+def random_action(key: Array, mask: Array) -> Array:
+    """A legal action, or 0 where there is none."""
+    return jnp.argmax(jnp.where(mask, jax.random.uniform(key, mask.shape), -1.0)).astype(jnp.int32)
 
 
 def symmetries(environment: Environment) -> list[str]:
@@ -73,54 +50,35 @@ def symmetries(environment: Environment) -> list[str]:
     tables = environment.board.symmetries
     for name in ("action_permutation", "observation_permutation"):
         table = np.asarray(getattr(tables, name))
-        numbers = np.arange(table.shape[1])
-        if not (table[0] == numbers).all() or np.any(tables.observation_flip[0]):
+        if (table[0] != np.arange(table.shape[1])).any():
             return ["symmetry 0 is not the identity; put the identity first"]
-        if wrong := [index for index, row in enumerate(table) if not (np.sort(row) == numbers).all()]:
+        if wrong := [index for index, row in enumerate(table) if (np.sort(row) != np.arange(table.shape[1])).any()]:
             return [f"{name} of symmetry {wrong[0]} is no permutation; name each number from 0 on once"]
-    if len(tables.action_permutation) == 1:
+    if len(tables.action_permutation) == 1 or environment.chance is not None:  # the images would meet other chance
         return []
-    if environment.chance is not None:
-        return ["a symmetry would have to turn what chance does as well, which no table says; leave symmetries out"]
-    same = jax.device_get(jax.jit(jax.vmap(partial(_play_turned, environment, tables)))(_keys(NUM_GAMES)))
-    problems = []
-    for index in range(1, len(tables.action_permutation)):
-        held = {name: each[..., index].all(axis=0) for name, each in same.items()}  # [T]
-        wrong = [(int(np.argmin(each)), name) for name, each in held.items() if not each.all()]
-        if wrong and held["the observation"][0] and held["what is legal"][0]:
-            move, name = min(wrong)
-            problems.append(
-                f"symmetry {index} does not commute with moves: {name} differs after {move} moves; correct its "
-                "permutations, or leave it out"
-            )
-    return problems
+    states = jax.vmap(lambda key: jax.tree.map(lambda x: jnp.stack([x] * len(table)), environment.init(key)))
+    same = _played(states, partial(_turned, environment))  # [games, moves, symmetries]
+    wrong = {index: np.argmin(each.all(axis=0)) for index, each in enumerate(np.moveaxis(same, -1, 0))}
+    return [
+        f"symmetry {index} does not commute with moves: after {move} moves the turned game is another one; correct its "
+        "permutations, or leave it out"
+        for index, move in wrong.items()
+        if move  # 0: at no move, or at the opening
+    ]
 
 
-def _play_turned(environment: Environment, tables: Symmetries, key: Array) -> dict[str, Array]:
-    """A random game under all S symmetries at once: whether each position and move is the turned one, [T, S]."""
-    indices = jnp.arange(len(tables.action_permutation))
-
-    def move(carry, key):
-        states, over = carry
-        observation, legal = jax.vmap(environment.observe)(states), jax.vmap(environment.legal)(states)
-        actions = jnp.asarray(tables.action_permutation)[:, _random_action(key, legal[0])]
-        step = jax.vmap(environment.move, (0, 0, None))(states, actions, key)
-        turned = jax.vmap(partial(transform_observation, tables), (0, None))(indices, observation[0])
-        turned_legal = jax.vmap(partial(transform_policy, tables), (0, None))(indices, legal[0])
-        same = {
-            "the observation": jax.vmap(equal)(observation, turned),
-            "what is legal": jax.vmap(equal)(legal, turned_legal),
-            "the reward": step.reward == step.reward[0],
-            "the discount": step.discount == step.discount[0],
-        }
-        return (step.state, over | step.is_last[0]), jax.tree.map(lambda x: x | over, same)
-
-    start_key, play_key = jax.random.split(key)
-    start = jax.tree.map(lambda x: jnp.stack([x] * len(indices)), environment.init(start_key))
-    return jax.lax.scan(move, (start, jnp.bool_(False)), jax.random.split(play_key, NUM_MOVES))[1]
-
-
-# --- chance -----------------------------------------------------------------------------------------------------------
+def _turned(environment: Environment, states: EnvState, key: Array) -> tuple[EnvState, Array, Array]:
+    """A random move under all S symmetries at once, and whether each position and move [S] is the turned one."""
+    assert environment.board is not None
+    tables = environment.board.symmetries
+    observation, legal = jax.vmap(environment.observe)(states), jax.vmap(environment.legal)(states)
+    actions = jnp.asarray(tables.action_permutation)[:, random_action(key, legal[0])]
+    step = jax.vmap(environment.move, (0, 0, None))(states, actions, key)
+    indices = jnp.arange(len(actions))
+    seen = jax.vmap(partial(transform_observation, tables), (0, None))(indices, observation[0])
+    allowed = jax.vmap(partial(transform_policy, tables), (0, None))(indices, legal[0])
+    same = jax.vmap(equal)((observation, legal), (seen, allowed))
+    return step.state, step.is_last[0], same & (step.reward == step.reward[0]) & (step.discount == step.discount[0])
 
 
 def chance(environment: Environment) -> list[str]:
@@ -132,8 +90,8 @@ def chance(environment: Environment) -> list[str]:
         return [
             "move does not say in Step.outcome what chance did; let muzero_jax.games.chance.make_move(chance) make it"
         ]
-    said = jax.device_get(jax.jit(jax.vmap(partial(_play_chance, environment)))(_keys(NUM_GAMES)))
-    played, acts = ~said["over"], said["awaits_chance"] & ~said["over"]
+    said = _played(jax.vmap(environment.init), partial(_answered, environment))
+    acts = said["acts"]
     rules = {
         "the outcomes' probabilities sum to {total:g} after a move, and the lowest is {lowest:g}; make them sum to 1, "
         "and none negative": acts & ~((np.abs(said["total"] - 1) <= ROUNDING) & (said["lowest"] >= 0)),
@@ -141,45 +99,44 @@ def chance(environment: Environment) -> list[str]:
         "the sign and the end": acts & (said["discount"] != 1),
         "the state before chance acts belongs to another player than the one who moved; let chance.resolve hand the "
         "turn over": acts & said["changes_player"],
-        "move drew an outcome that chance.probabilities calls impossible; make both agree": (
-            acts & (said["likelihood"] == 0)
-        ),
-        "move differs from chance.move followed by chance.resolve with the same outcome; make both one game, or let "
-        "muzero_jax.games.chance.make_move(chance) make move": played & ~said["is_joined"],
+        "move differs from chance.move followed by chance.resolve with an outcome that is possible; make both one "
+        "game, or let muzero_jax.games.chance.make_move(chance) make move": ~said["is_joined"],
     }
     return broken(rules, said)
 
 
-def _play_chance(environment: Environment, key: Array) -> dict[str, Array]:
-    """A random game: what chance says of each of its moves, [T] each."""
-    chance = environment.chance
+def _answered(environment: Environment, state: EnvState, key: Array) -> tuple[EnvState, Array, dict[str, Array]]:
+    """A random move, and what chance says of it."""
+    chance, (choice_key, move_key) = environment.chance, jax.random.split(key)
     assert chance is not None
-
-    def move(carry: tuple[EnvState, Array], key: Array):
-        (state, over), (choice_key, move_key) = carry, jax.random.split(key)
-        action = _random_action(choice_key, environment.legal(state))
-        after, step = chance.move(state, action), environment.move(state, action, move_key)
-        outcome, weights = jnp.asarray(step.outcome), chance.probabilities(after.state)
-        whole = joined(chance, after, outcome)
-        player, next_player = (getattr(each, "current_player", jnp.int32(0)) for each in (state, after.state))
-        is_joined = equal(whole.state, step.state) & (jnp.abs(whole.reward - step.reward) <= ROUNDING)
-        return (step.state, over | step.is_last), {
-            "over": over,  # before the move
-            "awaits_chance": after.awaits_chance,
-            "total": weights.sum(),
-            "lowest": weights.min(),
-            "discount": after.discount,
-            "changes_player": player != next_player,
-            "likelihood": weights[jnp.clip(outcome, 0, chance.num_outcomes - 1)],
-            "is_joined": is_joined & (whole.discount == step.discount) & (whole.outcome == outcome),
-        }
-
-    start_key, play_key = jax.random.split(key)
-    start = environment.init(start_key), jnp.bool_(False)
-    return jax.lax.scan(move, start, jax.random.split(play_key, NUM_MOVES))[1]
+    action = random_action(choice_key, environment.legal(state))
+    after, step = chance.move(state, action), environment.move(state, action, move_key)
+    weights, whole = chance.probabilities(after.state), joined(chance, after, jnp.asarray(step.outcome))
+    likelihood = jnp.where(after.awaits_chance, weights[jnp.clip(step.outcome, 0, chance.num_outcomes - 1)], 1.0)
+    player, next_player = (getattr(each, "current_player", jnp.int32(0)) for each in (state, after.state))
+    is_joined = equal(whole._replace(reward=step.reward), step) & (jnp.abs(whole.reward - step.reward) <= ROUNDING)
+    said = {"acts": after.awaits_chance, "discount": after.discount, "total": weights.sum(), "lowest": weights.min()}
+    said |= {"changes_player": player != next_player, "is_joined": is_joined & (likelihood != 0)}
+    return step.state, step.is_last, said
 
 
-# --- what a person sees -----------------------------------------------------------------------------------------------
+def _played(init: Any, move: Any) -> Any:
+    """What random games show, [games, moves, ...]; after its end a game shows what its opening showed.
+
+    `move` is (state, key) -> (the next state, whether the game is over, what to show).
+    """
+
+    def game(state: EnvState, key: Array) -> Any:
+        def step(carry, key):
+            state, over = carry
+            moved, is_last, shown = move(state, key)
+            return (moved, over | is_last), (over, shown)
+
+        _, (over, shown) = jax.lax.scan(step, (state, jnp.bool_(False)), jax.random.split(key, NUM_MOVES))
+        return jax.tree.map(lambda x: jnp.where(over.reshape(-1, *[1] * (x.ndim - 1)), x[:1], x), shown)
+
+    keys = jax.random.split(jax.random.key(0), NUM_GAMES)
+    return jax.device_get(jax.jit(lambda keys: jax.vmap(game)(init(keys), keys))(keys))
 
 
 def view(environment: Environment) -> list[str]:
@@ -195,7 +152,7 @@ def view(environment: Environment) -> list[str]:
 
 def _of_view(environment: Environment, state: EnvState) -> Iterator[str]:
     view, board = game_of(environment).view, environment.board
-    if view.page is not None and view.page not in PAGES:
+    if view.page not in (None, *PAGES):
         yield f"view.page is {view.page!r}, but must be one of {', '.join(PAGES)}; or leave it out"
     if unknown := [ink for ink in view.inks if ink not in INKS]:
         yield f"view.inks has {unknown[0]!r}, but must have two of {', '.join(INKS)}"
@@ -211,12 +168,3 @@ def _of_view(environment: Environment, state: EnvState) -> Iterator[str]:
         if (back := notation.read(state, text)) != action:
             yield f"the notation writes action {action} as {text!r} and reads that as action {back}; make both agree"
             return
-
-
-def _keys(count: int) -> Array:
-    return jax.random.split(jax.random.key(0), count)
-
-
-def _random_action(key: Array, mask: Array) -> Array:
-    """A legal action, or 0 where there is none."""
-    return jnp.argmax(jnp.where(mask, jax.random.uniform(key, mask.shape), -1.0)).astype(jnp.int32)

@@ -51,7 +51,7 @@ def start(name: str, arguments: list[str], build: Callable[..., Any] | None = No
 
 def _run(name: str, arguments: list[str], build: Callable[..., Any] | None) -> int:
     try:
-        import_module("muzero_jax.apps.commands.machine").choose(arguments)
+        import_module("muzero_jax.apps.commands.machine").choose(name, arguments)
         command = import_module(f"muzero_jax.apps.commands.{name}")
         return command.main(arguments, *([build] if build else []))
     except KeyboardInterrupt:

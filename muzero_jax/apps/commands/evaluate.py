@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -46,7 +47,10 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     """
     command = flags.parse(arguments, __doc__ or "")
     num_devices = devices.configure_devices(command.devices)
-    check(command)
+    if plot := getattr(command, "plot", None):
+        charts.check_path(plot)
+    if isinstance(command, flags.Games) and command.sgf is not None:
+        make_new_folder(command.sgf, "--sgf")
     if command.compilation_cache:
         compilation_cache.enable()
     mesh = devices.make_mesh(num_devices)
@@ -59,47 +63,27 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     )
     result, text = COMMANDS[type(command)](command, mesh, load_agent)
     print(json.dumps(result) if command.json else text or tables.fields(result), flush=True)
-    draw(command, result)
+    if plot and isinstance(command, flags.Compare):
+        draw_curves(command, plot)
+    elif plot:  # once the result is said, because a disk may be full
+        PLOTS[type(command)](result, plot)
     return 0
 
 
-def check(command: flags.Command) -> None:
-    """Raises ValueError in one sentence for what would be found out late."""
-    if isinstance(command, flags.Tournament | flags.Fidelity | flags.Compare) and command.plot is not None:
-        charts.check_path(command.plot)
-    if isinstance(command, flags.Games) and command.sgf is not None:
-        make_new_folder(command.sgf, "--sgf")
-
-
-def draw(command: flags.Command, result: dict[str, Any]) -> None:
-    """Draws what `--plot` asks for; called once the result is said, because a disk may be full."""
-    if isinstance(command, flags.Tournament) and command.plot is not None:
-        charts.plot_tournament(result, command.plot)
-    if isinstance(command, flags.Fidelity) and command.plot is not None:
-        charts.plot_fidelity(result, command.plot)
-    if isinstance(command, flags.Compare) and command.plot is not None:
-        curves = [metric for metric in command.metric if metric != comparison.WINNING_MOVES]
-        learning_curves.plot(comparison.read_runs(command.runs, curves), command.plot, wanted=curves, axes=command.axis)
-
-
 def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
-    """Plays a match; the result is the agent's. In a game for one it measures returns."""
+    """Plays a match; the result is the agent's. In a single-player game it measures returns."""
     agent = load_agent(a.run)
     rival = players.load(players.parse(a.opponent), agent, load_agent)
     if isinstance(a, flags.Returns) or agent.environment.num_players == 1:
         return measure_returns(a, mesh, agent, rival)
-    host = players.enter(PlayerSpec("agent"), agent)
-    match = engine_matches.make_match(
-        agent.environment,
-        host,
-        rival,
-        mesh,
-        num_games=a.games,
-        opening_plies=choose_plies(a, agent),
-        conditions=engine_conditions(a, [rival]),
-    )
+    host, plies = players.enter(PlayerSpec("agent"), agent), choose_plies(a, agent)
+    entrants, conditions = (agent.environment, host, rival, mesh), engine_conditions(a, [rival])
+    match = engine_matches.make_match(*entrants, num_games=a.games, opening_plies=plies, conditions=conditions)
     if rival.engine is None:
-        compile_match(match, agent.params, rival.params)
+        start = time.monotonic()
+        say(f"compiling the match ({compilation_cache.HOW_LONG}) ...")
+        match.compile(agent.params, rival.params)  # type: ignore  # only engines make the other kind of match
+        say(f"compiled in {time.monotonic() - start:.1f} s; playing ...")
     else:
         say("starting the engine, compiling our search, then playing ...")
     report = make_progress_report("games finished")
@@ -112,12 +96,8 @@ def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
 
 
 def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answer:
-    """The agent's returns in a game for one, and those of another player of the same game."""
+    """The agent's returns in a single-player game, and those of another player of the same game."""
     environment = agent.environment
-    if isinstance(a, flags.Match) and a.opening_plies:
-        raise ValueError("--opening-plies is for matches; an episode of a game for one begins at its opening")
-    if isinstance(a, flags.Match) and a.sgf is not None:
-        raise ValueError("--sgf records games against another program, and no program plays a game for one")
 
     def measure(player, params):
         say(f"{player.name}: compiling, then playing {a.games} episodes ...")
@@ -137,14 +117,6 @@ def engine_conditions(a: flags.Games, entrants):
     if a.sgf is not None and not any(entrant.engine for entrant in entrants):
         raise ValueError("--sgf records games against another program (gtp:COMMAND, uci:COMMAND), and none plays")
     return Conditions(a.engine_seconds, a.engine_processes, a.sgf, say)
-
-
-def compile_match(match, *params) -> None:
-    """Compiles a match, and says so."""
-    start = time.monotonic()
-    say(f"compiling the match ({compilation_cache.HOW_LONG}) ...")
-    match.compile(*params)
-    say(f"compiled in {time.monotonic() - start:.1f} s; playing ...")
 
 
 def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
@@ -209,10 +181,8 @@ def ask_oracle(a: flags.Oracle, mesh, load_agent) -> Answer:
 
 def compare_runs(a: flags.Compare, mesh, load_agent) -> Answer:
     """Compares groups of runs; nothing is played, but the winning-move accuracy is measured if it is asked for."""
-    if a.plot is None and a.axis != comparison.AXES:
-        raise ValueError("--axis is for the picture; add --plot FILE")
-    wanted, judged = list(a.metric), None
-    if comparison.WINNING_MOVES in wanted:
+    judged = None
+    if comparison.WINNING_MOVES in a.metric:
         say("solving positions, then judging the runs on them ...")
         found = oracle_evaluation.winning_move_accuracies(
             [load_agent(run) for run in a.runs],
@@ -221,13 +191,19 @@ def compare_runs(a: flags.Compare, mesh, load_agent) -> Answer:
             report=make_progress_report("positions solved"),
         )
         judged = dict(zip(a.runs, found, strict=True))
-    points = comparison.read_runs(a.runs, wanted, judged)
+    points = comparison.read_runs(a.runs, a.metric, judged)
     lacking = ", ".join(str(run) for run in a.runs if str(run) not in {point.run for point in points})
     if not points:
-        raise ValueError(f"nothing of {' '.join(wanted) or 'their strength'} was measured yet in {lacking}")
+        raise ValueError(f"nothing of {' '.join(a.metric) or 'their strength'} was measured yet in {lacking}")
     if lacking:
         say(f"left out, because they have no scores yet: {lacking}")
     return comparison.result(points), comparison.report(points)
+
+
+def draw_curves(a: flags.Compare, plot: Path) -> None:
+    """Draws the learning curves of groups of runs."""
+    wanted = [metric for metric in a.metric if metric != comparison.WINNING_MOVES]
+    learning_curves.plot(comparison.read_runs(a.runs, wanted), plot, wanted=wanted, axes=a.axis)
 
 
 COMMANDS: dict[type, Callable[..., Answer]] = {
@@ -240,6 +216,9 @@ COMMANDS: dict[type, Callable[..., Answer]] = {
     flags.Openings: judge_openings,
     flags.Compare: compare_runs,
 }
+
+
+PLOTS = {flags.Tournament: charts.plot_tournament, flags.Fidelity: charts.plot_fidelity}
 
 
 def about(a: flags.OfRun, agent) -> dict[str, Any]:

@@ -10,24 +10,20 @@ from muzero_jax.run.processes import Cluster
 from muzero_jax.run.session import Session
 from muzero_jax.storage.fields import fields_of
 
-SETTINGS = "device devices profile distributed coordinator num_processes process_id seeds vary".split()
 
-
-def choose(arguments: list[str]) -> None:
-    """Starts JAX on the devices that the flags of any command name, and joins the other processes of the run."""
-    fields = {field.flag: field for field in fields_of(Session) if field.name in SETTINGS}
-    given: parser.Given = {}
-    for flag, values in parser.words(arguments)[1]:
-        if flag in (parser.HELP, parser.HELP_ALL):
-            return
+def choose(command: str, arguments: list[str]) -> None:
+    """Starts JAX on the devices that a command's flags name, and joins the other processes of the run."""
+    fields, given = {field.flag: field for field in fields_of(Session) if field.fact.early}, {}
+    _, flags = parser.words(arguments)
+    for flag, values in flags:
         if flag in fields:
             parser.put(given, fields[flag], values)
-    asked = parser.convert(Session, given)
+    asked, named = parser.convert(Session, given), {flag for flag, _ in flags}
     if asked.profile:
         profiling.disable_command_buffers()
-    if asked.seeds > 1 or asked.vary:
+    if command == "train" and named & {"--seeds", "--vary"}:
         os.environ.setdefault(PREALLOCATE, "false")
-    if asked.distributed:
+    if asked.distributed and not named & {parser.HELP, parser.HELP_ALL}:
         processes.join(Cluster(asked.coordinator, asked.num_processes, asked.process_id))
     devices.configure_devices(asked.devices, asked.device)
     processes.check_devices()

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import jax
+from msgspec import Meta
 from rich.console import Console
 
 from muzero_jax import agent as agents
@@ -32,9 +33,6 @@ from muzero_jax.run import compilation_cache
 from muzero_jax.storage import agent_file
 from muzero_jax.storage.fields import Device, NotNegativeFloat, PositiveFloat, PositiveInt, Seed
 
-NOT_FOR_ONE = ("engine", "colour")
-"""Flags that need two players."""
-
 
 @dataclass(frozen=True)
 class Arguments:
@@ -50,7 +48,7 @@ class Arguments:
     """speak GTP (or UCI) on stdin and stdout, for other programs"""
     notation: Literal["standard", "action"] = "standard"
     """moves as the game's players write them, or as plain action numbers"""
-    num_simulations: int | None = None
+    num_simulations: Annotated[int, Meta(gt=0, le=thinking.MOST_SIMULATIONS)] | None = None
     """simulations a move; default: the agent's own, evaluation.num_simulations. With --time-per-move, the most"""
     time_per_move: PositiveFloat | None = None
     """seconds a move: as many simulations (a power of two) as they allow on this machine"""
@@ -94,9 +92,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     """
     a = parser.read(Arguments, arguments, __doc__)
     check(a)
-    out = None
-    if a.engine:
-        out = protocol.claim_stdout()
+    out = protocol.claim_stdout() if a.engine else None
     devices.configure_devices(a.devices)
     if a.compilation_cache:
         compilation_cache.enable()
@@ -124,35 +120,23 @@ def check(a: Arguments) -> None:
         raise ValueError(f"{a.agent} is a folder, and --agent takes a name or a file; give a run as --run {a.agent}")
     if a.engine + a.web + (a.tree is not None) + (a.film is not None) > 1:
         raise ValueError("choose one of --engine, --web, --tree and --film")
-    if a.engine and a.colour:
-        raise ValueError("--colour is for the terminal; an engine plays the colour that it is asked for")
-    if a.web and (a.colour or a.time_per_move or a.notation != "standard"):
-        raise ValueError(
-            "--web takes neither --colour, --time-per-move nor --notation; the page asks for what it needs"
-        )
     for flag, path in (("--tree", a.tree), ("--film", a.film)):
         if path and path.suffix.lower() != ".svg":
             raise ValueError(f"{flag} draws SVG: name a file that ends in .svg, not {path.name}")
-        if path and a.time_per_move:
-            raise ValueError(f"{flag} takes --num-simulations, not --time-per-move")
         if path:
             check_writable(path, flag)
-    if a.moves and not (a.tree or a.film):
-        raise ValueError("--moves is for --tree and --film")
 
 
 def check_game(a: Arguments, position) -> None:
     """Raises ValueError for a way to play that the game does not have."""
-    if position.environment.num_players == 1 and (other := next((f for f in NOT_FOR_ONE if getattr(a, f)), None)):
-        raise ValueError(f"{position.name} is a game for one, and has no --{other}; leave it out")
+    if position.environment.num_players == 1 and (a.engine or a.colour):
+        raise ValueError(f"{position.name} is a single-player game; leave out --engine and --colour")
     if position.dice is not None and a.engine:
         raise ValueError(f"{position.name} has chance, which GTP cannot tell; play it in the terminal")
 
 
 def load(a: Arguments, build: Callable | None = None):
     """The game, the agent and the notation that the flags ask for."""
-    if a.num_simulations is not None and not 1 <= a.num_simulations <= thinking.MOST_SIMULATIONS:
-        raise ValueError(f"--num-simulations is {a.num_simulations}, but must be from 1 to {thinking.MOST_SIMULATIONS}")
     path = a.run or Path(f"{agent_file.PREFIX}{(a.agent or '').removeprefix(agent_file.PREFIX)}")
     trust = Trust(all_code=a.trust_code)
     agent = agents.load_agent(path, a.num_simulations, build, a.board_size, trust)
@@ -164,10 +148,8 @@ def seat(a: Arguments, agent, build: Callable | None):
     """The game and the agent, on the device that the flags name; on auto, on the one that is measured to be fastest."""
 
     def on(device):
-        params = jax.device_put(agent.params, device)
-        made = agents.make_agent(
-            agent.config, build and build(agent.config)
-        )  # anew: the device decides in which precision
+        params, algorithm = jax.device_put(agent.params, device), build and build(agent.config)
+        made = agents.make_agent(agent.config, algorithm)  # again, because the device decides in which precision
         thinker = thinking.make_thinker(
             made._replace(num_simulations=agent.num_simulations, params=params, name=agent.name),
             num_simulations=agent.num_simulations,

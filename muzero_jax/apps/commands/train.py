@@ -35,7 +35,7 @@ from muzero_jax.run.sources import offline
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import fields_of, names
+from muzero_jax.storage.fields import flag_of, names
 
 
 class Settled(NamedTuple):
@@ -66,13 +66,9 @@ def settle(given: Given) -> Settled:
     if not given.keys().isdisjoint(budgets):  # whoever gives a budget means that one
         base = replace(base, **{name: None for name in budgets if name not in given})
     config = parser.override(base, given)
-    if config.network.file:
-        for field in fields_of(Config):
-            if field.fact.built_in and field.name in given:
-                option = field.name.partition(".")[2]
-                raise ValueError(
-                    f"{field.flag} does not reach a network of your own; write --network.options {option}=..."
-                )
+    if config.network.file and (unheard := [name for name in names(Config, "built_in") if name in given]):
+        option = f"--network.options {unheard[0].partition('.')[2]}=..."
+        raise ValueError(f"{flag_of(unheard[0])} does not reach a network of your own; write {option}")
     config = configs.with_absolute_paths(config)
     _check_code(config, session, given)
     return Settled(config, session, base)
@@ -104,8 +100,7 @@ def choose_preset(given: Given, session: Session) -> Config:
 def _check_code(config: Config, session: Session, given: Given) -> None:
     """Raises ValueError for a Python file that a run's config names, not the flags, and that must not run."""
     if session.resume or session.config:
-        own = {"env": config.env, "network.file": config.network.file, "algorithm.file": config.algorithm.file}
-        named = frozenset(file for name, file in own.items() if file and name in given)
+        named = frozenset(file for name, file in configs.own_files(config).items() if name in given)
         where = f"{session.run_dir}/{configs.FILE}" if session.resume else str(session.config)
         trust.check(config.own_files, where, Trust(session.trust_code, named))
 

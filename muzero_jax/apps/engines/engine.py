@@ -1,8 +1,8 @@
 """Another program that plays: its process, which is asked by lines, and what a match asks of it.
 
 Its pipes are read only while it is asked, in the thread that asks; until then it may fill them up and wait. Each
-command has one deadline. The process leads a group of its own: Ctrl-C in a terminal is ours to pass on, and what a
-wrapper script started ends with it.
+command has one deadline. The process leads a group of its own, so that Ctrl-C in a terminal is ours to pass on, and
+what a wrapper script started ends with it.
 """
 
 import os
@@ -53,22 +53,27 @@ class EngineProcess:
         self.name, self.seconds, pipe = name, seconds, subprocess.PIPE
         stderr = subprocess.STDOUT if in_order else pipe
         try:
-            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, start_new_session=True)
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, start_new_session=True)
         except OSError as error:
             raise EngineError(f"the engine {name} cannot be started: {error.strerror}") from None
-        self._process = process
-        self._pipes: list[Any] = [pipe for pipe in (process.stdout, process.stderr) if pipe]  # those that are open
+        self._pipes: list[Any] = [pipe for pipe in (self._process.stdout, self._process.stderr) if pipe]  # still open
         self._begun = dict.fromkeys(self._pipes, b"")  # of a line that has not ended yet
         self._lines: deque[str] = deque()  # that were not read yet
         self._last: deque[str] = deque(maxlen=3)  # lines that were read since the last command
         self._complaints: deque[str] = deque(maxlen=3)  # lines of its stderr
-        self._expect("anything", max(seconds, START_SECONDS))
+        self._asked, self._num_bytes = "anything", 0
+        self._deadline = time.monotonic() + min(max(seconds, START_SECONDS), LONGEST_SECONDS)
 
     def send(self, line: str, *, is_move: bool = False) -> None:
         """Writes a line, whose answer may take as long as a move or as a start; EngineError if the engine has ended."""
-        self._expect(repr(_cut(line)), self.seconds if is_move else max(self.seconds, START_SECONDS))
+        assert self._process.stdin is not None
+        seconds = self.seconds if is_move else max(self.seconds, START_SECONDS)
+        self._asked, self._num_bytes = repr(_cut(line)), 0
+        self._deadline = time.monotonic() + min(seconds, LONGEST_SECONDS)
+        self._last.clear()
         try:
-            self._write(line)
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
         except OSError:
             raise self._death() from None
 
@@ -80,8 +85,9 @@ class EngineProcess:
             left = self._deadline - time.monotonic()
             ready = connection.wait(self._pipes, max(0.0, left))
             if not ready or left < -GRACE_SECONDS:
-                late = f"did not answer {self._asked} in time (--engine-seconds allows more)"
-                raise self.failure(late + self._quote())
+                raise self.failure(
+                    f"did not answer {self._asked} in time (--engine-seconds allows more){self._quote()}"
+                )
             for pipe in ready:
                 self._take(pipe)
             if self._num_bytes > MOST_BYTES:
@@ -97,33 +103,22 @@ class EngineProcess:
 
     def close(self, *, politely: bool = True) -> None:
         """Ends the process: by `quit` and the end of its input, or else by force. May be called twice."""
-        if self._process.stdin is None or self._process.stdin.closed:
+        stdin = self._process.stdin
+        if stdin is None or stdin.closed:
             return
-        with suppress(OSError):
+        with suppress(OSError, EngineError):
             if politely:
-                self._write("quit")
-        with suppress(OSError):
-            self._process.stdin.close()
-        self._expect("quit", QUIT_SECONDS)
-        with suppress(EngineError):
+                self.send("quit")
+                self._deadline = time.monotonic() + QUIT_SECONDS
+                stdin.close()
             while politely:
                 self.read()
         with suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        for pipe in self._begun:
-            pipe.close()
-
-    def _expect(self, asked: str, seconds: float) -> None:
-        """The answer to a command begins."""
-        self._asked, self._num_bytes = asked, 0
-        self._deadline = time.monotonic() + min(seconds, LONGEST_SECONDS)
-        self._last.clear()
-
-    def _write(self, line: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(line.encode() + b"\n")
-        self._process.stdin.flush()
+        for pipe in (stdin, *self._begun):
+            with suppress(OSError):
+                pipe.close()
 
     def _take(self, pipe: Any) -> None:
         """Reads what there is in a pipe, whose end closes it."""
@@ -175,7 +170,7 @@ class Engine(ABC):
 
     @abstractmethod
     def greet(self, settings: Sequence[str]) -> None:
-        """Waits until it is there, and tells it the user's settings."""
+        """Waits until it is there, and gives it the user's settings."""
 
     @abstractmethod
     def new_game(self) -> None:

@@ -15,14 +15,12 @@ from typing import NamedTuple
 
 from muzero_jax.apps.engines.engine import Engine, EngineProcess
 from muzero_jax.apps.engines.gnubg import GnubgEngine
-from muzero_jax.apps.engines.gtp import GtpEngine
-from muzero_jax.apps.engines.hex_engine import HexEngine
+from muzero_jax.apps.engines.gtp import GtpEngine, HexEngine
 from muzero_jax.apps.engines.uci import UciEngine
-from muzero_jax.games.catalogue import GAMES, check_for_two, check_without_chance, game_of, make_notation
+from muzero_jax.games.catalogue import check_for_two, check_without_chance, game_of, make_notation
 from muzero_jax.types import Environment
 
-GTP = "gtp"
-GNUBG = "gnubg"
+GTP, GNUBG = "gtp", "gnubg"
 PROTOCOLS = GTP, "uci", "usi", GNUBG
 
 
@@ -37,8 +35,8 @@ class EngineSpec(NamedTuple):
 
 def parse(text: str) -> EngineSpec | None:
     """The engine that `text` names, None if it names none; ValueError if it names one that cannot be started."""
-    protocol, colon, rest = text.partition(":")
-    if not colon or protocol not in PROTOCOLS:
+    protocol, _, rest = text.partition(":")
+    if protocol not in PROTOCOLS or protocol == text:
         return None
     line, *settings = (part.strip() for part in rest.split(";"))
     try:
@@ -48,10 +46,8 @@ def parse(text: str) -> EngineSpec | None:
     if not command:
         raise ValueError(f"{text!r} names no program; write its command after the colon, as in {protocol}:PROGRAM")
     if shutil.which(command[0]) is None:
-        raise ValueError(
-            f"there is no program {command[0]!r} to play as {text!r}; give its full path "
-            "(Debian's games lie in /usr/games)"
-        )
+        where = "give its full path (Debian's games lie in /usr/games)"
+        raise ValueError(f"there is no program {command[0]!r} to play as {text!r}; {where}")
     return EngineSpec(text, protocol, tuple(command), tuple(filter(None, settings)))
 
 
@@ -64,16 +60,13 @@ def check(spec: EngineSpec, environment: Environment) -> None:
         check_without_chance(environment, "a match with an engine")
         spoken.add(GTP)
     if spec.protocol not in spoken:
-        known = ", ".join(name for name, other in GAMES.items() if other.protocol == spec.protocol)
-        raise ValueError(
-            f"{game.name} is not played by {spec.protocol.upper()}, which is for {known or 'games without chance'}; "
-            f"name the engine as {game.protocol or GTP}:COMMAND"
-        )
+        named = f"name the engine as {game.protocol or GTP}:COMMAND"
+        raise ValueError(f"{game.name} is not played by {spec.protocol.upper()}; {named}")
 
 
 def refusal(spec: EngineSpec) -> ValueError:
     """The sentence where another program has no part."""
-    return ValueError(f"{spec.name} is another program, which plays matches and tournaments alone")
+    return ValueError(f"{spec.name} is another program, which plays only matches and tournaments")
 
 
 def start(spec: EngineSpec, environment: Environment, *, seconds: float) -> Engine:
@@ -81,18 +74,17 @@ def start(spec: EngineSpec, environment: Environment, *, seconds: float) -> Engi
 
     Raises EngineError, whose process is ended then, if it fails.
     """
-    in_order = spec.protocol == GNUBG
-    process = EngineProcess(spec.command, spec.name, seconds=seconds, in_order=in_order)
+    process = EngineProcess(spec.command, spec.name, seconds=seconds, in_order=spec.protocol == GNUBG)
     notation, game = make_notation(environment), game_of(environment)
-    if spec.protocol == GTP:
-        kind = GtpEngine if notation.swap is None else HexEngine
-        komi = game.points.komi if game.points else None
-        started = kind(process, len(notation.columns), len(notation.rows), komi or None)
-    elif spec.protocol == GNUBG:
-        started = GnubgEngine(process, environment)
-    else:
-        started = UciEngine(process, spec.protocol, game.variant)
     try:
+        if spec.protocol == GTP:
+            kind = GtpEngine if notation.swap is None else HexEngine
+            komi = (game.points and game.points.komi) or None
+            started = kind(process, len(notation.columns), len(notation.rows), komi)
+        elif spec.protocol == GNUBG:
+            started = GnubgEngine(process, environment)
+        else:
+            started = UciEngine(process, spec.protocol, game.variant)
         started.greet(spec.settings)
     except BaseException:
         process.close(politely=False)

@@ -65,9 +65,11 @@ class GnubgEngine(Engine):
     def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
         """One die of its turn in the position `state`, as our notation writes it."""
         assert state is not None
-        if not self._rest:
-            dice = roll(state)
-            self._rest = self._turn(state, dice) if dice else [self._any_move(state)]
+        if not self._rest and (dice := roll(state)):
+            self._rest = self._turn(state, dice)
+        elif not self._rest:
+            legal = np.flatnonzero(state.legal_action_mask).tolist()
+            return self._notation.write(state, random.Random(str(mover_points(state))).choice(legal))
         return self._rest.pop(0)
 
     def _turn(self, state: EnvState, dice: tuple[int, int]) -> list[str]:
@@ -81,8 +83,8 @@ class GnubgEngine(Engine):
 
     def _ask(self, board: Sequence[int], dice: tuple[int, int]) -> str:
         """Its turn as it writes it; empty where it sees no legal move."""
-        for line in (f"set board simple {_spaced(board)}", f"set dice {_spaced(dice)}", "hint 1"):
-            self.process.send(line, is_move=True)
+        for words in (["set board simple", *board], ["set dice", *dice], ["hint 1"]):
+            self.process.send(" ".join(map(str, words)), is_move=True)
         while not (found := re.match(HINT, line := self.process.read())):
             if line.startswith(NO_MOVE):
                 return ""
@@ -107,11 +109,6 @@ class GnubgEngine(Engine):
                     return [text, *rest]
         return None
 
-    def _any_move(self, state: EnvState) -> str:
-        """A legal move, drawn by the position."""
-        legal = np.flatnonzero(state.legal_action_mask).tolist()
-        return self._notation.write(state, random.Random(_spaced(mover_points(state))).choice(legal))
-
 
 def after_turn(board: Sequence[int], turn: str) -> list[int]:
     """The board after a turn as GNU Backgammon writes it: `24/18 13/11*`, `bar/20(2)`, `8/5*/2`, `6/off`.
@@ -123,22 +120,13 @@ def after_turn(board: Sequence[int], turn: str) -> list[int]:
         way, _, times = word.replace("*", "").rstrip(")").partition("(")
         for _ in range(int(times or 1)):
             for source, target in pairwise(way.split("/")):
-                _carry(board, source, target)
+                board[_place(source)] -= 1
+                if target != "off":
+                    is_hit = board[_place(target)] == -1
+                    board[_place(target)] += 1 + is_hit
+                    board[THEIR_BAR] -= is_hit
     return board
-
-
-def _carry(board: list[int], source: str, target: str) -> None:
-    board[_place(source)] -= 1
-    if target == "off":
-        return
-    if board[_place(target)] == -1:
-        board[_place(target)], board[THEIR_BAR] = 0, board[THEIR_BAR] - 1
-    board[_place(target)] += 1
 
 
 def _place(name: str) -> int:
     return BAR if name == "bar" else int(name)
-
-
-def _spaced(numbers: Sequence[int]) -> str:
-    return " ".join(map(str, numbers))

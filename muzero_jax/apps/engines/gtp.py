@@ -3,6 +3,10 @@
 Ours speaks it for every game, with the dialect of Hex that HexGui and the benzene programs speak. Positions may be
 built from stones of any colour in any order (`Position.play`). When the game is over, `genmove` answers `resign` in
 Hex, as the benzene programs do, and `pass` in every other game, and changes nothing.
+
+A swap in Hex takes black's stone off and puts white's on the mirrored cell; the players keep their colours. HexGui
+means the same. On MoHex's board the stone stays, and the players exchange their colours. Others know no swap. Both
+kinds are told every move after a swap mirrored and in the other colour, because that is the same position.
 """
 
 import math
@@ -10,17 +14,21 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from muzero_jax.apps.engines.engine import Engine, EngineProcess, Ply
-from muzero_jax.apps.engines.protocol import Clock, Session, attempt
+from muzero_jax.apps.engines.protocol import MOVES_TO_GO, Session, attempt, share
 from muzero_jax.apps.play import VERSION, drawing
 from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove, Position
 from muzero_jax.apps.play.thinking import Analysis, Thinker
 from muzero_jax.games import sgf
 from muzero_jax.games.catalogue import make_notation
-from muzero_jax.games.notation import PASS, SWAP, Notation
+from muzero_jax.games.notation import LETTERS, PASS, SWAP, Notation
 from muzero_jax.types import EnvState
 
+COMMANDS = """quit boardsize clear_board komi play genmove undo all_legal_moves time_settings time_left loadsgf
+    swap-pieces muzero-policy muzero-value muzero-variation muzero-gfx""".split()
+"""Those that a method carries out."""
 COLOURS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
 ANALYZE_COMMANDS = """\
 pspairs/Search policy/muzero-policy
@@ -52,7 +60,7 @@ class GtpEngine(Engine):
 
     def greet(self, settings: Sequence[str]) -> None:
         """Asks for its name, and sends each setting."""
-        self.title = f"{self.ask('name')} {self._try('version')}".strip()
+        self.title = f"{self.ask('name')} {self.ask('version', may_lack=True)}".strip()
         for line in settings:
             self.ask(line)
 
@@ -60,10 +68,10 @@ class GtpEngine(Engine):
         """A command for what never varies in the engine's game, such as the size of Othello's board, may be unknown."""
         if self._columns:
             rows = f" {self._rows}" if self._rows != self._columns else ""
-            self._try(f"boardsize {self._columns}{rows}")
+            self.ask(f"boardsize {self._columns}{rows}", may_lack=True)
         self.ask("clear_board")
         if self._komi is not None:
-            self._try(f"komi {self._komi:g}")
+            self.ask(f"komi {self._komi:g}", may_lack=True)
         self._num_told = 0
 
     def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
@@ -74,17 +82,10 @@ class GtpEngine(Engine):
         self._num_told = len(plies) + 1  # with the move that it makes now
         return self.ask(f"genmove {'bw'[colour]}", is_move=True)
 
-    def ask(self, line: str, *, is_move: bool = False) -> str:
-        """The answer to a command, which it must not refuse."""
+    def ask(self, line: str, *, is_move: bool = False, may_lack: bool = False) -> str:
+        """The answer to a command, which it must not refuse; empty if it `may_lack` the command and does."""
         ok, text = self.exchange(line, is_move=is_move)
-        if not ok:
-            raise self.process.failure(f"refuses {line!r}; it said {text!r}")
-        return text
-
-    def _try(self, line: str) -> str:
-        """`ask`, but empty if it knows no such command."""
-        ok, text = self.exchange(line)
-        if not ok and "unknown command" not in text.lower():
+        if not ok and not (may_lack and "unknown command" in text.lower()):
             raise self.process.failure(f"refuses {line!r}; it said {text!r}")
         return text if ok else ""
 
@@ -99,6 +100,74 @@ class GtpEngine(Engine):
         return answer.startswith("="), text.strip()
 
 
+class HexEngine(GtpEngine):
+    """A GTP engine that is asked, when it has started, what it means by a swap."""
+
+    swaps: str | None = "pieces"
+    """The things that it exchanges: pieces or sides; None if it knows no swap."""
+
+    def greet(self, settings: Sequence[str]) -> None:
+        """`GtpEngine.greet`, and a swap to try: what is legal after it tells what it means."""
+        super().greet(settings)
+        self.new_game()
+        self.ask("play b b1")
+        is_known, _ = self.exchange(f"play w {SWAP}")
+        has_list, legal = self.exchange("all_legal_moves") if is_known else (False, "")
+        if not is_known or has_list and "b1" not in legal.lower().split():
+            self.swaps = "sides" if is_known else None
+
+    def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
+        """`GtpEngine.choose` in the words that it understands."""
+        index = next((i for i, ply in enumerate(plies) if ply.text == SWAP), None)
+        if index is None or self.swaps == "pieces":
+            return super().choose(plies, colour)
+        told = plies[: index + (self.swaps == "sides")]
+        later = [ply._replace(colour=1 - ply.colour, text=mirrored(ply.text)) for ply in plies[index + 1 :]]
+        return mirrored(super().choose([*told, *later], 1 - colour))
+
+
+def mirrored(text: str) -> str:
+    """The name of a cell with row and column exchanged; other words stay as they are."""
+    cell = re.fullmatch("([a-z])([0-9]{1,2})", text.lower())
+    if not cell or not 1 <= int(cell[2]) <= len(LETTERS):
+        return text
+    return f"{LETTERS[int(cell[2]) - 1]}{LETTERS.index(cell[1]) + 1}"
+
+
+class Clock:
+    """Both players' time as GTP has it: main time, then byo-yomi periods of some stones."""
+
+    def __init__(self):
+        self._byo_yomi = (0.0, 0)
+        self._left: list[tuple[float, int] | None] = [None, None]  # seconds and stones (0: main time), by colour
+
+    def settings(self, main_time: float, byo_yomi_time: float, byo_yomi_stones: int) -> None:
+        """GTP's `time_settings`. A byo-yomi of no stones, or no time at all, means no limit."""
+        is_limited = (main_time > 0 or byo_yomi_time > 0) and (byo_yomi_stones > 0 or not byo_yomi_time > 0)
+        self._byo_yomi = (byo_yomi_time, byo_yomi_stones) if is_limited else (0.0, 0)
+        start = (main_time, 0) if main_time > 0 else self._byo_yomi
+        self._left = [start, start] if is_limited else [None, None]
+
+    def left(self, colour: int, seconds: float, stones: int) -> None:
+        """GTP's `time_left`: seconds of main time if there are no stones, else for that many stones."""
+        self._left[colour] = (seconds, stones)
+
+    def allot(self, colour: int) -> float | None:
+        """Seconds for the next move of `colour`; None if its time is not limited."""
+        if (left := self._left[colour]) is None:
+            return None
+        reserve = 0.0 if left[1] else share(*self._byo_yomi)  # after the main time
+        return max(share(left[0], left[1] or MOVES_TO_GO), reserve)
+
+    def spend(self, colour: int, seconds: float) -> None:
+        """Takes the time of a move of ours off the clock, until `time_left` corrects it."""
+        if (left := self._left[colour]) is None:
+            return
+        remaining, stones = max(0.0, left[0] - seconds), left[1] - 1
+        is_spent = stones == 0 or stones < 0 and not remaining  # a period ends with its last stone
+        self._left[colour] = self._byo_yomi if is_spent else (remaining, max(0, stones))
+
+
 class GtpSession(Session):
     """Our engine. A command that cannot be carried out raises ValueError, whose text is the answer.
 
@@ -107,46 +176,26 @@ class GtpSession(Session):
     """
 
     def __init__(
-        self,
-        position: Position,
-        thinker: Thinker,
-        moves: Notation,
-        *,
-        seconds: float | None = None,
-        resize: Callable[[int], tuple[Position, Thinker, Notation]] | None = None,
+        self, *arguments: Any, resize: Callable[[int], tuple[Position, Thinker, Notation]] | None = None, **options: Any
     ):
-        super().__init__(position, thinker, moves, seconds=seconds)
-        self.resize = resize
-        self.clock = Clock()
-        self.komi: float | None = None  # for `final_score` alone: an agent plays for the komi that it was trained under
+        super().__init__(*arguments, **options)
+        self.resize, self.clock = resize, Clock()
+        self.final_komi: float | None = (
+            None  # for `final_score` alone: an agent plays for the komi that it was trained under
+        )
         self._commands: dict[str, Callable[[list[str]], str | None]] = {
             "name": lambda _: "muzero_jax",
             "version": lambda _: VERSION,
             "protocol_version": lambda _: "2",
             "known_command": lambda words: "true" if words and words[0] in self._commands else "false",
             "list_commands": lambda _: "\n".join(self._commands),
-            "quit": self._quit,
-            "boardsize": self._boardsize,
-            "clear_board": self._clear_board,
-            "komi": self._set_komi,
-            "play": self._play,
-            "genmove": self._genmove,
             "reg_genmove": lambda words: self._genmove(words, is_played=False),
-            "undo": self._undo,
             "showboard": lambda _: "\n" + drawing.plain(drawing.draw(self.position, self.moves)),
-            "final_score": lambda _: self.position.score(self.komi),
-            "all_legal_moves": self._all_legal_moves,
-            "time_settings": self._time_settings,
-            "time_left": self._time_left,
-            "loadsgf": self._loadsgf,
+            "final_score": lambda _: self.position.score(self.final_komi),
             "hexgui-analyze_commands": lambda _: ANALYZE_COMMANDS,
-            SWAP: self._swap_pieces,
-            "muzero-policy": self._policy,
             "muzero-prior": lambda _: self._pairs(self.thinker.prior(self.position)),
-            "muzero-value": self._value,
-            "muzero-variation": self._variation,
-            "muzero-gfx": self._gfx,
         }
+        self._commands |= {word: getattr(self, f"_{word.replace('-', '_')}") for word in COMMANDS}
 
     def answer(self, line: str) -> str | None:
         """The framed answer, or None if the line holds no command."""
@@ -166,33 +215,25 @@ class GtpSession(Session):
         """`boardsize columns [rows]`; it starts a new game, for HexGui sends no `clear_board` when it connects."""
         if len(words) not in (1, 2) or not all(re.fullmatch("-?[0-9]{1,8}", word) for word in words):
             raise ValueError("boardsize not an integer")
-        requested, size = [int(word) for word in words], [len(self.moves.columns), len(self.moves.rows)]
-        if requested != size[: len(requested)]:
-            self._resize(requested[0], requested[-1])
+        columns, rows = int(words[0]), int(words[-1])
+        if [columns, rows][: len(words)] != [len(self.moves.columns), len(self.moves.rows)][: len(words)]:
+            try:
+                if self.resize is None or columns != rows:
+                    raise ValueError("the agent plays no such board")
+                self.position, self.thinker, self.moves = self.resize(columns)
+            except ValueError as error:
+                raise ValueError("unacceptable size") from error
+            if self.seconds:
+                self.thinker.prepare(self.position, self.seconds)
         self._clear_board([])
-
-    def _resize(self, columns: int, rows: int) -> None:
-        """Moves the agent to another board, if its network fits that."""
-        if self.resize is None or columns != rows:
-            raise ValueError("unacceptable size")
-        try:
-            self.position, self.thinker, self.moves = self.resize(columns)
-        except ValueError as error:
-            raise ValueError("unacceptable size") from error
-        if self.seconds:
-            self.thinker.prepare(self.position, self.seconds)
 
     def _clear_board(self, _: list[str]) -> None:
         self.position = self.position.new()
 
-    def _set_komi(self, words: list[str]) -> None:
-        try:
-            komi = float(words[0])
-        except (IndexError, ValueError):
-            komi = math.nan
-        if not abs(komi) < 1e6:
+    def _komi(self, words: list[str]) -> None:
+        if not words or not re.fullmatch(r"[+-]?[0-9]{0,5}\.?[0-9]{1,9}", words[0]):
             raise ValueError("komi not a float")
-        self.komi = komi
+        self.final_komi = float(words[0])
 
     def _play(self, words: list[str]) -> None:
         if len(words) != 2:
@@ -249,23 +290,23 @@ class GtpSession(Session):
         """`loadsgf file [move]`: the position before that move, by default the last. Moves are in standard notation."""
         if not 1 <= len(words) <= 2 or (len(words) == 2 and not words[1].isdecimal()):
             raise ValueError("syntax error: loadsgf needs a file and perhaps a move number")
-        path, last = Path(words[0]), int(words[1][:9]) - 1 if len(words) == 2 else None
+        path = Path(words[0])
         try:
             if not path.is_file() or path.stat().st_size > MOST_SGF_BYTES:
                 raise ValueError("there is no such file, or it is too large")
-            self.position = self._replayed(path.read_text(encoding="utf-8", errors="replace"), last)
+            size, moves = sgf.read(path.read_text(encoding="utf-8", errors="replace"))
+            self.position = self._replayed(size, moves, int(words[1][:9]) if len(words) == 2 else len(moves) + 1)
         except (OSError, ValueError) as error:
             raise ValueError(f"cannot load file: {error}") from None
 
-    def _replayed(self, text: str, last: int | None) -> Position:
-        """The end of the main line in a new game, or the position after the move with the number `last`."""
-        position, notation, num_moves = self.position.new(), make_notation(self.position.environment), 0
-        size, moves = sgf.read(text)
+    def _replayed(self, size: int | None, moves: list[sgf.SgfMove], end: int) -> Position:
+        """The position before the move with the number `end`."""
+        position, notation, number = self.position.new(), make_notation(self.position.environment), 0
         if size not in (None, len(notation.columns)):
             raise ValueError(f"its board has size {size}, not {len(notation.columns)}")
         for move in moves:
-            num_moves += not move.is_setup
-            if last is not None and num_moves > last:
+            number += not move.is_setup
+            if number >= end:
                 break
             if move.text.lower() == "resign":
                 position = position.resign(move.colour)
@@ -274,13 +315,13 @@ class GtpSession(Session):
                 position = position.play(action, move.colour)
         return position
 
-    def _value(self, _: list[str]) -> str:
+    def _muzero_value(self, _: list[str]) -> str:
         """The value by search and by the network alone, for the side to move, in [-1, 1]."""
         analysis = self._analysis()
         search = f"search {analysis.value:+.3f} ({analysis.num_simulations} simulations)"
         return f"{search}, network {analysis.prior_value:+.3f}"
 
-    def _variation(self, _: list[str]) -> str:
+    def _muzero_variation(self, _: list[str]) -> str:
         """The expected line: moves that both sides would play from here, each found by its own search."""
         position, words = self.position, []
         first = self._analysis().action
@@ -289,11 +330,11 @@ class GtpSession(Session):
             position = position.play(action)
         return " ".join(words)
 
-    def _policy(self, _: list[str]) -> str:
+    def _muzero_policy(self, _: list[str]) -> str:
         analysis = self._analysis()
         return self._pairs(analysis.policy, analysis.action)
 
-    def _gfx(self, _: list[str]) -> str:
+    def _muzero_gfx(self, _: list[str]) -> str:
         """HexGui colours cells by a number in [0, 1]: 1 for the move that it would play, less for all others.
 
         It knows no other mark in this answer; the text goes into its status line.

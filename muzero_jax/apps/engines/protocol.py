@@ -30,48 +30,6 @@ def share(left: float, moves_to_go: int, increment: float = 0.0) -> float:
     return max(0.0, min(left / max(1, moves_to_go) + 0.8 * increment, left) - MARGIN)
 
 
-class Clock:
-    """Both players' time as GTP has it: main time, then byo-yomi periods of some stones."""
-
-    def __init__(self):
-        self._byo_yomi = (0.0, 0)
-        self._left: list[tuple[float, int] | None] = [None, None]  # seconds and stones (0: main time), by colour
-
-    def settings(self, main_time: float, byo_yomi_time: float, byo_yomi_stones: int) -> None:
-        """GTP's `time_settings`. A byo-yomi of no stones, or no time at all, means no limit."""
-        is_limited = (main_time > 0 or byo_yomi_time > 0) and (byo_yomi_stones > 0 or not byo_yomi_time > 0)
-        self._byo_yomi = (byo_yomi_time, byo_yomi_stones) if is_limited else (0.0, 0)
-        start = (main_time, 0) if main_time > 0 else self._byo_yomi
-        self._left = [start, start] if is_limited else [None, None]
-
-    def left(self, colour: int, seconds: float, stones: int) -> None:
-        """GTP's `time_left`: seconds of main time if there are no stones, else for that many stones."""
-        self._left[colour] = (max(0.0, seconds), stones)
-
-    def allot(self, colour: int) -> float | None:
-        """Seconds for the next move of `colour`; None if its time is not limited."""
-        left = self._left[colour]
-        if left is None:
-            return None
-        seconds, stones = left
-        if stones:
-            return share(seconds, stones)
-        byo_yomi_time, byo_yomi_stones = self._byo_yomi
-        reserve = byo_yomi_time / byo_yomi_stones if byo_yomi_stones else 0.0
-        return max(share(seconds, MOVES_TO_GO), min(share(seconds + reserve, 1), share(reserve, 1)))
-
-    def spend(self, colour: int, seconds: float) -> None:
-        """Takes the time of a move of ours off the clock, until `time_left` corrects it."""
-        left = self._left[colour]
-        if left is None:
-            return
-        remaining = left[0] - seconds
-        if left[1]:  # byo-yomi: a period ends with its last stone
-            self._left[colour] = (max(0.0, remaining), left[1] - 1) if left[1] > 1 else self._byo_yomi
-        else:
-            self._left[colour] = (remaining, 0) if remaining > 0 else self._byo_yomi
-
-
 class Session(ABC):
     """One program's session: a game, an agent, and an answer to every line.
 
@@ -93,8 +51,12 @@ class Session(ABC):
     def serve(self, lines: Iterable[str], out: Stream) -> None:
         """Answers line by line until `quit`, the end of the input, or nobody listens."""
         for line in lines:
-            text = self.answer(line)
-            if text and not send(out, text) or self.is_done:
+            try:
+                out.write((self.answer(line) or "").encode("utf-8", errors="replace"))
+                out.flush()
+            except (BrokenPipeError, ValueError):
+                return
+            if self.is_done:
                 return
             if self.held is None:
                 self.thinker.catch_up(self.position)
@@ -129,13 +91,3 @@ def read_lines(stream: Stream) -> Iterator[str]:
         while len(rest) == MOST_BYTES and not rest.endswith(b"\n"):
             rest = stream.readline(MOST_BYTES)
         yield line.decode("utf-8", errors="replace")
-
-
-def send(stream: Stream, text: str) -> bool:
-    """Writes and flushes; False if nobody reads any more."""
-    try:
-        stream.write(text.encode("utf-8", errors="replace"))
-        stream.flush()
-    except (BrokenPipeError, ValueError):
-        return False
-    return True

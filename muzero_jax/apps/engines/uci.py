@@ -3,31 +3,28 @@
 A program may speak USI instead, as those of shogi do. Our engine plays chess and (with moves a1 to e5) Gardner's chess.
 Its search is one compiled program and cannot be interrupted, so `go` answers as soon as its budget is searched; only
 `infinite` and `ponder` hold the answer back until `stop` or `ponderhit`. UCI has no error answers: what cannot be
-carried out is said in an `info string`, and leaves the position as it was. Depth and mate limits are not understood.
+carried out is said in an `info string`, and leaves the position as it was. Depth, mate and `searchmoves` are skipped.
 """
 
 import difflib
+import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from muzero_jax.apps.engines.engine import Engine, EngineProcess, Ply
-from muzero_jax.apps.engines.protocol import Session, attempt, share
+from muzero_jax.apps.engines.protocol import MOVES_TO_GO, Session, attempt, share
 from muzero_jax.apps.play import VERSION
-from muzero_jax.apps.play.position import BLACK, WHITE, Position
-from muzero_jax.apps.play.thinking import MOST_SIMULATIONS, Analysis, Thinker
-from muzero_jax.games.notation import Notation
+from muzero_jax.apps.play.position import BLACK, WHITE
+from muzero_jax.apps.play.thinking import MOST_SIMULATIONS, Analysis
 from muzero_jax.types import EnvState
 
 GO = "go movetime 1000"
 """The command by which another program moves, where its settings have no other."""
 VARIANT = "UCI_Variant"
 """The option of programs that play several games."""
-MISTAKES = {"(none)", "none", "0000", "win", "pass"}
-"""Answers to `go` that no move is, in any of the games: the engine takes the game for over."""
 NO_MOVE = "0000"
+COMMANDS = "uci isready ucinewgame setoption position go stop ponderhit quit".split()
 LIMITS = ("wtime", "btime", "winc", "binc", "movestogo", "nodes", "movetime")
 
 
@@ -67,11 +64,8 @@ class UciEngine(Engine):
         """Sends the whole game, and the words of `go`."""
         moves = " ".join([" moves", *(ply.text for ply in plies)]) if plies else ""
         self.process.send(f"position startpos{moves}")
-        words = self._ask(self._go, "bestmove", is_move=True)[-1].split()
-        move = words[1] if len(words) > 1 else "none"
-        if move.lower() in MISTAKES:
-            raise self.process.failure(f"answered {self._go!r} with {' '.join(words)!r}, but the game goes on")
-        return move
+        _, move, *_ = [*self._ask(self._go, "bestmove", is_move=True)[-1].split(), ""]
+        return move  # if it takes the game for over, a word that is no legal move
 
     def _set_option(self, setting: str, known: Sequence[str]) -> None:
         name, _, value = (part.strip() for part in setting.partition("="))
@@ -92,28 +86,13 @@ class UciEngine(Engine):
 class UciSession(Session):
     """A method for each word. White, UCI's first player, is `BLACK` of `position`; moves are in standard notation."""
 
-    def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
-        super().__init__(position, thinker, moves, seconds=seconds)
-        self._commands: dict[str, Callable[[list[str]], list[str] | None]] = {
-            "uci": self._uci,
-            "isready": self._isready,
-            "ucinewgame": self._ucinewgame,
-            "setoption": self._setoption,
-            "position": self._position,
-            "go": self._go,
-            "stop": self._stop,
-            "ponderhit": self._stop,
-            "quit": self._quit,
-        }
-
     def answer(self, line: str) -> str:
         """All lines that answer one line, mostly none; unknown words are skipped, as UCI asks."""
-        words = line.split()
-        while words and words[0] not in self._commands:
-            words = words[1:]
+        words = list(itertools.dropwhile(lambda word: word not in COMMANDS, line.split()))
         if not words:
             return ""
-        text, ok = attempt(lambda: "".join(f"{said}\n" for said in self._commands[words[0]](words[1:]) or []))
+        command: Callable[[list[str]], list[str] | None] = getattr(self, f"_{words[0]}")
+        text, ok = attempt(lambda: "".join(f"{said}\n" for said in command(words[1:]) or []))
         return text if ok else f"info string {text}\n"
 
     def _uci(self, _: list[str]) -> list[str]:
@@ -142,12 +121,11 @@ class UciSession(Session):
         digits = re.fullmatch("0*([0-9]{1,9})", value.strip())
         if not digits or not 1 <= int(digits[1]) <= MOST_SIMULATIONS:
             raise ValueError(f"Simulations must be a whole number from 1 to {MOST_SIMULATIONS}")
-        self.thinker.num_simulations = int(digits[1])
+        self.thinker.num_simulations = self.thinker.nearest(int(digits[1]))
 
     def _position(self, words: list[str]) -> None:
         """`position startpos|fen FEN [moves ...]`."""
-        split = words.index("moves") if "moves" in words else len(words)
-        start, moves = words[:split], words[split + 1 :]
+        start, _, moves = (part.split() for part in " ".join(words).partition("moves"))
         if start[:1] == ["fen"] and self.position.game.read_fen:
             state, colour = self.position.game.read_fen(" ".join(start[1:]))
             position = self.position.new(state, BLACK if colour == 0 else WHITE)
@@ -164,12 +142,11 @@ class UciSession(Session):
         if self.position.is_over:
             return [f"bestmove {NO_MOVE}"]
         limits = _limits(words)
-        budget = min(limits["nodes"], MOST_SIMULATIONS) if "nodes" in limits else None
+        nodes = min(limits.get("nodes", 0), MOST_SIMULATIONS)
         analysis = self.thinker.analyse(
             self.position,
-            num_simulations=None if budget is None else 1 << (budget.bit_length() - 1),
+            num_simulations=1 << (nodes.bit_length() - 1) if nodes else None,
             seconds=None if "infinite" in words else self._time(limits),
-            among=self._among(words),
         )
         best = f"bestmove {self.moves.write(self.position.state, analysis.action)}"
         if "infinite" in words or "ponder" in words:
@@ -184,18 +161,8 @@ class UciSession(Session):
         side = "w" if self.position.colour_to_move == BLACK else "b"
         if f"{side}time" in limits:
             increment = limits.get(f"{side}inc", 0) / 1000
-            return share(limits[f"{side}time"] / 1000, limits.get("movestogo", 30), increment)
+            return share(limits[f"{side}time"] / 1000, limits.get("movestogo", MOVES_TO_GO), increment)
         return self.seconds
-
-    def _among(self, words: list[str]) -> np.ndarray | None:
-        """`searchmoves m1 m2 ...` as a mask over actions; words that are no legal move end the list."""
-        mask, legal = np.zeros(self.position.environment.num_actions, bool), self.position.legal_action_mask()
-        for word in words[words.index("searchmoves") + 1 :] if "searchmoves" in words else []:
-            try:
-                mask[self.moves.read(self.position.state, word)] = True
-            except ValueError:
-                break
-        return mask & legal if (mask & legal).any() else None
 
     def _info(self, analysis: Analysis) -> str:
         """The score in centipawns is the odd function of the expected result that chess GUIs expect: 146 at +0.3."""
@@ -210,11 +177,13 @@ class UciSession(Session):
         held, self.held = self.held, None
         return [held] if held else []
 
+    _ponderhit = _stop
+
 
 def _limits(words: list[str]) -> dict[str, int]:
     """The numbers after `go`'s words; at least 0, nodes at least 1, words without a number left out."""
-    limits = {}
-    for name, value in zip(words, words[1:], strict=False):
-        if name in LIMITS and re.fullmatch("-?[0-9]{1,12}", value):
-            limits[name] = max(int(name == "nodes"), int(value))
-    return limits
+    return {
+        name: max(int(name == "nodes"), int(value))
+        for name, value in itertools.pairwise(words)
+        if name in LIMITS and re.fullmatch("-?[0-9]{1,12}", value)
+    }

@@ -16,7 +16,7 @@ from muzero_jax.apps.evaluation import elo, openings
 from muzero_jax.apps.evaluation.arena import Arena, Summary
 from muzero_jax.ops import devices
 from muzero_jax.own.files import write_whole
-from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps, restore_params
+from muzero_jax.storage.checkpoint import checkpoint_steps, restore_params, save_params
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.run_directory import VERSIONS
 from muzero_jax.types import Params
@@ -109,7 +109,7 @@ class Versions:
         if not self.has_matches:
             return {}
         if not self.ladder.iterations:  # a run may be resumed before its first chunk
-            self._save(params, 0)
+            save_params(self._directory, 0, params)
             self.ladder.add(0, {})
         return {"eval/elo": 0.0}
 
@@ -127,7 +127,7 @@ class Versions:
         if iteration not in self.ladder.iterations:
             rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
             results = {rival: self._meet(rival, params, iteration) for rival in rivals}
-            self._save(params, iteration)
+            save_params(self._directory, iteration, params)
             if results or not self.ladder.iterations:  # versions that were deleted leave no way to rate this one
                 record["eval/elo"] = self.ladder.add(iteration, results)
         return record
@@ -163,10 +163,6 @@ class Versions:
         """In how many matches the final games are played: those of the usual size need no program of their own."""
         e = self._config.evaluation
         return e.final_games // e.games if e.final_games % e.games == 0 else 1
-
-    def _save(self, params: Params, iteration: int) -> None:
-        with Checkpointer(self._directory, keep=None) as versions:
-            versions.save_params(iteration, params)
 
     def _meet_all(
         self, mcts_simulations: Sequence[int], params: Params, key: Array, num_games: int, num_matches: int = 1

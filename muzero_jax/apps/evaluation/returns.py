@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from scipy import stats
 
 from muzero_jax.apps.evaluation.matches import legal_or_first
 from muzero_jax.apps.evaluation.player import Player, keys_of_chance
@@ -68,6 +67,8 @@ def summarise(environment: Environment, episodes: Episodes) -> dict[str, Any]:
     """
     returns = np.asarray(episodes.total, np.float64)
     error = float(returns.std(ddof=1) / np.sqrt(returns.size)) if returns.size > 1 else 0.0
+    from scipy import stats  # here, because it takes half a second to import
+
     half_width = error * float(stats.t.ppf((1 + CONFIDENCE) / 2, max(1, returns.size - 1)))
     mean = float(returns.mean())
     milestone = game_of(environment).milestone

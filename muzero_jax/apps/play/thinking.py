@@ -91,18 +91,17 @@ class Thinker:
         *,
         num_simulations: int | None = None,
         seconds: float | None = None,
-        among: np.ndarray | None = None,
     ) -> Analysis:
-        """Searches for `colour` (by default the side to move); `among` [A] restricts the root to some actions.
+        """Searches for `colour` (by default the side to move).
 
         Raises IllegalMove if the game is over or `colour` cannot be to move.
         """
         state = position.seen_by(colour)
-        mask = np.array(state.legal_action_mask) & (True if among is None else among)
+        mask = np.array(state.legal_action_mask)
         start = time.perf_counter()
         while True:
             left = None if seconds is None else seconds - (time.perf_counter() - start)
-            budget = self._nearest(num_simulations) if num_simulations else self._choose_budget(state, left)
+            budget = self.nearest(num_simulations) if num_simulations else self._choose_budget(state, left)
             analysis = self._search(state, mask, budget)
             action = self._draw(analysis.policy * mask, analysis.action)
             if mask.sum() == 1 or not position.repeats(action, colour):
@@ -118,7 +117,7 @@ class Thinker:
     def search(self, position: Position, num_simulations: int) -> Analysis:
         """One search for the side to move; its action is the search's own, and nothing is drawn at any temperature."""
         state = position.seen_by()
-        return self._search(state, np.asarray(state.legal_action_mask), self._nearest(num_simulations))
+        return self._search(state, np.asarray(state.legal_action_mask), self.nearest(num_simulations))
 
     def prior(self, position: Position) -> Float[np.ndarray, " A"]:
         """The network's own policy over the legal actions of the side to move: no search, nothing drawn."""
@@ -142,7 +141,7 @@ class Thinker:
         if seconds is None:
             self._measure(state, self.num_simulations)
             return
-        budget = self._affordable(seconds) if self._took else self._nearest(min(FIRST_BUDGET, self.most_simulations))
+        budget = self._affordable(seconds) if self._took else self.nearest(min(FIRST_BUDGET, self.most_simulations))
         while not self._is_ready(budget):
             self._measure(state, budget)
             budget = self._affordable(seconds)
@@ -157,7 +156,7 @@ class Thinker:
         if seconds is None:
             return self.num_simulations
         if not self._took:
-            self._measure(state, self._nearest(min(FIRST_BUDGET, self.most_simulations)))
+            self._measure(state, self.nearest(min(FIRST_BUDGET, self.most_simulations)))
         wanted = self._affordable(seconds)
         if self._is_ready(wanted):
             return wanted
@@ -169,7 +168,7 @@ class Thinker:
         """Whether a search is compiled and its time is known."""
         return budget in self._compiled and budget in self._took
 
-    def _nearest(self, budget: int) -> int:
+    def nearest(self, budget: int) -> int:
         """The budget, or the usual one where a search of the user's own has no such number of simulations."""
         if budget in self._compiled:
             return budget
@@ -184,9 +183,9 @@ class Thinker:
         largest = max(self._took)
         simulations = min(max(0.0, seconds) * largest / self._took[largest], self.most_simulations)
         budget = 1 << max(0, int(simulations).bit_length() - 1)
-        while budget > 1 and (self._took.get(budget, 0.0) > seconds or self._nearest(budget) != budget):
+        while budget > 1 and (self._took.get(budget, 0.0) > seconds or self.nearest(budget) != budget):
             budget //= 2
-        return self._nearest(budget)
+        return self.nearest(budget)
 
     def _measure(self, state: EnvState, budget: int) -> None:
         """Searches twice: the first call compiles."""

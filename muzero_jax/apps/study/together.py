@@ -1,12 +1,13 @@
 """Trains several agents as one run of one program (`population`): one state, one checkpoint, one clock.
 
-The run's folder holds the checkpoints of all and a folder for each agent, with its config, its metrics, its versions
-and its summary. An agent equals a run of its own on as many devices as it has, up to the rounding of products that
+Each agent has a folder with its config, metrics, versions and summary. The checkpoints, of the state of all, lie beside
+the first one's. An agent equals a run of its own on as many devices as it has, up to the rounding of products that
 `vmap` batches. One whose loss is no longer finite leaves the others alone.
 """
 
+import shutil
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from contextlib import ExitStack
 
 import numpy as np
 from jax.sharding import Mesh
@@ -21,8 +22,10 @@ from muzero_jax.run.run import Result
 from muzero_jax.run.runner import Planned
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
+from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import names
+from muzero_jax.storage.run_directory import Shared
 
 
 def alike(config: Config) -> Config:
@@ -38,7 +41,7 @@ def check(config: Config) -> None:
 
 
 def train(
-    agents: Sequence[Planned], session: Session, folder: Path, mesh: Mesh, say: Callable[[str], None]
+    agents: Sequence[Planned], session: Session, mesh: Mesh, say: Callable[[str], None]
 ) -> list[Result | ValueError]:
     """Trains them all until their budget is spent, or a signal asks for a stop; how each ended.
 
@@ -49,12 +52,22 @@ def train(
     """
     for agent in agents:
         check(agent.config)
+    shared = agents[0].folder.with_name(f"{agents[0].folder.name}-together")
+    if not session.resume:
+        shutil.rmtree(shared, ignore_errors=True)  # the agents whose state it held are gone
 
     def compile_run(is_new: bool) -> Compiled:
         del is_new  # nothing is read from elsewhere
-        return compile_together([agent.config for agent in agents], mesh, session, say)
+        compiled = compile_together([agent.config for agent in agents], mesh, session, say)
+        for index, agent in enumerate(agents):
+            run_directory.share(agent.folder, Shared(shared, index, len(agents)))
+        return compiled
 
-    return runner.train_agents(agents, compile_run, session, folder, mesh, say, None, open_versions)
+    with ExitStack() as locks:
+        for agent in agents:
+            locks.enter_context(run_directory.held(agent.folder))
+        shared.mkdir(exist_ok=True)
+        return runner.train_agents(agents, compile_run, session, shared, mesh, say, None, open_versions)
 
 
 def compile_together(configs_: Sequence[Config], mesh: Mesh, session: Session, say: Callable[[str], None]) -> Compiled:

@@ -48,10 +48,11 @@ ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 class Span(NamedTuple):
-    """All numbers between two; they are drawn on a log scale unless the lower is 0."""
+    """All numbers between two."""
 
     low: Any
     high: Any
+    log: bool  # drawn evenly on a log scale
 
 
 Space = dict[str, Span | list[Any]]
@@ -61,13 +62,23 @@ Space = dict[str, Span | list[Any]]
 def space(config: Config, chosen: Space) -> Space:
     """The chosen fields, or else all that have a range of their own, each with the config's own value in it."""
     own, found = configs.flat(config), dict[str, Span | list[Any]]()
-    spans = {field.name: Span(*field.fact.varies) for field in fields_of(Config) if field.fact.varies}
-    # What is 0 was turned off, and a range that begins above 0 has no place for it.
-    for name, values in (chosen or {name: span for name, span in spans.items() if own[name] or not span.low}).items():
+    for name, values in (chosen or spans(config)).items():
         if isinstance(values, Span):
-            found[name] = Span(min(values.low, own[name]), max(values.high, own[name]))
+            found[name] = values._replace(low=min(values.low, own[name]), high=max(values.high, own[name]))
         else:
             found[name] = values if own[name] in values else [*values, own[name]]
+    return found
+
+
+def spans(config: Config) -> dict[str, Span]:
+    """The fields that have a range of their own; what is 0 was turned off, and stays so if 0 is not in its range."""
+    own, found = configs.flat(config), dict[str, Span]()
+    for field in fields_of(Config):
+        if (of := field.fact.tuned) and (own[field.name] or not of.low):
+            low, high = (
+                (of.low * own[field.name], min(of.most, of.high * own[field.name])) if of.is_relative else of[:2]
+            )
+            found[field.name] = Span(low, high, of.log)
     return found
 
 
@@ -157,7 +168,7 @@ def _suggest(trial: optuna.Trial, name: str, values: Span | list[Any]) -> Any:
     if not isinstance(values, Span):
         return trial.suggest_categorical(name, values)
     suggest = trial.suggest_int if isinstance(values.low, int) else trial.suggest_float
-    return suggest(name, values.low, values.high, log=values.low > 0)
+    return suggest(name, values.low, values.high, log=values.log)
 
 
 def settings(base: Config, values: dict[str, Any]) -> Config:

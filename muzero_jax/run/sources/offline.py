@@ -112,7 +112,7 @@ def _as_run(config: Config, source: Path) -> Config:
 
 def _open_run(config: Config, source: Path, say: Callable[[str], None]) -> Fill:
     directory = source / CHECKPOINTS
-    has_states = any(path.startswith(".transitions.state") for path in describe_replay(directory))
+    has_states = any(path.startswith("transitions.state") for path in describe_replay(directory))
     if _needs_states(config) and not has_states:
         raise ValueError(
             f"the replay of {source} keeps no states of the rules, with which --model rules searches again; add "

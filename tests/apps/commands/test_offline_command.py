@@ -103,7 +103,7 @@ def test_a_script_takes_the_same_way_in_as_the_command(began, games, saved_run, 
 
 def test_help_shows_the_flag_and_the_sources_defaults(saved_run, capsys):
     train.main(["--offline", str(saved_run), "--help"])
-    assert "--offline STR\n    learn from stored games alone" in capsys.readouterr().out
+    assert "--offline TEXT\n    learn from stored games alone" in capsys.readouterr().out
     train.main(["--offline", str(saved_run), "--help-all"])
     shown = " ".join(capsys.readouterr().out.split())
     assert "searched again with fresh weights" in shown and "1 where stored games alone are learned from" in shown

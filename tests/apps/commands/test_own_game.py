@@ -3,7 +3,6 @@
 import pytest
 
 from muzero_jax import presets
-from muzero_jax.apps import start
 from muzero_jax.apps.commands import train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.run import compilation_cache, runner
@@ -53,7 +52,7 @@ def begin(tmp_path, capsys):
         (
             "from tests.apps.check.test_environment import RewardsFive, WithoutMovesAtTwo\n"
             "class make(RewardsFive, WithoutMovesAtTwo): pass",
-            "(and 1 more: muzero_jax.check_environment(",
+            "(and 1 more: muzero_jax.check(",
         ),
     ],
 )
@@ -74,12 +73,6 @@ def test_what_is_odd_is_said_and_the_run_begins(begin):
     assert output.splitlines()[1] == "game        Mine"
     _, output, _ = begin("from tests.apps.check.test_environment import Heap as make", "--overwrite")
     assert "doubt" not in output and "check " not in output
-
-
-def test_a_check_that_would_take_long_is_made_in_part_and_says_how_to_make_all_of_it(begin, monkeypatch):
-    monkeypatch.setattr(start, "MOST_CHECK_SECONDS", -1.0)
-    _, output, _ = begin("from tests.apps.check.test_environment import Heap as make")
-    assert "check       in part, because the rules are slow; muzero_jax.check_environment('/" in output
 
 
 def test_turns_that_alternated_in_random_games_are_said_to_be_taken_so_unless_they_are_learned(begin):

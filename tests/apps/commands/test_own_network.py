@@ -67,7 +67,7 @@ def test_the_example_is_short_and_nothing_is_wrong_with_it():
     assert len(EXAMPLE.read_text().splitlines()) <= 100
     config = configs.Config(env="tic_tac_toe", network=NetworkConfig(file=str(EXAMPLE), num_bins=3))
     environment = make_environment("tic_tac_toe")
-    assert muzero_jax.check_model(playing.build_model(config, environment), environment) == []
+    assert muzero_jax.check(playing.build_model(config, environment), environment) == []
 
 
 @pytest.mark.slow  # notebook 07 trains a network of its own in CI

@@ -35,7 +35,8 @@ PRINTED = {
         rf"{board}x{board} {slope} Elo .+\n" for board, slope in {5: 486, 6: 367, 7: 1380, 9: 1157}.items()
     ),
     "docs/your-own-algorithm.md": r"\[\]\n",
-    "docs/your-own-network.md": r"\[\]\n",
+    "docs/your-own-game.md": r"\[\]\n",
+    "docs/your-own-network.md": r"(\[\]\n){2}",
 }
 
 

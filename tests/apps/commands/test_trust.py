@@ -23,7 +23,6 @@ LOADERS = {
     "match": (evaluate.main, "match --run WHAT"),
     "opponent": (evaluate.main, "match --run OWN --opponent WHAT"),
     "tournament": (evaluate.main, "tournament WHAT random"),
-    "old flags": (evaluate.main, "--run WHAT --oracle"),
     "play": (play.main, "--run WHAT --tree DIR/tree.svg"),
     "export": (export_agent.main, "WHAT --out DIR/out.safetensors"),
     "onnx": (export_onnx.main, "WHAT --out DIR/onnx"),

@@ -70,27 +70,17 @@ def test_a_position_is_told_from_the_movers_side_with_the_others_checkers_below_
     assert mover_points(state) == [2, 6, *[0] * 12, -11, *[0] * 9, 3, -1]
 
 
-def test_dice_of_a_turn_that_has_begun_are_no_roll():
-    state = position((3, 1))
-    action = make_notation(environment()).read(state, "8/5")
-    assert roll(environment().chance.move(state, jnp.int32(action)).state) is None
-
-
 def test_its_answer_is_asked_with_board_and_dice(start):
     engine = start()
     assert engine._ask(OPENING, (3, 1)) == "" and engine.title == "GNU Backgammon 1.07.fake"
     assert engine.process._last[-1].endswith(f"set board simple {' '.join(map(str, OPENING))} | set dice 3 1")
 
 
-def test_an_unknown_word_in_a_setting_is_refused_in_a_sentence(start):
+@pytest.mark.parametrize("settings", [("sett plies 2",), ("chatter 20000", "sett plies 2")])
+def test_an_unknown_word_in_a_setting_is_heard_however_much_it_says_on_stderr(start, settings):
     start(settings=("set evaluation chequerplay evaluation plies 2",))
-    with pytest.raises(EngineError, match="the engine gnubg refuses a setting; it said .Unknown keyword .sett"):
-        start(settings=("sett plies 2",))
-
-
-def test_a_complaint_is_heard_though_its_answer_is_there_before_all_that_it_says_on_stderr_was_read(start):
     with pytest.raises(EngineError, match="refuses a setting; it said .Unknown keyword .sett"):
-        start(settings=("chatter 20000", "sett plies 2"))
+        start(settings=settings)
 
 
 def test_what_it_says_on_stderr_before_its_name_is_no_name(start):
@@ -172,7 +162,7 @@ def test_dice_are_found_for_every_board_on_which_a_turn_may_end(start, dice, che
 
 
 def test_a_turn_that_our_rules_do_not_have_ends_the_match_in_a_sentence(start):
-    with pytest.raises(EngineError, match="and the dice .3, 1. with '13/5', which is no legal turn"):
+    with pytest.raises(EngineError, match="'13/5'"):
         start("13/5").choose([], 0, position((3, 1)))
 
 
@@ -183,17 +173,6 @@ def test_a_turn_that_an_opening_began_goes_on_with_a_legal_move(start):
 
 
 # --- matches ----------------------------------------------------------------------------------------------------------
-
-
-def test_backgammon_is_played_by_gnubg_alone():
-    backgammon, spec = environment(), engines.EngineSpec("x", engines.GNUBG, ("x",), ())
-    engines.check(spec, backgammon)
-    with pytest.raises(ValueError, match="backgammon is not played by GTP, .* name the engine as gnubg:COMMAND"):
-        engines.check(spec._replace(protocol="gtp"), backgammon)
-    with pytest.raises(
-        ValueError, match="chess is not played by GNUBG, which is for backgammon; name the engine as uci:COMMAND"
-    ):
-        engines.check(spec, environment_of("gardner_chess"))
 
 
 def test_a_pass_of_which_there_are_six_is_asked_of_nobody():
@@ -220,7 +199,7 @@ def entrants():
 
 
 def test_games_with_dice_are_not_kept_as_sgf(tmp_path):
-    with pytest.raises(ValueError, match="--sgf keeps moves and no dice, so it is not for backgammon; leave it out"):
+    with pytest.raises(ValueError, match="--sgf"):
         EngineMatch(
             environment(), *entrants(), num_games=2, opening_plies=2, conditions=Conditions(folder=tmp_path / "games")
         )

@@ -6,13 +6,13 @@ import pytest
 
 from muzero_jax.apps.engines import engines
 from muzero_jax.apps.engines.engine import Ply
-from muzero_jax.apps.engines.hex_engine import HexEngine, mirrored
+from muzero_jax.apps.engines.gtp import HexEngine, mirrored
 from muzero_jax.apps.evaluation.engine_games import Arbiter, EngineSeat
 from muzero_jax.games.environment import make_environment
 from tests.reference import engines as programs
 
 HEX = make_environment("hex", board_size=3)
-SWAP = Ply(1, 9, "swap-pieces")
+B1, SWAP, C1, A1, B2 = (Ply(0, 1, "b1"), Ply(1, 9, "swap-pieces"), Ply(0, 2, "c1"), Ply(1, 0, "a1"), Ply(0, 4, "b2"))
 
 
 @pytest.fixture
@@ -21,9 +21,8 @@ def play(tmp_path):
     running, log = [], tmp_path / "log"
 
     def start(*arguments):
-        process = programs.started("gtp", "--log", log, *arguments)
-        running.append(process)
-        engine = HexEngine(process, 3, 3)
+        running.append(programs.started("gtp", "--log", log, *arguments))
+        engine = HexEngine(running[-1], 3, 3)
         engine.greet([])
         engine.new_game()
         log.write_text("")
@@ -39,17 +38,10 @@ def test_a_cell_is_mirrored_in_the_long_diagonal_and_a_word_is_not():
     assert [mirrored(text) for text in cells] == ["a1", "a2", "k11", "b1", "swap-pieces", "resign"]
 
 
-@pytest.mark.parametrize(
-    "arguments, swaps", [(["--swaps", "pieces"], "pieces"), (["--swaps", "sides"], "sides"), ([], "none")]
-)
-def test_what_a_program_means_by_a_swap_is_found_out(play, arguments, swaps):
-    assert play[0](*arguments).swaps == swaps
-
-
 def test_a_program_that_exchanges_the_pieces_is_told_the_moves_as_they_are(play):
     start, told = play
     engine = start("--swaps", "pieces")
-    assert engine.choose([Ply(0, 1, "b1"), SWAP], 0) == "a1"
+    assert engine.swaps == "pieces" and engine.choose([B1, SWAP], 0) == "a1"
     assert told() == ["play b b1", "play w swap-pieces", "genmove b"]
 
 
@@ -57,16 +49,16 @@ def test_a_program_that_exchanges_the_sides_sees_the_other_colours_and_the_mirro
     """Ours: white's stone is on a2 now, and black plays c1. There: black's is still on b1, and white plays a3."""
     start, told = play
     engine = start("--swaps", "sides")
-    assert engine.choose([Ply(0, 1, "b1"), SWAP, Ply(0, 2, "c1")], 1) == "a1"
+    assert engine.swaps == "sides" and engine.choose([B1, SWAP, C1], 1) == "a1"
     assert told() == ["play b b1", "play w swap-pieces", "play w a3", "genmove b"]
-    assert engine.choose([Ply(0, 1, "b1"), SWAP, Ply(0, 2, "c1"), Ply(1, 0, "a1"), Ply(0, 4, "b2")], 1) == "a3"
+    assert engine.choose([B1, SWAP, C1, A1, B2], 1) == "a3"
     assert told()[4:] == ["play w b2", "genmove b"]
 
 
 def test_a_program_that_knows_no_swap_is_not_told_of_it(play):
     start, told = play
     engine = start()
-    assert engine.choose([], 0) == "a1"
+    assert engine.swaps is None and engine.choose([], 0) == "a1"
     assert engine.choose([Ply(0, 0, "a1"), SWAP], 0) == "a2"
     assert told() == ["genmove b", "genmove w"]
 
@@ -87,8 +79,7 @@ class SwapsFirst:
 def test_games_with_a_swap_are_played_to_their_end_by_every_kind_of_program(swaps, opening):
     """A program that had another position would choose a cell that is taken, or refuse one that is free."""
     arbiter = Arbiter(HEX)
-    spec = engines.parse(programs.name("gtp", *swaps.split()))
-    engine = engines.start(spec, HEX, seconds=20.0)
+    engine = engines.start(engines.parse(programs.name("gtp", *swaps.split())), HEX, seconds=20.0)
     try:
         seat, key = EngineSeat(engine, arbiter.notation), jax.random.key(0)
         for seats in ([seat, SwapsFirst()], [SwapsFirst(), seat]):

@@ -30,7 +30,7 @@ def play(tmp_path):
 
 def test_a_gtp_engine_is_told_a_game_from_its_opening(play):
     start, told = play
-    engine = start("gtp", game=(7, 6, 7.5))
+    engine = start("gtp", "--banner", "Welcome!", game=(7, 6, 7.5))  # a banner is no answer
     engine.greet(["level 3"])
     engine.new_game()
     assert engine.choose(PLIES[:1], 1) == "a1"
@@ -56,29 +56,18 @@ def test_a_forced_pass_may_be_refused_and_no_other_move(play):
     start, _ = play
     engine = start("gtp", "--refuses", "play w pass")
     engine.new_game()
-    passed = [*PLIES[:1], Ply(1, 9, "pass", is_forced_pass=True)]
-    assert engine.choose(passed, 0) == "a1"
+    assert engine.choose([*PLIES[:1], Ply(1, 9, "pass", is_forced_pass=True)], 0) == "a1"
     engine.new_game()
-    with pytest.raises(EngineError, match="^the engine gtp:fake refuses 'play w pass'; it said 'I would rather not'$"):
+    with pytest.raises(EngineError, match="gtp:fake refuses 'play w pass'.*'I would rather not'"):
         engine.choose([*PLIES[:1], Ply(1, 9, "pass")], 0)
 
 
 def test_what_an_engine_refuses_is_named_unless_it_is_a_command_that_it_has_not(play):
     start, _ = play
-    with pytest.raises(EngineError, match="refuses 'boardsize 3'; it said 'I would rather not'"):
+    with pytest.raises(EngineError, match="boardsize 3"):
         start("gtp", "--refuses", "boardsize").new_game()
-    with pytest.raises(EngineError, match="refuses 'visits 9'; it said 'unknown command'"):
+    with pytest.raises(EngineError, match="visits 9"):
         start("gtp").greet(["visits 9"])
-    start("gtp").new_game()
-
-
-def test_a_banner_is_no_answer_and_neither_is_nonsense(play):
-    start, _ = play
-    engine = start("gtp", "--banner", "Welcome!", "--then", "say hello there")
-    engine.greet([])
-    engine.new_game()
-    with pytest.raises(EngineError, match="answered 'genmove b' with 'hello there', which is no GTP"):
-        engine.choose([], 0)
 
 
 # --- UCI --------------------------------------------------------------------------------------------------------------
@@ -110,29 +99,33 @@ def test_usi_differs_in_its_first_words(play):
 
 def test_an_option_that_it_has_not_is_answered_with_the_closest(play):
     start, _ = play
-    with pytest.raises(EngineError, match="has no option 'Skil'; the closest are Skill Level, "):
+    with pytest.raises(EngineError, match="'Skil'.* Skill Level"):
         start("uci").greet(["Skil=3"])
-    with pytest.raises(EngineError, match="does not play chess: UCI_Variant has no such value"):
+    with pytest.raises(EngineError, match="does not play chess"):
         start("uci", variant="chess").greet([])
 
 
-@pytest.mark.parametrize("word", ["(none)", "0000", "win", ""])
-def test_a_uci_engine_that_takes_the_game_for_over_is_named(play, word):
-    start, _ = play
-    engine = start("uci", "--then", f"say bestmove {word}")
-    with pytest.raises(EngineError, match="answered 'go movetime 1000' with 'bestmove.*', but the game goes on"):
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def test_nonsense_is_named(play):
+    engine = play[0]("gtp", "--then", "say hello there")
+    engine.new_game()
+    with pytest.raises(EngineError, match="answered 'genmove b' with 'hello there'"):
         engine.choose([], 0)
+
+
+@pytest.mark.parametrize("word", ["(none)", "0000", ""])
+def test_an_engine_that_takes_the_game_for_over_answers_with_a_word_that_is_no_move(play, word):
+    assert play[0]("uci", "--then", f"say bestmove {word}").choose([], 0) == word
 
 
 def test_resignation_is_an_answer(play):
     start, _ = play
     assert start("usi", "--then", "say bestmove resign").choose([], 0) == "resign"
-    engine = start("gtp", "--then", "say = resign|")
-    assert engine.choose([], 0) == "resign"
+    assert start("gtp", "--then", "say = resign|").choose([], 0) == "resign"
 
 
 def test_an_engine_that_hangs_is_given_up(play):
-    start, _ = play
-    engine = start("uci", "--then", "hang", seconds=0.2)
-    with pytest.raises(EngineError, match="did not answer 'go movetime 1000' in time"):
-        engine.choose([], 0)
+    with pytest.raises(EngineError, match="in time"):
+        play[0]("uci", "--then", "hang", seconds=0.2).choose([], 0)

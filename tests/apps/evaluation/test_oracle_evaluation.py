@@ -113,7 +113,7 @@ def test_solving_reports_its_progress():
 
 
 def test_evaluate_judges_the_policy_head_and_search_on_every_position(saved_run, capsys):
-    assert evaluate.main(["--run", str(saved_run), "--oracle", "--budgets", "2", "4", "--json"]) == 0
+    assert evaluate.main(["oracle", "--run", str(saved_run), "--budgets", "2", "4", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["positions"], result["can_err"], result["from_own_play"]) == (4520, CAN_ERR, 0)
     names = [player["player"] for player in result["scores"]]
@@ -124,7 +124,7 @@ def test_evaluate_judges_the_policy_head_and_search_on_every_position(saved_run,
 
 
 def test_evaluate_judges_another_player_and_prints_a_table(saved_run, capsys):
-    assert evaluate.main(["--run", str(saved_run), "--oracle", "--player", "random"]) == 0
+    assert evaluate.main(["oracle", "--run", str(saved_run), "--player", "random"]) == 0
     yardstick, judged = capsys.readouterr().out.splitlines()[-2:]
     assert yardstick.split()[:3] == ["a", "random", "move"] and judged.split()[0] == "random"
     expected, measured = (float(line.split("%")[0].split()[-1]) for line in (yardstick, judged))
@@ -142,4 +142,4 @@ def test_evaluate_judges_another_player_and_prints_a_table(saved_run, capsys):
 )
 def test_a_mistake_is_a_value_error_with_a_reason(saved_run, flags, reason):
     with pytest.raises(ValueError, match=reason):
-        evaluate.main(["--run", str(saved_run), "--oracle", *flags])
+        evaluate.main(["oracle", "--run", str(saved_run), *flags])

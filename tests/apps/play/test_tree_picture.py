@@ -180,8 +180,6 @@ def test_the_command_draws_the_tree_of_any_position(untrained_run, tmp_path):
         (["--tree", "x.svg", "--web"], "choose one of --engine, --web, --tree and --film"),
         (["--tree", "x.png"], "--tree draws SVG: name a file that ends in .svg, not x.png"),
         (["--tree", "x"], "--tree draws SVG"),
-        (["--moves", "b2"], "--moves is for --tree"),
-        (["--web", "--colour", "b"], "--web takes neither"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(untrained_run, capsys, monkeypatch, tmp_path, flags, says):

@@ -13,7 +13,7 @@ from muzero_jax.storage.config import flat
 from tests.reference import told_runs
 
 BASE = replace(presets.hex_any(4), minutes=None, frames=9000)
-TWO = {"optimiser.learning_rate": Span(2e-4, 2e-2), "replay.end_weight": Span(1, 8)}
+TWO = {"optimiser.learning_rate": Span(2e-4, 2e-2, True), "replay.end_weight": Span(1, 8, True)}
 PRESETS = {
     "tic-tac-toe": presets.tic_tac_toe,
     "Hex 6x6, Muon": lambda: presets.hex_any(6),
@@ -27,7 +27,7 @@ PRESETS = {
 def test_every_range_holds_the_presets_own_value_and_its_ends_make_a_run(make):
     config = make()
     varied = tuning.space(config, {})
-    for name, (low, high) in varied.items():
+    for name, (low, high, _) in varied.items():
         assert low <= flat(config)[name] <= high, name
     for end in (0, 1):
         tuning.settings(config, {name: ends[end] for name, ends in varied.items()})
@@ -42,11 +42,11 @@ def test_what_the_preset_has_turned_off_does_not_vary_by_default():
 
 
 def test_ranges_and_values_of_ones_own_are_widened_to_the_bases():
-    chosen = {"optimiser.learning_rate": Span(1e-5, 1e-4), "search.max_num_considered_actions": [2, 4]}
+    chosen = {"optimiser.learning_rate": Span(1e-5, 1e-4, True), "search.max_num_considered_actions": [2, 4]}
     own = flat(BASE)["search.max_num_considered_actions"]
     rate = BASE.optimiser.learning_rate
     assert tuning.space(BASE, chosen) == {
-        "optimiser.learning_rate": Span(1e-5, rate),
+        "optimiser.learning_rate": Span(1e-5, rate, True),
         "search.max_num_considered_actions": [2, 4, own],
     }
 

@@ -16,7 +16,7 @@ import pytest
 from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.apps.evaluation.progress import open_versions
-from muzero_jax.run import assembly, metrics, program, runner
+from muzero_jax.run import metrics, program, runner
 from muzero_jax.run.session import Session
 from muzero_jax.run.sources import offline
 from muzero_jax.storage import config as configs
@@ -230,13 +230,13 @@ def train(monkeypatch, tmp_path, source):
     """Runs `runner.train` in `tmp_path/name` from a copy of the source, with programs that are compiled already."""
     monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
     monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
-    monkeypatch.setattr(assembly, "make_init", lambda *arguments: tiny_run.make_init())
+    monkeypatch.setattr(program, "make_init", lambda *arguments: tiny_run.make_init())
 
     def make_chunk(algorithm, mesh, *, plays):
         assert not plays
         return compiled_before(offline_program)
 
-    monkeypatch.setattr(assembly, "make_chunk", make_chunk)
+    monkeypatch.setattr(program, "make_chunk", make_chunk)
     copy = shutil.copytree(source, tmp_path / "source")
 
     def run(name, max_iterations, resume=False):

@@ -15,7 +15,7 @@ from muzero_jax.run import program, runner
 from muzero_jax.run.sources import warm_start
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
-from muzero_jax.storage.checkpoint import Checkpointer
+from muzero_jax.storage.checkpoint import Checkpointer, save_params
 from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig
 from muzero_jax.storage.validation import check_resumable
 from tests.reference import tiny_run
@@ -35,8 +35,7 @@ def source(tmp_path_factory):
     run_dir = tmp_path_factory.mktemp("runs") / "source"
     state = tiny_run.make_init()()
     tiny_run.save(run_dir, state._replace(learner=state.learner._replace(params=weights(1))))
-    with Checkpointer(run_dir / "versions") as versions:
-        versions.save_params(4, weights(2))
+    save_params(run_dir / "versions", 4, weights(2))
     agent_file.save(run_dir.parent / "mine.safetensors", CONFIG, weights(3), iteration=5)
     return run_dir
 

@@ -1,0 +1,71 @@
+"""`muzero_jax.check`: what is wrong with a game, a network or an algorithm of your own, in one sentence each.
+
+Wrong rules, networks and losses do not stop a run but teach something wrong, so `train.py` looks before it begins.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from muzero_jax import algorithm as algorithms
+from muzero_jax import presets
+from muzero_jax.algorithm import Algorithm, playing
+from muzero_jax.apps.check import algorithm as of_algorithm
+from muzero_jax.apps.check import environment as of_environment
+from muzero_jax.apps.check import model as of_model
+from muzero_jax.games.own_game import environment_from, load_environment
+from muzero_jax.own import python_file
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.config_groups import AlgorithmConfig
+from muzero_jax.types import Environment, Model
+
+
+def check(what: Any, env: str | Environment = "tic_tac_toe", **options: Any) -> list[str]:
+    """What is wrong with a game, a network or an algorithm of your own, a sentence each; empty if nothing was found.
+
+    A sentence that begins with `doubt:` names what is odd, and may be the game's own way. Takes seconds, most of which
+    compile.
+
+    Args:
+      what: a Python file as `train.py` takes it, which defines `make` (a game), `make_model` (a network) or `change`
+        (an algorithm); or an `Environment`, a `Model`, an `Algorithm`, or anything that `make` may return.
+      env: the game in which a network, or a file with an algorithm, is tried: a name, a file or an `Environment`.
+      options: those of the file, as `--network.options` and `--algorithm.options` give them.
+    """
+    try:
+        if isinstance(what, Model):
+            return of_model.examine(what, _settings(env)[1])
+        if isinstance(what, Algorithm):
+            return of_algorithm.examine(what)
+        if isinstance(what, str | Path) and python_file.is_path(str(what)):
+            return _of_file(str(what), env, options)
+        return _of_game(load_environment(what) if isinstance(what, str) else what)
+    except ValueError as error:  # what loading it refuses
+        return [str(error)]
+
+
+def _of_file(path: str, env: str | Environment, options: dict[str, Any]) -> list[str]:
+    defined = [name for name in ("make", "make_model", "change") if hasattr(python_file.load(path), name)]
+    if not defined:
+        return [f"{path} defines no make (a game), make_model (a network) or change (an algorithm); define one"]
+    if "make" in defined:
+        return _of_game(load_environment(path))
+    config, environment = _settings(env)
+    texts = tuple(f"{name}={value!r}" for name, value in options.items())
+    if "make_model" in defined:
+        config = replace(config, network=replace(config.network, file=path, options=texts))
+        return of_model.examine(playing.build_model(config, environment), environment)
+    return of_algorithm.examine(algorithms.make(replace(config, algorithm=AlgorithmConfig(path, texts)), environment))
+
+
+def _settings(env: str | Environment) -> tuple[Config, Environment]:
+    if isinstance(env, Environment):
+        return Config(env=env.name), env
+    config = presets.preset(env, None)
+    return config, playing.build_environment(config)
+
+
+def _of_game(made: Any) -> list[str]:
+    environment = made if isinstance(made, Environment) else environment_from(made, type(made).__name__)
+    problems, doubts = of_environment.examine(environment)
+    return problems + [f"doubt: {doubt}" for doubt in doubts]

@@ -1,0 +1,85 @@
+"""The reader of command lines: every way to write a flag, and what becomes of its words."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+
+from muzero_jax.apps.commands import parser
+from muzero_jax.run.session import Session
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import Fact, PositiveInt, fields_of, typed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tools:
+    """A command with a word before its flags."""
+
+    names: Annotated[tuple[Path, ...], Fact(positional=True)]
+    """files"""
+    size: PositiveInt | None = 3
+    """how many"""
+    quiet: bool = False
+    """say nothing"""
+
+
+def split(line):
+    return parser.split(line.split(), Config, Session)
+
+
+@pytest.mark.parametrize(
+    "line, given",
+    [
+        ("--minutes=3", {"minutes": "3"}),
+        ("--self_play.num_envs 4", {"self_play.num_envs": "4"}),
+        ("--no-tensorboard --replay.no-symmetries", {"tensorboard": False, "replay.symmetries": False}),
+        ("--evaluation.mcts-simulations 1 2", {"evaluation.mcts_simulations": ["1", "2"]}),
+        ("--network.options a=1 --network.options b=2", {"network.options": ["a=1", "b=2"]}),
+        ("--vary a 1 2 --vary b 3", {"vary": [["a", "1", "2"], ["b", "3"]]}),
+        ("--lr 1e-3 --network net.py", {"optimiser.learning_rate": "1e-3", "network.file": "net.py"}),
+        ("--seed 1 --seed 2", {"seed": "2"}),
+        ("--optimiser.weight-decay -1", {"optimiser.weight_decay": "-1"}),
+        ("-h", {parser.HELP: True}),
+    ],
+)
+def test_a_line_gives_fields_their_texts(line, given):
+    assert split(line) == given
+
+
+@pytest.mark.parametrize("field", fields_of(Config), ids=lambda field: field.name)
+def test_what_is_typed_again_means_the_same(field):
+    text = {bool: False}.get(field.kind, ["1", "2"] if str(field.kind).startswith("tuple") else "text")
+    given = {field.name: text}
+    assert parser.split(parser.typed_again(given), Config) == given
+
+
+@pytest.mark.parametrize("line", ["stray", "--resume runs/x", "--minutes 3 4", "--minutes", "--", "--no-minutes"])
+def test_a_word_that_belongs_to_no_flag_is_refused(line):
+    with pytest.raises(ValueError):
+        split(line)
+
+
+def test_words_before_and_after_flags_are_the_positional_ones():
+    found = parser.read(Tools, "a --quiet b --size 4 c".split())
+    assert found == Tools(names=(Path("a"), Path("b"), Path("c")), size=4, quiet=True)
+    assert parser.read(Tools, ["a", "--size", "None"]).size is None
+    with pytest.raises(ValueError, match="--names is missing"):
+        parser.read(Tools, [])
+
+
+def test_whole_numbers_may_be_written_as_powers_of_ten():
+    assert parser.override(Config(), split("--frames 1e6")).frames == 1_000_000
+
+
+def test_a_switch_is_turned_off_by_the_flag_that_help_names():
+    assert typed("tensorboard", False) == ["--no-tensorboard"]
+    assert typed("replay.symmetries", False) == ["--replay.no-symmetries"]
+
+
+def test_help_has_required_words_first_and_a_sentence_each(capsys):
+    with pytest.raises(SystemExit):
+        parser.read(Tools, ["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2:4] == ["NAMES", "    files [required]"]
+    assert "    how many [3]" in lines
