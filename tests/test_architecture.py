@@ -35,9 +35,9 @@ apps.check: types own ops games storage networks learning algorithm training pre
 apps.engines: types games apps.play
 apps.play: types own games search algorithm agent
 apps.evaluation: types own ops games storage search algorithm agent run apps.engines
-apps.study: types own ops storage algorithm run apps.evaluation apps.start
-apps.start: own ops games storage algorithm run apps.check apps.evaluation
-apps.start: own ops games storage algorithm run apps.check apps.evaluation
+apps.study: types ops storage algorithm run apps.evaluation apps.start
+apps.start: types own ops games storage algorithm run apps.check apps.evaluation
+apps.train: ops storage algorithm run apps.start
 apps.commands: own ops games storage algorithm presets agent run apps.engines apps.play apps.evaluation apps.study apps.start
 """.split("\n")[1:-1]  # noqa: E501
     )
@@ -80,20 +80,14 @@ LIBRARIES = {
     "orbax": {"storage.checkpoint"},
     "tensorstore": {"storage.checkpoint"},
     "tensorboardX": {"run.metrics"},
-    "matplotlib": {"run.metrics", "apps.study.tuning.pictures", "run.charts"},
+    "matplotlib": {"run.metrics", "apps.study.tuning", "run.charts"},
     "IPython": {"apps.study.live_plot"},
-    "optuna": {
-        "apps.commands.tune",
-        "apps.study.tuning.pictures",
-        "apps.study.tuning.results",
-        "apps.study.tuning.study",
-        "apps.study.tuning.trial",
-    },
+    "optuna": {"apps.study.tuning"},
     "ipywidgets": {"apps.play.notebook"},
     "rich": {"apps.commands.play", "run.display", "apps.play.solo", "apps.play.terminal"},
     "msgspec": {"apps.commands.evaluate_flags", "apps.commands.play", "storage.config_groups", "storage.fields"},
     "wandb": {"run.metrics"},
-    "filelock": {"storage.run_directory"},
+    "filelock": {"storage.run_directory", "apps.study.tuning"},
     "platformdirs": {"run.compilation_cache", "own.trust"},
     "safetensors": {"storage.agent_file"},
     "starlette": {"apps.play.web_server"},
@@ -119,22 +113,23 @@ LINES = {
     "agent": 183,
     "algorithm": 687,
     "apps.__init__": 1,
-    "apps.check": 841,
-    "apps.commands": 1754,
-    "apps.engines": 1205,
-    "apps.evaluation": 3118,
-    "apps.play": 2569,
-    "apps.start": 249,
-    "apps.study": 1292,
+    "apps.check": 618,
+    "apps.commands": 1659,
+    "apps.engines": 1089,
+    "apps.evaluation": 3140,
+    "apps.play": 2568,
+    "apps.start": 183,
+    "apps.study": 845,
+    "apps.train": 62,
     "games": 2867,
     "learning": 1514,
     "networks": 1142,
     "ops": 1057,
     "own": 319,
     "presets": 416,
-    "run": 3358,
+    "run": 2975,
     "search": 1190,
-    "storage": 1660,
+    "storage": 1528,
     "training": 130,
     "types": 301,
 }
@@ -275,7 +270,7 @@ def test_who_reads_a_config_without_asking_whether_its_code_may_run_is_known():
         name: {module for module, path in PATHS.items() if f"configs.{name}(" in path.read_text()}
         for name in ("from_json", "inspect")
     }
-    assert callers["from_json"] == {"storage.agent_file"}
+    assert callers["from_json"] == {"storage.agent_file", "apps.study.tuning"}  # a study compares it with its own
     commands = {"apps.commands.variants", "apps.commands.train"}  # they ask `trust.check`, or build nothing of it
     assert callers["inspect"] == {"apps.study.comparison", "run.sources.offline", "storage.run_directory", *commands}
 
