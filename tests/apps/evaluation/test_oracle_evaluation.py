@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
@@ -143,3 +144,19 @@ def test_evaluate_judges_another_player_and_prints_a_table(saved_run, capsys):
 def test_a_mistake_is_a_value_error_with_a_reason(saved_run, flags, reason):
     with pytest.raises(ValueError, match=reason):
         evaluate.main(["oracle", "--run", str(saved_run), *flags])
+
+
+def test_several_agents_are_judged_as_each_would_be_alone():
+    """In tic-tac-toe all positions are judged, as by `examine`; agents that differ in their seed share a program."""
+    params = tiny_run.agent().model.init(jax.random.key(0))
+    other = jax.tree.map(lambda leaf: leaf + np.sin(np.arange(leaf.size)).reshape(leaf.shape), params)
+    agents = [tiny_run.agent(params=weights) for weights in (params, other)]
+    found = oracle_evaluation.winning_move_accuracies(agents, num_positions=1, seed=0, report=lambda *_: None)
+    alone = [
+        oracle_evaluation.examine(
+            agent, oracle_evaluation.agent_candidates(agent, (agent.num_simulations,))[1:], num_positions=1, seed=0
+        )
+        for agent in agents
+    ]
+    assert found == [(result["scores"][1]["keeps_win_rate"], result["can_win_and_err"]) for result in alone]
+    assert found[0] != found[1]
