@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import tyro
 
@@ -559,9 +558,7 @@ def test_damaged_checkpoints_are_a_sentence_and_stay_on_the_disk(run, saved_run,
     copy = shutil.copytree(saved_run, tmp_path / "copy")
     files = [path for path in (copy / "checkpoints" / "6" / "params").rglob("*") if path.is_file()]
     largest = max(files, key=lambda path: path.stat().st_size)
-    content = np.frombuffer(largest.read_bytes(), np.uint8).copy()
-    content[len(content) // 2] ^= 255
-    largest.write_bytes(content.tobytes())
+    largest.write_bytes(largest.read_bytes()[: largest.stat().st_size // 2])
     assert_one_sentence(run(evaluate, "--run", copy), "damaged")
     assert (copy / "checkpoints" / "6").is_dir()
 
