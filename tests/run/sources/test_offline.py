@@ -200,7 +200,7 @@ def test_only_the_ring_is_read_whatever_network_the_run_had(source):
 def test_a_ring_of_other_shapes_is_refused(source):
     abstract = tiny_run.abstract_state().replay
     other = abstract._replace(transitions=abstract.transitions._replace(reward=abstract.transitions.search_policy))
-    with pytest.raises(ValueError, match=r"is another: its transitions.reward is float32\[32,8\] \(this one needs"):
+    with pytest.raises(ValueError, match=r"its replay.transitions.reward is float32\[32,8\] \(this one needs"):
         restore_replay(source / "checkpoints", other)
 
 

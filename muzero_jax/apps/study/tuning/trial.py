@@ -147,9 +147,9 @@ def trainer(session: Session, num_devices: int, *, keeps_checkpoints: bool = Fal
 
     def train(config: Config, run_dir: Path, on_evaluation: Callable[[Record], object]) -> dict[str, Any]:
         own = replace(session, run_dir=str(run_dir), overwrite=True, tensorboard=False, checkpoint_minutes=0.0)
-        ready = start.prepare(config, own, num_devices, _silent)
         try:
-            result = start.train(ready, own, _silent, Callbacks(on_evaluation=on_evaluation))
+            with start.prepare(config, own, num_devices, _silent) as ready:
+                result = start.train(ready, own, _silent, Callbacks(on_evaluation=on_evaluation))
         finally:
             if not keeps_checkpoints and (run_dir / VERSIONS).exists():
                 shutil.rmtree(run_dir / CHECKPOINTS, ignore_errors=True)
