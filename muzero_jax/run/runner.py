@@ -72,8 +72,8 @@ def train(
         Ctrl-C, and comes through when the run is saved.
       make_evaluator: makes what judges the agent while it trains and at the end.
 
-    Raises ValueError, in one sentence, for a budget that ended before the first update, a loss that is no longer finite, a full disk, or a checkpoint of another configuration. The last good
-    checkpoint is kept.
+    Raises ValueError, in one sentence, for a budget that ended before the first update, a loss that is no longer
+    finite, a full disk, or a checkpoint of another configuration. The last good checkpoint is kept.
     """
 
     def compile_run(is_new: bool) -> Compiled:

@@ -66,8 +66,8 @@ def train(
 
     with ExitStack() as locks:
         for agent in agents[1:]:
-            wanted = {"resume": session.resume, "overwrite": session.overwrite}
-            locks.enter_context(run_directory.opened(agent.folder, **wanted))
+            folder = run_directory.opened(agent.folder, resume=session.resume, overwrite=session.overwrite)
+            locks.enter_context(folder)
         shared.mkdir(exist_ok=True)
         return runner.train_agents(agents, compile_run, session, shared, mesh, say, None, open_versions)
 

@@ -287,7 +287,7 @@ def test_records_and_summary_tell_of_learning_alone(train, tmp_path):
 
 
 def test_a_source_is_opened_before_anything_is_compiled(train, monkeypatch):
-    monkeypatch.setattr(runner, "assemble", lambda *arguments, **options: pytest.fail("too late"))
+    monkeypatch.setattr(runner, "compile_agent", lambda *arguments, **options: pytest.fail("too late"))
     shutil.rmtree(train.source / "checkpoints")
     with pytest.raises(ValueError, match="no checkpoint in"):
         train("run", 2)
