@@ -1,6 +1,7 @@
 """The one way from a config to a run, for `experiments/train.py` and `muzero_jax.train`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,11 +40,12 @@ class Ready(NamedTuple):
     """A run that nothing in its flags or files speaks against."""
 
     config: Config  # with the sizes that its source or `--autotune` decides
-    run_dir: Path
+    run_dir: Path  # which is this process's
     mesh: Mesh
     algorithm: Algorithm
 
 
+@contextmanager
 def prepare(
     config: Config,
     session: Session,
@@ -52,15 +54,15 @@ def prepare(
     *,
     made_with: Config | None = None,
     build: Callable[[Config], Algorithm] | None = None,
-) -> Ready:
-    """Settles what a run's source and devices decide, checks it, and says what will be trained.
+) -> Iterator[Ready]:
+    """Settles what a run's source and devices decide, checks it, holds its folder and says what will be trained.
 
     Args:
       num_devices: those at hand, as `devices.configure_devices` says.
       made_with: the config of the run that `session.resume` continues.
       build: makes the algorithm of a program, instead of what the config names; it is not checked.
 
-    Raises ValueError in one sentence, before anything is made or deleted.
+    Raises ValueError in one sentence, before anything is deleted.
     """
     processes.check_alike("command", repr((config, session.resume, session.overwrite)))
     config = configs.with_absolute_paths(config)
@@ -72,20 +74,24 @@ def prepare(
     mesh = devices.make_mesh(_count_devices(config, session, num_devices, say))
     if session.compilation_cache:
         compilation_cache.enable()
-    algorithm = build(configs.without_record(config)) if build else algorithms.make(config)
-    if build:
-        config = configs.with_record(config)
-    else:
-        _check_files(config, algorithm, say, is_new=not session.resume)
-    if session.autotune:
-        config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=say)
-        algorithm = algorithms.make(config, algorithm.environment)
-    _introduce(config, algorithm.environment, mesh.size, run_dir, say, verbose=session.verbose)
-    if not session.resume and (advice := _advice(config)):
-        say(f"advice      {advice}")
-    if python_file.is_path(config.env) and not (session.resume or build):
-        _examine(config, algorithm.environment, say)
-    return Ready(config, run_dir, mesh, algorithm)
+    with ExitStack() as opened:
+        if processes.is_first():
+            wanted = {"resume": session.resume, "overwrite": session.overwrite, "sources": config.sources}
+            opened.enter_context(run_directory.opened(run_dir, **wanted))
+        algorithm = build(configs.without_record(config)) if build else algorithms.make(config)
+        if build:
+            config = configs.with_record(config)
+        else:
+            _check_files(config, algorithm, say, is_new=not session.resume)
+        if session.autotune:
+            config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=say)
+            algorithm = algorithms.make(config, algorithm.environment)
+        _introduce(config, algorithm.environment, mesh.size, run_dir, say, verbose=session.verbose)
+        if not session.resume and (advice := _advice(config)):
+            say(f"advice      {advice}")
+        if python_file.is_path(config.env) and not (session.resume or build):
+            _examine(config, algorithm.environment, say)
+        yield Ready(config, run_dir, mesh, algorithm)
 
 
 def train(ready: Ready, session: Session, say: Say, callbacks: Callbacks | None = None) -> Result:
@@ -95,7 +101,7 @@ def train(ready: Ready, session: Session, say: Say, callbacks: Callbacks | None 
 
 
 def check(config: Config, session: Session, made_with: Config) -> Path:
-    """The run's folder, neither made nor touched; ValueError in one sentence if the flags make no run."""
+    """The run's folder, not yet looked at; ValueError in one sentence if the flags make no run."""
     validate(config)
     sessions.validate(session)
     if session.wandb:
@@ -103,8 +109,6 @@ def check(config: Config, session: Session, made_with: Config) -> Path:
     run_dir = Path(session.run_dir) if session.run_dir else run_directory.default(config)
     if config.offline:
         offline.check(session)
-    if processes.is_first():  # who makes the folder meanwhile
-        run_directory.check(run_dir, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
     if session.resume:
         check_resumable(config, made_with)
         budget.check_left(config, run_dir)

@@ -58,5 +58,5 @@ def train(
         first = "muzero_jax.ops.devices.configure_devices()"
         say(f"JAX has begun with {available} of {cores} cores; to use all of them, call {first} before anything else")
     build = None if algorithm is None else lambda config: algorithm
-    ready = start.prepare(config, session, available, say, build=build)
-    return start.train(ready, session, say, Callbacks(on_metrics, on_evaluation))
+    with start.prepare(config, session, available, say, build=build) as ready:
+        return start.train(ready, session, say, Callbacks(on_metrics, on_evaluation))

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
@@ -65,15 +65,15 @@ def train(
     Ctrl-C, SIGTERM and SIGHUP let the chunk end, and save. After that the latter two raise `interrupt.Stopped`.
 
     Args:
+      run_dir: which the caller has opened (`run_directory.opened`), in process 0.
       say: called with each line that is meant for a person; if it is `print`, a terminal gets a live table.
       algorithm: instead of the one that the config names, with its game and its network.
       callbacks: a user's functions, called with every record once it is written. What one raises ends the run like
         Ctrl-C, and comes through when the run is saved.
       make_evaluator: makes what judges the agent while it trains and at the end.
 
-    Raises ValueError, in one sentence, for a folder in which another process trains, a budget that ended before the
-    first update, a loss that is no longer finite, a full disk, or a checkpoint of another configuration. The last good
-    checkpoint is kept.
+    Raises ValueError, in one sentence, for a budget that ended before the first update, a loss that is no longer
+    finite, a full disk, or a checkpoint of another configuration. The last good checkpoint is kept.
     """
 
     def compile_run(is_new: bool) -> Compiled:
@@ -83,8 +83,7 @@ def train(
         return found._replace(init=lambda: make_state(found.init, found.abstract, fill, weights))
 
     agent = Planned(config, run_dir)
-    with run_directory.held(run_dir) if processes.is_first() else nullcontext():
-        (result,) = train_agents([agent], compile_run, session, run_dir, mesh, say, callbacks, make_evaluator)
+    (result,) = train_agents([agent], compile_run, session, run_dir, mesh, say, callbacks, make_evaluator)
     if isinstance(result, ValueError):
         raise result
     return result

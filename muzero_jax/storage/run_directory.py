@@ -161,12 +161,15 @@ def shared(run_dir: Path) -> Shared | None:
 
 
 @contextmanager
-def held(run_dir: Path) -> Iterator[None]:
-    """Makes a run's folder if need be, and keeps other processes from training there.
+def opened(
+    run_dir: Path, *, resume: bool = False, overwrite: bool = False, sources: Iterable[str] = ()
+) -> Iterator[None]:
+    """Checks a run's folder, makes it if need be, and keeps other processes from training there.
 
-    What `--overwrite` is to delete stays, until the caller knows that nothing can refuse the new run and calls
-    `make_room`. Raises ValueError as `locked` does.
+    What `overwrite` is to delete stays, until the caller knows that nothing can refuse the new run and calls
+    `make_room`. Raises ValueError as `check` and `locked` do.
     """
+    check(run_dir, resume=resume, overwrite=overwrite, sources=sources)
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:

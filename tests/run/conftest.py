@@ -73,9 +73,9 @@ def session(monkeypatch, tmp_path):
         callbacks = {name: changes.pop(name) for name in ("on_metrics", "on_evaluation") if name in changes}
         config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)
         run_dir = tmp_path / "run"
-        run_directory.check(run_dir, **wanted)
         own = {"callbacks": Callbacks(**callbacks), "make_evaluator": open_versions}
-        return runner.train(config, session, run_dir, tiny_run.mesh(), run.said.append, **own)
+        with run_directory.opened(run_dir, **wanted):
+            return runner.train(config, session, run_dir, tiny_run.mesh(), run.said.append, **own)
 
     run.directory, run.said = tmp_path / "run", []
     return run

@@ -5,6 +5,7 @@ no state depends on.
 """
 
 import json
+import shutil
 import signal
 import weakref
 from dataclasses import replace
@@ -145,6 +146,17 @@ def test_a_run_that_does_not_fit_deletes_nothing_and_blocks_nothing(session, mon
             with pytest.raises(ValueError, match="this run needs .*; lower --"):
                 session(max_iterations=8, **changes)
     assert session(max_iterations=8, resume=True).summary["iteration"] == 8
+
+
+def test_a_run_whose_newest_checkpoint_is_damaged_says_so_and_resumes_from_the_one_before(session, unbroken):
+    session(max_iterations=6)
+    newest = session.directory / "checkpoints" / "6"
+    (newest / "state" / "manifest.ocdbt").unlink()
+    with pytest.raises(ValueError, match=f"checkpoint {newest} cannot be read, so it may be damaged .*; delete it"):
+        session(max_iterations=8, resume=True)
+    shutil.rmtree(newest)
+    session(max_iterations=8, resume=True)
+    assert_same(saved_state(session.directory)[1], unbroken[8])
 
 
 def test_a_finished_run_that_is_resumed_learns_nothing_more_and_loses_nothing(session, unbroken):

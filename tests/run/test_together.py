@@ -17,6 +17,7 @@ from muzero_jax.ops import devices
 from muzero_jax.run import metrics, program
 from muzero_jax.run.runner import Planned
 from muzero_jax.storage import config as configs
+from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import names
@@ -110,7 +111,8 @@ def session(monkeypatch, tmp_path, compiled):
         own = compiled._replace(program=compiled.program._replace(advance=advance))
         monkeypatch.setattr(together, "compile_together", lambda *arguments: own)
         agents = [Planned(replace(c, **changes), tmp_path / f"seed{c.seed}", f"seed {c.seed}") for c in MEMBERS]
-        return together.train(agents, replace(tiny_run.SESSION, resume=resume), tiny_run.mesh(), lambda line: None)
+        with run_directory.opened(agents[0].folder, resume=resume):
+            return together.train(agents, replace(tiny_run.SESSION, resume=resume), tiny_run.mesh(), lambda line: None)
 
     return run
 

@@ -18,7 +18,7 @@ import pgx
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps, restore_params
+from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps, restore_params, save_params
 from muzero_jax.types import ActorState, LearnerState, ReplayState, TrainState, Transition
 
 NUM_ENVS, RING = 4, 6

@@ -133,15 +133,15 @@ def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> 
 def train(settled: Settled, num_devices: int, build: Callable[[Config], Any] | None) -> int:
     """Trains one run; returns the exit status of `main`."""
     config, session, base = settled
-    ready = start.prepare(config, session, num_devices, print, made_with=base, build=build)
-    run_dir = ready.run_dir
-    before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
-    try:
-        result = start.train(ready, session, print)
-        by_system = EXIT_UNFINISHED if session.distributed else 0  # so that a scheduler starts it again
-        status = (by_system if result.by_system else EXIT_INTERRUPTED) if result.interrupted else 0
-    except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
-        result, status = None, 0 if isinstance(error, Stopped) else EXIT_INTERRUPTED
+    with start.prepare(config, session, num_devices, print, made_with=base, build=build) as ready:
+        run_dir = ready.run_dir
+        before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
+        try:
+            result = start.train(ready, session, print)
+            by_system = EXIT_UNFINISHED if session.distributed else 0  # so that a scheduler starts it again
+            status = (by_system if result.by_system else EXIT_INTERRUPTED) if result.interrupted else 0
+        except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
+            result, status = None, 0 if isinstance(error, Stopped) else EXIT_INTERRUPTED
     if not processes.is_first():
         return status
     if result is not None and not result.interrupted:

@@ -204,9 +204,9 @@ def _train_group(group: Sequence[Run], settle: Settle) -> int:
         config, session, base = settle(_goes_on(run))
         planned.append(Planned(config, start.check(config, session, base), run.name))
     config, session, base = settle(_goes_on(group[0]))  # the game, the network and their files are those of all
-    ready = start.prepare(config, session, session.devices or len(jax.devices()), print, made_with=base)
     try:
-        ends = together.train(planned, session, ready.mesh, print)
+        with start.prepare(config, session, session.devices or len(jax.devices()), print, made_with=base) as ready:
+            ends = together.train(planned, session, ready.mesh, print)
     except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
         has_begun = any(run_directory.begun(run.folder) for run in planned)
         print(f"stopped; go on with the same command{' and --resume' if has_begun else ''}")

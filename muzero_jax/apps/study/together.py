@@ -46,6 +46,7 @@ def train(
     """Trains them all until their budget is spent, or a signal asks for a stop; how each ended.
 
     Args:
+      agents: the caller has opened the folder of the first.
       mesh: of all devices; matches are played there.
 
     Raises ValueError as `runner.train` does, where that concerns all of them.
@@ -64,8 +65,9 @@ def train(
         return compiled
 
     with ExitStack() as locks:
-        for agent in agents:
-            locks.enter_context(run_directory.held(agent.folder))
+        for agent in agents[1:]:
+            folder = run_directory.opened(agent.folder, resume=session.resume, overwrite=session.overwrite)
+            locks.enter_context(folder)
         shared.mkdir(exist_ok=True)
         return runner.train_agents(agents, compile_run, session, shared, mesh, say, None, open_versions)
 

@@ -152,9 +152,9 @@ class Objective(NamedTuple):
     def train(self, config: Config, run_dir: Path, on_metrics: Callable[[Record], object] | None = None) -> None:
         """Trains a run to its end, in silence. A trial keeps its curves and its weights, and no replay buffer."""
         own = replace(self.session, run_dir=str(run_dir), overwrite=True, tensorboard=False, checkpoint_minutes=0.0)
-        ready = start.prepare(config, own, self.num_devices, say := lambda line: None)
         try:
-            result = start.train(ready, own, say, Callbacks(on_metrics=on_metrics))
+            with start.prepare(config, own, self.num_devices, say := lambda line: None) as ready:
+                result = start.train(ready, own, say, Callbacks(on_metrics=on_metrics))
         finally:
             if on_metrics and (run_dir / run_directory.VERSIONS).exists():
                 shutil.rmtree(run_dir / run_directory.CHECKPOINTS, ignore_errors=True)

@@ -200,7 +200,7 @@ def test_only_the_ring_is_read_whatever_network_the_run_had(source):
 def test_a_ring_of_other_shapes_is_refused(source):
     abstract = tiny_run.abstract_state().replay
     other = abstract._replace(transitions=abstract.transitions._replace(reward=abstract.transitions.search_policy))
-    with pytest.raises(ValueError, match=r"is another: its transitions.reward is float32\[32,8\] \(this one needs"):
+    with pytest.raises(ValueError, match=r"its replay.transitions.reward is float32\[32,8\] \(this one needs"):
         restore_replay(source / "checkpoints", other)
 
 
@@ -287,7 +287,7 @@ def test_records_and_summary_tell_of_learning_alone(train, tmp_path):
 
 
 def test_a_source_is_opened_before_anything_is_compiled(train, monkeypatch):
-    monkeypatch.setattr(runner, "assemble", lambda *arguments, **options: pytest.fail("too late"))
+    monkeypatch.setattr(runner, "compile_agent", lambda *arguments, **options: pytest.fail("too late"))
     shutil.rmtree(train.source / "checkpoints")
     with pytest.raises(ValueError, match="no checkpoint in"):
         train("run", 2)

@@ -203,7 +203,7 @@ def test_a_folder_without_a_run_an_unknown_agent_and_a_missing_version_are_refus
 
 def test_weights_are_compared_before_anything_is_compiled_or_deleted(session, source, monkeypatch):
     session(max_iterations=4)
-    monkeypatch.setattr(runner, "assemble", lambda *arguments, **options: pytest.fail("too late"))
+    monkeypatch.setattr(runner, "compile_agent", lambda *arguments, **options: pytest.fail("too late"))
     with pytest.raises(ValueError, match="weights of another network"):
         session(init_from=str(source), network=replace(CONFIG.network, width=24), overwrite=True)
     with pytest.raises(ValueError, match="--overwrite would delete"):
