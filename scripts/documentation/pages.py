@@ -126,11 +126,10 @@ def linked(row: Sequence[str]) -> list[str]:
 
 def ranges(config: Config) -> Iterator[Sequence[str]]:
     """A row for each field that `tune.py` varies."""
-    varied = tuning.space(config, {})
-    for field in fields_of(Config):
-        if values := varied.get(field.name):
-            numbers = value_at(config, field.name), *values[:2]
-            yield f"`{field.flag}`", *(f"{number:.3g}" for number in numbers), field.fact.tuned.so_far
+    for name, values in tuning.space(config, {}).items():
+        field = next(field for field in fields_of(Config) if field.name == name)
+        numbers = (f"{number:.3g}" for number in (value_at(config, name), *values[:2]))
+        yield f"`{field.flag}`", *numbers, field.fact.tuned.so_far if field.fact.tuned else ""
 
 
 def help_text(command: str) -> str:

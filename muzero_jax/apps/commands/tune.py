@@ -100,7 +100,7 @@ def for_trials(config: Config, metric: str) -> Config:
 
 def ranges(base: Config, vary: Sequence[Sequence[str]]) -> Space:
     """The values of each field that a `--vary` names; ValueError, which names the flag, for what cannot vary."""
-    known, chosen = tuning.spans(base), dict[str, Any]()
+    chosen: dict[str, Any] = {}
     for name, *texts in vary:
         low, is_span, high = (texts or [""])[0].partition(":")
         texts = [low, high] if is_span else texts
@@ -108,10 +108,8 @@ def ranges(base: Config, vary: Sequence[Sequence[str]]) -> Space:
         field = next(field for field in fields_of(Config) if field.name in given[0])
         if field.kind is str or field.may_be_none or field.fact.own or field.fact.budget:
             raise ValueError(f"--vary {name}: a study varies numbers and choices; compare others by train.py --vary")
-        if not texts and field.name not in known:
-            raise ValueError(f"--vary {name} has no range of its own; give one, such as 1e-4:1e-2, or some values")
         values = [value_at(parser.override(base, one), field.name) for one in given if texts]
-        chosen[field.name] = Span(*values, log=values[0] > 0) if is_span else values or known[field.name]
+        chosen[field.name] = Span(*values, log=values[0] > 0) if is_span else values or None
     return chosen
 
 

@@ -9,7 +9,7 @@ base's are trained at the end with seeds that the search never saw.
 import gc
 import shutil
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -55,30 +55,25 @@ class Span(NamedTuple):
     log: bool  # drawn evenly on a log scale
 
 
-Space = dict[str, Span | list[Any]]
-"""The values of each field that varies, by its dotted name."""
+Space = Mapping[str, Span | list[Any] | None]
+"""The values of each field that varies, by its dotted name; None stands for the field's own range."""
 
 
-def space(config: Config, chosen: Space) -> Space:
+def space(config: Config, chosen: Space) -> dict[str, Span | list[Any]]:
     """The chosen fields, or else all that have a range of their own, each with the config's own value in it."""
     own, found = configs.flat(config), dict[str, Span | list[Any]]()
-    for name, values in (chosen or spans(config)).items():
+    tuned = {field.name: field.fact.tuned for field in fields_of(Config) if field.fact.tuned}
+    # What is 0 was turned off, and a range that begins above 0 has no place for it.
+    for name, values in (chosen or {name: None for name, of in tuned.items() if own[name] or not of.low}).items():
+        if values is None:
+            if name not in tuned:
+                raise ValueError(f"{name} has no range of its own; give one, such as 1e-4:1e-2, or some values")
+            low, high, _, log, is_relative, most = tuned[name]
+            values = Span(low * own[name], min(most, high * own[name]), log) if is_relative else Span(low, high, log)
         if isinstance(values, Span):
             found[name] = values._replace(low=min(values.low, own[name]), high=max(values.high, own[name]))
         else:
             found[name] = values if own[name] in values else [*values, own[name]]
-    return found
-
-
-def spans(config: Config) -> dict[str, Span]:
-    """The fields that have a range of their own; what is 0 was turned off, and stays so if 0 is not in its range."""
-    own, found = configs.flat(config), dict[str, Span]()
-    for field in fields_of(Config):
-        if (of := field.fact.tuned) and (own[field.name] or not of.low):
-            low, high = (
-                (of.low * own[field.name], min(of.most, of.high * own[field.name])) if of.is_relative else of[:2]
-            )
-            found[field.name] = Span(low, high, of.log)
     return found
 
 
@@ -112,7 +107,7 @@ class Objective(NamedTuple):
     """Trains with the values that a study suggests; called, it returns the final score."""
 
     base: Config
-    space: Space
+    space: dict[str, Span | list[Any]]
     folder: Path  # of the study
     metric: str  # as `comparison.Point` names it
     session: Session
@@ -136,10 +131,6 @@ class Objective(NamedTuple):
 
         try:
             self.train(with_frames(config, frames), run_dir, on_metrics)
-        except KeyboardInterrupt:
-            if frames:  # else the next worker begins with the base
-                trial.study.enqueue_trial(trial.params)
-            raise
         except Diverged as error:
             raise optuna.TrialPruned(str(error)) from error
         final = next((point for point in comparison.read_run(run_dir, "", [self.metric]) if point.is_final), None)
@@ -190,12 +181,10 @@ def search(
 
     `announce` is called with each trial that ended here. Those that Ctrl-C or `kill -9` ended do not count.
     """
-    own = {name: configs.flat(objective.base)[name] for name in objective.space}
+    if not study.get_trials(states=ENDED):
+        study.enqueue_trial({name: configs.flat(objective.base)[name] for name in objective.space})
     if FRAMES not in study.user_attrs:
-        study.enqueue_trial(own)
         study.optimize(objective, n_trials=1, callbacks=[announce])
-    elif not study.trials:
-        study.enqueue_trial(own)
     if len(study.get_trials(states=ENDED)) < trials:
         enough = optuna.study.MaxTrialsCallback(trials, states=ENDED)
         study.optimize(objective, callbacks=[announce, enough])

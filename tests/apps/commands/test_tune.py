@@ -103,7 +103,7 @@ MISTAKES = {
     "a folder for one run": ([*HEX, "--run-dir", "x"], "--run-dir"),
     "an unknown flag": ([*HEX, "--trails", "3"], "--trails"),
     "an unknown field": ([*HEX, "--vary", "network.wdith", "8"], "--network.wdith"),
-    "a field without a range": ([*HEX, "--vary", "network.width"], "--vary network.width"),
+    "a field without a range": ([*HEX, "--vary", "network.width"], "network.width has no range"),
     "a file": ([*HEX, "--vary", "env", "a.py", "b.py"], "--vary env"),
     "a seed": ([*HEX, "--vary", "seed", "1", "2"], "--vary seed"),
     "a value out of range": ([*HEX, "--vary", "optimiser.learning-rate", "-1:2"], "--optimiser.learning-rate"),

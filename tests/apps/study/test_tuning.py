@@ -133,7 +133,7 @@ def test_a_trial_that_diverges_is_pruned_and_any_other_failure_ends_the_study(to
         studied(told(fails), 3)
 
 
-def test_a_trial_that_ctrl_c_ends_is_the_next_one_again(told):
+def test_a_base_that_ctrl_c_ended_is_the_next_one_again(told):
     def interrupted(config):
         raise KeyboardInterrupt
 
