@@ -46,12 +46,11 @@ def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_
     while True:
         now, is_over, asked = run.clock.minutes, run.is_over(), stop_requested()
         evaluate = evaluates and run.iteration > start and not asked
+        parts, before = _parts_passed(run, now), parts
         if run.config.evaluation.parts:
-            parts, before = _parts_passed(run, now), parts
-            due = parts > before  # and then the matches are waited for
+            evaluate = evaluate and (is_over or parts > before)  # and then the matches are waited for
         else:
-            due = matches.done() and evaluations.due(now)
-        evaluate = evaluate and (is_over or due)
+            evaluate = evaluate and (is_over or (matches.done() and evaluations.due(now)))
         stop, save, *progress = processes.from_first(
             np.array(
                 [is_over or asked, saves.due(now) or evaluate, *budget.progress(run.config, run.iteration, now)],

@@ -239,6 +239,13 @@ def test_a_run_that_is_interrupted_before_its_first_chunk_can_be_resumed(session
     assert_same(saved_state(session.directory)[1], unbroken[4])
 
 
+def test_a_run_is_evaluated_after_equal_parts_of_its_budget_also_when_it_is_resumed(session):
+    evaluation = replace(CONFIG.evaluation, parts=3)
+    assert session(interrupted_in_chunk(3), max_iterations=12, evaluation=evaluation).interrupted
+    resumed = session(max_iterations=12, evaluation=evaluation, resume=True)
+    assert list(resumed.summary["elo"]) == ["0", "4", "8", "12"]
+
+
 def test_ctrl_c_hands_its_meaning_back_afterwards(session):
     before = signal.getsignal(signal.SIGINT)
     session(interrupted_in_chunk(1), max_iterations=8)

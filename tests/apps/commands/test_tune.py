@@ -101,13 +101,11 @@ MISTAKES = {
     "no budget": (["--env", "hex", "--board-size", "4"], "trials are equal in frames"),
     "two budgets": ([*HEX, "--updates", "5"], "trials are equal in frames"),
     "a folder for one run": ([*HEX, "--run-dir", "x"], "--run-dir"),
-    "an unknown flag": ([*HEX, "--trails", "3"], "--trails"),
     "an unknown field": ([*HEX, "--vary", "network.wdith", "8"], "--network.wdith"),
     "a field without a range": ([*HEX, "--vary", "network.width"], "network.width has no range"),
     "a file": ([*HEX, "--vary", "env", "a.py", "b.py"], "--vary env"),
     "a seed": ([*HEX, "--vary", "seed", "1", "2"], "--vary seed"),
     "a value out of range": ([*HEX, "--vary", "optimiser.learning-rate", "-1:2"], "--optimiser.learning-rate"),
-    "no trial": ([*HEX, "--trials", "0"], "--trials"),
 }
 
 
