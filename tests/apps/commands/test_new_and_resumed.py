@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
+from muzero_jax.algorithm import playing
 from muzero_jax.apps import start
 from muzero_jax.apps.commands import train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
@@ -100,5 +101,6 @@ def test_a_run_begins_with_what_init_from_names_and_overwrite_spares_it(monkeypa
 )
 def test_a_run_says_that_the_rules_see_what_the_player_cannot(env, model, told, tmp_path):
     said: list[str] = []
-    start._introduce(replace(preset(env, None), model=model), 1, tmp_path, said.append, verbose=False)
+    config = replace(preset(env, None), model=model)
+    start._introduce(config, playing.build_environment(config), 1, tmp_path, said.append, verbose=False)
     assert any(line.startswith("hidden") for line in said) == told

@@ -15,6 +15,7 @@ from muzero_jax import training
 from muzero_jax.games.game import Game
 from muzero_jax.run import compilation_cache, runner
 from muzero_jax.run.metrics import open_metrics
+from muzero_jax.run.run import Result
 from tests.reference import pages
 
 PAGES = [page for page in pages.PAGES if any(pages.blocks(page, "python"))]
@@ -70,6 +71,7 @@ def folder(load, monkeypatch, tmp_path):
 def heard_after(callbacks):
     """A run's one evaluation, which its callbacks hear."""
     callbacks.write({"iteration": 1, "eval/random": 1.0})
+    return Result({}, interrupted=False)
 
 
 DEAR = "your-own-algorithm", "your-own-network"  # whose code other tests run too

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,9 +15,9 @@ import pytest
 from muzero_jax.apps import start
 from muzero_jax.apps.commands import child, evaluate, train
 from muzero_jax.apps.commands.command_line import report_errors
-from muzero_jax.apps.start import Ready
 from muzero_jax.apps.study import together
 from muzero_jax.run.interrupt import Stopped
+from muzero_jax.run.run import Result
 from muzero_jax.storage import run_directory
 from tests.reference import told_runs
 from tests.reference.training import settled
@@ -25,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 TINY = ["--env", "hex", "--board-size", "5", "--frames", "8192"]
 
 
-ENDED = SimpleNamespace(summary={}, interrupted=False, by_system=False)
+ENDED = Result({}, interrupted=False)
 
 
 def asked():
@@ -150,11 +151,12 @@ def trained(monkeypatch):
     def train_all(runs, session, mesh, say):
         groups.append([(run.name, run.config.optimiser.learning_rate) for run in runs])
         for run in runs if not session.resume else []:
-            told_runs.tell(run.run_dir, [0.2], seed=run.config.seed, final=0.5, config=run.config)
+            told_runs.tell(run.folder, [0.2], seed=run.config.seed, final=0.5, config=run.config)
         return [ENDED for _ in runs]
 
     monkeypatch.setattr(together, "train", train_all)
-    monkeypatch.setattr(start, "prepare", lambda config, session, *_, **__: Ready(config, Path(session.run_dir), None))
+    ready = SimpleNamespace(mesh=None)
+    monkeypatch.setattr(start, "prepare", lambda *_, **__: nullcontext(ready))
     return groups
 
 
