@@ -127,7 +127,7 @@ LINES = {
     "ops": 1057,
     "own": 319,
     "presets": 416,
-    "run": 2973,
+    "run": 2983,
     "search": 1190,
     "storage": 1531,
     "training": 130,

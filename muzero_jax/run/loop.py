@@ -28,29 +28,45 @@ class Timer:
         return True
 
 
+class Evaluations:
+    """Says when a run is evaluated before its end: after equal parts of its budget, or at intervals of its clock."""
+
+    def __init__(self, run: Run):
+        wanted = run.config.evaluation
+        self._parts = wanted.parts
+        self._passed = self._parts_passed(run)
+        # A new run is evaluated as soon as the matches are compiled: early on, and then at every interval.
+        last = run.clock.minutes if run.iteration else -math.inf
+        self._timer = Timer(wanted.interval_minutes, last)
+
+    def due(self, run: Run, are_compiled: bool) -> bool:
+        """Whether one is due; at an interval only if the matches are compiled."""
+        if not self._parts:
+            return are_compiled and self._timer.due(run.clock.minutes)
+        before, self._passed = self._passed, self._parts_passed(run)
+        return self._passed > before
+
+    def _parts_passed(self, run: Run) -> int:
+        share = float(budget.progress(run.config, run.iteration, run.clock.minutes)[0])
+        return int((self._parts or 0) * share + 1e-5)
+
+
 def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_minutes: float) -> None:
     """Trains until the budget is spent, a stop is requested, or no agent is left; the state is saved then.
 
     Args:
-      matches: compiles what evaluations need, beside the training; until it is done none is due.
+      matches: compiles what evaluations need, beside the training.
     """
     # Where process 0 plays, the others would wait; so several processes play no matches before the end.
     evaluates = run.config.evaluation.while_training and processes.count() == 1
     if run.iteration == 0 and evaluates:
         run.begin()
-    # A new run is evaluated as soon as the matches are compiled: early on, and then at every interval.
-    last = run.clock.minutes if run.iteration else -math.inf
-    evaluations = Timer(run.config.evaluation.interval_minutes, last)
-    saves = Timer(save_minutes, run.clock.minutes)
-    start, parts = run.iteration, _parts_passed(run, run.clock.minutes)
+    evaluations, saves = Evaluations(run), Timer(save_minutes, run.clock.minutes)
+    start = run.iteration
     while True:
         now, is_over, asked = run.clock.minutes, run.is_over(), stop_requested()
-        evaluate = evaluates and run.iteration > start and not asked
-        parts, before = _parts_passed(run, now), parts
-        if run.config.evaluation.parts:
-            evaluate = evaluate and (is_over or parts > before)  # and then the matches are waited for
-        else:
-            evaluate = evaluate and (is_over or (matches.done() and evaluations.due(now)))
+        may_evaluate = evaluates and run.iteration > start and not asked
+        evaluate = may_evaluate and (evaluations.due(run, matches.done()) or is_over)
         stop, save, *progress = processes.from_first(
             np.array(
                 [is_over or asked, saves.due(now) or evaluate, *budget.progress(run.config, run.iteration, now)],
@@ -74,9 +90,3 @@ def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_
             for member in run.members:
                 run.summarise(member)
         run.chunk(np.array(progress, np.float32))
-
-
-def _parts_passed(run: Run, minutes: float) -> int:
-    """How many of the parts of the budget after which the run is evaluated are behind it."""
-    share = float(budget.progress(run.config, run.iteration, minutes)[0])
-    return int((run.config.evaluation.parts or 0) * share + 1e-5)
