@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from muzero_jax.run import metrics
-from muzero_jax.run.tables import align
 
 LINE_SECONDS, TABLE_SECONDS = 5.0, 0.5
 """At least between two lines away from a terminal, and between two drawings of the table: each takes some 10 ms."""
@@ -144,9 +143,3 @@ def _short(number: float) -> str:
 def _clock(minutes: float) -> str:
     hours, rest = divmod(round(minutes * 60), 3600)
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
-
-
-def summary_table(rows: Sequence[Mapping[str, str]], title: str) -> None:
-    """Prints `rows`, whose keys are the columns, under `title`."""
-    lines = align([rows[0], *(row.values() for row in rows)], "<") if rows else []
-    print("\n".join([title, *lines]))

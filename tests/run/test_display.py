@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from muzero_jax.run import display
-from muzero_jax.run.display import ProgressDisplay, summary_table
+from muzero_jax.run.display import ProgressDisplay
 
 RECORD = {
     "iteration": 1600,
@@ -126,12 +126,6 @@ def test_the_table_is_drawn_seldom_but_at_the_end_always(monkeypatch):
         for iteration in (1, 2, 3, 4, 5):
             table.update({"iteration": iteration, "time/minutes": 1.0})
     assert drawn == ["1", "4", "5"]
-
-
-def test_a_summary_is_aligned_text(capsys):
-    summary_table([{"opponent": "random", "games": "98"}, {"opponent": "mcts:1000", "games": "256"}], "Final")
-    summary_table([], "None")
-    assert capsys.readouterr().out == "Final\nopponent   games\nrandom     98\nmcts:1000  256\nNone\n"
 
 
 def test_a_line_of_an_evaluation_says_all_that_is_known_of_its_iteration(every_record):

@@ -21,8 +21,10 @@ from muzero_jax.apps.evaluation import (
     fidelity,
     openings,
     oracle_evaluation,
+    pictures,
     players,
     returns,
+    tables,
     tournament,
 )
 from muzero_jax.apps.evaluation.engine_matches import Conditions
@@ -31,7 +33,7 @@ from muzero_jax.apps.study import comparison, learning_curves
 from muzero_jax.ops import devices
 from muzero_jax.own.files import make_new_folder
 from muzero_jax.own.trust import Trust
-from muzero_jax.run import charts, compilation_cache, tables
+from muzero_jax.run import charts, compilation_cache
 
 COMPARED_POSITIONS = 200
 """Positions on which `compare` judges runs; in tic-tac-toe all."""
@@ -218,7 +220,7 @@ COMMANDS: dict[type, Callable[..., Answer]] = {
 }
 
 
-PLOTS = {flags.Tournament: charts.plot_tournament, flags.Fidelity: charts.plot_fidelity}
+PLOTS = {flags.Tournament: pictures.plot_tournament, flags.Fidelity: pictures.plot_fidelity}
 
 
 def about(a: flags.OfRun, agent) -> dict[str, Any]:

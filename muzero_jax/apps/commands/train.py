@@ -24,10 +24,11 @@ from muzero_jax.apps.commands.command_line import (
     play_command,
 )
 from muzero_jax.apps.commands.parser import Given
+from muzero_jax.apps.evaluation import tables
 from muzero_jax.ops import devices
 from muzero_jax.own import python_file, trust
 from muzero_jax.own.trust import Trust
-from muzero_jax.run import display, metrics, processes, tables
+from muzero_jax.run import metrics, processes
 from muzero_jax.run import session as sessions
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.session import Session
@@ -173,12 +174,12 @@ def show(summary: dict[str, Any]) -> None:
         for name, total in summary["totals"].items()
     ]
     together = " (rates are those of self-play and learning together)" if "frames" in rates else ""
-    display.summary_table(cost, f"\nWork{together}")
+    tables.summary_table(cost, f"\nWork{together}")
     spent = [
         {"": purpose, "seconds": f"{time:.0f}", "share": f"{time / sum(seconds.values()):.0%}"}
         for purpose, time in seconds.items()
     ]
-    display.summary_table(spent, "\nTime")
+    tables.summary_table(spent, "\nTime")
     memory = (f"{devices.format_bytes(size)} {name}" for name, size in summary["memory"].items() if size is not None)
     print("\nmemory per device: " + ", ".join(memory))
     total, rate = summary["flops"]["total"], summary["flops"]["rate"]

@@ -23,9 +23,9 @@ from muzero_jax import algorithm as algorithms
 from muzero_jax.agent import Agent, make_agent
 from muzero_jax.apps.evaluation import players, positions
 from muzero_jax.apps.evaluation.batches import in_keyed_batches
+from muzero_jax.apps.evaluation.tables import align, percent
 from muzero_jax.games.catalogue import check_for_two, check_without_chance
 from muzero_jax.ops.legal_actions import uniform_legal_action
-from muzero_jax.run.tables import align, percent
 from muzero_jax.search.simulator import policy, predicted_legal
 from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params

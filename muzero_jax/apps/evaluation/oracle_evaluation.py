@@ -24,8 +24,8 @@ from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
 from muzero_jax.apps.evaluation.matches import wilson_interval
 from muzero_jax.apps.evaluation.players import Agent, LoadAgent, PlayerSpec
 from muzero_jax.apps.evaluation.positions import Positions
+from muzero_jax.apps.evaluation.tables import align, fields, percent, percent_interval
 from muzero_jax.games.catalogue import check_for_two, game_of
-from muzero_jax.run.tables import align, fields, percent, percent_interval
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, EnvState, Params, SearchFn, SearchOutput
 

@@ -15,9 +15,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from muzero_jax.apps.evaluation.matches import legal_or_first
 from muzero_jax.apps.evaluation.player import Player, keys_of_chance
+from muzero_jax.apps.evaluation.tables import align
 from muzero_jax.games.catalogue import game_of
 from muzero_jax.ops.devices import AXIS, shard_map
-from muzero_jax.run.tables import align
 from muzero_jax.types import Environment, EnvState, Params
 
 MOVES_PER_CALL = 32

@@ -18,7 +18,7 @@ from muzero_jax.apps.evaluation.arena import ShardedMatch
 from muzero_jax.apps.evaluation.engine_matches import Conditions, EngineMatch
 from muzero_jax.apps.evaluation.matches import wilson_interval
 from muzero_jax.apps.evaluation.players import Agent, Entrant, LoadAgent
-from muzero_jax.run.tables import REPEATED, align, percent, percent_interval
+from muzero_jax.apps.evaluation.tables import REPEATED, align, percent, percent_interval
 
 Result = dict[str, Any]
 """`players`, `cross_table`, `matches`, `anchor` and the settings, as plain numbers and lists."""

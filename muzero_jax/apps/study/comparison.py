@@ -16,7 +16,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from muzero_jax.run import metrics, tables
+from muzero_jax.apps.evaluation import tables
+from muzero_jax.run import metrics
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config

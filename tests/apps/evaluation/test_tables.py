@@ -1,6 +1,6 @@
 """The one way to print a table."""
 
-from muzero_jax.run import tables
+from muzero_jax.apps.evaluation import tables
 
 
 def test_columns_are_as_wide_as_their_widest_cell_and_stand_to_their_side():
@@ -39,3 +39,9 @@ def test_where_one_seat_won_every_game_the_table_says_that_a_side_seems_to_win_b
 def test_a_share_that_there_is_not_is_no_number():
     assert (tables.percent(None), tables.percent(0.125)) == ("-", "12.5%")
     assert tables.percent_interval([0.0, 1.0]) == "[0.0, 100.0]"
+
+
+def test_a_summary_is_aligned_text(capsys):
+    tables.summary_table([{"opponent": "random", "games": "98"}, {"opponent": "mcts:1000", "games": "256"}], "Final")
+    tables.summary_table([], "None")
+    assert capsys.readouterr().out == "Final\nopponent   games\nrandom     98\nmcts:1000  256\nNone\n"

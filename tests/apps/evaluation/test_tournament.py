@@ -10,11 +10,10 @@ import pytest
 
 from muzero_jax import agent as agents
 from muzero_jax.apps.engines.engine import EngineError
-from muzero_jax.apps.evaluation import engine_matches, matches, players, tournament
+from muzero_jax.apps.evaluation import engine_matches, matches, pictures, players, tournament
 from muzero_jax.apps.evaluation.engine_matches import Conditions
 from muzero_jax.apps.evaluation.matches import MatchResult, wilson_interval
 from muzero_jax.apps.evaluation.players import PlayerSpec
-from muzero_jax.run import charts
 from tests.reference import tiny_run
 
 
@@ -184,7 +183,7 @@ def test_illegal_moves_are_shouted():
 
 
 def test_a_result_is_drawn_or_refused_in_a_sentence(result, tmp_path):
-    charts.plot_tournament(result, tmp_path / "elo.svg")
+    pictures.plot_tournament(result, tmp_path / "elo.svg")
     assert "<svg" in (tmp_path / "elo.svg").read_text()
     (tmp_path / "folder.png").mkdir()
     sentences = {
@@ -194,4 +193,4 @@ def test_a_result_is_drawn_or_refused_in_a_sentence(result, tmp_path):
     }
     for name, sentence in sentences.items():
         with pytest.raises(ValueError, match=sentence):
-            charts.plot_tournament(result, tmp_path / name)
+            pictures.plot_tournament(result, tmp_path / name)

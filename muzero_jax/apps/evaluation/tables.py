@@ -54,3 +54,9 @@ def percent(share: float | None, missing: str = "-") -> str:
 def percent_interval(ends: Sequence[float]) -> str:
     """The ends of an interval of shares, in per cent."""
     return f"[{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]"
+
+
+def summary_table(rows: Sequence[Mapping[str, str]], title: str) -> None:
+    """Prints `rows`, whose keys are the columns, under `title`."""
+    lines = align([rows[0], *(row.values() for row in rows)], "<") if rows else []
+    print("\n".join([title, *lines]))

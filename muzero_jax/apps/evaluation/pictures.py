@@ -1,0 +1,81 @@
+"""Pictures of a tournament and of a model's fidelity, drawn from the same plain results that are printed as JSON."""
+
+from pathlib import Path
+from typing import Any
+
+from muzero_jax.run import charts
+
+BLUE, RED = "#0072b2", "#d55e00"
+PANELS = {
+    "value_drift": "Value: mean |drift|",
+    "policy_drift": "Policy: total variation, legal moves",
+    "illegal_prior": "Prior on illegal moves",
+    "win_found_rate": "Winning moves whose reward is predicted",
+    "false_win_rate": "Other moves predicted to win",
+    "same_observation_rate": "Reconstruction equals the observation",
+}
+
+
+def plot_tournament(result: dict[str, Any], path: str | Path) -> None:
+    """Draws `tournament.play`'s result: Elo with 95% intervals, and the cross table, strongest first.
+
+    Raises ValueError as `charts.check_path`.
+    """
+    charts.check_path(Path(path))
+    players = sorted(result["players"], key=lambda player: -player["elo"])
+    names = [player["name"] for player in players]
+    size = 0.5 * len(players)
+    figure = charts.make_figure((8 + size, 2.2 + size))
+    rating, table = figure.subplots(1, 2, width_ratios=(1.3, 1))
+    elo = [player["elo"] for player in players]
+    ends = [[abs(player["elo_ci95"][end] - player["elo"]) for player in players] for end in (0, 1)]
+    rating.errorbar(elo, range(len(players)), xerr=ends, fmt="o", color=BLUE, ecolor="0.55", capsize=3)
+    rating.set_yticks(range(len(players)), names)
+    rating.set_ylim(len(players) - 0.5, -0.5)
+    rating.set(xlabel=f"Elo ({result['anchor']} = 0), 95% intervals")
+    rating.grid(True, axis="x", color="0.9")
+    rating.spines[["top", "right"]].set_visible(False)
+    _draw_cross_table(table, result, names)
+    charts.save(figure, Path(path))
+
+
+def plot_fidelity(result: dict[str, Any], path: str | Path) -> None:
+    """Draws `fidelity.examine`'s result: a panel a quantity, over the depth, for both kinds of moves.
+
+    Raises ValueError as `charts.check_path`.
+    """
+    charts.check_path(Path(path))
+    lines = result["lines"]
+    keys = [key for key in PANELS if any(row[key] is not None for rows in lines.values() for row in rows)]
+    figure = charts.make_figure((11.0, 3.1 * -(-len(keys) // 3)))
+    axes = figure.subplots(-(-len(keys) // 3), 3, squeeze=False).ravel()
+    for panel, key in zip(axes, keys, strict=False):
+        for (kind, rows), colour in zip(lines.items(), (BLUE, RED), strict=True):
+            points = [(row["depth"], row[key]) for row in rows if row[key] is not None]
+            panel.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=4, label=f"{kind} moves")
+        panel.set_title(PANELS[key], loc="left", fontsize=9, fontweight="bold")
+        top = max(0.1, 1.1 * panel.dataLim.ymax)
+        panel.set(xlabel="unroll depth", ylim=(-top / 20, top))
+        panel.grid(True, color="0.9")
+        panel.spines[["top", "right"]].set_visible(False)
+    axes[0].legend(frameon=False, fontsize=9)
+    for panel in axes[len(keys) :]:
+        panel.set_visible(False)
+    charts.save(figure, Path(path))
+
+
+def _draw_cross_table(axes: Any, result: dict[str, Any], names: list[str]) -> None:
+    """Scores of the row against the column, in per cent, blue where won and red where lost."""
+    index = {player["name"]: i for i, player in enumerate(result["players"])}
+    order = [index[name] for name in names]
+    scores = [[result["cross_table"][i][j] for j in order] for i in order]
+    shown = [[0.5 if score is None else score for score in row] for row in scores]
+    axes.imshow(shown, cmap="RdBu", vmin=-0.3, vmax=1.3, aspect="auto")
+    for i, row in enumerate(scores):
+        for j, score in enumerate(row):
+            axes.text(j, i, "" if score is None else f"{100 * score:.0f}", ha="center", va="center", fontsize=9)
+    axes.set_xticks(range(len(names)), range(1, len(names) + 1))
+    axes.set_yticks(range(len(names)), range(1, len(names) + 1))
+    axes.set_title("score of the row against the column (%)", loc="left", fontsize=10)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
