@@ -30,15 +30,16 @@ algorithm: types own ops games storage networks search learning
 training: types ops learning algorithm
 presets: types games storage networks
 agent: types own storage search algorithm
-run: types own ops games storage learning algorithm training agent
+run: types own ops games storage algorithm training
 apps.check: types own ops games storage networks learning algorithm training presets run
 apps.engines: types games apps.play
 apps.play: types own games search algorithm agent
 apps.evaluation: types own ops games storage search algorithm agent run apps.engines
+apps.sources: types own games storage learning algorithm agent run
+apps.start: types own ops games storage algorithm run apps.check apps.evaluation apps.sources
 apps.study: types ops storage algorithm run apps.evaluation apps.start
-apps.start: types own ops games storage algorithm run apps.check apps.evaluation
 apps.train: ops storage algorithm run apps.start
-apps.commands: own ops games storage algorithm presets agent run apps.engines apps.play apps.evaluation apps.study apps.start
+apps.commands: own ops games storage algorithm presets agent run apps.engines apps.play apps.evaluation apps.sources apps.start apps.study
 """.split("\n")[1:-1]  # noqa: E501
     )
 }
@@ -118,7 +119,8 @@ LINES = {
     "apps.engines": 1089,
     "apps.evaluation": 3283,
     "apps.play": 2568,
-    "apps.start": 187,
+    "apps.sources": 487,
+    "apps.start": 225,
     "apps.study": 837,
     "apps.train": 62,
     "games": 2867,
@@ -127,7 +129,7 @@ LINES = {
     "ops": 1057,
     "own": 319,
     "presets": 416,
-    "run": 2842,
+    "run": 2296,
     "search": 1190,
     "storage": 1531,
     "training": 130,
@@ -272,7 +274,12 @@ def test_who_reads_a_config_without_asking_whether_its_code_may_run_is_known():
     }
     assert callers["from_json"] == {"storage.agent_file", "apps.study.tuning"}  # a study compares it with its own
     commands = {"apps.commands.variants", "apps.commands.train"}  # they ask `trust.check`, or build nothing of it
-    assert callers["inspect"] == {"apps.study.comparison", "run.sources.offline", "storage.run_directory", *commands}
+    assert callers["inspect"] == {
+        "apps.study.comparison",
+        "apps.sources.offline",
+        "storage.run_directory",
+        *commands,
+    }
 
 
 def test_every_room_knows_exactly_the_rooms_that_the_table_says():

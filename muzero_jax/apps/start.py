@@ -13,6 +13,7 @@ from muzero_jax.apps.check import algorithm as algorithm_checks
 from muzero_jax.apps.check import environment as checks
 from muzero_jax.apps.check import model as model_checks
 from muzero_jax.apps.evaluation.progress import open_versions
+from muzero_jax.apps.sources import offline, warm_start
 from muzero_jax.games import own_game
 from muzero_jax.games.catalogue import game_of
 from muzero_jax.ops import devices, precision
@@ -20,14 +21,14 @@ from muzero_jax.own import python_file
 from muzero_jax.run import autotune, budget, compilation_cache, metrics, processes, runner
 from muzero_jax.run import session as sessions
 from muzero_jax.run.callbacks import Callbacks
+from muzero_jax.run.compiled import Compiled, compile_agent
 from muzero_jax.run.run import Result
 from muzero_jax.run.session import Session
-from muzero_jax.run.sources import offline
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import check_resumable, validate
-from muzero_jax.types import Environment
+from muzero_jax.types import Environment, Params, TrainState
 
 LARGE_BOARD = 9
 """From this size on a run is advised to begin on a smaller board: 8 minutes of 5x5, 7x7 and 9x9 won all 256 games
@@ -95,9 +96,46 @@ def prepare(
 
 
 def train(ready: Ready, session: Session, say: Say, callbacks: Callbacks | None = None) -> Result:
-    """Trains it, as `runner.train`."""
+    """Trains a run, and measures how strong its agent has become; raises as `runner.train` does."""
     config, run_dir, mesh, algorithm = ready
-    return runner.train(config, session, run_dir, mesh, say, algorithm, callbacks, make_evaluator=open_versions)
+
+    def compile_run(is_new: bool) -> Compiled:
+        fill, weights = _open_sources(config, algorithm, session, say) if is_new else (None, None)
+        found = compile_agent(config, algorithm, mesh, session, say)
+        return found._replace(init=lambda: _first_state(found.init, found.abstract, fill, weights))
+
+    agent = runner.Planned(config, run_dir)
+    (result,) = runner.train([agent], compile_run, session, run_dir, mesh, say, callbacks, open_versions)
+    if isinstance(result, ValueError):
+        raise result
+    return result
+
+
+def _open_sources(
+    config: Config, algorithm: Algorithm, session: Session, say: Say
+) -> tuple[offline.Fill | None, Params | None]:
+    """The sources of a new run: the buffer if it learns offline, and the weights that it begins with.
+
+    Raises ValueError in one sentence if a source cannot be read or does not fit.
+    """
+    fill = offline.open_source(config, algorithm.environment, say) if config.offline else None
+    if not config.init_from:
+        return fill, None
+    given = algorithm if config.algorithm.file == configs.IN_PYTHON else None  # no config describes it
+    return fill, warm_start.open_source(config, algorithm.model, say, given=given, trust_code=session.trust_code)
+
+
+def _first_state(
+    init: Callable[[], TrainState], abstract: TrainState, fill: offline.Fill | None, weights: Params | None
+) -> TrainState:
+    """The first state of a run: with the buffer of its source if it learns offline, and with weights if it has them."""
+    state = init()
+    if weights is not None:
+        state = state._replace(learner=warm_start.place(state.learner, weights, abstract.learner))
+    if fill is None:
+        return state
+    state = state._replace(replay=None)  # type: ignore  # which frees its memory for the other
+    return state._replace(replay=fill(abstract.replay))
 
 
 def check(config: Config, session: Session, made_with: Config) -> Path:

@@ -14,15 +14,13 @@ from typing import NamedTuple
 
 from jax.sharding import Mesh
 
-from muzero_jax import algorithm as algorithms
-from muzero_jax.algorithm import Algorithm
 from muzero_jax.ops import devices
 from muzero_jax.own import trust
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import budget, processes, profiling
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.callbacks import Callbacks
-from muzero_jax.run.compiled import Compiled, compile_agent
+from muzero_jax.run.compiled import Compiled
 from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.evaluator import MakeEvaluator
 from muzero_jax.run.interrupt import Interrupt, Stopped
@@ -31,12 +29,11 @@ from muzero_jax.run.metrics import Record, last_record, open_metrics, wandb_writ
 from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.run import Member, Result, Run, measure_random_return
 from muzero_jax.run.session import Session
-from muzero_jax.run.sources import offline, warm_start
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
-from muzero_jax.types import Params, TrainState
+from muzero_jax.types import TrainState
 
 Say = Callable[[str], None]
 
@@ -50,46 +47,6 @@ class Planned(NamedTuple):
 
 
 def train(
-    config: Config,
-    session: Session,
-    run_dir: Path,
-    mesh: Mesh,
-    say: Say,
-    algorithm: Algorithm | None = None,
-    callbacks: Callbacks | None = None,
-    *,
-    make_evaluator: MakeEvaluator,
-) -> Result:
-    """Trains until the budget is spent or a signal asks for a stop, then measures how strong the agent has become.
-
-    Ctrl-C, SIGTERM and SIGHUP let the chunk end, and save. After that the latter two raise `interrupt.Stopped`.
-
-    Args:
-      run_dir: which the caller has opened (`run_directory.opened`), in process 0.
-      say: called with each line that is meant for a person; if it is `print`, a terminal gets a live table.
-      algorithm: instead of the one that the config names, with its game and its network.
-      callbacks: a user's functions, called with every record once it is written. What one raises ends the run like
-        Ctrl-C, and comes through when the run is saved.
-      make_evaluator: makes what judges the agent while it trains and at the end.
-
-    Raises ValueError, in one sentence, for a budget that ended before the first update, a loss that is no longer
-    finite, a full disk, or a checkpoint of another configuration. The last good checkpoint is kept.
-    """
-
-    def compile_run(is_new: bool) -> Compiled:
-        own = algorithm or algorithms.make(config)
-        fill, weights = open_sources(config, own, session, say) if is_new else (None, None)
-        found = compile_agent(config, own, mesh, session, say)
-        return found._replace(init=lambda: make_state(found.init, found.abstract, fill, weights))
-
-    agent = Planned(config, run_dir)
-    (result,) = train_agents([agent], compile_run, session, run_dir, mesh, say, callbacks, make_evaluator)
-    if isinstance(result, ValueError):
-        raise result
-    return result
-
-
-def train_agents(
     planned: Sequence[Planned],
     compile_run: Callable[[bool], Compiled],
     session: Session,
@@ -99,11 +56,21 @@ def train_agents(
     callbacks: Callbacks | None,
     make_evaluator: MakeEvaluator,
 ) -> list[Result | ValueError]:
-    """`train` for agents that one program trains; how each ended.
+    """Trains agents with one program until their budget is spent or a signal asks for a stop; how each ended.
+
+    Ctrl-C, SIGTERM and SIGHUP let the chunk end, and save. After that the latter two raise `interrupt.Stopped`.
 
     Args:
+      planned: usually one; the caller has opened their folders (`run_directory.opened`), in process 0.
       compile_run: compiles the program; it is told whether the run is new.
       folder: of the run's checkpoints.
+      say: called with each line that is meant for a person; if it is `print`, a terminal gets a live table.
+      callbacks: a user's functions, called with every record once it is written. What one raises ends the run like
+        Ctrl-C, and comes through when the run is saved.
+      make_evaluator: makes what judges an agent while it trains and at the end.
+
+    Raises ValueError, in one sentence, for a budget that ended before the first update, a loss of all agents that is no
+    longer finite, a full disk, or a checkpoint of another configuration. The last good checkpoint is kept.
     """
     callbacks = callbacks or Callbacks()
     with (
@@ -183,33 +150,6 @@ def train_to_end(
             member.failure or Result(summary, interrupted=False)
             for member, summary in zip(run.members, results, strict=True)
         ]
-
-
-def open_sources(
-    config: Config, algorithm: Algorithm, session: Session, say: Say
-) -> tuple[offline.Fill | None, Params | None]:
-    """The sources of a new run: the buffer if it learns offline, and the weights that it begins with.
-
-    Raises ValueError in one sentence if a source cannot be read or does not fit.
-    """
-    fill = offline.open_source(config, algorithm.environment, say) if config.offline else None
-    if not config.init_from:
-        return fill, None
-    given = algorithm if config.algorithm.file == configs.IN_PYTHON else None  # no config describes it
-    return fill, warm_start.open_source(config, algorithm.model, say, given=given, trust_code=session.trust_code)
-
-
-def make_state(
-    init: Callable[[], TrainState], abstract: TrainState, fill: offline.Fill | None, weights: Params | None
-) -> TrainState:
-    """The first state of a run: with the buffer of its source if it learns offline, and with weights if it has them."""
-    state = init()
-    if weights is not None:
-        state = state._replace(learner=warm_start.place(state.learner, weights, abstract.learner))
-    if fill is None:
-        return state
-    state = state._replace(replay=None)  # type: ignore  # which frees its memory for the other
-    return state._replace(replay=fill(abstract.replay))
 
 
 def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -> tuple[int, TrainState | None]:

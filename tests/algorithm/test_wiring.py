@@ -14,11 +14,12 @@ from jax.sharding import PartitionSpec
 from muzero_jax import algorithm as algorithms
 from muzero_jax import training
 from muzero_jax.algorithm import learning, playing
-from muzero_jax.apps.evaluation.progress import open_versions
+from muzero_jax.apps import start
+from muzero_jax.apps.start import Ready
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play, targets
 from muzero_jax.ops import devices
-from muzero_jax.run import program, runner
+from muzero_jax.run import program
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, read_records
 from muzero_jax.run.program import init, make_chunk, make_init
 from muzero_jax.run.session import Session
@@ -369,7 +370,7 @@ def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
 
 
 def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, monkeypatch, gambled):
-    """`runner.train` with one's own parts: nobody to meet, so nothing is evaluated, and the run ends well."""
+    """`start.train` with one's own parts: nobody to meet, so nothing is evaluated, and the run ends well."""
     state, metrics = gambled
     algorithm = algorithms.make(CONFIG, gamble.GAMBLE)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), state)
@@ -379,7 +380,7 @@ def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, mo
         __call__ = staticmethod(lambda *_: state)
 
     class Chunk:
-        memory_analysis = staticmethod(lambda: None)
+        memory_analysis = as_text = staticmethod(lambda: None)
         __call__ = staticmethod(lambda state, progress: (state, metrics))
 
     compiled = compiled_before(Chunk)
@@ -388,9 +389,7 @@ def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, mo
     monkeypatch.setattr(program, "make_chunk", lambda *arguments, **options: compiled)
     config = replace(changed("evaluation", interval_minutes=1.0), max_iterations=2)
     session = Session(tensorboard=False)
-    result = runner.train(
-        config, session, tmp_path, devices.make_mesh(1), lambda text: None, algorithm, make_evaluator=open_versions
-    )
+    result = start.train(Ready(config, tmp_path, devices.make_mesh(1), algorithm), session, lambda text: None)
     assert given == [algorithm]
     assert result.summary["strength"] == {} and (tmp_path / "summary.json").is_file()
     returns, games = metrics["selfplay/finished_returns"].sum(), metrics["selfplay/games"].sum()

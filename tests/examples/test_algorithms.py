@@ -11,12 +11,14 @@ import pytest
 
 import muzero_jax
 from muzero_jax import algorithm as algorithms
+from muzero_jax.apps import start
 from muzero_jax.apps.check import algorithm as checks
 from muzero_jax.apps.commands import evaluate
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.apps.study import comparison
 from muzero_jax.ops import devices
 from muzero_jax.run.metrics import read_records
+from muzero_jax.run.run import Result
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config_groups import AlgorithmConfig
@@ -211,7 +213,8 @@ def test_a_file_that_changed_since_is_not_run(run_dir, capsys):
 def test_a_run_of_a_record_is_loaded_by_a_program_alone(tmp_path, monkeypatch):
     """The library takes the record itself; nobody builds the configured search for such a run in silence."""
     given = []
-    monkeypatch.setattr("muzero_jax.run.runner.train", lambda config, *a, **k: given.append((config, a[4])))
+    stopped = Result({}, interrupted=True)
+    monkeypatch.setattr(start, "train", lambda ready, *_: given.append((ready.config, ready.algorithm)) or stopped)
     algorithm = tiny_run.algorithm()._replace(choose=made("no_search").choose)
     muzero_jax.train(CONFIG, tmp_path / "run", algorithm=algorithm, say=lambda line: None)
     (config, record), *_ = given

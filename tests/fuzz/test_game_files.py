@@ -7,8 +7,8 @@ import pytest
 from hypothesis import strategies as st
 
 from muzero_jax.apps.engines.gtp import GtpSession
+from muzero_jax.apps.sources import stored_games
 from muzero_jax.games.game_files import read_games
-from muzero_jax.run.sources import stored_games
 from tests.fuzz import fuzzing
 from tests.fuzz.agents import QuickThinker
 from tests.fuzz.fuzzing import refusal

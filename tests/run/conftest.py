@@ -1,4 +1,4 @@
-"""Runs of the tiny program through `runner.train`, without compiling anything and without playing a match."""
+"""Runs of the tiny program through `start.train`, without compiling anything and without playing a match."""
 
 from dataclasses import replace
 
@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from muzero_jax import algorithm as algorithms
+from muzero_jax.apps import start
 from muzero_jax.apps.evaluation.arena import Arena
-from muzero_jax.apps.evaluation.progress import open_versions
-from muzero_jax.run import metrics, program, runner
+from muzero_jax.apps.start import Ready
+from muzero_jax.run import metrics, program
 from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer
@@ -49,7 +51,7 @@ def saved_state(run_dir):
 
 @pytest.fixture
 def session(monkeypatch, tmp_path):
-    """Runs `runner.train` in `tmp_path/run`; `program` replaces the compiled one.
+    """Runs `start.train` in `tmp_path/run`; `program` replaces the compiled one.
 
     Curves are an empty file: drawing them takes longer than the runs, and `test_metrics` draws a run's records.
     """
@@ -67,15 +69,15 @@ def session(monkeypatch, tmp_path):
     monkeypatch.setattr(program, "make_init", init_of)
 
     def run(compiled_program=None, **changes):
-        ready = compiled_before(lambda: Replaced(compiled_program or whole_program))
-        monkeypatch.setattr(program, "make_chunk", lambda *arguments, **options: ready)
+        chunk = compiled_before(lambda: Replaced(compiled_program or whole_program))
+        monkeypatch.setattr(program, "make_chunk", lambda *arguments, **options: chunk)
         wanted = {name: changes.pop(name) for name in ("resume", "overwrite") if name in changes}
         callbacks = {name: changes.pop(name) for name in ("on_metrics", "on_evaluation") if name in changes}
         config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)
         run_dir = tmp_path / "run"
-        own = {"callbacks": Callbacks(**callbacks), "make_evaluator": open_versions}
-        with run_directory.opened(run_dir, **wanted):
-            return runner.train(config, session, run_dir, tiny_run.mesh(), run.said.append, **own)
+        with run_directory.opened(run_dir, **wanted, sources=config.sources):
+            ready = Ready(config, run_dir, tiny_run.mesh(), algorithms.make(config))
+            return start.train(ready, session, run.said.append, Callbacks(**callbacks))
 
     run.directory, run.said = tmp_path / "run", []
     return run

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 import muzero_jax
-from muzero_jax.run import compilation_cache, metrics, runner
+from muzero_jax.apps import start
+from muzero_jax.run import compilation_cache, metrics
 from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.run import Result
 from muzero_jax.storage.checkpoint import checkpoint_steps
@@ -74,7 +75,7 @@ def trained(monkeypatch, tmp_path):
     """What `muzero_jax.train` hands to the runner."""
     handed = []
     monkeypatch.setattr(compilation_cache, "enable", lambda: None)
-    monkeypatch.setattr(runner, "train", lambda *arguments, **_: handed.append(arguments) or Result({}, False))
+    monkeypatch.setattr(start, "train", lambda *arguments: handed.append(arguments) or Result({}, False))
 
     def train(config, **options):
         muzero_jax.train(config, tmp_path / "run", **options)
@@ -84,9 +85,10 @@ def trained(monkeypatch, tmp_path):
 
 
 def test_train_takes_a_budget_and_all_devices_that_share_the_work(trained):
-    config, session, run_dir, mesh, *others = trained(tiny_run.CONFIG, minutes=3.0, on_metrics=print)
-    assert (config.minutes, config.max_iterations, session.overwrite, run_dir.name) == (3, None, False, "run")
-    assert mesh.size == 2 and isinstance(others[2], Callbacks)
+    ready, session, _, callbacks = trained(tiny_run.CONFIG, minutes=3.0, on_metrics=print)
+    assert (ready.config.minutes, ready.config.max_iterations) == (3, None)
+    assert (session.overwrite, ready.run_dir.name, ready.mesh.size) == (False, "run", 2)
+    assert isinstance(callbacks, Callbacks)
 
 
 def test_train_refuses_what_train_py_refuses(trained, saved_run):

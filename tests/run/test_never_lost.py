@@ -16,9 +16,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+from muzero_jax.apps import start
 from muzero_jax.apps.evaluation import progress
 from muzero_jax.apps.evaluation.arena import Arena
-from muzero_jax.run import interrupt, metrics, run, runner
+from muzero_jax.run import interrupt, metrics, run
 from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
@@ -71,14 +72,14 @@ def test_a_system_that_asks_for_the_end_gets_a_saved_run(signum, session, unbrok
 
 
 def test_a_signal_while_the_program_compiles_is_not_lost(session, monkeypatch, unbroken):
-    compile_agent = runner.compile_agent
+    compile_agent = start.compile_agent
 
     def asked_meanwhile(*arguments, **keywords):
         signal.raise_signal(signal.SIGTERM)
         return compile_agent(*arguments, **keywords)
 
     with monkeypatch.context() as early:
-        early.setattr(runner, "compile_agent", asked_meanwhile)
+        early.setattr(start, "compile_agent", asked_meanwhile)
         assert session(max_iterations=8).by_system
         assert checkpoint_steps(session.directory / "checkpoints") == [0]
         with pytest.raises(Stopped):

@@ -1,6 +1,6 @@
 """A run can be stopped at any time, by anything, and goes on as if nothing had happened, bit for bit.
 
-`runner.train` runs here with the shared tiny program in place of its own compilation and without matches, whose results
+`start.train` runs here with the shared tiny program in place of its own compilation and without matches, whose results
 no state depends on.
 """
 

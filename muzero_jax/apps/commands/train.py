@@ -25,6 +25,7 @@ from muzero_jax.apps.commands.command_line import (
 )
 from muzero_jax.apps.commands.parser import Given
 from muzero_jax.apps.evaluation import tables
+from muzero_jax.apps.sources import offline
 from muzero_jax.ops import devices
 from muzero_jax.own import python_file, trust
 from muzero_jax.own.trust import Trust
@@ -32,7 +33,6 @@ from muzero_jax.run import metrics, processes
 from muzero_jax.run import session as sessions
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.session import Session
-from muzero_jax.run.sources import offline
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config

@@ -19,13 +19,13 @@ from muzero_jax.apps import start
 from muzero_jax.apps.commands import child, parser
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED
 from muzero_jax.apps.commands.parser import Given
+from muzero_jax.apps.sources import offline, warm_start
 from muzero_jax.apps.study import comparison, learning_curves, together
 from muzero_jax.own import python_file
 from muzero_jax.run import session as sessions
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.runner import Planned
 from muzero_jax.run.session import Session
-from muzero_jax.run.sources import offline, warm_start
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config

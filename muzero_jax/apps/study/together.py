@@ -69,7 +69,7 @@ def train(
             folder = run_directory.opened(agent.folder, resume=session.resume, overwrite=session.overwrite)
             locks.enter_context(folder)
         shared.mkdir(exist_ok=True)
-        return runner.train_agents(agents, compile_run, session, shared, mesh, say, None, open_versions)
+        return runner.train(agents, compile_run, session, shared, mesh, say, None, open_versions)
 
 
 def compile_together(configs_: Sequence[Config], mesh: Mesh, session: Session, say: Callable[[str], None]) -> Compiled:

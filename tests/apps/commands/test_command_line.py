@@ -15,12 +15,13 @@ import pytest
 
 import muzero_jax
 from muzero_jax import presets
+from muzero_jax.apps import start
 from muzero_jax.apps.commands import entry, evaluate, machine, play, train, tune
 from muzero_jax.apps.commands import evaluate_flags as flags
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax.games import catalogue
 from muzero_jax.ops import devices, precision
-from muzero_jax.run import compilation_cache, runner
+from muzero_jax.run import compilation_cache
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.run import Result
 from muzero_jax.run.session import Session
@@ -64,14 +65,14 @@ def ended(monkeypatch):
     """How the next runs end, which are not trained: called with a result, or an exception."""
 
     def end(outcome, saves=False):
-        def trained(config, session, run_dir, *others, **evaluator):
+        def trained(ready, *_):
             if saves:
-                configs.save(config, run_dir)
+                configs.save(ready.config, ready.run_dir)
             if isinstance(outcome, BaseException):
                 raise outcome
             return outcome
 
-        monkeypatch.setattr(runner, "train", trained)
+        monkeypatch.setattr(start, "train", trained)
 
     return end
 

@@ -10,7 +10,7 @@ from muzero_jax.apps import start
 from muzero_jax.apps.commands import train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax.presets import preset
-from muzero_jax.run import compilation_cache, runner
+from muzero_jax.run import compilation_cache
 from muzero_jax.storage import config as configs
 from tests.reference import told_runs
 from tests.reference.tiny_run import CONFIG
@@ -77,9 +77,8 @@ def test_resuming_if_there_is_a_run_needs_a_folder(capsys):
 def test_a_run_begins_with_what_init_from_names_and_overwrite_spares_it(monkeypatch, tmp_path, capsys):
     seen = []
     monkeypatch.setattr(compilation_cache, "enable", lambda: None)
-    monkeypatch.setattr(
-        runner, "train", lambda *all, **evaluator: seen.append(all[0]) or runner.Result({}, interrupted=True)
-    )
+    stopped = Result({}, interrupted=True)
+    monkeypatch.setattr(start, "train", lambda ready, *_: seen.append(ready.config) or stopped)
     monkeypatch.chdir(tmp_path)
     told_runs.tell(tmp_path / "run", [0.5])
     words = ["--env", "hex", "--board-size", "3", "--devices", "1", "--init-from", "run"]

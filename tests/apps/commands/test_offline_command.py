@@ -11,10 +11,11 @@ import pytest
 
 import muzero_jax
 from muzero_jax import presets
+from muzero_jax.apps import start
 from muzero_jax.apps.commands import train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
-from muzero_jax.run import compilation_cache, runner
-from muzero_jax.run.runner import Result
+from muzero_jax.run import compilation_cache
+from muzero_jax.run.run import Result
 from muzero_jax.storage import config as configs
 from tests.reference import tiny_run
 
@@ -32,12 +33,12 @@ def began(monkeypatch):
     """The configs of the runs that would have begun, and their folders."""
     seen = []
 
-    def begin(config, session, run_dir, *rest, **callbacks):
-        seen.append((config, run_dir))
+    def begin(ready, *_):
+        seen.append((ready.config, ready.run_dir))
         return Result({}, interrupted=True)
 
     monkeypatch.setattr(compilation_cache, "enable", lambda: None)
-    monkeypatch.setattr(runner, "train", begin)
+    monkeypatch.setattr(start, "train", begin)
     return seen
 
 

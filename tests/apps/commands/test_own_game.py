@@ -3,10 +3,11 @@
 import pytest
 
 from muzero_jax import presets
+from muzero_jax.apps import start
 from muzero_jax.apps.commands import train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
-from muzero_jax.run import compilation_cache, runner
-from muzero_jax.run.runner import Result
+from muzero_jax.run import compilation_cache
+from muzero_jax.run.run import Result
 from muzero_jax.storage.validation import validate
 
 SMALL = "--devices 2 --self-play.num-envs 8 --optimiser.batch-size 8".split()
@@ -16,7 +17,7 @@ SMALL = "--devices 2 --self-play.num-envs 8 --optimiser.batch-size 8".split()
 def no_training(monkeypatch):
     """Neither a program nor a file in the user's cache is made."""
     monkeypatch.setattr(compilation_cache, "enable", lambda: None)
-    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: Result({}, interrupted=True))
+    monkeypatch.setattr(start, "train", lambda *arguments: Result({}, interrupted=True))
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import pytest
 
 import muzero_jax
 from muzero_jax.algorithm import playing
+from muzero_jax.apps import start
 from muzero_jax.apps.commands import evaluate
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.games.environment import make_environment
 from muzero_jax.ops import devices
-from muzero_jax.run import runner
 from muzero_jax.run.metrics import read_records
-from muzero_jax.run.runner import Result
+from muzero_jax.run.run import Result
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config_groups import NetworkConfig
 from tests.reference.training import command, quiet, settled
@@ -50,7 +50,7 @@ def trained(tmp_path_factory):
 @pytest.fixture
 def refused(tmp_path, capsys, monkeypatch):
     """What `train.py` says of a network file with this text: one sentence."""
-    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: pytest.fail("too late"))
+    monkeypatch.setattr(start, "train", lambda *arguments: pytest.fail("too late"))
 
     def say(text, *arguments):
         (tmp_path / "net.py").write_text(text)
@@ -92,9 +92,8 @@ def test_its_run_is_loaded_for_play_from_anywhere(trained, tmp_path, monkeypatch
 def test_its_run_is_resumed_from_anywhere_with_its_own_options(trained, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     seen = []
-    monkeypatch.setattr(
-        runner, "train", lambda *arguments, **evaluator: seen.append(arguments[0]) or Result({}, interrupted=True)
-    )
+    stopped = Result({}, interrupted=True)
+    monkeypatch.setattr(start, "train", lambda ready, *_: seen.append(ready.config) or stopped)
     assert command("--resume", "--run-dir", trained, "--devices", 2, "--max-iterations", 3) == 130
     assert seen[0].network == configs.load(trained).network
     assert command("--resume", "--run-dir", trained, "--network.options", "width=32") == EXIT_ERROR
@@ -166,7 +165,7 @@ def test_a_missing_file_is_one_sentence(tmp_path, capsys):
 @pytest.mark.slow
 def test_what_may_be_meant_is_a_warning_before_anything_is_compiled(tmp_path, capsys, monkeypatch):
     """A search that is never deep may bear embeddings that grow."""
-    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: Result({}, interrupted=True))
+    monkeypatch.setattr(start, "train", lambda *arguments: Result({}, interrupted=True))
     file = tmp_path / "net.py"
     file.write_text(GOOD.replace("self._judge(min_max_scale(trunk)", "self._judge(2 * embedding + 1"))
     assert command(*TINY, *OPTIONS, "--network", file, "--run-dir", tmp_path / "run") == 130

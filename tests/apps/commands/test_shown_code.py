@@ -12,8 +12,9 @@ import pytest
 
 import muzero_jax
 from muzero_jax import training
+from muzero_jax.apps import start
 from muzero_jax.games.game import Game
-from muzero_jax.run import compilation_cache, runner
+from muzero_jax.run import compilation_cache
 from muzero_jax.run.metrics import open_metrics
 from muzero_jax.run.run import Result
 from tests.reference import pages
@@ -64,7 +65,7 @@ def folder(load, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(muzero_jax, "load", load, raising=False)
     monkeypatch.setattr(compilation_cache, "enable", lambda: None)
-    monkeypatch.setattr(runner, "train", lambda *arguments, **options: heard_after(arguments[-1]))
+    monkeypatch.setattr(start, "train", lambda *arguments: heard_after(arguments[-1]))
     return tmp_path
 
 

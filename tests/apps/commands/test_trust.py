@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 import muzero_jax
+from muzero_jax.apps import start
 from muzero_jax.apps.commands import evaluate, play, train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.own import trust
-from muzero_jax.run import compilation_cache, runner
-from muzero_jax.run.runner import Result
+from muzero_jax.run import compilation_cache
+from muzero_jax.run.run import Result
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config_groups import NetworkConfig
@@ -126,7 +127,7 @@ def test_python_runs_no_strangers_code_until_told_to(run, agent, code, mark):
 
 def test_a_file_that_a_flag_of_this_call_names_is_no_strangers(run, config, code, monkeypatch):
     """The user moved their network, and says where it lies."""
-    monkeypatch.setattr(runner, "train", lambda *arguments, **evaluator: Result({}, interrupted=True))
+    monkeypatch.setattr(start, "train", lambda *arguments: Result({}, interrupted=True))
     flag = "--network" if config.network.file else "--env"
     assert settled("--resume", "--run-dir", run, flag, code).config.own_files == (str(code),)
 

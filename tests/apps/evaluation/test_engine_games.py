@@ -10,8 +10,8 @@ from muzero_jax.apps.engines.engine import Engine, EngineError, Ply
 from muzero_jax.apps.evaluation import engine_games
 from muzero_jax.apps.evaluation.engine_games import RESIGNS, Arbiter, EngineSeat, PlayedGame, PlayerSeat
 from muzero_jax.apps.evaluation.player import Player
+from muzero_jax.apps.sources import stored_games
 from muzero_jax.games.game_files import read_games
-from muzero_jax.run.sources import stored_games
 from tests.reference.games import environment_of
 from tests.reference.nim import make_nim
 

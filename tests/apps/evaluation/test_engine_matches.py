@@ -23,8 +23,8 @@ from muzero_jax.apps.evaluation.arena import ShardedMatch
 from muzero_jax.apps.evaluation.engine_matches import Conditions, EngineMatch
 from muzero_jax.apps.evaluation.player import Player
 from muzero_jax.apps.evaluation.players import Entrant
+from muzero_jax.apps.sources import stored_games
 from muzero_jax.games.game_files import read_games
-from muzero_jax.run.sources import stored_games
 from tests.reference import engines as programs
 from tests.reference import tiny_run
 from tests.reference.games import environment_of

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax.run import program, runner
-from muzero_jax.run.sources import warm_start
+from muzero_jax.apps import start
+from muzero_jax.apps.sources import warm_start
+from muzero_jax.run import program
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, save_params
@@ -79,7 +80,7 @@ def test_a_target_network_begins_as_a_copy_where_the_program_wants_it(source):
     config = replace(CONFIG, replay=reanalyzes, optimiser=replace(target, batch_size=8))
     init = program.make_init(algorithms.make(config), 0, tiny_run.mesh())
     abstract = init.eval_shape()
-    state = runner.make_state(init, abstract, None, open_source(source, config))
+    state = start._first_state(init, abstract, None, open_source(source, config))
     assert_same(state.learner.params, weights(1))
     assert_same(state.learner.target_params, weights(1))
     jax.tree.map(lambda x, like: x.sharding == like.sharding or 1 / 0, state.learner, abstract.learner)
@@ -88,7 +89,7 @@ def test_a_target_network_begins_as_a_copy_where_the_program_wants_it(source):
 
 def test_stored_games_and_weights_go_together(source):
     init = tiny_run.make_init()
-    state = runner.make_state(init, init.eval_shape(), lambda abstract: "the ring of games", open_source(source))
+    state = start._first_state(init, init.eval_shape(), lambda abstract: "the ring of games", open_source(source))
     assert state.replay == "the ring of games"
     assert_same(state.learner.params, weights(1))
 
@@ -105,7 +106,7 @@ def test_a_network_of_ones_own_takes_weights_that_no_config_describes(tmp_path):
 
 def test_a_resumed_run_is_the_unbroken_one_and_never_reads_its_source(session, source, tmp_path):
     init = tiny_run.make_init()
-    unbroken = runner.make_state(init, init.eval_shape(), None, open_source(source))
+    unbroken = start._first_state(init, init.eval_shape(), None, open_source(source))
     for _ in range(4):
         unbroken, _ = tiny_run.program()(unbroken, tiny_run.PROGRESS)
     copy = shutil.copytree(source, tmp_path / "source")
@@ -203,7 +204,7 @@ def test_a_folder_without_a_run_an_unknown_agent_and_a_missing_version_are_refus
 
 def test_weights_are_compared_before_anything_is_compiled_or_deleted(session, source, monkeypatch):
     session(max_iterations=4)
-    monkeypatch.setattr(runner, "compile_agent", lambda *arguments, **options: pytest.fail("too late"))
+    monkeypatch.setattr(start, "compile_agent", lambda *arguments, **options: pytest.fail("too late"))
     with pytest.raises(ValueError, match="weights of another network"):
         session(init_from=str(source), network=replace(CONFIG.network, width=24), overwrite=True)
     with pytest.raises(ValueError, match="--overwrite would delete"):

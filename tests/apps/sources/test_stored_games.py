@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.apps.sources import stored_games
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.game import Game
 from muzero_jax.games.game_files import StoredGame
 from muzero_jax.games.notation import Notation
 from muzero_jax.learning import replay
-from muzero_jax.run.sources import stored_games
 from muzero_jax.types import Transition
 from tests.reference import tic_tac_toe
 

@@ -13,10 +13,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from muzero_jax.apps.sources import stored_games
 from muzero_jax.games.game_files import read_games
 from muzero_jax.own.files import from_home
 from muzero_jax.run.session import Session
-from muzero_jax.run.sources import stored_games
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import describe_replay, restore_replay
 from muzero_jax.storage.config import Config

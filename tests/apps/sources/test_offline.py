@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 
 from muzero_jax import algorithm as algorithms
+from muzero_jax.apps import start
 from muzero_jax.apps.evaluation.arena import Arena
-from muzero_jax.apps.evaluation.progress import open_versions
-from muzero_jax.run import metrics, program, runner
+from muzero_jax.apps.sources import offline
+from muzero_jax.apps.start import Ready
+from muzero_jax.run import metrics, program
 from muzero_jax.run.session import Session
-from muzero_jax.run.sources import offline
 from muzero_jax.storage import config as configs
+from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, restore_replay
 from muzero_jax.storage.config_groups import NetworkConfig, ReplayConfig, SelfPlayConfig, TargetConfig
 from muzero_jax.storage.validation import check_resumable, validate
@@ -227,7 +229,7 @@ def test_games_lie_in_the_ring_of_a_run_where_its_program_wants_them(games):
 
 @pytest.fixture
 def train(monkeypatch, tmp_path, source):
-    """Runs `runner.train` in `tmp_path/name` from a copy of the source, with programs that are compiled already."""
+    """Runs `start.train` in `tmp_path/name` from a copy of the source, with programs that are compiled already."""
     monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
     monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
     monkeypatch.setattr(program, "make_init", lambda *arguments: tiny_run.make_init())
@@ -242,8 +244,9 @@ def train(monkeypatch, tmp_path, source):
     def run(name, max_iterations, resume=False):
         config = replace(offline_config(copy), max_iterations=max_iterations)
         session = replace(tiny_run.SESSION, resume=resume)
-        where = tmp_path / name, tiny_run.mesh()
-        return runner.train(config, session, *where, lambda text: None, make_evaluator=open_versions)
+        ready = Ready(config, tmp_path / name, tiny_run.mesh(), algorithms.make(config))
+        with run_directory.opened(ready.run_dir, resume=resume):
+            return start.train(ready, session, lambda text: None)
 
     run.source = copy
     return run
@@ -287,7 +290,7 @@ def test_records_and_summary_tell_of_learning_alone(train, tmp_path):
 
 
 def test_a_source_is_opened_before_anything_is_compiled(train, monkeypatch):
-    monkeypatch.setattr(runner, "compile_agent", lambda *arguments, **options: pytest.fail("too late"))
+    monkeypatch.setattr(start, "compile_agent", lambda *arguments, **options: pytest.fail("too late"))
     shutil.rmtree(train.source / "checkpoints")
     with pytest.raises(ValueError, match="no checkpoint in"):
         train("run", 2)

@@ -1,0 +1,1 @@
+"""Other sources of a new run: stored games to learn from, and weights to begin with."""
