@@ -18,8 +18,8 @@ from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.apps.study import comparison
 from muzero_jax.ops import devices
 from muzero_jax.run.metrics import read_records
-from muzero_jax.run.run import Result
 from muzero_jax.run.program import make_chunk, make_init
+from muzero_jax.run.run import Result
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.storage.validation import check_resumable

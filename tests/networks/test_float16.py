@@ -16,8 +16,8 @@ from muzero_jax.learning import learner
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.run.loop import check_finite
 from muzero_jax.run.program import make_chunk, make_init
+from muzero_jax.run.run import not_finite
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.types import Batch, Targets
 from tests.reference import tiny_run
@@ -95,14 +95,12 @@ def test_the_scale_grows_again_after_many_steps_that_fit():
     assert float(state.optimiser_state.loss_scale.scale) == 8.0
 
 
-def test_a_gradient_that_overflows_unscaled_is_divergence_and_stops_the_run(tmp_path):
+def test_a_gradient_that_overflows_unscaled_is_divergence_and_stops_the_run():
     """300 x 300 = 90,000, though the loss is but 900."""
     state, metrics = product_update(product_state(0.01, 1.0), product_window(300.0, 300.0))
     assert float(state.optimiser_state.loss_scale.scale) == 1.0 == learner.MINIMUM_SCALE
     assert np.isfinite(metrics["train/loss"]) and np.isfinite(state.params["w"])
-    not_finite = pytest.raises(ValueError, match=r"train/gradient_norm is not finite .*--optimiser.learning-rate")
-    with Checkpointer(tmp_path) as checkpoints, not_finite:
-        check_finite({name: float(value) for name, value in metrics.items()}, 7, checkpoints)
+    assert not_finite({name: float(value) for name, value in metrics.items()}) == "train/gradient_norm"
 
 
 def test_an_overflow_on_one_device_skips_the_step_on_all():
