@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from muzero_jax.games import catalogue
 from muzero_jax.games.game_files import StoredGame
 from muzero_jax.games.notation import Notation, Read, numbers
 from muzero_jax.learning import replay
@@ -36,8 +37,6 @@ def play(environment: Environment, games: list[StoredGame], *, keeps_state: bool
 
     Raises ValueError for a game with chance, and, with file, game and move, for a move that the rules do not allow.
     """
-    from muzero_jax.games import catalogue  # here, because pgx starts JAX when it is imported
-
     notation, size = catalogue.make_notation(environment), min(BATCH, max(NUM_STARTS, len(games)))
     if other := next((game for game in games if game.size not in (None, len(notation.columns))), None):
         raise ValueError(f"{other.name}: its board has size {other.size}, not {len(notation.columns)}")
@@ -58,8 +57,6 @@ def _check_without_chance(environment: Environment, states: EnvState) -> None:
 
     A file does not hold the key, so its games would be played again with other dice.
     """
-    from muzero_jax.games import catalogue  # likewise
-
     if catalogue.needs_key(environment):
         raise _has_chance(environment, "a move draws from its key")
     for path, leaf in jax.tree_util.tree_leaves_with_path(states):
