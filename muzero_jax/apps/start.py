@@ -98,6 +98,8 @@ def prepare(
 def train(ready: Ready, session: Session, say: Say, callbacks: Callbacks | None = None) -> Result:
     """Trains a run, and measures how strong its agent has become; raises as `runner.train` does."""
     config, run_dir, mesh, algorithm = ready
+    if session.resume and run_directory.shared(run_dir):
+        raise ValueError(f"{run_dir} was trained together with others; continue all of them with --together --resume")
 
     def compile_run(is_new: bool) -> Compiled:
         fill, weights = _open_sources(config, algorithm, session, say) if is_new else (None, None)

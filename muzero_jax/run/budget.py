@@ -71,7 +71,7 @@ def check_left(config: Config, run_dir: Path) -> None:
         return
     if field := spent(config, {"iteration": steps[-1]} | last_record(run_dir, up_to_iteration=steps[-1])):
         amount = f"{getattr(config, field):,.15g} {FIELDS[field]}"
-        raise ValueError(f"nothing is left of {amount}; give {larger(config, field)} to go on")
+        raise ValueError(f"nothing is left of {amount}; give {larger(config, field)} to continue")
 
 
 def check_learned(config: Config, done: Record) -> None:
@@ -82,5 +82,5 @@ def check_learned(config: Config, done: Record) -> None:
     factor = max(2.0, 3 * config.iterations_to_learn / max(iteration, 1))
     raise ValueError(
         f"this run made no update: learning begins with iteration {config.iterations_to_learn}, and its budget of "
-        f"{describe(config)} held {iteration}; it is saved, so go on with --resume {larger(config, field, factor)}"
+        f"{describe(config)} held {iteration}; it is saved, so continue with --resume {larger(config, field, factor)}"
     )

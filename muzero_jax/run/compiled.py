@@ -69,8 +69,8 @@ def compile_planned(
     say(f"compiling ({HOW_LONG})")
     start = time.perf_counter()
     program = traced.lower().compile()
-    is_copied = mesh.devices.flat[0].platform == "cpu" and session.checkpoint_minutes > 0
-    plan = memory.make_plan(abstract, program, copied_by_saves=is_copied)
+    is_cpu = mesh.devices.flat[0].platform == "cpu"
+    plan = memory.make_plan(abstract, program, copied_by_saves=is_cpu)
     if session.verbose:
         say(plan.table())
     available = devices.available_memory_bytes(len(mesh.local_devices))

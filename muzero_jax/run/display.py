@@ -68,6 +68,13 @@ class ProgressDisplay:
         ):
             self._show()
 
+    def drop(self, name: str, why: str) -> None:
+        """Shows an agent of several no more, and says why."""
+        if len(self._records) > 1:
+            del self._records[name]
+            self._unshown.pop(name, None)
+            self.say(f"{name}: {why}")
+
     def _jump(self, record: Mapping[str, Any], name: str) -> metrics.Record:
         """Says by how much the loss exceeds what it lately was, if that is much."""
         loss = record.get("train/loss")

@@ -89,4 +89,6 @@ def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_
             run.checkpoints.wait()  # a summary says that there is a checkpoint
             for member in run.members:
                 run.summarise(member)
-        run.chunk(np.array(progress, np.float32))
+            start = run.iteration  # and look at the clock again, which an evaluation takes on
+            continue
+        run.chunk(np.array(progress, np.float32), is_typical=matches.done())

@@ -133,7 +133,7 @@ def last_record(
     """The newest record not beyond `up_to_iteration`, where counts and times go on; {} and a line if there is none."""
     records = [record for record in read_records(run_dir) if record["iteration"] <= up_to_iteration]
     if not records and up_to_iteration:
-        say(f"{Path(run_dir) / FILE} has no record of the run so far; its totals and its minutes count anew from here")
+        say(f"{Path(run_dir) / FILE} has no record of the run so far; its totals and its minutes count again from here")
     return _finite(records[-1]) if records else {}
 
 
@@ -188,7 +188,7 @@ def plot_curves(run_dir: str | Path) -> Path:
 
 
 def draw_progress(records: Sequence[Record]) -> Any:
-    """Scores (in a game for one returns) and losses so far, as a figure of matplotlib's."""
+    """Scores (in a single-player game returns) and losses so far, as a figure of matplotlib's."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 3.4), layout="constrained")

@@ -18,7 +18,8 @@ from jax.sharding import Mesh
 from muzero_jax.games import random_play
 from muzero_jax.ops import devices, precision
 from muzero_jax.own.files import write_whole
-from muzero_jax.run import budget, memory, metrics, processes
+from muzero_jax.run import budget, memory, processes
+from muzero_jax.run import metrics as run_metrics
 from muzero_jax.run.accounting import Clock, Totals, split_time
 from muzero_jax.run.compiled import Program
 from muzero_jax.run.display import ProgressDisplay
@@ -88,11 +89,14 @@ class Run:
         """Why no agent is left to be trained; None while there is one."""
         return self.members[0].failure if all(member.failure for member in self.members) else None
 
-    def chunk(self, progress: np.ndarray) -> None:
-        """Runs the program once, and records what it brought to each agent."""
+    def chunk(self, progress: np.ndarray, *, is_typical: bool) -> None:
+        """Runs the program once, and records what it brought to each agent.
+
+        `is_typical` says that nothing is compiled beside it, so that a profile may begin.
+        """
         with self.profiler.chunk(), self.clock.measure("train"):
-            self.state, found = self.program.advance(self.state, progress)
-            agents = self.program.agents(jax.device_get(found))
+            self.state, metrics = self.program.advance(self.state, progress)
+            agents = self.program.agents(jax.device_get(metrics))
         self.iteration, self.saved = self.iteration + len(progress), False
         for member, found in zip(self.members, agents, strict=True):
             if member.failure:
@@ -100,8 +104,9 @@ class Run:
             record = member.totals.add(found, self.clock.last["train"])
             if name := not_finite(record):
                 member.failure = self._diverged(name)
+                self.display.drop(member.name, str(member.failure))
                 continue
-            if "train/loss" in record:
+            if "train/loss" in record and is_typical:
                 self.profiler.warmed_up()
             self._report(member, record)
 
@@ -161,7 +166,7 @@ class Run:
         }
         summary |= member.totals.summary(seconds) | {"seconds": split_time(self.clock, member.totals)}
         if any(member.totals.counts.values()):
-            metrics.plot_curves(member.folder)
+            run_metrics.plot_curves(member.folder)
         # Last: it says that the run has ended, and then nothing may be missing.
         write_whole(member.folder / run_directory.SUMMARY, json.dumps(summary, indent=2))
         return summary

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from jax.sharding import Mesh
 
 from muzero_jax.ops import devices
@@ -33,7 +34,7 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
-from muzero_jax.types import TrainState
+from muzero_jax.storage.run_directory import Shared
 
 Say = Callable[[str], None]
 
@@ -44,6 +45,7 @@ class Planned(NamedTuple):
     config: Config
     folder: Path  # of its metrics, versions and summary
     name: str = ""  # for a person, where there are several
+    shared: Shared | None = None  # where its state lies, if several share one
 
 
 def train(
@@ -79,23 +81,23 @@ def train(
         ExitStack() as opened,
     ):
         start = time.perf_counter()
-        is_new = not (session.resume and checkpoint_steps(checkpoints.directory))
+        newest = find_newest(checkpoints) if session.resume else None
+        is_new = newest is None
         algorithm, init, abstract, abstract_params, program, plan, flops_ = compile_run(is_new)
-        if session.overwrite and not session.resume and processes.is_first():
-            if interrupt.requested:  # so the old run stays
-                raise Stopped
-            run_directory.make_room(folder)
-        iteration, state = find_start(checkpoints, abstract, folder) if session.resume else (0, None)
-        state = init() if state is None else state
+        iteration, state = (0, init()) if newest is None else (newest, checkpoints.restore(newest, abstract))
         del init  # and with it the program, if there was need of one: 20 MiB and more
-        # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
         if processes.is_first():
+            if session.overwrite and not session.resume:
+                if interrupt.requested:  # so the old run stays
+                    raise Stopped
+                run_directory.make_room(folder)
+            # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
             for agent in planned:
-                keep_config(agent.config, agent.folder, say)
+                keep(agent, say)
         processes.check_shared(planned[0].folder / configs.FILE)
         say(f"{'training' if is_new else f'continuing from iteration {iteration}'}; Ctrl-C saves and stops")
         records = [last_record(agent.folder, up_to_iteration=iteration, say=say) for agent in planned]
-        clock = Clock(records[0])
+        clock = Clock(max(records, key=lambda record: record.get("time/minutes", 0.0)))  # one may have ended early
         clock.seconds["compile"] += time.perf_counter() - start
         totals = [Totals(agent.config, record, flops_) for agent, record in zip(planned, records, strict=True)]
         measure_random_return(algorithm.environment, *totals)
@@ -137,7 +139,10 @@ def train_to_end(
         results = [run.summarise(member) for member in run.members]
         callbacks.raise_error(run.members[0].folder)
         if interrupt.requested:
-            return [Result(summary, interrupted=True, by_system=interrupt.by_system) for summary in results]
+            return [
+                member.failure or Result(summary, interrupted=True, by_system=interrupt.by_system)
+                for member, summary in zip(run.members, results, strict=True)
+            ]
         interrupt.nothing_to_save()
         budget.check_learned(run.config, run.spent(run.members[0]))
         has_matches = run.members[0].evaluator.has_matches
@@ -152,24 +157,31 @@ def train_to_end(
         ]
 
 
-def find_start(checkpoints: Checkpointer, abstract: TrainState, run_dir: Path) -> tuple[int, TrainState | None]:
-    """The newest checkpoint; the beginning, if the run was stopped before its first save ended.
+def find_newest(checkpoints: Checkpointer) -> int | None:
+    """The step of the newest checkpoint that process 0 sees; None if the run was stopped before its first save ended.
 
     Raises ValueError if there was a checkpoint, as a summary tells, and is no more.
     """
-    restored = checkpoints.restore_latest(abstract)
-    if restored is None and run_directory.read_summary(run_dir):
+    steps = checkpoint_steps(checkpoints.directory)
+    (newest,) = processes.from_first(np.array([steps[-1] if steps else -1])).tolist()
+    run_dir = checkpoints.directory.parent
+    if newest < 0 and run_directory.read_summary(run_dir):
         raise ValueError(f"{run_dir} has a summary but no checkpoint to continue from; --overwrite starts it again")
-    return restored or (0, None)
+    return newest if newest >= 0 else None
 
 
-def keep_config(config: Config, run_dir: Path, say: Say) -> None:
-    """Makes the folder a run's, and notes that its own Python files are this user's (`own.trust`)."""
-    run_dir.mkdir(exist_ok=True)
-    configs.save(config, run_dir)
+def keep(agent: Planned, say: Say) -> None:
+    """Makes an agent's folder a run's, and notes that its own Python files are this user's (`own.trust`)."""
+    config, folder = agent.config, agent.folder
+    folder.mkdir(exist_ok=True)
+    configs.save(config, folder)
+    run_directory.reopen(folder)
+    if agent.shared:
+        run_directory.share(folder, agent.shared)
+        agent.shared.folder.mkdir(exist_ok=True)
     file = config.algorithm.file
     if file and file != configs.IN_PYTHON:  # to look at, and to tell runs apart; it is never run
-        write_whole(run_dir / run_directory.ALGORITHM, Path(file).read_text(encoding="utf-8"))
+        write_whole(folder / run_directory.ALGORITHM, Path(file).read_text(encoding="utf-8"))
     if problem := trust.note(config.own_files):
         say(problem)
 

@@ -41,10 +41,10 @@ class Session:
     together: Annotated[bool, Single] = False
     """train the runs of --seeds and --vary as one program, as far as one program can (docs/evaluate.md)"""
     resume_if_any: Annotated[bool, Fact(single=True)] = False
-    """go on with the run in run_dir, or begin it where there is none yet: one command for a scheduler that restarts"""
+    """continue the run in run_dir, or begin it where there is none yet: one command for a scheduler that restarts"""
     resume: Annotated[bool, Single] = False
-    """go on from the newest checkpoint of run_dir; bit for bit on the same kind and number of devices (tested on CPUs;
-    on a GPU the last bits of sums may differ)"""
+    """continue from the newest checkpoint of run_dir; bit for bit on the same kind and number of devices (tested on
+    CPUs; on a GPU the last bits of sums may differ)"""
     overwrite: Annotated[bool, Single] = False
     """delete an existing run_dir first"""
     device: Annotated[Device, Chosen] = "auto"
@@ -91,9 +91,9 @@ def validate(session: Session) -> Session:
     if session.together and (session.profile or session.wandb):
         raise ValueError("--profile and --wandb are for one run; leave them out with --together")
     if session.config and session.resume and not session.resume_if_any:
-        raise ValueError("--config is for a new run; --resume goes on with the settings of its own, so leave one out")
-    if session.resume and session.overwrite:
-        raise ValueError("--overwrite begins anew and --resume goes on; give one of them")
+        raise ValueError("--config is for a new run; --resume continues with the settings of its own, so leave one out")
+    if (session.resume or session.resume_if_any) and session.overwrite:
+        raise ValueError("--overwrite begins again and --resume continues; give one of them")
     if session.autotune and session.resume:
         raise ValueError("--autotune chooses sizes that a checkpoint has fixed; leave it out with --resume")
     return session

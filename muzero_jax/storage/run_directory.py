@@ -25,7 +25,7 @@ from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
 
 CHECKPOINTS, VERSIONS, SUMMARY, LOCK = "checkpoints", "versions", "summary.json", ".lock"
-SHARED = "together.json"
+SHARED, TOGETHER = "together.json", "together"
 ALGORITHM = "algorithm.py"
 """The text of the user's own algorithm as the run was begun with it."""
 
@@ -127,6 +127,13 @@ def strength(run_dir: Path) -> dict[str, Any]:
     return read_summary(run_dir).get("strength") or {}
 
 
+def reopen(run_dir: Path) -> None:
+    """Says in a run's summary that it is not finished any more, because it is continued."""
+    summary = read_summary(run_dir)
+    if summary.get("finished"):
+        write_whole(run_dir / SUMMARY, json.dumps(summary | {"finished": False}, indent=2))
+
+
 def read_summary(run_dir: Path) -> dict[str, Any]:
     """A run's summary; empty if there is none."""
     try:
@@ -145,15 +152,15 @@ class Shared(NamedTuple):
 
 
 def share(run_dir: Path, shared: Shared) -> None:
-    """Notes in an agent's folder where its state lies, which is beside it."""
-    write_whole(run_dir / SHARED, json.dumps([shared.folder.name, shared.index, shared.count]))
+    """Notes in an agent's folder where its state lies."""
+    write_whole(run_dir / SHARED, json.dumps([shared.folder.parent.name, shared.index, shared.count]))
 
 
 def shared(run_dir: Path) -> Shared | None:
     """Where the state of a run's agent lies, if it was trained together with others."""
     try:
         name, index, count = json.loads((run_dir / SHARED).read_text(encoding="utf-8"))
-        return Shared(run_dir.parent / Path(name).name, int(index), int(count))
+        return Shared(run_dir.parent / Path(name).name / TOGETHER, int(index), int(count))
     except FileNotFoundError:
         return None
     except (TypeError, ValueError) as error:
@@ -215,7 +222,7 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
     if resume and not is_run:
         raise ValueError(f"there is no run to resume in {run_dir}; leave out --resume to start one")
     if is_run and not (resume or overwrite):
-        raise ValueError(f"{run_dir} holds a run already: --resume goes on with it, --overwrite deletes it first")
+        raise ValueError(f"{run_dir} holds a run already: --resume continues it, --overwrite deletes it first")
     if not is_run and run_dir.exists() and (not run_dir.is_dir() or _content(run_dir)):
         raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
     if is_run and overwrite:

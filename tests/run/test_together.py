@@ -11,7 +11,9 @@ import pytest
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.agent import load_agent
+from muzero_jax.apps import start
 from muzero_jax.apps.evaluation.arena import Arena
+from muzero_jax.apps.start import Ready
 from muzero_jax.apps.study import population, together
 from muzero_jax.ops import devices
 from muzero_jax.run import metrics, program
@@ -118,7 +120,7 @@ def session(monkeypatch, tmp_path, compiled):
 
 
 def saved(tmp_path, compiled):
-    with Checkpointer(tmp_path / "seed0-together" / "checkpoints") as checkpoints:
+    with Checkpointer(tmp_path / "seed0" / "together" / "checkpoints") as checkpoints:
         return checkpoints.restore_latest(compiled.abstract)
 
 
@@ -156,3 +158,27 @@ def test_one_that_diverges_leaves_the_other_as_it_is(session, tmp_path, unbroken
     good, bad = session(spoil, max_iterations=8)
     assert good.summary["finished"] and "not finite at iteration 6" in str(bad)
     assert_same(load_agent(tmp_path / "seed0").params, population.take(unbroken[8], 0).learner.params)
+
+
+def test_agents_that_were_trained_together_are_not_continued_otherwise(session, tmp_path):
+    session(max_iterations=4)
+    for folder, sentence in (("seed0", "together"), ("seed1", "together")):
+        ready = Ready(MEMBERS[0], tmp_path / folder, tiny_run.mesh(), tiny_run.algorithm())
+        with pytest.raises(ValueError, match=sentence):
+            start.train(ready, replace(tiny_run.SESSION, resume=True), lambda line: None)
+    (tmp_path / "seed1" / "together.json").unlink()
+    with pytest.raises(ValueError, match="leave out --together"):
+        session(resume=True, max_iterations=8)
+
+
+def test_the_clock_of_all_is_that_of_the_one_that_went_on(session, tmp_path):
+    def spoil(calls):
+        states = calls[-1]
+        broken = jax.tree.map(lambda x: x.at[0].multiply(jnp.nan), states.learner.params)
+        return states._replace(learner=states.learner._replace(params=broken)) if len(calls) == 2 else None
+
+    session(spoil, max_iterations=4)
+    minutes = [metrics.read_records(tmp_path / f"seed{seed}")[-1]["time/minutes"] for seed in (0, 1)]
+    assert minutes[0] < minutes[1]
+    _, going = session(resume=True, max_iterations=8)
+    assert metrics.read_records(tmp_path / "seed1")[-1]["time/minutes"] > minutes[1] and going.summary["finished"]

@@ -59,7 +59,7 @@ def settle(given: Given) -> Settled:
         known = [getattr(asked, name) if name in given else None for name in ("env", "board_size", "seed")]
         run_dir = session.run_dir or str(run_directory.newest(known[0] and configs.absolute_env(known[0]), *known[1:]))
         if not session.run_dir:
-            print(f"going on with {run_dir}")
+            print(f"continuing {run_dir}")
         base, session = configs.inspect(Path(run_dir)), replace(session, run_dir=run_dir)  # `_check_code` follows
     else:
         base = choose_preset(given, session)
@@ -137,21 +137,21 @@ def train(settled: Settled, num_devices: int, build: Callable[[Config], Any] | N
     with start.prepare(config, session, num_devices, print, made_with=base, build=build) as ready:
         run_dir = ready.run_dir
         before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
+        by_system = EXIT_UNFINISHED if session.distributed else 0  # so that a scheduler starts it again
         try:
             result = start.train(ready, session, print)
-            by_system = EXIT_UNFINISHED if session.distributed else 0  # so that a scheduler starts it again
             status = (by_system if result.by_system else EXIT_INTERRUPTED) if result.interrupted else 0
         except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
-            result, status = None, 0 if isinstance(error, Stopped) else EXIT_INTERRUPTED
+            result, status = None, by_system if isinstance(error, Stopped) else EXIT_INTERRUPTED
     if not processes.is_first():
         return status
     if result is not None and not result.interrupted:
         show(result.summary)
     elif session.distributed and result is not None:
-        print("stopped and saved; the same commands with --resume-if-any go on")
+        print("stopped and saved; the same commands with --resume-if-any continue")
     elif result is not None or run_directory.begun(run_dir) not in (None, before):
         flags = f"--run-dir {shlex.quote(str(run_dir))} {sessions.flags_to_resume(session)}"
-        print(f"stopped and saved; go on with: {command('train')} {flags}")
+        print(f"stopped and saved; continue with: {command('train')} {flags}")
     else:
         print("interrupted before there was anything to save; the same command begins again", file=sys.stderr)
         return status

@@ -104,6 +104,8 @@ def _check(runs: Sequence[Run], session: Session, is_given: bool) -> None:
     sessions.validate(replace(session, config=None))
     for run in runs:
         validate(run.config)
+        if session.together:
+            together.check(run.config)
         if missing := [file for file in run.config.own_files if not Path(file).is_file()]:
             raise ValueError(f"there is no file {missing[0]}; name a Python file of yours")
     if len(games := sorted({run.config.env_name for run in runs})) > 1:
@@ -175,7 +177,7 @@ def _train_in_turn(runs: Sequence[Run]) -> int:
 
 def _say_how_to_go_on(run: Run, runs: Sequence[Run]) -> None:
     more = " and --resume (in place of --overwrite)" if _have_begun(runs) else ""
-    print(f"stopped at {run.name}; go on with the same command{more}")
+    print(f"stopped at {run.name}; continue with the same command{more}")
 
 
 def _train_together(runs: Sequence[Run], settle: Settle) -> int:
@@ -183,7 +185,8 @@ def _train_together(runs: Sequence[Run], settle: Settle) -> int:
     groups: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
         has_begun = run_directory.holds_run(run.run_dir)
-        kind = together.alike(run.config), has_begun, has_begun and _has_spent(run)
+        shared = run_directory.shared(run.run_dir)
+        kind = together.alike(run.config), has_begun, shared and shared.folder
         groups.setdefault(kind, []).append(run)
     if len(groups) > 1:
         members = names(Config, "member")
@@ -209,7 +212,7 @@ def _train_group(group: Sequence[Run], settle: Settle) -> int:
             ends = together.train(planned, session, ready.mesh, print)
     except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
         has_begun = any(run_directory.begun(run.folder) for run in planned)
-        print(f"stopped; go on with the same command{' and --resume' if has_begun else ''}")
+        print(f"stopped; continue with the same command{' and --resume' if has_begun else ''}")
         if isinstance(error, Stopped):
             raise
         return EXIT_INTERRUPTED
@@ -218,7 +221,7 @@ def _train_group(group: Sequence[Run], settle: Settle) -> int:
         print(f"error: {name}: {error}", file=sys.stderr)
     stopped = [end for end in ends if not isinstance(end, ValueError) and end.interrupted]
     if stopped:
-        print("stopped and saved; go on with the same command and --resume (in place of --overwrite)")
+        print("stopped and saved; continue with the same command and --resume (in place of --overwrite)")
         if any(end.by_system for end in stopped):
             raise Stopped
         return EXIT_INTERRUPTED

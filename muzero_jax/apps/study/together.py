@@ -1,11 +1,10 @@
 """Trains several agents as one run of one program (`population`): one state, one checkpoint, one clock.
 
-Each agent has a folder with its config, metrics, versions and summary. The checkpoints, of the state of all, lie beside
-the first one's. An agent equals a run of its own on as many devices as it has, up to the rounding of products that
+Each agent has a folder with its config, metrics, versions and summary. The checkpoints, of the state of all, lie in the
+first one's. An agent equals a run of its own on as many devices as it has, up to the rounding of products that
 `vmap` batches. One whose loss is no longer finite leaves the others alone.
 """
 
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
@@ -51,24 +50,24 @@ def train(
 
     Raises ValueError as `runner.train` does, where that concerns all of them.
     """
+    shared = agents[0].folder / run_directory.TOGETHER
+    agents = [agent._replace(shared=Shared(shared, index, len(agents))) for index, agent in enumerate(agents)]
     for agent in agents:
         check(agent.config)
-    shared = agents[0].folder.with_name(f"{agents[0].folder.name}-together")
-    if not session.resume:
-        shutil.rmtree(shared, ignore_errors=True)  # the agents whose state it held are gone
+        if session.resume and run_directory.shared(agent.folder) != agent.shared:
+            raise ValueError(
+                f"{agent.folder} was not trained together with just these; leave out --together, or give the flags "
+                "with which they were begun"
+            )
 
     def compile_run(is_new: bool) -> Compiled:
         del is_new  # nothing is read from elsewhere
-        compiled = compile_together([agent.config for agent in agents], mesh, session, say)
-        for index, agent in enumerate(agents):
-            run_directory.share(agent.folder, Shared(shared, index, len(agents)))
-        return compiled
+        return compile_together([agent.config for agent in agents], mesh, session, say)
 
     with ExitStack() as locks:
         for agent in agents[1:]:
             folder = run_directory.opened(agent.folder, resume=session.resume, overwrite=session.overwrite)
             locks.enter_context(folder)
-        shared.mkdir(exist_ok=True)
         return runner.train(agents, compile_run, session, shared, mesh, say, None, open_versions)
 
 

@@ -291,7 +291,7 @@ def test_resuming_takes_everything_from_the_saved_config_but_for_the_flags(saved
     shutil.copytree(saved_run, tmp_path / "runs" / "tic_tac_toe-seed3")
     monkeypatch.chdir(tmp_path)
     assert settled("--env", "tic_tac_toe", "--resume").session.run_dir == "runs/tic_tac_toe-seed3"
-    assert capsys.readouterr().out == "going on with runs/tic_tac_toe-seed3\n"
+    assert capsys.readouterr().out == "continuing runs/tic_tac_toe-seed3\n"
 
 
 def test_every_game_has_a_preset_that_makes_a_run():

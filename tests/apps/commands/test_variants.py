@@ -244,14 +244,14 @@ def test_seeds_that_are_stopped_are_not_compared_and_say_how_to_go_on(monkeypatc
     monkeypatch.setattr(child, "wait", wait)
     assert train.main([*TINY, "--seeds", "3", "--run-dir", str(tmp_path)]) == 0
     output = capsys.readouterr().out
-    assert "stopped at seed 0; go on with the same command and --resume" in output and len(begun) == 1
+    assert "stopped at seed 0; continue with the same command and --resume" in output and len(begun) == 1
     assert "Final scores" not in output
 
 
 def test_a_run_that_fails_ends_them_all(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(child, "wait", lambda arguments: 130)
     assert train.main([*TINY, "--seeds", "3", "--run-dir", str(tmp_path)]) == 130
-    assert "stopped at seed 0; go on with the same command\n" in capsys.readouterr().out, "nothing was begun"
+    assert "stopped at seed 0; continue with the same command\n" in capsys.readouterr().out, "nothing was begun"
 
 
 @pytest.mark.parametrize(
