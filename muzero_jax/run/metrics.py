@@ -46,11 +46,10 @@ def open_metrics(
     """Gives a function that writes a record to `run_dir/metrics.jsonl`, to TensorBoard events there, and to `others`.
 
     Records hold numbers, or arrays of one number; what is not finite becomes null. The function returns what was
-    written. Raises `ValueError` if the disk is
-    full or not writable.
+    written. Raises `ValueError` if the disk is full or not writable.
 
     Args:
-      resume_from: the iteration from which the run goes on. Later lines are cut off, and all lines if it is 0.
+      resume_from: the iteration from which the run continues. Later lines are cut off, and all lines if it is 0.
       others: have `write(record)` and `close()`, as `wandb_writer`'s has.
     """
     run_dir, writers = Path(run_dir), list(others)
