@@ -95,7 +95,8 @@ def train(given: Given, settle: Settle, num_devices: int, *, is_given: bool) -> 
         run_directory.make_room_for_all(run.run_dir for run in runs)
     status = _train_together(runs, settle) if session.together else _train_in_turn(runs)
     if not status:
-        _conclude([run.run_dir for run in runs], Path(f"{session.run_dir or runs[0].run_dir}-compare.png"))
+        beside = Path(f"{session.run_dir}-compare.png")
+        _conclude([run.run_dir for run in runs], beside if session.run_dir else runs[0].run_dir / "compare.png")
     return status
 
 
