@@ -24,7 +24,7 @@ class PgxState(Protocol):
     current_player: Array  # [] int32, the seat of the player to move
     observation: Array  # [*obs], as that player sees the game
     legal_action_mask: Array  # [A] bool
-    rewards: Array  # [2] float32, of the last move, by seat ([1] in a game for one)
+    rewards: Array  # [2] float32, of the last move, by seat ([1] in a single-player game)
     terminated: Array  # [] bool, the rules ended the game
     truncated: Array  # [] bool, a time limit ended it
     _x: Any  # what else the rules keep, in most of pgx's own games

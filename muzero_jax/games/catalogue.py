@@ -49,10 +49,10 @@ def game_of(environment: Environment) -> Game:
 
 
 def check_for_two(environment: Environment, what: str) -> None:
-    """Raises ValueError, which says that `what` needs two players, if this is a game for one."""
+    """Raises ValueError, which says that `what` needs two players, if this is a single-player game."""
     if environment.num_players != 2:
         raise ValueError(
-            f"{environment.name} is a game for one player, and {what} two; evaluate.py returns "
+            f"{environment.name} is a single-player game, and {what} two; evaluate.py returns "
             "measures its agent, and muzero_jax.load(RUN).analyse(state) asks it"
         )
 

@@ -56,7 +56,7 @@ class Game(NamedTuple):
     sgf_number: int | None = None  # its `GM` in SGF files
     same_as: Mapping[int, int] = MappingProxyType({})  # actions that always do what another does: {action: that one}
     worth: Worth | None = None  # what expectimax asks where it looks no further
-    milestone: Callable[[EnvState], Array] | None = None  # how far a game for one came, as [] int32 that never falls
+    milestone: Callable[[EnvState], Array] | None = None  # how far one player came, as [] int32 that never falls
 
 
 def make_rules(game: Game, board_size: int | None) -> Any:

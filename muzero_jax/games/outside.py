@@ -1,4 +1,4 @@
-"""Environments of other libraries as games for one: `--env gymnax:CartPole-v1`, `--env jumanji:Maze-v0`.
+"""Environments of other libraries as single-player games: `--env gymnax:CartPole-v1`, `--env jumanji:Maze-v0`.
 
 A library's module turns one of its environments into rules in pgx's form, whose states are `State`s. Only what such
 rules can hold fits: one player, one discrete action a move. What a player sees becomes one array. A time limit is a
@@ -44,7 +44,7 @@ def is_outside(name: str) -> bool:
 
 
 def find(name: str) -> Game:
-    """The game `LIBRARY:NAME`; ValueError in one sentence if there is none, or if it is no game for one that fits."""
+    """The game `LIBRARY:NAME`; ValueError in one sentence if there is none, or if it is no game that fits."""
     library, _, inner = name.partition(SEPARATOR)
     try:
         module = importlib.import_module(f"muzero_jax.games.{library}_games")

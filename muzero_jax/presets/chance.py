@@ -1,4 +1,4 @@
-"""The settings of games with chance, and of all games for one player."""
+"""The settings of games with chance, and of all single-player games."""
 
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import (

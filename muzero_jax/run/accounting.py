@@ -68,7 +68,7 @@ class Totals:
         totals = (*self._counted.values(), *(["total/simulations"] if self.plays else []))
         self.counts = {name: record.get(name, 0.0) for name in (*totals, FLOPS)}
         self.self_play_share: float | None = record.get("time/self_play_share")
-        self.mean_return: float | None = record.get(RETURN)  # the newest; None in a game for two
+        self.mean_return: float | None = record.get(RETURN)  # the newest; None in a two-player game
         self.random_return: float | None = record.get(RANDOM_RETURN)
         self._filling: list[float] = []  # seconds an iteration
         self._learning: list[float] = []
@@ -133,7 +133,7 @@ class Totals:
             self.self_play_share = share if share < 1.0 else None
 
     def summary(self, seconds: float) -> dict[str, Record]:
-        """Totals, mean rates over the run's `seconds` of self-play and learning, and of a game for one the returns."""
+        """Totals, mean rates over the run's `seconds` of self-play and learning, and a single-player game's returns."""
         names = ("games", "frames", "simulations", "updates") if self.plays else ("updates",)
         totals = {name: self.counts[f"total/{name}"] for name in names}
         rates = {name: total / max(seconds, 1e-9) for name, total in totals.items()}

@@ -161,7 +161,7 @@ def brings_evaluation(record: Mapping[str, Any]) -> bool:
 def plot_curves(run_dir: str | Path) -> Path:
     """Draws scores, Elo, losses and throughput into `run_dir/curves.png` and returns its path.
 
-    In a game for one there are returns in place of scores and Elo. Raises `ValueError` if there is nothing to draw.
+    A single-player game has returns instead of scores and Elo. Raises `ValueError` if there is nothing to draw.
     """
     from matplotlib.figure import Figure  # not pyplot, which would change global state
 
@@ -205,7 +205,7 @@ def losses(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _is_for_one(records: Sequence[Record]) -> bool:
-    """Whether the records are of a game for one."""
+    """Whether the records are of a single-player game."""
     return any(name in record for record in records for name in RETURNS)
 
 

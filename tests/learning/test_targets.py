@@ -231,7 +231,7 @@ def test_actions_of_a_game_that_goes_on_do_not_depend_on_the_key():
 
 
 def cut(after, moves=6):
-    """A window of a game for one player with reward 1 a move, cut off by a time limit after some moves; values 5."""
+    """A window of a single-player game with reward 1 a move, cut off by a time limit after some moves; values 5."""
     window = one_game([1.0] * moves, [0.5] * moves, search_value=[5.0] * moves)
     return window._replace(is_last=window.is_last.at[0, after - 1].set(True))
 

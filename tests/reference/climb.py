@@ -1,4 +1,4 @@
-"""A game for one player with chance, in pgx's form: three steps, each tried or left out.
+"""A single-player game with chance, in pgx's form: three steps, each tried or left out.
 
 A step that is tried earns a third with probability 3/4: random play earns 3/8 on average, perfect play 3/4.
 """

@@ -1,4 +1,4 @@
-"""A game for two with chance, and with values that are known: guess a coin that falls heads three times in four.
+"""A two-player game with chance, and with values that are known: guess a coin that falls heads three times in four.
 
 The first player guesses (0: heads, 1: tails), and the coin falls. Then the second player makes a move of no effect, and
 the game ends: the first has won with a right guess, else lost. So the afterstate of a guess of heads is worth 1/2 to

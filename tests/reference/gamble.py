@@ -1,4 +1,4 @@
-"""A game for one player with chance and a time limit: bet or pass; a bet wins 1 by a coin, and three passes end it.
+"""A single-player game with chance and a time limit: bet or pass; a bet wins 1 by a coin, and three passes end it.
 
 What `train_iteration` may build on is what an `Environment` says, so this one has no board and no pgx state.
 """

@@ -110,7 +110,7 @@ def test_a_move_that_the_opponents_best_reply_refutes_is_avoided(name):
 
 
 def test_the_same_reply_is_welcome_if_it_is_ones_own():
-    """With the discount +1 of a game for one, the very same table says the opposite."""
+    """With the discount +1 of a single-player game, the very same table says the opposite."""
     mine = make_searches(TABULAR, 1.0, noise=False)
     assert look(mine, "gumbel", REFUTED).action == 0
 

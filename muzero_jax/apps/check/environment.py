@@ -67,7 +67,7 @@ def _problems(environment: Environment, moves: Moves) -> Rules:
         "a move has the discount 0, which ends a game, but is_last is False": goes_on & (d == 0),
         "the discount after a move is {discount:g}; where the other player moves next it must be negative, else "
         "positive": wrong,
-        "the discount is never negative, but this is a game for two; it must be negative where the turn changes": (
+        "the discount is never negative, but this is a two-player game; it must be negative where the turn changes": (
             goes_on & (is_for_two and not wrong.any() and (d[goes_on] > 0).all())
         ),
         f"environment.discount is {constant}, but a move has {{discount:g}}; set it to None if turns do not always "

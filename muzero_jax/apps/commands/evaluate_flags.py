@@ -75,7 +75,7 @@ class Match(Games, OfRun):
 
 @dataclass(frozen=True, kw_only=True)
 class Returns(OfRun):
-    """The mean return of a run's agent in a game for one, with its interval, beside that of another player."""
+    """The mean return of a run's agent in a single-player game, with its interval, beside that of another player."""
 
     games: Count = 200
     """episodes of each player; rounded up to a multiple of the devices"""

@@ -85,7 +85,7 @@ def sharded_match(
 class Arena:
     """The matches of one run; each is compiled when it is first played, or before.
 
-    `openings` searches the solved openings of Hex; None where there are none. Only a game for two `has_matches`.
+    `openings` searches the solved openings of Hex; None where there are none. Only a two-player game `has_matches`.
     """
 
     def __init__(self, agent: Agent, mesh: Mesh, report: Report = silent):

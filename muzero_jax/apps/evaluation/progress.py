@@ -116,7 +116,7 @@ class Versions:
     def measure(self, params: Params, iteration: int) -> dict[str, float]:
         """Scores against the quick opponents, opening values, and the Elo among the run's versions; saves this one.
 
-        In a game for one there is nobody to meet, and nothing is measured.
+        In a single-player game there is nobody to meet, and nothing is measured.
         """
         if not self.has_matches:
             return {}

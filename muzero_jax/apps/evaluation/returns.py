@@ -1,4 +1,4 @@
-"""Returns: how a player of a game for one is measured, by the mean over many episodes and its interval.
+"""Returns: how a player of a single-player game is measured, by the mean over many episodes and its interval.
 
 An episode's return is the plain sum of its rewards. Episodes run until the rules or a time limit end them, so long ones
 count as they do in play. They are shared among the devices and played some moves at a time, as matches are.
@@ -50,7 +50,9 @@ def play(
     Raises ValueError for a game that is not for one player.
     """
     if environment.num_players != 1:
-        raise ValueError(f"returns are for games for one, and {environment.name} is a game for two; play a match")
+        raise ValueError(
+            f"returns are for single-player games, and {environment.name} is a two-player game; play a match"
+        )
     begin, advance = _pieces(environment, player, mesh, -(-num_games // mesh.size))
     key, params = jax.device_put((jax.random.key(seed), params), NamedSharding(mesh, PartitionSpec()))
     episodes = begin(key)

@@ -89,7 +89,7 @@ class Position(NamedTuple):
 
     @property
     def winner(self) -> int | None:
-        """BLACK or WHITE; None for a draw, while the game goes on, and in a game for one."""
+        """BLACK or WHITE; None for a draw, while the game goes on, and in a single-player game."""
         if self.environment.num_players == 1:
             return None
         rewards = np.asarray(self.state.rewards)[list(self.players)]

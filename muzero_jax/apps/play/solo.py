@@ -1,4 +1,4 @@
-"""A game for one in the terminal: a person plays and may ask the agent for a hint, or watches it play.
+"""A single-player game in the terminal: a person plays and may ask the agent for a hint, or watches it play.
 
 What chance does comes from the position's own seed and the number of moves, so a move that is taken back and played
 again has the same answer.

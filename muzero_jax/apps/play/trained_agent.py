@@ -41,7 +41,7 @@ NUM_LINES, LINE_LENGTH = 5, 8
 class Line(NamedTuple):
     """How the game may go on, as the search expects it; the moves are legal, one after the other."""
 
-    moves: tuple[str, ...]  # 8 at most, as the game's players write them; only one in a game for one or with chance
+    moves: tuple[str, ...]  # 8 at most, in the game's notation; only one in a single-player game or with chance
     actions: tuple[int, ...]  # the same as numbers
     visits: int  # simulations that began with the first move
     value: float  # of the first move, for the side to move

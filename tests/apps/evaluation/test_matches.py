@@ -148,7 +148,7 @@ def test_matches_that_cannot_be_fair_or_played_are_refused():
             matches.match_in_pieces(NIM, player, player, num_games=num_games, opening_plies=0)
     with pytest.raises(ValueError, match="0 or more plies"):
         matches.match_in_pieces(NIM, player, player, num_games=2, opening_plies=-1)
-    with pytest.raises(ValueError, match="a game for one player, and a match needs two"):
+    with pytest.raises(ValueError, match="a single-player game, and a match needs two"):
         matches.match_in_pieces(NIM._replace(num_players=1), player, player, num_games=2, opening_plies=0)
 
 

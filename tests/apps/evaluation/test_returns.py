@@ -1,4 +1,4 @@
-"""Mean returns of games for one: what is summed, which interval it gets, and how far episodes came."""
+"""Mean returns of single-player games: what is summed, which interval it gets, and how far episodes came."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -59,5 +59,5 @@ def test_an_illegal_action_is_counted_and_a_legal_one_played():
 
 def test_a_game_for_two_is_refused():
     environment = make_environment("tic_tac_toe")
-    with pytest.raises(ValueError, match="returns are for games for one, and tic_tac_toe is a game for two"):
+    with pytest.raises(ValueError, match="returns are for single-player games, and tic_tac_toe is a two-player game"):
         returns.play(environment, random_player(environment), None, devices.make_mesh(1), num_games=2, seed=0)

@@ -204,7 +204,7 @@ def test_all_positions_of_a_game_share_its_compiled_rules():
 
 
 def test_only_games_for_two_can_be_played():
-    with pytest.raises(ValueError, match="tic_tac_toe is a game for one player, and play needs two"):
+    with pytest.raises(ValueError, match="tic_tac_toe is a single-player game, and play needs two"):
         new_game(make_environment("tic_tac_toe")._replace(num_players=1))
 
 

@@ -162,12 +162,12 @@ def test_its_environment_can_be_batched(agent):
     np.testing.assert_array_equal(step.state.legal_action_mask.sum(axis=1), [8, 8])
 
 
-# --- a game for one ---------------------------------------------------------------------------------------------------
+# --- a single-player game ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def climber():
-    """An untrained agent for a game for one, whose rules need their key."""
+    """An untrained agent for a single-player game, whose rules need their key."""
     config = replace(CONFIG, env="climb")
     algorithm = algorithms.make(config, environment_from(Climb(), "climb"))
     params = jax.jit(algorithm.model.init)(jax.random.key(0))
@@ -200,7 +200,7 @@ def test_what_needs_two_players_is_refused_in_a_sentence_that_says_what_to_ask(c
     }
     for what, ask in refused.items():
         with pytest.raises(
-            ValueError, match=rf"^climb is a game for one player, and {what} two; .*load\(RUN\)\.analyse"
+            ValueError, match=rf"^climb is a single-player game, and {what} two; .*load\(RUN\)\.analyse"
         ):
             ask()
 
