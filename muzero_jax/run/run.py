@@ -111,7 +111,7 @@ class Run:
             self._report(member, record)
 
     def is_over(self) -> bool:
-        """Whether a budget is spent; agents that are trained together spend theirs alike, but for the last game."""
+        """Whether a budget is spent: of several agents the first that spends its own ends the run."""
         return any(budget.spent(member.config, self.spent(member)) is not None for member in self.members)
 
     def spent(self, member: Member) -> Record:
