@@ -11,6 +11,7 @@ from muzero_jax.apps.commands import train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax.presets import preset
 from muzero_jax.run import compilation_cache
+from muzero_jax.run.run import Result
 from muzero_jax.storage import config as configs
 from tests.reference import told_runs
 from tests.reference.tiny_run import CONFIG

@@ -41,7 +41,7 @@ def test_a_name_that_starts_nothing_is_refused(text):
     [
         ("uci", "tic_tac_toe", "gtp:COMMAND"),
         ("uci", "animal_shogi", "usi:COMMAND"),
-        ("gtp", "2048", "one player"),
+        ("gtp", "2048", "a single-player game"),
         ("gtp", "backgammon", "gnubg:COMMAND"),
         ("gnubg", "gardner_chess", "uci:COMMAND"),
     ],
