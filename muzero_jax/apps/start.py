@@ -21,7 +21,7 @@ from muzero_jax.own import python_file
 from muzero_jax.run import autotune, budget, compilation_cache, metrics, processes, runner
 from muzero_jax.run import session as sessions
 from muzero_jax.run.callbacks import Callbacks
-from muzero_jax.run.compiled import Compiled, compile_agent
+from muzero_jax.run.compiled import Compiled, check_shares, compile_agent
 from muzero_jax.run.run import Result
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
@@ -178,8 +178,7 @@ def _count_devices(config: Config, session: Session, num_devices: int, say: Say)
                 f"with --self-play.num-envs {games} --optimiser.batch-size {windows}"
             )
         return used
-    for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):
-        devices.check_divisible(flag, size, num_devices)
+    check_shares(config, num_devices)
     return num_devices
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from muzero_jax.run.flops import Flops
-from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, RETURNS, Record
+from muzero_jax.run.metrics import FLOPS, RANDOM_RETURN, RETURN, RETURNS, Record
 from muzero_jax.storage.config import Config
 
 
@@ -43,7 +43,7 @@ class Clock:
 
 
 COMPARED_CHUNKS = 3
-FLOPS, NOT_COUNTED = "total/flops", Flops()
+NOT_COUNTED = Flops()
 
 
 class Totals:

@@ -15,9 +15,10 @@ from jax.sharding import Mesh
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.ops import devices
-from muzero_jax.run.compiled import compile_agent
+from muzero_jax.run.compiled import check_shares, compile_agent
 from muzero_jax.run.session import Session
-from muzero_jax.storage.config import Config, flat
+from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import differing
 from muzero_jax.storage.validation import validate
 
 TIMED_SECONDS, WORTHWHILE = 3.0, 1.03
@@ -53,7 +54,7 @@ def tune(config: Config, mesh: Mesh, *, minutes: float, say: Callable[[str], Non
         if rates[sizes] > WORTHWHILE * rates[best]:
             best = sizes
     tuned = with_sizes(config, best)
-    say(f"autotune: the same without a search: {flags(config, tuned) or 'no other flags'}")
+    say(f"autotune: the same without a search: {' '.join(differing(tuned, config)) or 'no other flags'}")
     return tuned
 
 
@@ -86,12 +87,6 @@ def with_sizes(config: Config, sizes: Sizes) -> Config:
     )
 
 
-def flags(config: Config, tuned: Config) -> str:
-    """The flags that turn `config` into `tuned`."""
-    old, new = flat(config), flat(tuned)
-    return " ".join(f"--{name} ".replace("_", "-") + str(new[name]) for name in new if new[name] != old[name])
-
-
 def sizes_of(config: Config) -> Sizes:
     """The sizes of a config."""
     return Sizes(config.self_play.num_envs, config.self_play.rollout_length, config.optimiser.batch_size)
@@ -105,8 +100,7 @@ def neighbours(sizes: Sizes) -> list[Sizes]:
 
 def measure(config: Config, mesh: Mesh) -> float:
     """Frames a second of iterations that learn; ValueError if the run does not fit in memory or on the devices."""
-    for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):
-        devices.check_divisible(flag, size, mesh.size)
+    check_shares(config, mesh.size)
     run = compile_agent(config, algorithms.make(config), mesh, Session(), lambda text: None)
     state, chunks = run.init(), 0
     progress = np.zeros(config.iterations_per_chunk, np.float32)

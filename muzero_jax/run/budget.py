@@ -7,9 +7,10 @@ import numpy as np
 from muzero_jax.run.metrics import Record, last_record
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import names
 from muzero_jax.storage.run_directory import CHECKPOINTS, has_ended
 
-FIELDS = {"minutes": "minutes", "frames": "frames", "updates": "updates", "max_iterations": "iterations"}
+FIELDS = {name: name.removeprefix("max_") for name in names(Config, "budget")}
 """The config's budgets, and what people call them."""
 
 

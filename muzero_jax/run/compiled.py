@@ -42,6 +42,12 @@ class Compiled(NamedTuple):
     flops: Flops  # of one iteration of an agent; playing alone, and what learning adds
 
 
+def check_shares(config: Config, num_devices: int) -> None:
+    """Raises ValueError, which names the flag, unless so many devices share the games and the batch evenly."""
+    for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):
+        devices.check_divisible(flag, size, num_devices)
+
+
 def compile_agent(
     config: Config,
     algorithm: Algorithm,

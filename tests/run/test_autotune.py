@@ -9,6 +9,7 @@ from muzero_jax import presets
 from muzero_jax.ops import devices
 from muzero_jax.run import autotune
 from muzero_jax.run.autotune import Sizes
+from muzero_jax.storage.fields import differing
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG
 
@@ -141,7 +142,7 @@ def test_when_the_time_is_up_the_fastest_so_far_is_taken(tuned, monkeypatch):
 
 def test_the_flags_told_at_the_end_make_the_same_sizes(tuned):
     found, lines, _ = tuned(lambda sizes: min(sizes.num_envs, 64))
-    assert lines[-1] == f"the same without a search: {autotune.flags(CONFIG, found)}"
+    assert lines[-1] == f"the same without a search: {' '.join(differing(found, CONFIG))}"
     assert "--self-play.num-envs 64" in lines[-1]
 
 

@@ -203,11 +203,9 @@ def _train_group(group: Sequence[Run], settle: Settle) -> int:
     if all(run_directory.holds_run(run.run_dir) and _has_spent(run) for run in group):
         print(f"has ended   {', '.join(str(run.run_dir) for run in group)}")
         return 0
-    planned: list[Planned] = []
-    for run in group:
-        config, session, base = settle(_goes_on(run))
-        planned.append(Planned(config, start.check(config, session, base), run.name))
-    config, session, base = settle(_goes_on(group[0]))  # the game, the network and their files are those of all
+    settled = [settle(_goes_on(run)) for run in group]
+    planned = [Planned(one[0], start.check(*one), run.name) for one, run in zip(settled, group, strict=True)]
+    config, session, base = settled[0]  # the game, the network and their files are those of all
     try:
         with start.prepare(config, session, session.devices or len(jax.devices()), print, made_with=base) as ready:
             ends = together.train(planned, session, ready.mesh, print)

@@ -28,8 +28,8 @@ AXES: tuple[Axis, ...] = get_args(Axis)
 COLUMNS: dict[Axis, str] = {
     "frames": "total/frames",
     "updates": "total/updates",
-    "minutes": "time/minutes",
-    "flops": "total/flops",
+    "minutes": metrics.MINUTES,
+    "flops": metrics.FLOPS,
 }
 RESAMPLES = 2000
 WINNING_MOVES = "winning-moves"
