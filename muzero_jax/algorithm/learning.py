@@ -7,11 +7,12 @@ from typing import Any
 import optax
 from jaxtyping import Array
 
+from muzero_jax.algorithm import forms
 from muzero_jax.algorithm.playing import predicts_discount
 from muzero_jax.learning import chance, learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.losses import Term
 from muzero_jax.ops import micro_batches, precision
-from muzero_jax.ops.devices import AXIS, kind, target_device
+from muzero_jax.ops.devices import AXIS
 from muzero_jax.storage.config import Config
 from muzero_jax.types import (
     Batch,
@@ -84,7 +85,7 @@ def build_sample(config: Config) -> Callable[[Array, ReplayState], Sample]:
         prioritised if buffer.priority_exponent else replay.sample,
         num_updates=config.optimiser.updates_per_iteration,
         batch_size=config.optimiser.batch_size,
-        method="scan" if target_device().platform == "cpu" else "scan_unrolled",
+        method=forms.best().searchsorted,
         weigh=partial(
             replay.start_weights,
             window_length=config.window_length,
@@ -177,7 +178,7 @@ def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets
         td_steps=wanted.td_steps,
         td_lambda=wanted.td_lambda,
         stop_at_exploration=wanted.stop_at_exploration,
-        written_out=target_device().platform != "cpu",  # there one kernel; on a CPU a loop is as fast, compiled sooner
+        written_out=forms.best().written_out,
     )
 
 
@@ -252,13 +253,11 @@ def build_update(config: Config, model: Model):
 
 
 def build_loss(config: Config):
-    """The weighted sum of the terms; on an accelerator moves are imagined abreast, where that is possible.
-
-    But a CPU, a TPU and a small GPU are busy with larger Hex anyway, and imagining abreast costs a tenth more there.
-    """
-    checkpoint = config.optimiser.checkpoint_unroll
-    pays = kind() == "large GPU" or (kind() != "CPU" and config.network.kind != "fully_convolutional")
-    return partial(losses.loss, checkpoint=checkpoint, abreast=pays and not checkpoint)
+    """The weighted sum of the terms; moves are imagined abreast, where that is possible and pays (`forms`)."""
+    checkpoint, pays = config.optimiser.checkpoint_unroll, forms.best().abreast
+    is_dense = config.network.kind != "fully_convolutional"
+    abreast = pays == "always" or (pays == "dense" and is_dense)
+    return partial(losses.loss, checkpoint=checkpoint, abreast=abreast and not checkpoint)
 
 
 def build_terms(config: Config, environment: Environment, model: Model) -> tuple[Term, ...]:

@@ -97,7 +97,7 @@ def make_optimiser(
     )
     if name == "adafactor":  # which two sides of an array are its largest decides what is kept of it
         return made
-    return joined.over(made, joined.by_shape if name == "muon" else joined.by_decay)
+    return joined.over(made)
 
 
 def _is_matrix(params: Params) -> Any:

@@ -16,18 +16,12 @@ def tree(seed=0):
     return {key: jnp.asarray(generator.normal(size=shape), jnp.float32) for key, shape in SHAPES.items()}
 
 
-@pytest.mark.parametrize(
-    ("name", "shapes"),
-    [
-        (joined.by_decay, {"matrices": (6 + 6 + 6 + 12,), "rest": (3 + 1,)}),
-        (joined.by_shape, {"2x3": (2, 2, 3), "1x1x3x2": (1, 1, 1, 3, 2), "4x3": (1, 4, 3), "rest": (4,)}),
-    ],
-)
-def test_what_is_joined_comes_apart_again(name, shapes):
-    whole = joined.join(tree(), name)
+def test_what_is_joined_comes_apart_again():
+    shapes = {"2x3": (2, 2, 3), "1x1x3x2": (1, 1, 1, 3, 2), "4x3": (1, 4, 3), "rest": (4,)}
+    whole = joined.join(tree())
     assert {key: x.shape for key, x in whole.items()} == shapes
     assert joined.decays(whole) == {key: key != "rest" for key in shapes}
-    jax.tree.map(np.testing.assert_array_equal, joined.part(whole, tree(), name), tree())
+    jax.tree.map(np.testing.assert_array_equal, joined.part(whole, tree()), tree())
 
 
 def test_the_norm_is_that_of_all_numbers():
@@ -35,12 +29,11 @@ def test_the_norm_is_that_of_all_numbers():
     assert float(joined.norm(tree())) == pytest.approx(np.linalg.norm(numbers))
 
 
-@pytest.mark.parametrize("name", [joined.by_decay, joined.by_shape])
-def test_an_optimiser_over_joined_weights_keeps_few_arrays_and_steps_as_alone(name):
+def test_an_optimiser_over_joined_weights_keeps_few_arrays_and_steps_as_alone():
     alone = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.1))
-    together = joined.over(alone, name)
+    together = joined.over(alone)
     states = alone.init(tree()), together.init(tree())
-    few = len(joined.join(tree(), name))
+    few = len(joined.join(tree()))
     assert len(jax.tree.leaves(states[1])) == 1 + 2 * few < len(jax.tree.leaves(states[0]))
     steps = zip((alone, together), states, strict=True)
     one, other = (optimiser.update(tree(1), state, tree())[0] for optimiser, state in steps)
