@@ -14,7 +14,7 @@ from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import micro_batches, precision
 from muzero_jax.own import python_file
-from muzero_jax.search import loop_free, mctx_reference, playout_cap, policies
+from muzero_jax.search import mctx_reference, playout_cap, policies
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.simulator import Simulator, ground_truth_model, learned_chance_model, learned_model
 from muzero_jax.storage.config import Config
@@ -22,8 +22,15 @@ from muzero_jax.types import Environment, Model, QTransform, SearchFn
 
 DEFAULT_CODES = 32
 """Codes of an encoder, as in Stochastic MuZero (Antonoglou et al. 2022, appendix D)."""
-IMPLEMENTATIONS = {"own": policies, "loop_free": loop_free, "mctx": mctx_reference}
-"""By `--search.engine`: the modules with a `gumbel_search` and a `puct_search`."""
+GUMBEL_SEARCHES = {
+    "own": policies.gumbel_search,
+    "passes": partial(policies.gumbel_search, in_passes=True),
+    "mctx": mctx_reference.gumbel_search,
+}
+PUCT_SEARCHES = {"own": policies.puct_search, "mctx": mctx_reference.puct_search}
+"""By `--search.engine`."""
+MOST_IN_PASSES = 256
+"""Simulations of a search in passes, whose work grows with their square; larger ones are made one after another."""
 
 
 def build_environment(config: Config) -> Environment:
@@ -154,12 +161,13 @@ def make_search(
 
 
 def _search(config: Config, simulator: Simulator, num_simulations: int, *, noise: bool) -> SearchFn:
-    search, implementation = config.search, IMPLEMENTATIONS[config.search.engine]
-    cannot_plan = {"mctx": simulator.num_outcomes is not None, "loop_free": simulator.passes_afterstates}
+    search = config.search
+    cannot_plan = {"mctx": simulator.num_outcomes is not None, "passes": simulator.passes_afterstates}
     if cannot_plan.get(search.engine):
         raise ValueError(f"use --search.engine own: {search.engine} cannot plan with the chance of this game")
+    engine = "own" if search.engine == "passes" and num_simulations > MOST_IN_PASSES else search.engine
     if search.policy == "gumbel":
-        return implementation.gumbel_search(
+        return GUMBEL_SEARCHES[engine](
             simulator,
             num_simulations=num_simulations,
             max_num_considered_actions=num_considered(config, num_simulations),
@@ -167,7 +175,7 @@ def _search(config: Config, simulator: Simulator, num_simulations: int, *, noise
             qtransform=QTransform(search.value_scale, search.maxvisit_init, search.rescale_values),
             improved_value=search.improved_value,
         )
-    return implementation.puct_search(
+    return PUCT_SEARCHES[engine](
         simulator,
         num_simulations=num_simulations,
         dirichlet_fraction=search.dirichlet_fraction if noise else 0.0,

@@ -34,10 +34,6 @@ TIMES = {
 """Times as many games and windows as for a CPU, by kind of network, so that computing takes about as long as launching
 each kernel alone, or longer. By the preview a T4 is then 100% busy, an H100 85 to 100% (tic-tac-toe 52%). CUDA graphs,
 which need fewer launches, are left out there. Never timed on a GPU or a TPU, and nobody trained with so many games."""
-OWN = {("small GPU", "fully_convolutional")}
-"""Where a GPU also searches with `own`, because it is memory-bound there and `loop_free` moves more bytes. By the
-preview larger Hex on a T4 is at best 14,427 frames/s so, moves imagined in turn; 13,661 abreast; 12,723 with
-`loop_free` too."""
 
 
 def preset(env: str, board_size: int | None, kind: str | None = None) -> Config:
@@ -81,7 +77,8 @@ def _of_game(env: str, board_size: int | None, environment: Environment) -> Conf
 def suited(config: Config, kind: str, *, has_chance: bool = False) -> tuple[Config, str]:
     """The settings for a kind of device, at the same replay ratio, and in words what was chosen and why.
 
-    With chance the search stays `own`: only it plans with the ground-truth model of such games.
+    An accelerator searches in passes. With chance the search stays `own`, because only it plans with the ground-truth
+    model of such games.
     """
     if kind == "CPU":
         # An iteration of theirs lasts seconds on CPUs, each of which leaves 25 MiB of tasks in XLA's queue.
@@ -90,8 +87,7 @@ def suited(config: Config, kind: str, *, has_chance: bool = False) -> tuple[Conf
     times = TIMES[kind].get(config.network.kind, 1)
     play = replace(config.self_play, num_envs=times * config.self_play.num_envs)
     optimiser = replace(config.optimiser, batch_size=times * config.optimiser.batch_size)
-    has_own = kind == "TPU" or has_chance or (kind, config.network.kind) in OWN  # a TPU never waits for the host
-    engine = "own" if has_own else "loop_free"
+    engine = "own" if has_chance else "passes"
     search = replace(config.search, engine=engine)
     chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}"
     why = "by scripts/preview.py, never timed; --autotune goes on from there"

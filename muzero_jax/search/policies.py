@@ -7,7 +7,6 @@ action, where mctx draws lots, and the noise at the root is drawn otherwise (`di
 """
 
 import math
-from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -16,14 +15,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from muzero_jax.ops.reductions import first_argmax, reduce_rows
-from muzero_jax.search import tree as tree_search
+from muzero_jax.search import passes
 from muzero_jax.search.rules import Row, Rules
 from muzero_jax.search.simulator import Simulator
-from muzero_jax.search.tree import Tree, summary
+from muzero_jax.search.tree import grow, summary
 from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput, SearchRoots
 
-Grow = Callable[..., Tree]
-"""The type of `tree.grow` and of `loop_free.grow`."""
 _TINY = float(jnp.finfo(jnp.float32).tiny)
 
 
@@ -35,7 +32,7 @@ def gumbel_search(
     gumbel_scale: float,
     qtransform: QTransform,
     improved_value: bool,
-    grow: Grow = tree_search.grow,
+    in_passes: bool = False,
 ) -> SearchFn:
     """Gumbel MuZero's search (Danihelka et al. 2022): sequential halving at the root, completed Q values in the policy.
 
@@ -44,35 +41,42 @@ def gumbel_search(
       gumbel_scale: 1 in self-play, 0 in evaluation and play (then the search is deterministic).
       improved_value: `value` is sum_a pi(a) q(a) over the improved policy and the completed Q. Otherwise it is the mean
         of all simulations, as in MuZero; sequential halving spends half of them on actions that it then drops.
+      in_passes: the simulations of a round of halving at the same time (`passes`); then there is no tree to look at.
     """
     sigma = partial(scaled_q, qtransform=qtransform)
+    below = partial(_improved_policy_rule, sigma)
     most_considered = min(max_num_considered_actions, num_simulations)
-    table = considered_visits(most_considered, num_simulations)
 
     def search(params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
         legal_action_mask = roots.legal_action_mask
+        num_actions = legal_action_mask.shape[-1]
         expand_key, gumbel_key = jax.random.split(key)
         root = simulator.root(params, roots)
         logits = masked_logits(root.prior, legal_action_mask)
-        gumbel = gumbel_scale * jax.random.gumbel(gumbel_key, logits.shape) if gumbel_scale else 0.0
-        num_considered = jnp.minimum(most_considered, legal_action_mask.sum(-1))
-
-        def choose(row: Row, considered_visit: Array) -> Array:
-            """The legal action with the highest gumbel + logits + sigma(q), of those visited that often."""
-            scores = jnp.maximum(gumbel + logits - logits.max(-1, keepdims=True) + sigma(row), -1e9)
-            is_considered = legal_action_mask & (row.visits == considered_visit[:, None])
-            return first_argmax(jnp.where(is_considered, scores, -jnp.inf))
-
-        rules = Rules(
-            root=lambda row, simulation: choose(row, jnp.asarray(table)[num_considered, simulation]),
-            below=partial(_improved_policy_rule, sigma),
-        )
         root = root._replace(prior=jax.nn.softmax(logits))
-        tree = grow(root, simulator, params, rules, num_simulations, expand_key)
-        row = summary(tree, legal_action_mask.shape[-1])
+        gumbel = gumbel_scale * jax.random.gumbel(gumbel_key, logits.shape) if gumbel_scale else 0.0
+
+        def score(row: Row) -> Array:
+            """gumbel + logits + sigma(q) of the legal actions [B, A], and -inf of the others."""
+            scores = gumbel + logits - logits.max(-1, keepdims=True) + sigma(row)
+            return jnp.where(legal_action_mask, jnp.maximum(scores, -1e9), -jnp.inf)
+
+        def best_visited(row: Row, visits: Array) -> Array:
+            """The action [B] with the highest score of those visited so often [B]."""
+            return first_argmax(jnp.where(row.visits == visits[:, None], score(row), -jnp.inf))
+
+        if in_passes:
+            schedule = passes.phases(halving(min(most_considered, num_actions), num_simulations))
+            row, tree = passes.visit(root, simulator, params, score, below, expand_key, schedule=schedule), None
+        else:
+            table = jnp.asarray(considered_visits(most_considered, num_simulations))
+            num_considered = jnp.minimum(most_considered, legal_action_mask.sum(-1))
+            rules = Rules(lambda row, simulation: best_visited(row, table[num_considered, simulation]), below)
+            tree = grow(root, simulator, params, rules, num_simulations, expand_key)
+            row = summary(tree, num_actions)
         policy = jax.nn.softmax(_mask(logits + sigma(row), legal_action_mask))
         value = (policy * completed_q(row)).sum(-1) if improved_value else row.value
-        return SearchOutput(choose(row, row.visits.max(-1)), policy, value, tree)
+        return SearchOutput(best_visited(row, row.visits.max(-1)), policy, value, tree)
 
     return search
 
@@ -86,7 +90,6 @@ def puct_search(
     pb_c_init: float,
     pb_c_base: float,
     temperature: float,
-    grow: Grow = tree_search.grow,
 ) -> SearchFn:
     """MuZero's search (Schrittwieser et al. 2020, appendix B): PUCT, Dirichlet noise at the root, visits as policy.
 
@@ -194,11 +197,12 @@ def considered_visits(max_num_considered_actions: int, num_simulations: int) -> 
     Row k, for k actions to consider, says how often the action that simulation i takes was visited before: at first all
     k in turn, then in each phase half of those left, down to two.
     """
-    rows = [_halving(k, num_simulations) for k in range(max_num_considered_actions + 1)]
+    rows = [halving(k, num_simulations) for k in range(max_num_considered_actions + 1)]
     return np.array(rows, np.float32)
 
 
-def _halving(num_considered: int, num_simulations: int) -> list[int]:
+def halving(num_considered: int, num_simulations: int) -> list[int]:
+    """A row of `considered_visits`."""
     if num_considered <= 1:
         return list(range(num_simulations))
     num_phases = math.ceil(math.log2(num_considered))

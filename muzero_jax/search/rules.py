@@ -52,15 +52,21 @@ def with_chance_nodes(root: Node, rules: Rules, num_outcomes: int | None) -> tup
     def at_root(row: Row, simulation: Array) -> Array:
         return rules.root(of_actions(row, num_actions), simulation)
 
-    def below(row: Row) -> Array:
+    wide = root._replace(prior=padded(root.prior, max(num_actions, num_outcomes)))
+    return wide, rules._replace(root=at_root, below=or_chance(rules.below, num_actions))
+
+
+def or_chance(rule: Rule, num_actions: int) -> Rule:
+    """`rule` at a decision, and at a chance node chance's own."""
+
+    def choose(row: Row) -> Array:
         is_chance = row.is_chance
         assert is_chance is not None
         # What the rule says of a chance node is thrown away, but must not be NaN: there is a prior to divide by.
         decision = of_actions(row._replace(prior=jnp.where(is_chance[:, None], 1.0, row.prior)), num_actions)
-        return jnp.where(is_chance, least_taken(row), rules.below(decision))
+        return jnp.where(is_chance, least_taken(row), rule(decision))
 
-    wide = root._replace(prior=padded(root.prior, max(num_actions, num_outcomes)))
-    return wide, rules._replace(root=at_root, below=below)
+    return choose
 
 
 def least_taken(row: Row) -> Int[Array, " B"]:

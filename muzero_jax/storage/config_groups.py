@@ -101,9 +101,9 @@ class SearchConfig:
 
     policy: Literal["gumbel", "puct"] = "gumbel"
     """gumbel: Gumbel MuZero, which improves with few simulations; puct: MuZero's own, with noise in the root's prior"""
-    engine: Literal["own", "loop_free", "mctx"] = "own"
-    """loop_free: the same trees, up to 16 moves deep, for accelerators, but never timed on one; slower on a CPU.
-    mctx: the reference"""
+    engine: Literal["own", "passes", "mctx"] = "own"
+    """own: one simulation after another; passes: Gumbel's search with all simulations of a round at the same time, for
+    accelerators (docs/passes.md); mctx: the reference"""
     num_simulations: Annotated[Simulations, Fact(common=True, short="--sims")] = 16
     """simulations for each move of self-play"""
     max_num_considered_actions: Annotated[PositiveInt, Fact(tuned=Range(4, 16, "never varied"))] = 8

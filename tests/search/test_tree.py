@@ -3,24 +3,22 @@
 Plus what a tree must always satisfy.
 """
 
-from functools import cache, partial
+from functools import cache
 
 import jax
 import jax.numpy as jnp
-import mctx
 import numpy as np
 import pytest
 
-from muzero_jax.algorithm.playing import IMPLEMENTATIONS
+from muzero_jax.algorithm.playing import GUMBEL_SEARCHES, PUCT_SEARCHES
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.search import loop_free, policies
+from muzero_jax.search import policies
 from muzero_jax.search.rules import Row, Rules
 from muzero_jax.search.simulator import Node, learned_model
 from muzero_jax.search.tree import grow, row_of
 from muzero_jax.types import QTransform, SearchRoots
 from tests.reference.models import BOARD
-from tests.reference.programs import equations, primitives
 from tests.reference.tabular import TABULAR, Table
 
 NUM_ROOTS, NUM_ACTIONS, NUM_STATES, BUDGET = 1000, 5, 64, 24
@@ -28,7 +26,7 @@ WORLD = learned_model(TABULAR, -1.0)
 
 
 def gumbel(implementation, world, rescale_values=False):
-    return IMPLEMENTATIONS[implementation].gumbel_search(
+    return GUMBEL_SEARCHES[implementation](
         world,
         num_simulations=BUDGET,
         max_num_considered_actions=4,
@@ -40,7 +38,7 @@ def gumbel(implementation, world, rescale_values=False):
 
 def puct(implementation, world, dirichlet_fraction=0.0):
     """Without noise, whose source is not mctx's (`dirichlet`), and with sampled actions, whose is."""
-    return IMPLEMENTATIONS[implementation].puct_search(
+    return PUCT_SEARCHES[implementation](
         world,
         num_simulations=BUDGET,
         dirichlet_fraction=dirichlet_fraction,
@@ -101,44 +99,6 @@ def test_every_node_of_a_thousand_trees_is_visited_as_often_as_in_mctx(kind, has
     reference, _ = found_in_tables(kind, "mctx", has_illegal_actions)
     assert_same_search(ours, reference)
     assert (depths(ours.tree).max(0) > 3).mean() > 0.5  # trees worth comparing
-
-
-@pytest.mark.parametrize("has_illegal_actions", [False, True])
-@pytest.mark.parametrize("kind", ["gumbel", "puct"])
-def test_without_loops_the_trees_are_the_same(kind, has_illegal_actions):
-    """To the last bit, as users compile; without XLA's fusion emitters, as tests do, sums round in another order."""
-    ours, _ = found_in_tables(kind, "own", has_illegal_actions)
-    loop_free, _ = found_in_tables(kind, "loop_free", has_illegal_actions)
-    jax.tree.map(assert_alike, ours, loop_free)
-
-
-def assert_alike(ours, other):
-    rounds = np.issubdtype(ours.dtype, np.floating)
-    np.testing.assert_allclose(ours, other, rtol=1e-5 * rounds, atol=1e-6 * rounds)
-
-
-@pytest.mark.parametrize("kind", ["gumbel", "puct"])
-def test_a_simulation_that_would_go_too_deep_looks_at_the_last_node_again_as_in_mctx(kind, monkeypatch):
-    monkeypatch.setattr(loop_free, "MAX_DEPTH", 3)
-    for policy in ("gumbel_muzero_policy", "muzero_policy"):
-        monkeypatch.setattr(mctx, policy, partial(getattr(mctx, policy), max_depth=3))
-    implementations = "loop_free", "mctx"
-    ours, reference = (
-        jax.device_get(jax.jit(MAKE[kind](implementation, WORLD))(*inputs_of(False)))
-        for implementation in implementations
-    )
-    assert depths(ours.tree).max() == 3
-    np.testing.assert_array_equal(ours.tree.visits[0], reference.tree.summary().visit_counts)
-    np.testing.assert_allclose(ours.value, reference.value, atol=1e-5)
-
-
-@pytest.mark.parametrize(("implementation", "has_loops"), [("loop_free", False), ("own", True)])
-@pytest.mark.parametrize("kind", ["gumbel", "puct"])
-def test_a_simulation_has_loops_or_none(kind, implementation, has_loops):
-    """Beside the one loop over simulations, and those that draw the root's noise before it."""
-    program = equations(jax.make_jaxpr(MAKE[kind](implementation, WORLD))(*inputs_of(False)).jaxpr)
-    simulations = next(equation for equation in program if equation.params.get("length") == BUDGET)
-    assert bool({"while", "scan"} & primitives(simulations.params["jaxpr"].jaxpr)) == has_loops
 
 
 def test_trees_over_a_network_are_mctxs_with_rescaled_values_too():

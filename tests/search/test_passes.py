@@ -1,0 +1,61 @@
+"""Gumbel's search in passes finds what the search of one simulation after another finds."""
+
+import jax
+import numpy as np
+import pytest
+
+from muzero_jax.search import passes, policies
+from muzero_jax.search.bounded import bounded
+from tests.reference.programs import equations
+from tests.search import test_tree
+from tests.search.test_tree import WORLD, found_in_tables, inputs_of
+
+CONSIDERED = 4
+
+
+@pytest.mark.parametrize(
+    ("considered", "simulations", "expected"),
+    [
+        (8, 8, [(8, 1)]),
+        (8, 16, [(8, 1), (4, 1), (2, 2)]),
+        (16, 64, [(16, 1), (8, 2), (4, 4), (2, 8)]),
+        (4, 24, [(4, 3), (2, 6)]),
+        (5, 16, [(5, 1), (2, 5), (1, 1)]),  # the budget ends within the last pass
+        (1, 3, [(1, 3)]),
+    ],
+)
+def test_phases_have_all_simulations_of_sequential_halving(considered, simulations, expected):
+    assert passes.phases(policies.halving(considered, simulations)) == expected
+    assert sum(width * count for width, count in expected) == simulations
+
+
+def test_a_thousand_positions_are_searched_alike_if_there_are_enough_legal_actions():
+    ours, _ = found_in_tables("gumbel", "own", False)
+    other, _ = found_in_tables("gumbel", "passes", False)
+    np.testing.assert_array_equal(other.action, ours.action)
+    np.testing.assert_allclose(other.policy, ours.policy, atol=3e-5)
+    np.testing.assert_allclose(other.value, ours.value, atol=3e-5)
+
+
+def test_with_fewer_legal_actions_each_gets_the_visits_that_it_gets_among_many():
+    """So nearly all moves are the same, and those of positions with enough of them all but one in a hundred."""
+    ours, legal = found_in_tables("gumbel", "own", True)
+    other, _ = found_in_tables("gumbel", "passes", True)
+    is_same, is_enough = other.action == ours.action, legal.sum(-1) >= CONSIDERED
+    assert legal[np.arange(len(legal)), other.action].all() and (other.policy[~legal] == 0).all()
+    assert is_same[is_enough].mean() > 0.99 and is_same[~is_enough].mean() > 0.85
+
+
+def test_no_simulation_loops_over_the_tree():
+    """A GPU waits for the host after each turn of a loop whose length it decides itself."""
+    program = equations(jax.make_jaxpr(test_tree.gumbel("passes", WORLD))(*inputs_of(False)).jaxpr)
+    assert "while" not in {equation.primitive.name for equation in program}
+
+
+def test_values_are_bounded_alike():
+    world = bounded(WORLD, 1.0)
+    ours, other = (
+        jax.device_get(jax.jit(test_tree.gumbel(name, world))(*inputs_of(False))) for name in ("own", "passes")
+    )
+    assert np.isclose(other.value, ours.value, atol=3e-5).mean() > 0.98  # values at a bound are ties
+    assert np.abs(other.value).max() <= 1 + 1e-5
