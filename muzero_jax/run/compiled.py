@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.ops import devices
-from muzero_jax.run import flops, memory
+from muzero_jax.run import cuda_graphs, flops, memory
 from muzero_jax.run import program as programs
 from muzero_jax.run.compilation_cache import HOW_LONG
 from muzero_jax.run.flops import Flops
@@ -74,8 +74,9 @@ def compile_planned(
     """The compiled program and its plan of memory, which is said; ValueError if that does not fit."""
     say(f"compiling ({HOW_LONG})")
     start = time.perf_counter()
-    program = traced.lower().compile()
-    is_cpu = mesh.devices.flat[0].platform == "cpu"
+    device = mesh.devices.flat[0]
+    program = cuda_graphs.compile_with(traced.lower(), device, say, wanted=session.cuda_graphs and not session.profile)
+    is_cpu = device.platform == "cpu"
     plan = memory.make_plan(abstract, program, copied_by_saves=is_cpu)
     if session.verbose:
         say(plan.table())

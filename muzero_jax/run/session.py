@@ -71,6 +71,9 @@ class Session:
     """log to Weights & Biases too, under the name of run_dir"""
     profile: Annotated[bool, Fact(single=True, early=True)] = False
     """trace a few chunks, once learning has begun, into run_dir/profile; docs/benchmark.md says how to read it"""
+    cuda_graphs: Annotated[bool, Repeated] = True
+    """on an NVIDIA GPU, run each chunk as one CUDA graph, where CUDA 12.9 and jaxlib 0.8.3 or newer are installed; a
+    --profile runs without, because it could not look inside (docs/accelerators.md)"""
     compilation_cache: Annotated[bool, Repeated] = True
     """keep compiled programs in the user's cache folder, so that the next start takes seconds"""
     trust_code: bool = False

@@ -1,0 +1,62 @@
+"""A chunk as one CUDA graph: on an NVIDIA GPU the host then starts one thing, and waits for nothing until it ends.
+
+XLA captures runs of kernels by itself, but by default neither loops nor convolutions, so an iteration of Hex 5x5 is
+some 530 starts on an H100. With the options below the whole chunk, 32 moves and 48 updates with all their loops, is
+one graph: XLA's compiler says so (`scripts/preview.py`), and no GPU has timed it yet.
+
+Older versions fail: graphs in loops crash with CUDA below 12.9, and in their second run with jaxlib below 0.8.3.
+"""
+
+from importlib.metadata import version
+from typing import Any
+
+COMMANDS = "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,DYNAMIC_SLICE_FUSION,CONDITIONAL,WHILE,CONVOLUTION"
+"""What is captured. As a compiler option the list replaces XLA's own; with WHILE the least size must be 1, or else jax
+0.10 captures nothing in a chunk of several iterations."""
+OLDEST_CUDA, OLDEST_JAXLIB = 12090, (0, 8, 3)
+
+
+def options(device: Any, cuda: int | None, jaxlib: tuple[int, ...]) -> dict[str, str]:
+    """XLA's compiler options for one graph; none where that is known to fail, or on another device.
+
+    Args:
+      device: has a `jax.Device`'s `platform` and `compute_capability`.
+      cuda: the older of driver and runtime, 12090 for 12.9; None without CUDA.
+      jaxlib: its version.
+    """
+    if device.platform != "gpu" or cuda is None or cuda < OLDEST_CUDA or jaxlib < OLDEST_JAXLIB:
+        return {}
+    chosen = {"xla_gpu_enable_command_buffer": COMMANDS, "xla_gpu_graph_min_graph_size": "1"}
+    if float(device.compute_capability) >= 9.0:  # there it marks rows written at a loop's index, which blocks a capture
+        chosen["xla_disable_hlo_passes"] = "dynamic-slice-annotator"
+    return chosen
+
+
+def installed() -> tuple[int | None, tuple[int, ...]]:
+    """The older of CUDA's driver and runtime as 12090 for 12.9, None without them, and jaxlib's version."""
+    jaxlib = tuple(int(part) for part in version("jaxlib").split(".")[:3] if part.isdecimal())
+    try:
+        from jax._src.lib import cuda_versions
+
+        return min(cuda_versions.cuda_driver_get_version(), cuda_versions.cuda_runtime_get_version()), jaxlib  # type: ignore
+    except (ImportError, AttributeError, RuntimeError):  # no plugin, another one (ROCm's), or no driver
+        return None, jaxlib
+
+
+def compile_with(lowered: Any, device: Any, say: Any, *, wanted: bool) -> Any:
+    """The compiled program, as one graph where `wanted` and possible; one line says which on a GPU."""
+    if device.platform != "gpu":
+        return lowered.compile()
+    cuda, jaxlib = installed()
+    chosen = options(device, cuda, jaxlib) if wanted else {}
+    if not chosen:
+        why = "that needs CUDA 12.9 and jaxlib 0.8.3" if wanted else "--no-cuda-graphs or --profile"
+        say(f"CUDA graphs as XLA makes them by itself, not one for the whole chunk ({why})")
+        return lowered.compile()
+    try:
+        compiled = lowered.compile(chosen)
+    except Exception as error:  # XLA's, of any kind
+        say(f"CUDA graphs as XLA makes them by itself: one for the whole chunk fails ({str(error)[:200]})")
+        return lowered.compile()
+    say("one CUDA graph for the whole chunk, which no GPU has timed yet; --no-cuda-graphs leaves it to XLA")
+    return compiled

@@ -1,0 +1,66 @@
+"""One CUDA graph for a chunk: asked for where it is known to work, and done without where XLA refuses."""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from muzero_jax.run import cuda_graphs
+
+GPU = SimpleNamespace(platform="gpu", compute_capability="7.5")
+HOPPER = SimpleNamespace(platform="gpu", compute_capability="9.0")
+
+
+@pytest.mark.parametrize(
+    ("device", "cuda", "jaxlib", "is_asked_for"),
+    [
+        (GPU, 12090, (0, 8, 3), True),
+        (GPU, 13000, (0, 10, 2), True),
+        (GPU, 12080, (0, 10, 2), False),  # a driver that crashes on graphs in loops
+        (GPU, 12090, (0, 8, 2), False),
+        (GPU, None, (0, 10, 2), False),  # no CUDA: ROCm
+        (SimpleNamespace(platform="cpu"), None, (0, 10, 2), False),
+        (SimpleNamespace(platform="tpu"), None, (0, 10, 2), False),
+    ],
+)
+def test_one_graph_is_asked_for_where_it_is_known_to_work(device, cuda, jaxlib, is_asked_for):
+    assert bool(cuda_graphs.options(device, cuda, jaxlib)) == is_asked_for
+
+
+def test_loops_are_captured_whatever_their_size_and_hoppers_annotations_left_out():
+    """With loops in the list and a least size above 1, jax 0.10 captures nothing in a chunk of several iterations."""
+    chosen = cuda_graphs.options(HOPPER, 12090, (0, 10, 2))
+    assert (
+        "WHILE" in chosen["xla_gpu_enable_command_buffer"].split(",") and chosen["xla_gpu_graph_min_graph_size"] == "1"
+    )
+    assert chosen["xla_disable_hlo_passes"] == "dynamic-slice-annotator"
+    assert "xla_disable_hlo_passes" not in cuda_graphs.options(GPU, 12090, (0, 10, 2))
+
+
+class Lowered:
+    """A program that compiles without options alone, as with an XLA that does not know them."""
+
+    def __init__(self, knows_options):
+        self.knows_options = knows_options
+
+    def compile(self, options=None):
+        if options and not self.knows_options:
+            raise RuntimeError("No such compile option: 'xla_gpu_graph_min_graph_size'")
+        return "one graph" if options else "many"
+
+
+@pytest.mark.parametrize(
+    ("knows_options", "wanted", "expected"), [(True, True, "one graph"), (False, True, "many"), (True, False, "many")]
+)
+def test_where_xla_refuses_the_program_is_compiled_without(monkeypatch, knows_options, wanted, expected):
+    monkeypatch.setattr(cuda_graphs, "installed", lambda: (12090, (0, 10, 2)))
+    lines = []
+    assert cuda_graphs.compile_with(Lowered(knows_options), GPU, lines.append, wanted=wanted) == expected
+    assert len(lines) == 1
+
+
+def test_on_a_cpu_nothing_is_asked_for_and_nothing_said():
+    lowered, lines = jax.jit(lambda x: x + 1).lower(jnp.zeros(2)), []
+    assert cuda_graphs.compile_with(lowered, jax.devices()[0], lines.append, wanted=True)(jnp.zeros(2)).sum() == 2
+    assert lines == []
