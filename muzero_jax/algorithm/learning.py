@@ -11,7 +11,7 @@ from muzero_jax.algorithm import forms
 from muzero_jax.algorithm.playing import predicts_discount
 from muzero_jax.learning import chance, learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.losses import Term
-from muzero_jax.ops import micro_batches, precision
+from muzero_jax.ops import micro_batches
 from muzero_jax.ops.devices import AXIS
 from muzero_jax.storage.config import Config
 from muzero_jax.types import (
@@ -27,52 +27,6 @@ from muzero_jax.types import (
     Transition,
     WriteBack,
 )
-
-
-def build_init_learner(config: Config):
-    """(model, optimiser, key) -> fresh weights, and what float16 and a target network add."""
-    return partial(
-        learner.init,
-        scale_loss=precision.resolve(config.network.compute_dtype).scales_loss,
-        has_target=build_follow(config) is not None,
-    )
-
-
-def build_init_replay(config: Config):
-    """One transition's shapes -> an empty buffer."""
-    return partial(
-        replay.init,
-        num_envs=config.self_play.num_envs,
-        replay_length=config.replay.replay_length,
-        is_prioritised=config.replay.priority_exponent > 0,
-        is_reanalyzed=config.reanalyze_fraction > 0,
-    )
-
-
-def build_optimiser(config: Config):
-    """The optimiser that the config names; its learning rate is given with every update."""
-    optimiser = config.optimiser
-    return learner.make_optimiser(
-        name=optimiser.name, weight_decay=optimiser.weight_decay, max_gradient_norm=optimiser.max_gradient_norm
-    )
-
-
-def build_schedule(config: Config) -> learner.Schedule:
-    """The learning rate by the run's progress and the number of updates."""
-    optimiser = config.optimiser
-    return learner.make_schedule(
-        learning_rate=optimiser.learning_rate,
-        schedule=optimiser.schedule,
-        warmup_updates=optimiser.warmup_updates,
-    )
-
-
-def build_follow(config: Config) -> learner.Follow | None:
-    """How the target network follows; None without one."""
-    optimiser = config.optimiser
-    if optimiser.target_period:
-        return partial(learner.copied, period=optimiser.target_period)
-    return partial(learner.averaged, decay=optimiser.target_decay) if optimiser.target_decay else None
 
 
 def build_sample(config: Config) -> Callable[[Array, ReplayState], Sample]:
@@ -226,9 +180,21 @@ def build_augment(config: Config, environment: Environment):
     return partial(symmetries.augment, symmetries=found)
 
 
+def follow_of(config: Config) -> learner.Follow | None:
+    """How the target network follows; None without one."""
+    optimiser = config.optimiser
+    if optimiser.target_period:
+        return partial(learner.copied, period=optimiser.target_period)
+    return partial(learner.averaged, decay=optimiser.target_decay) if optimiser.target_decay else None
+
+
 def build_update(config: Config, model: Model):
     """One gradient step."""
-    schedule, follow = build_schedule(config), build_follow(config)
+    own = config.optimiser
+    schedule = learner.make_schedule(
+        learning_rate=own.learning_rate, schedule=own.schedule, warmup_updates=own.warmup_updates
+    )
+    follow = follow_of(config)
 
     def update(
         learner_state: LearnerState,
@@ -252,12 +218,10 @@ def build_update(config: Config, model: Model):
     return update
 
 
-def build_loss(config: Config):
-    """The weighted sum of the terms; moves are imagined abreast, where that is possible and pays (`forms`)."""
-    checkpoint, pays = config.optimiser.checkpoint_unroll, forms.best().abreast
-    is_dense = config.network.kind != "fully_convolutional"
-    abreast = pays == "always" or (pays == "dense" and is_dense)
-    return partial(losses.loss, checkpoint=checkpoint, abreast=abreast and not checkpoint)
+def imagines_abreast(config: Config) -> bool:
+    """Whether the moves of a window are imagined at once, where that is possible and pays (`forms`)."""
+    pays, is_dense = forms.best().abreast, config.network.kind != "fully_convolutional"
+    return not config.optimiser.checkpoint_unroll and (pays == "always" or (pays == "dense" and is_dense))
 
 
 def build_terms(config: Config, environment: Environment, model: Model) -> tuple[Term, ...]:

@@ -6,6 +6,8 @@ from typing import Any
 
 from muzero_jax.algorithm import learning, playing
 from muzero_jax.algorithm.record import Algorithm
+from muzero_jax.learning import learner, losses, replay, self_play
+from muzero_jax.ops import precision
 from muzero_jax.own import python_file
 from muzero_jax.storage.config import IN_PYTHON, Config
 from muzero_jax.types import Environment, Model
@@ -43,16 +45,31 @@ def make(config: Config, environment: Environment | None = None, model: Model | 
 
 
 def _configured(config: Config, environment: Environment, model: Model) -> Algorithm:
+    play, buffer, optimiser = config.self_play, config.replay, config.optimiser
     return Algorithm(
         environment=environment,
         model=model,
-        init_actor=playing.build_init_actor(config),
-        init_learner=learning.build_init_learner(config),
-        init_replay=learning.build_init_replay(config),
+        init_actor=partial(self_play.init, num_envs=play.num_envs),
+        init_learner=partial(
+            learner.init,
+            scale_loss=precision.resolve(config.network.compute_dtype).scales_loss,
+            has_target=learning.follow_of(config) is not None,
+        ),
+        init_replay=partial(
+            replay.init,
+            num_envs=play.num_envs,
+            replay_length=buffer.replay_length,
+            is_prioritised=buffer.priority_exponent > 0,
+            is_reanalyzed=config.reanalyze_fraction > 0,
+        ),
         make_simulator=partial(playing.make_simulator, config),
         make_search=partial(playing.make_search, config),
-        choose=playing.build_choose(config),
-        rollout=playing.build_rollout(config),
+        choose=partial(self_play.choose, exploration=play.exploration, sampled_moves=play.sampled_moves),
+        rollout=partial(
+            self_play.rollout,
+            length=play.rollout_length,
+            keeps_state=config.model == "rules" and config.reanalyze_fraction > 0,  # which Reanalyze searches from
+        ),
         min_frames=config.frames_to_learn,
         sample=learning.build_sample(config),
         gather=learning.build_gather(config, environment),
@@ -61,8 +78,10 @@ def _configured(config: Config, environment: Environment, model: Model) -> Algor
         make_batch=learning.build_make_batch(config, model),
         augment=learning.build_augment(config, environment),
         terms=learning.build_terms(config, environment, model),
-        loss=learning.build_loss(config),
-        optimiser=learning.build_optimiser(config),
+        loss=partial(losses.loss, checkpoint=optimiser.checkpoint_unroll, abreast=learning.imagines_abreast(config)),
+        optimiser=learner.make_optimiser(
+            name=optimiser.name, weight_decay=optimiser.weight_decay, max_gradient_norm=optimiser.max_gradient_norm
+        ),
         update=learning.build_update(config, model),
         write_back=learning.build_write_back(config),
     )

@@ -7,7 +7,6 @@ import jax
 
 from muzero_jax.games.own_game import load_environment, random_games
 from muzero_jax.games.random_play import discount_sizes
-from muzero_jax.learning import self_play
 from muzero_jax.networks import contract
 from muzero_jax.networks.layers import Abilities
 from muzero_jax.networks.model import make_model
@@ -190,23 +189,3 @@ def num_considered(config: Config, num_simulations: int) -> int:
     """How many root actions Gumbel's search considers: it grows as the root of the budget above self-play's."""
     ratio = max(1.0, num_simulations / config.search.num_simulations)
     return round(config.search.max_num_considered_actions * ratio**0.5)
-
-
-def build_init_actor(config: Config):
-    """(environment, key) -> the games of self-play."""
-    return partial(self_play.init, num_envs=config.self_play.num_envs)
-
-
-def build_choose(config: Config) -> self_play.Choose:
-    """Which move self-play makes after a search."""
-    play = config.self_play
-    return partial(self_play.choose, exploration=play.exploration, sampled_moves=play.sampled_moves)
-
-
-def build_rollout(config: Config):
-    """Self-play; Reanalyze with the ground-truth model needs the games' states too."""
-    return partial(
-        self_play.rollout,
-        length=config.self_play.rollout_length,
-        keeps_state=config.model == "rules" and config.reanalyze_fraction > 0,
-    )

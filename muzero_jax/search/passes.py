@@ -88,16 +88,14 @@ def visit(
     row = Row(root.prior, zeros, zeros, root.value, root.value)
     actions, is_legal = top(score(row), schedule[0][0])
     first = simulator.expand(params, key, actions.ravel(), _repeated(root.embedding, len(actions)))
-    lanes, num_nodes = _plant(first), 1
+    lanes, num_nodes = _plant(first), 0
     for width, passes in schedule:
         if width < len(actions):
             kept, _ = top(jnp.where(is_legal, score(row)[games, actions], -jnp.inf).T, width)
             actions, is_legal = actions[kept, games], is_legal[kept, games]
             lanes = jax.tree.map(partial(_kept, kept=kept), lanes)
-        more = passes - (num_nodes == 1)  # the first pass has planted the lanes
-        lanes = _with_room(lanes, more)
-        lanes = lax.fori_loop(num_nodes, num_nodes + more, step, lanes)
-        num_nodes += more
+        start, num_nodes = max(num_nodes, 1), num_nodes + passes  # the first pass has planted the lanes
+        lanes = lax.fori_loop(start, num_nodes, step, _with_room(lanes, num_nodes - start))
         q = lanes.reward[0] + lanes.discount[0] * lanes.total[0] / lanes.count[0]
         place = games, jnp.where(is_legal, actions, num_actions)  # beyond all actions, where writes are dropped
         row = row._replace(
