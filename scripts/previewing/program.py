@@ -126,16 +126,17 @@ def _parts(operation: Operation, computations: Computations) -> list[Loop]:
 def _while(operation: Operation, computations: Computations) -> Loop:
     """A loop; where its length is not known, a turn asks its condition too, and the host waits for the answer."""
     body, condition = operation.named("body"), operation.named("condition")
-    if (turns := _turns(operation, computations[condition[0]])) is not None:
-        return _loop(_name(operation), turns, body, computations)
+    if (length := turns(operation, computations)) is not None:
+        return _loop(_name(operation), length, body, computations)
     loop = _loop(_name(operation), None, body + condition, computations)
     return loop._replace(waits=loop.waits + 1)
 
 
-def _turns(operation: Operation, condition: dict[str, Operation]) -> int | None:
+def turns(operation: Operation, computations: Computations) -> int | None:
     """A loop's length if XLA says it, as for GPUs, or if its condition compares with a constant, as for TPUs."""
     if said := re.search(r'known_trip_count":\{"n":"(\d+)"', operation.attributes):
         return int(said[1])
+    condition = computations[operation.named("condition")[0]]
     root = next(operation for operation in condition.values() if operation.is_root)
     ends = [condition[name].attributes for name in root.operands if condition[name].kind == "constant"]
     return int(ends[0]) if root.kind == "compare" and "direction=LT" in root.attributes and ends else None
