@@ -1,9 +1,10 @@
 """What an accelerator that is not here would do with a run: python scripts/preview.py --target t4 --env hex
 
-XLA compiles the whole training program for a T4, L4, A100, H100 or TPU v5e on a CPU. From the compiled program follow
-its memory, kernels, host waits and bytes, and from the traced one its FLOPs. With the accelerator's figures each gives
-a lower bound of an iteration's time, of which the largest counts. Further flags are those of train.py: --search.engine
-loop_free. Needs the extra `preview`, in a virtual environment of its own (docs/accelerators.md).
+XLA compiles the training program of two iterations for a T4, L4, A100, H100 or TPU v5e on a CPU. From the compiled
+program follow its memory, kernels and bytes, for a GPU also what the host starts and waits for, and from the traced
+program its FLOPs. With the accelerator's figures each gives a lower bound of an iteration's time, of which the largest
+counts. Further flags are those of train.py: --search.engine own. Needs the extra `preview`, in a virtual environment of
+its own (docs/accelerators.md).
 """
 
 import argparse
@@ -11,7 +12,9 @@ import json
 import math
 import sys
 from contextlib import redirect_stdout
+from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -28,13 +31,13 @@ from muzero_jax import presets
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.apps.commands.parser import override, split
 from muzero_jax.ops import devices, precision
-from muzero_jax.run import flops, memory
+from muzero_jax.run import cuda_graphs, flops, memory
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import validate
 from scripts.benchmarks.workloads import algorithm_of
 from scripts.measuring import machine
-from scripts.previewing import program
+from scripts.previewing import graphs, program
 from scripts.previewing.program import Loop
 from scripts.previewing.targets import TARGETS, Target
 
@@ -46,7 +49,6 @@ class Work(NamedTuple):
     """What some part of a program does."""
 
     kernels: float
-    waits: float
     size: float  # bytes read and written
     flops: float = 0.0
 
@@ -58,6 +60,8 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, Config]:
     parser.add_argument("--devices", type=int, default=1, help="how many of it share the games, on one mesh")
     parser.add_argument("--env", default="hex", help="the game, whose preset is taken")
     parser.add_argument("--board-size", type=int, help="of Hex")
+    parser.add_argument("--cuda", default="12.9", help="of driver and runtime; below 12.9 no graph holds a loop")
+    parser.add_argument("--no-cuda-graphs", action="store_true", help="graphs as XLA makes them by itself")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     known, flags = parser.parse_known_args(arguments)
     if not 1 <= known.devices <= 4:
@@ -72,20 +76,26 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, Config]:
     return known, config
 
 
-def preview(config: Config, target: Target, num_devices: int) -> Record:
-    """Compiles the program of one iteration and says what follows from it, for each of the devices."""
-    with devices.made_for(target):
-        mesh = Mesh(np.array(targets.devices(target, num_devices)), (devices.AXIS,))
+ITERATIONS = 2
+"""In the program: with one, XLA removes the loop over iterations, and hides what it does to the loops within."""
+
+
+def preview(config: Config, target: Target, num_devices: int, cuda: str, *, one_graph: bool) -> Record:
+    """Compiles the program of a chunk and says what follows from it for one iteration, on each of the devices."""
+    with devices.made_for(target), TemporaryDirectory() as folder:
+        mesh = Mesh(np.array(targets.devices(target, num_devices, cuda)), (devices.AXIS,))
         algorithm = algorithm_of(config)
         abstract = make_init(algorithm, config.seed, mesh).eval_shape()
-        traced = make_chunk(algorithm, mesh).trace(abstract, abstract_progress(1))
+        traced = make_chunk(algorithm, mesh).trace(abstract, abstract_progress(ITERATIONS))
         dtype = precision.resolve(config.network.compute_dtype).compute_dtype
-        compiled = traced.lower().compile()
+        depth = levels(config.search.num_simulations)
+        compiled, host = compile_for(traced.lower(), target, cuda, depth, Path(folder), one_graph=one_graph)
     held = memory.make_plan(abstract, compiled, copied_by_saves=False).parts
-    loop, depth = program.read(compiled.as_text()), levels(config.search.num_simulations)
-    counted = sum(flops.count(traced.jaxpr, config.self_play.full_search_share)) / num_devices
+    chunk = program.read(compiled.as_text())
+    loop = next((inner for inner in chunk.inner if inner.turns == ITERATIONS), chunk)._replace(name="iteration")
+    counted = sum(flops.count(traced.jaxpr, config.self_play.full_search_share)) / num_devices / ITERATIONS
     done = work(loop, depth)._replace(flops=counted)
-    bounds, frames = seconds(done, target, dtype), config.self_play.num_envs * config.self_play.rollout_length
+    bounds, frames = seconds(done, host, target, dtype), config.self_play.num_envs * config.self_play.rollout_length
     return {
         "target": target.title,
         "devices": num_devices,
@@ -99,10 +109,26 @@ def preview(config: Config, target: Target, num_devices: int) -> Record:
         "loops": [{**one._asdict(), "inner": [inner.name for inner in one.inner]} for one in loop.walk()],
         "per": {one.name: work(one, depth)._asdict() for one in reversed(list(loop.walk()))},
         "iteration": done._asdict() | {"seconds": bounds},
+        "host": host,
         "memory": held,
         "fits": sum(held.values()) <= target.available,
         **at_best(bounds, frames),
     }
+
+
+def compile_for(
+    lowered: Any, target: Target, cuda: str, depth: float, folder: Path, *, one_graph: bool
+) -> tuple[Any, Record]:
+    """The compiled program, and what the host does for a chunk; nothing for a TPU, which runs a program whole."""
+    if target.platform != "gpu":
+        return lowered.compile(), {}
+    major, minor = map(int, cuda.split("."))
+    jaxlib = tuple(map(int, version("jaxlib").split(".")[:3]))
+    options = cuda_graphs.options(target, 1000 * major + 10 * minor, jaxlib) if one_graph else {}
+    compiled = lowered.compile(options | {"xla_dump_to": str(folder)})
+    root, turns = graphs.read(folder)
+    outside = [thunk.kind.removeprefix("k") for thunk in graphs.left_outside(root)]
+    return compiled, graphs.count(root, turns, depth)._asdict() | {"outside": outside, "options": options}
 
 
 def levels(num_simulations: int) -> float:
@@ -112,20 +138,19 @@ def levels(num_simulations: int) -> float:
 
 def work(loop: Loop, unknown_turns: float) -> Work:
     """One turn of a loop with all turns of those within it."""
-    kernels, waits, size = float(loop.kernels), float(loop.waits), float(loop.size)
+    kernels, size = float(loop.kernels), float(loop.size)
     for inner in loop.inner:
         turns, of_one = unknown_turns if inner.turns is None else inner.turns, work(inner, unknown_turns)
-        kernels, waits = kernels + turns * of_one.kernels, waits + turns * of_one.waits
-        size += turns * of_one.size
-    return Work(kernels, waits, size)
+        kernels, size = kernels + turns * of_one.kernels, size + turns * of_one.size
+    return Work(kernels, size)
 
 
-def seconds(done: Work, target: Target, dtype: str) -> dict[str, float]:
-    """The lower bounds by name. That of launches holds if the host launches each kernel by itself."""
+def seconds(done: Work, host: Record, target: Target, dtype: str) -> dict[str, float]:
+    """The lower bounds by name."""
     return {
         "FLOPs": done.flops / target.peak.get(dtype, target.peak["bfloat16"]),  # bfloat16_products multiplies those
         "bytes": done.size / target.bandwidth,
-        "launches": done.kernels * target.launch + done.waits * target.wait,
+        "launches": (host.get("starts", 0) * target.launch + host.get("waits", 0) * target.wait) / ITERATIONS,
     }
 
 
@@ -139,18 +164,21 @@ def at_best(bounds: dict[str, float], frames: int) -> Record:
 def describe(record: Record, target: Target) -> str:
     """The record as text; each figure says whether it was counted or estimated, which needs more than the program."""
     rows: list[tuple[str, str, str]] = []
-    for name in ("level down", "level up", "simulation", "move", "update", "iteration"):
+    for name in ("level down", "level up", "pass", "simulation", "move", "update", "iteration"):
         if found := record["per"].get(name):
             is_guess = name in ("simulation", "move", "iteration") and "level down" in record["per"]
-            value = f"{found['kernels']:,.0f} kernels, {found['waits']:,.0f} waits of the host"
-            if not target.wait:
-                value = f"{found['kernels']:,.0f} operations"
+            value = f"{found['kernels']:,.0f} {'kernels' if target.wait else 'operations'}"
             rows.append((name, value, "estimated" if is_guess else "counted"))
+    if host := record["host"]:
+        value = f"{host['starts']:,.0f} starts, of them {host['graphs']:,.0f} graphs; {host['waits']:,.0f} waits"
+        rows.append(
+            (f"the host, {ITERATIONS} iterations", value, "estimated" if "level down" in record["per"] else "counted")
+        )
+        rows.append(("in no graph", ", ".join(host["outside"]) or "nothing", "counted"))
     rows.append(("FLOPs of an iteration", f"{record['iteration']['flops']:.3g}", "counted"))
     rows.append(("bytes of an iteration", f"{record['iteration']['size']:.3g}", "estimated"))
     for name, bound in record["iteration"]["seconds"].items():
-        without = " without CUDA graphs" if name == "launches" else ""
-        rows.append((f"an iteration by {name}{without}", f"at least {1e3 * bound:,.2f} ms", "estimated"))
+        rows.append((f"an iteration by {name}", f"at least {1e3 * bound:,.2f} ms", "estimated"))
     best = f"at best {record['frames_per_second']:,.0f}; {record['limit']}, the device is {record['busy']:.0%} busy"
     rows.append(("frames a second", best, "estimated"))
     held = " + ".join(f"{name} {devices.format_bytes(size)}" for name, size in record["memory"].items())
@@ -167,7 +195,7 @@ def main(arguments: list[str]) -> int:
     target = TARGETS[known.target]
     targets.check_installed(target)
     about = machine.describe([__file__, *arguments])
-    record = preview(config, target, known.devices) | {
+    record = preview(config, target, known.devices, known.cuda, one_graph=not known.no_cuda_graphs) | {
         key: about[key] for key in ("date", "commit", "versions", "command")
     }
     print(json.dumps(record, indent=1) if known.json else describe(record, target))

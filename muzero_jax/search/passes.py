@@ -95,7 +95,8 @@ def visit(
             actions, is_legal = actions[kept, games], is_legal[kept, games]
             lanes = jax.tree.map(partial(_kept, kept=kept), lanes)
         start, num_nodes = max(num_nodes, 1), num_nodes + passes  # the first pass has planted the lanes
-        lanes = lax.fori_loop(start, num_nodes, step, _with_room(lanes, num_nodes - start))
+        with jax.named_scope("passes"):
+            lanes = lax.fori_loop(start, num_nodes, step, _with_room(lanes, num_nodes - start))
         q = lanes.reward[0] + lanes.discount[0] * lanes.total[0] / lanes.count[0]
         place = games, jnp.where(is_legal, actions, num_actions)  # beyond all actions, where writes are dropped
         row = row._replace(

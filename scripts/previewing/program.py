@@ -1,9 +1,7 @@
 """What a compiled program would do, read from XLA's text of it: the loops, and of each a turn's kernels and bytes.
 
-Each operation of the text that is not free counts as a kernel, copies and library calls too. Where a loop's length is
-not known the host reads after every turn whether another follows; so it does before a conditional. Kernels are not what
-the host launches: XLA later puts runs of them, and if told to whole loops, into CUDA graphs, which this text does not
-show. Bytes are what operations read and write, without what caches save.
+Each operation of the text that is not free counts as a kernel, copies and library calls too. What the host starts of
+them is in `graphs`. Bytes are what operations read and write, without what caches save.
 """
 
 import math
@@ -18,6 +16,7 @@ FREE = set(
 NAMES = {
     "rollout": "move",
     "search": "simulation",
+    "passes": "pass",
     "descend": "level down",
     "backup": "level up",
     "closed_call": "loop",
@@ -51,7 +50,6 @@ class Loop(NamedTuple):
     name: str
     turns: int | None  # None: not known before it runs
     kernels: int  # of a turn, without those of inner loops
-    waits: int
     size: int  # bytes that a turn reads and writes
     inner: tuple["Loop", ...]
 
@@ -66,9 +64,9 @@ Computations = dict[str, dict[str, Operation]]
 
 
 def read(text: str) -> Loop:
-    """The whole program as a loop of one turn, called "iteration"."""
+    """The whole program as a loop of one turn, called "chunk"."""
     computations, entry = parse(text)
-    return _loop("iteration", 1, [entry], computations)
+    return _loop("chunk", 1, [entry], computations)
 
 
 def parse(text: str) -> tuple[Computations, str]:
@@ -97,19 +95,18 @@ def size_of(shape: str) -> int:
 
 
 def _loop(name: str, turns: int | None, bodies: list[str], computations: Computations) -> Loop:
-    kernels = waits = size = 0
+    kernels = size = 0
     inner = []
     for operations in (computations[body] for body in bodies):
         for operation in operations.values():
             for part in _parts(operation, computations):
-                kernels, waits, size = kernels + part.kernels, waits + part.waits, size + part.size
+                kernels, size = kernels + part.kernels, size + part.size
                 inner += part.inner
             if operation.kind == "while":
                 inner.append(_while(operation, computations))
             elif operation.kind not in FREE and not operation.kind.endswith("-done"):
                 kernels, size = kernels + 1, size + _traffic(operation, operations, computations)
-            waits += operation.kind == "conditional"
-    return Loop(name, turns, kernels, waits, size, tuple(inner))
+    return Loop(name, turns, kernels, size, tuple(inner))
 
 
 def _parts(operation: Operation, computations: Computations) -> list[Loop]:
@@ -124,12 +121,11 @@ def _parts(operation: Operation, computations: Computations) -> list[Loop]:
 
 
 def _while(operation: Operation, computations: Computations) -> Loop:
-    """A loop; where its length is not known, a turn asks its condition too, and the host waits for the answer."""
+    """A loop; where its length is not known, a turn asks its condition too."""
     body, condition = operation.named("body"), operation.named("condition")
     if (length := turns(operation, computations)) is not None:
         return _loop(_name(operation), length, body, computations)
-    loop = _loop(_name(operation), None, body + condition, computations)
-    return loop._replace(waits=loop.waits + 1)
+    return _loop(_name(operation), None, body + condition, computations)
 
 
 def turns(operation: Operation, computations: Computations) -> int | None:

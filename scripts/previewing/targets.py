@@ -93,8 +93,8 @@ def check_installed(target: Target) -> None:
         )
 
 
-def devices(target: Target, count: int) -> list[Any]:
-    """`count` devices of the target that `jax.jit` lowers and compiles for."""
+def devices(target: Target, count: int, cuda: str = "12.9") -> list[Any]:
+    """`count` devices of the target that `jax.jit` lowers and compiles for; `cuda` is the version of its driver."""
     from jax._src import xla_bridge
     from jax.experimental import topologies
 
@@ -104,12 +104,12 @@ def devices(target: Target, count: int) -> list[Any]:
     known = xla_bridge.canonicalize_platform  # jax 0.10 renames "gpu" only where a GPU is (jax-ml/jax#23971)
     xla_bridge.canonicalize_platform = lambda name: "cuda" if name in ("gpu", "cuda") else known(name)
     found = topologies.get_topology_desc(
-        platform="cuda", target_config=_told(target, target.chip), topology=f"1x1x{count}"
+        platform="cuda", target_config=_told(target, target.chip, cuda), topology=f"1x1x{count}"
     )
     return list(found.devices)
 
 
-def _told(target: Target, chip: Chip) -> str:
+def _told(target: Target, chip: Chip, cuda: str) -> str:
     """What XLA is told of a GPU, as the text of its `GpuTargetConfigProto`."""
     major, minor = (target.compute_capability or "").split(".")
     numbers = {
@@ -122,6 +122,12 @@ def _told(target: Target, chip: Chip) -> str:
         "shared_memory_per_block_optin": chip.shared - 1024 * (major != "7"),
     }  # fmt: skip
     told = " ".join(f"{name}: {number}" for name, number in numbers.items())
+    versions = (
+        "driver_version",
+        "runtime_version",
+        "compile_time_toolkit_version",
+    )  # else XLA leaves loops outside graphs
+    told = " ".join([*(f'{name}: "{cuda}.0"' for name in versions), told])
     return (
         f"gpu_device_info {{ {told} cuda_compute_capability {{ major: {major} minor: {minor} }} }} "
         'platform_name: "CUDA" dnn_version_info { major: 9 minor: 7 } '
