@@ -96,8 +96,10 @@ def _checked(environment: Environment, name: str) -> Environment:
     """The environment with states in pgx's form and an end that is final, if it can be compiled."""
     if environment.num_players not in (1, 2):
         raise Fault(f"{name} is a game for {environment.num_players} players, but only one or two can be trained")
-    if problems := state_shapes.problems(environment):
-        raise Fault(problems[0] if name in problems[0] else f"{name}: {problems[0]}")
+    try:
+        state_shapes.check(environment)
+    except Fault as fault:
+        raise Fault(f"{name}: {fault}") from None
     state = jax.eval_shape(environment.init, jax.random.key(0))
     lacks = states.missing_fields(state)
     return states.final(states.seated(environment) if lacks else environment)

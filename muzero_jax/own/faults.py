@@ -45,6 +45,24 @@ def guarded(function: Callable, what: str) -> Callable:
     return call
 
 
+def traced(name: str, function: Callable, *arguments: Any) -> Any:
+    """The shapes of `function(*arguments)`; raises Fault, which calls it `name`, if it cannot be traced."""
+    return guarded(jax.eval_shape, name)(lambda *inputs: function(*inputs), *arguments)
+
+
+def require(what: str, given: Any, kind: str) -> None:
+    """Raises Fault if an array is not of this kind: its dtype and shape, such as `float32[3, 9]`."""
+    if kind_of(given) != kind:
+        raise Fault(f"{what} must be {kind}, but is {kind_of(given)}")
+
+
+def kind_of(value: Any) -> str:
+    """The dtype and shape of an array; else the name of a type."""
+    if hasattr(value, "dtype"):
+        return f"{value.dtype}{list(value.shape)}"
+    return "missing" if value is None else f"a {type(value).__name__}"
+
+
 def describe(error: BaseException, what: str) -> str:
     """The sentence for an exception that `what` raised; a Fault has its own."""
     if isinstance(error, Fault):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.apps.play.position import BLACK, WHITE, new_game
-from muzero_jax.games import chess_moves, go
+from muzero_jax.games import chess, go
 from muzero_jax.games.catalogue import find
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.notation import ACTION
@@ -126,7 +126,7 @@ def test_every_plane_of_a_chess_action_goes_where_pgx_says(name, module, table):
     """The table of pgx has -1 for what leaves the board."""
     size, table = opening(name).environment.board.shape[0], np.asarray(getattr(importlib.import_module(module), table))
     for square, file, rank in ((s, *divmod(s, size)) for s in range(size * size)):
-        for plane, (ranks, files) in enumerate(chess_moves.deltas(size), 9):
+        for plane, (ranks, files) in enumerate(chess.deltas(size), 9):
             on_board = 0 <= file + files < size and 0 <= rank + ranks < size
             assert table[square, plane] == ((file + files) * size + rank + ranks if on_board else -1)
 

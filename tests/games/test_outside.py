@@ -20,7 +20,7 @@ def test_cartpole_moves_as_gymnax_moves_it():
     state = environment.init(jax.random.key(0))
     for index in range(30):
         key = jax.random.key(index)
-        observation, _, reward, terminated, _ = theirs.step_env(key, state.inner, action, params)
+        observation, _, reward, terminated, _ = theirs.step_env(key, state.state, action, params)
         step = move(state, action, key)
         np.testing.assert_allclose(step.state.observation, observation, rtol=1e-5)
         assert (step.reward, step.is_last) == (reward, terminated)
@@ -34,7 +34,7 @@ def test_cartpole_moves_as_gymnax_moves_it():
 def test_a_time_limit_of_gymnax_is_no_end_by_the_rules():
     environment = make_environment("gymnax:CartPole-v1", gamma=0.9)
     state = environment.init(jax.random.key(0))
-    late = state._replace(inner=state.inner.replace(time=499))
+    late = state._replace(state=state.state.replace(time=499))
     step = environment.move(late, jnp.int32(0), jax.random.key(1))
     assert step.is_last and step.discount == np.float32(0.9) and step.reward == 1
 
@@ -45,17 +45,17 @@ def test_a_maze_of_jumanji_ends_at_its_target_or_is_cut_off():
     state = environment.init(jax.random.key(0))
     me, target, walls = state.observation[:20], state.observation[20:40], state.observation[40:]
     assert state.observation.dtype == bool and (me.sum(), target.sum()) == (2, 2), "a row and a column, one-hot"
-    np.testing.assert_array_equal(walls.reshape(10, 10), state.inner.walls)
-    np.testing.assert_array_equal(state.legal_action_mask, state.inner.action_mask)
+    np.testing.assert_array_equal(walls.reshape(10, 10), state.state.walls)
+    np.testing.assert_array_equal(state.legal_action_mask, state.state.action_mask)
     action = jnp.int32(np.flatnonzero(state.legal_action_mask)[0])
-    there, _ = theirs.step(state.inner, action)
-    at_target = state._replace(inner=state.inner.replace(target_position=there.agent_position))
+    there, _ = theirs.step(state.state, action)
+    at_target = state._replace(state=state.state.replace(target_position=there.agent_position))
     won = move(at_target, action, jax.random.key(1))
     assert (won.reward, won.discount, won.is_last) == (1, 0, True)
-    late = state._replace(inner=state.inner.replace(step_count=jnp.int32(99)))
+    late = state._replace(state=state.state.replace(step_count=jnp.int32(99)))
     cut = move(late, action, jax.random.key(1))
     assert (cut.reward, cut.discount, cut.is_last) == (0, np.float32(0.9), True)
-    at_last = late._replace(inner=at_target.inner.replace(step_count=jnp.int32(99)))
+    at_last = late._replace(state=at_target.state.replace(step_count=jnp.int32(99)))
     assert move(at_last, action, jax.random.key(1)).discount == 0, "it came there in time"
 
 
@@ -67,7 +67,7 @@ def test_chance_of_jumanji_follows_the_moves_key_alone():
     move = jax.jit(environment.move)
     boards = {np.asarray(move(state, action, jax.random.key(seed)).state.observation).tobytes() for seed in range(12)}
     assert len(boards) > 3
-    forged = state._replace(inner=state.inner.replace(key=jax.random.key(7)))
+    forged = state._replace(state=state.state.replace(key=jax.random.key(7)))
     one, other = (move(x, action, jax.random.key(1)).state.observation for x in (state, forged))
     np.testing.assert_array_equal(one, other)
 
@@ -77,7 +77,7 @@ def test_tiles_of_jumanjis_2048_are_planes_of_bools():
     state = environment.init(jax.random.key(0))
     board = jnp.array([[0, 1, 2, 17], [0, 0, 0, 0], [3, 0, 0, 0], [0, 0, 0, 11]])
     assert (environment.observation_shape, state.observation.dtype) == ((4, 4, 18), bool)
-    np.testing.assert_array_equal(state.observation.argmax(-1), state.inner.board)
+    np.testing.assert_array_equal(state.observation.argmax(-1), state.state.board)
     assert outside.seen([(board, 18)])[0, 3, 17] and outside.seen([(board, 18)]).sum() == 16, "the highest tile has one"
 
 
@@ -85,7 +85,7 @@ def test_tiles_of_jumanjis_2048_are_planes_of_bools():
 def test_whole_numbers_of_gymnax_are_one_hot(name, shape):
     environment, (theirs, params) = make_environment(f"gymnax:{name}"), gymnax.make(name)
     state, action, key = environment.init(jax.random.key(3)), jnp.int32(1), jax.random.key(4)
-    numbers, *_ = theirs.step_env(key, state.inner, action, params)
+    numbers, *_ = theirs.step_env(key, state.state, action, params)
     shown = environment.move(state, action, key).state.observation
     assert (environment.observation_shape, shown.dtype) == (shape, bool)
     np.testing.assert_array_equal(shown, jax.nn.one_hot(numbers, shape[-1]))
@@ -100,7 +100,7 @@ def test_a_floating_point_view_of_gymnax_stays_one_though_its_bounds_are_whole_n
 def test_a_vertex_of_jumanji_without_a_colour_is_all_zeros():
     environment = make_environment("jumanji:GraphColoring-v1")
     state = environment.init(jax.random.key(0))
-    colours = state.inner.colors
+    colours = state.state.colors
     assert (colours == -1).all() and state.observation.dtype == bool
     step = environment.move(state, jnp.int32(4), jax.random.key(1))
     assert step.state.observation.sum() == state.observation.sum() + 1, "one vertex has a colour"

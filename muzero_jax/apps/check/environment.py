@@ -11,7 +11,7 @@ from muzero_jax.games import random_play, state_shapes
 from muzero_jax.games.own_game import NUM_GAMES
 from muzero_jax.games.random_play import Moves
 from muzero_jax.games.states import missing_fields
-from muzero_jax.own.faults import describe
+from muzero_jax.own.faults import Fault, guarded
 from muzero_jax.types import Environment
 
 MOST_MOVES = 1000
@@ -29,12 +29,11 @@ class Findings(NamedTuple):
 
 def examine(environment: Environment, *, max_moves: int = MOST_MOVES, largest: float = 1.0) -> Findings:
     """The findings; `largest` is the largest return that the network can say (`--network.support-range`)."""
-    if problems := state_shapes.problems(environment):
-        return Findings(problems, [])
     try:
-        moves = random_play.play(environment, num_games=NUM_GAMES, max_moves=max_moves)
-    except Exception as error:  # whatever somebody's rules raise
-        return Findings([describe(error, "playing random games")], [])
+        state_shapes.check(environment)
+        moves = guarded(random_play.play, "playing random games")(environment, num_games=NUM_GAMES, max_moves=max_moves)
+    except Fault as fault:
+        return Findings([str(fault)], [])
     problems = broken(_problems(environment, moves) | _sizes(moves, largest), moves._asdict())
     for look in (promises.view, promises.chance, promises.symmetries):
         problems += look(environment)
