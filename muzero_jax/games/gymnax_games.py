@@ -28,8 +28,7 @@ class Rules:
     def init(self, key: Array) -> Seated:
         """A new episode."""
         observation, inner = self._env.reset_env(key, self._params)
-        no = jnp.bool_(False)
-        return self._made(inner, observation, jnp.float32(0.0), no, no)
+        return self._made(inner, observation, 0.0, False, False)
 
     def step(self, state: Seated, action: Array, key: Array) -> Seated:
         """One step, without gymnax's own reset at an end."""
@@ -40,4 +39,4 @@ class Rules:
     def _made(self, inner, observation, reward, terminated, truncated) -> Seated:
         leaves = [(jnp.asarray(leaf), self._num_values) for leaf in jax.tree.leaves(observation)]
         legal = jnp.ones(self._num_actions, bool)
-        return outside.made(inner, outside.seen(leaves), legal, reward, terminated, truncated)
+        return outside.made(inner, leaves, legal, reward, terminated, truncated)

@@ -49,7 +49,7 @@ class Rules:
     def init(self, key: Array) -> Seated:
         """A new episode."""
         inner, timestep = self._env.reset(key)
-        return self._made(inner, timestep, jnp.bool_(False), jnp.bool_(False))
+        return self._made(inner, timestep, False, False)
 
     def step(self, state: Seated, action: Array, key: Array) -> Seated:
         """One step; `key` is all that chance knows."""
@@ -66,7 +66,7 @@ class Rules:
         legal = getattr(observation, "action_mask", None)
         legal = jnp.ones(self._num_actions, bool) if legal is None else legal
         leaves = [(jnp.asarray(leaf), self._num_values.get(path)) for path, leaf in _leaves(observation)]
-        return outside.made(inner, outside.seen(leaves), legal | ~legal.any(), timestep.reward, terminated, truncated)
+        return outside.made(inner, leaves, legal | ~legal.any(), timestep.reward, terminated, truncated)
 
 
 def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:

@@ -22,9 +22,13 @@ from muzero_jax.games.states import Seated
 from muzero_jax.own.faults import first_line
 
 SEPARATOR = ":"
-LIBRARIES = ("gymnax", "jumanji")
+LIBRARIES = {"gymnax": "gymnax six", "jumanji": "jumanji six"}
+"""Libraries, each with what pip installs; `NAME_games.py` holds the `NAMES` of one's environments and their `Rules`."""
 MOST_VALUES = 32
 """Whole numbers of so many values or fewer are shown one-hot, as bools: they name things more often than they count."""
+
+Leaves = Sequence[tuple[Array, int | None]]
+"""Parts of a view, each with its `num_values`, which matter where it is of whole numbers."""
 
 
 def is_outside(name: str) -> bool:
@@ -39,7 +43,7 @@ def find(name: str) -> Game:
         module = importlib.import_module(f"muzero_jax.games.{library}_games")
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"{name} needs the package {error.name}, which is not installed; pip install {library} six brings it"
+            f"{name} needs the package {error.name}, which is not installed; pip install {LIBRARIES[library]} brings it"
         ) from error
     if inner not in module.NAMES:
         closest = difflib.get_close_matches(inner, sorted(module.NAMES), n=3, cutoff=0.0)
@@ -57,23 +61,16 @@ def find(name: str) -> Game:
     return Game(name, inner, rules=lambda board_size: rules, layout=NO_CELLS)
 
 
-Flag = Array | bool | np.bool
-
-
-def made(inner: Any, observation: Array, legal: Array, reward: Any, terminated: Flag, truncated: Flag) -> Seated:
-    """A library's own state in pgx's form; an end by the rules is no end by time."""
+def made(inner: Any, leaves: Leaves, legal: Array, reward: Any, terminated: Any, truncated: Any) -> Seated:
+    """A state in pgx's form around a library's own; an end by the rules is no end by time."""
     terminated = jnp.asarray(terminated, bool)
     rewards = jnp.asarray(reward, jnp.float32).reshape(1)
     is_late = jnp.asarray(truncated, bool) & ~terminated
-    return Seated(inner, jnp.int32(0), rewards, terminated, is_late, legal, observation)
+    return Seated(inner, jnp.int32(0), rewards, terminated, is_late, legal, seen(leaves))
 
 
-def seen(leaves: Sequence[tuple[Array, int | None]]) -> Array:
-    """A player's view as one array: a single part keeps its shape, several are put one after the other.
-
-    Args:
-      leaves: each with its `num_values`, which matter where it is of whole numbers.
-    """
+def seen(leaves: Leaves) -> Array:
+    """A player's view as one array: a single part keeps its shape, several are put one after the other."""
     shown = [_shown(leaf, count) for leaf, count in leaves]
     if len(shown) == 1:
         return shown[0]

@@ -1,8 +1,8 @@
 """Random games of any environment, recorded move by move: what can be known of rules that nobody has described.
 
 They say whether turns alternate, how long a game lasts and what chance alone earns. `apps.check.environment` looks
-for faults in them. All games are played at once, in pieces of one compiled size. A finished game is moved on with the
-others, which rules must bear.
+for faults in them. States have pgx's form (`states.seated` gives it). All games are played at once, in pieces of one
+compiled size. A finished game is moved on with the others, which rules must bear.
 """
 
 import functools
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from muzero_jax.games.states import FIELDS, missing_fields
+from muzero_jax.games.states import FIELDS
 from muzero_jax.types import Environment, EnvState
 
 MOVES_PER_CALL = 64
@@ -24,7 +24,7 @@ BOOKKEEPING = (*FIELDS, "_step_count")
 
 
 class Moves(NamedTuple):
-    """T moves of G random games, arrays [T, G]. Fields of the players are 0 where a state does not name them."""
+    """T moves of G random games, arrays [T, G]."""
 
     over: Array  # bool, the game had ended before the move
     has_legal: Array  # bool, some action was legal
@@ -34,7 +34,7 @@ class Moves(NamedTuple):
     is_last: Array  # bool
     player: Array  # int32, who moved
     next_player: Array  # int32, who moves next
-    own_reward: Array  # float32, what the state's `rewards` give the player who moved; `reward` where it has none
+    own_reward: Array  # float32, what the state's `rewards` give the player who moved
     total_reward: Array  # float32, the sum of the state's `rewards`
     is_same: Array  # bool, the move changed nothing at all
     is_same_position: Array  # bool, the move changed only whose turn it is, what is legal and how the game ended
@@ -117,11 +117,7 @@ def _move(rules: tuple, state: EnvState, over: Array, key: Array) -> tuple[EnvSt
     mask = legal(state)
     action = random_action(choice_key, mask)
     step = move(state, action, move_key)
-    has_form = not missing_fields(state)
-    current_player = state.current_player if has_form else jnp.int32(0)
-    agrees = jnp.bool_(True)
-    if has_form:
-        agrees = equal(observe(state), state.observation) & equal(mask, state.legal_action_mask)
+    after, player = step.state, state.current_player
     moves = Moves(
         over=over,
         has_legal=mask.any(),
@@ -129,16 +125,16 @@ def _move(rules: tuple, state: EnvState, over: Array, key: Array) -> tuple[EnvSt
         reward=step.reward,
         discount=step.discount,
         is_last=step.is_last,
-        player=current_player,
-        next_player=step.state.current_player if has_form else current_player,
-        own_reward=step.state.rewards[current_player] if has_form else step.reward,
-        total_reward=step.state.rewards.sum() if has_form else jnp.float32(0),
-        is_same=equal(state, step.state),
-        is_same_position=equal(*(_position(each) for each in (state, step.state))),
-        is_over_after=step.state.terminated | step.state.truncated if has_form else over | step.is_last,
-        agrees=agrees | over,
+        player=player,
+        next_player=after.current_player,
+        own_reward=after.rewards[player],
+        total_reward=after.rewards.sum(),
+        is_same=equal(state, after),
+        is_same_position=equal(_position(state), _position(after)),
+        is_over_after=after.terminated | after.truncated,
+        agrees=over | equal((observe(state), mask), (state.observation, state.legal_action_mask)),
     )
-    return step.state, step.is_last, moves
+    return after, step.is_last, moves
 
 
 def _position(state: EnvState) -> list[Array]:

@@ -24,12 +24,12 @@ def check(environment: Environment) -> None:
     dtype = observation.dtype if is_number else "bool" if observation.dtype == bool else "bool or float32"
     require("what observe gives", observation, f"{dtype}{list(environment.observation_shape)}")
     require("what legal gives", traced("legal", environment.legal, state), f"bool[{environment.num_actions}]")
-    _check_move(state, "move", environment.move, Step, action, key)
     if chance := environment.chance:
         weights = traced("chance.probabilities", chance.probabilities, state)
         require("what chance.probabilities gives", weights, f"float32[{chance.num_outcomes}]")
         _check_move(state, "chance.move", chance.move, Afterstate, action)
         _check_move(state, "chance.resolve", chance.resolve, Step, action)
+    _check_move(state, "move", environment.move, Step, action, key)
 
 
 def _check_move(state: Any, name: str, function: Any, record: type, *arguments: Any) -> None:

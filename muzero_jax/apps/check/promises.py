@@ -17,7 +17,6 @@ from jax import Array
 from muzero_jax.games.catalogue import game_of, make_notation
 from muzero_jax.games.chance import joined
 from muzero_jax.games.random_play import equal, random_action, watch
-from muzero_jax.games.states import missing_fields
 from muzero_jax.games.view import INKS, PAGES
 from muzero_jax.learning.symmetries import transform_observation, transform_policy
 from muzero_jax.own.faults import describe
@@ -112,7 +111,6 @@ def _answered(environment: Environment, state: EnvState, over: Array, key: Array
     after, step = chance.move(state, action), environment.move(state, action, move_key)
     weights, whole = chance.probabilities(after.state), joined(chance, after, jnp.asarray(step.outcome))
     likelihood = jnp.where(after.awaits_chance, weights[jnp.clip(step.outcome, 0, chance.num_outcomes - 1)], 1.0)
-    player, next_player = (getattr(each, "current_player", jnp.int32(0)) for each in (state, after.state))
     is_joined = equal(whole._replace(reward=step.reward), step) & (jnp.abs(whole.reward - step.reward) <= ROUNDING)
     said = {
         "acts": after.awaits_chance & ~over,
@@ -120,15 +118,15 @@ def _answered(environment: Environment, state: EnvState, over: Array, key: Array
         "total": weights.sum(),
         "lowest": weights.min(),
     }
-    said |= {"changes_player": player != next_player, "is_joined": over | is_joined & (likelihood != 0)}
+    said |= {
+        "changes_player": state.current_player != after.state.current_player,
+        "is_joined": over | is_joined & (likelihood != 0),
+    }
     return step.state, step.is_last, said
 
 
 def view(environment: Environment) -> list[str]:
     """Faults of the view and the notation in the opening, a sentence each."""
-    state = jax.eval_shape(environment.init, jax.random.key(0))
-    if missing_fields(state):
-        return []  # loading the file gives such states their fields
     try:
         return list(_of_view(environment, jax.device_get(jax.jit(environment.init)(jax.random.key(0)))))
     except Exception as error:  # whatever somebody's functions raise
