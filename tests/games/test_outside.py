@@ -91,12 +91,6 @@ def test_whole_numbers_of_gymnax_are_one_hot(name, shape):
     np.testing.assert_array_equal(shown, jax.nn.one_hot(numbers, shape[-1]))
 
 
-def test_a_floating_point_view_of_gymnax_stays_one_though_its_bounds_are_whole_numbers():
-    environment = make_environment("gymnax:Catch-bsuite")
-    assert environment.observation_shape == (10, 5)
-    assert environment.init(jax.random.key(0)).observation.dtype == jnp.float32
-
-
 def test_a_vertex_of_jumanji_without_a_colour_is_all_zeros():
     environment = make_environment("jumanji:GraphColoring-v1")
     state = environment.init(jax.random.key(0))
@@ -117,29 +111,25 @@ def test_several_parts_of_a_view_become_one_array():
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("name", "says"),
     [
-        ("gymnax:CartPol", "gymnax has no environment 'CartPol' (did you mean CartPole-v1"),
+        ("gymnax:CartPol", "did you mean CartPole-v1"),
         ("gymnax:Pendulum-v1", "its actions are Box"),
-        ("jumanji:Mazz", "jumanji has no environment 'Mazz' (did you mean Maze-v0"),
+        ("jumanji:Mazz", "did you mean Maze-v0"),
         ("jumanji:RubiksCube-v0", "its actions are of kind MultiDiscreteArray"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_a_sentence(name, sentence):
-    with pytest.raises(ValueError) as error:
+def test_what_does_not_fit_is_refused(name, says):
+    with pytest.raises(ValueError, match=says):
         make_environment(name)
-    assert sentence in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_step_that_cannot_be_compiled_is_refused_in_a_sentence(monkeypatch):
+def test_a_step_that_cannot_be_compiled_or_a_library_that_is_missing_is_refused(monkeypatch):
     cartpole = type(gymnax.make("CartPole-v1")[0])
     monkeypatch.setattr(cartpole, "step_env", lambda self, key, state, action, params: 1 / 0)
-    with pytest.raises(ValueError, match="gymnax:CartPole-v1 cannot be trained .ZeroDivisionError: division by zero"):
+    with pytest.raises(ValueError, match="gymnax:CartPole-v1 cannot be trained .ZeroDivisionError"):
         make_environment("gymnax:CartPole-v1")
-
-
-def test_a_library_that_is_not_installed_is_named_with_the_way_to_install_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gymnax", None)
     monkeypatch.delitem(__import__("sys").modules, "muzero_jax.games.gymnax_games", raising=False)
-    with pytest.raises(ValueError, match="needs the package gymnax, which is not installed; pip install gymnax six"):
+    with pytest.raises(ValueError, match="pip install gymnax six"):
         make_environment("gymnax:CartPole-v1")
