@@ -1,8 +1,8 @@
 """Random games of any environment, recorded move by move: what can be known of rules that nobody has described.
 
 They say whether turns alternate, how long a game lasts and what chance alone earns. `apps.check.environment` looks
-for faults in them. States have pgx's form (`states.seated` gives it). All games are played at once, in pieces of one
-compiled size. A finished game is moved on with the others, which rules must bear.
+for faults in them. All games are played at once, in pieces of one compiled size. A finished game is moved on with the
+others, which rules must bear.
 """
 
 import functools
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from muzero_jax.games.states import FIELDS
+from muzero_jax.games.states import FIELDS, in_form
 from muzero_jax.types import Environment, EnvState
 
 MOVES_PER_CALL = 64
@@ -44,6 +44,7 @@ class Moves(NamedTuple):
 
 def play(environment: Environment, *, num_games: int, max_moves: int, seed: int = 0) -> Moves:
     """Plays random legal moves until all games are over, or for `max_moves` moves."""
+    environment = in_form(environment)
     move = _mover(environment.move, environment.observe, environment.legal)
     return watch(environment.init, move, num_games=num_games, max_moves=max_moves, seed=seed)
 

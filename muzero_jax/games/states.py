@@ -49,6 +49,12 @@ class Seated(NamedTuple):
         return getattr(self.state, name)
 
 
+def in_form(environment: Environment) -> Environment:
+    """The environment itself if its states have pgx's form, else `seated` and `final`."""
+    lacks = missing_fields(jax.eval_shape(environment.init, jax.random.key(0)))
+    return final(seated(environment)) if lacks else environment
+
+
 def seated(environment: Environment) -> Environment:
     """The environment with states in pgx's form. Who is to move follows from the sign of the discount."""
     num_players = environment.num_players

@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from muzero_jax.apps.check import promises
 from muzero_jax.apps.check.promises import Rules, broken
-from muzero_jax.games import random_play, state_shapes, states
+from muzero_jax.games import random_play, state_shapes
 from muzero_jax.games.own_game import NUM_GAMES
 from muzero_jax.games.random_play import Moves
+from muzero_jax.games.states import in_form
 from muzero_jax.own.faults import Fault, guarded
 from muzero_jax.types import Environment
 
@@ -30,8 +30,7 @@ def examine(environment: Environment, *, max_moves: int = MOST_MOVES, largest: f
     """The findings; `largest` is the largest return that the network can say (`--network.support-range`)."""
     try:
         state_shapes.check(environment)
-        if states.missing_fields(jax.eval_shape(environment.init, jax.random.key(0))):
-            environment = states.final(states.seated(environment))  # as loading a file does
+        environment = in_form(environment)  # as loading a file does
         moves = guarded(random_play.play, "playing random games")(environment, num_games=NUM_GAMES, max_moves=max_moves)
     except Fault as fault:
         return Findings([str(fault)], [])

@@ -124,8 +124,9 @@ SESSIONS = {
         "hex",
         """time_settings 1 2 ? syntax error; time_settings 1 2 inf ? syntax error; time_left b 1 ? syntax error;
         time_left x 1 1 ? syntax error; time_left b nan 1 ? syntax error; loadsgf ? syntax error;
-        loadsgf /no.sgf ? cannot; loadsgf / ? cannot; genmove ? syntax error; genmove b w ? syntax error; boardsize ? boardsize;
-        boardsize 4 x ? boardsize; komi 1e5 ? komi; undo 1 ? cannot undo; known_command = false; quit =""",
+        loadsgf /no.sgf ? cannot; loadsgf / ? cannot; genmove ? syntax error; genmove b w ? syntax error;
+        boardsize ? boardsize; boardsize 4 x ? boardsize; komi 1e5 ? komi; undo 1 ? cannot undo;
+        known_command = false; quit =""",
     ),
 }
 
