@@ -53,7 +53,8 @@ class Rules:
 
     def step(self, state: Seated, action: Array, key: Array) -> Seated:
         """One step; `key` is all that chance knows."""
-        inner = dataclasses.replace(state.state, key=jax.random.fold_in(key, 0)) if self._has_key else state.state
+        inner: Any = state.state
+        inner = dataclasses.replace(inner, key=jax.random.fold_in(key, 0)) if self._has_key else inner
         inner, timestep = self._env.step(inner, action)
         is_last, is_late = timestep.last(), timestep.discount > 0
         late = is_last & is_late
