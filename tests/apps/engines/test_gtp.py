@@ -230,19 +230,3 @@ def test_quit_and_the_end_of_input_end_it_and_a_closed_pipe_does_too():
 def test_a_line_longer_than_memory_should_hold_is_one_command():
     stream = io.BytesIO(b"x" * 3 * protocol.MOST_BYTES + b"\n" + b"y" * (protocol.MOST_BYTES - 1) + b"\nname\n")
     assert [line.strip()[:1] for line in protocol.read_lines(stream)] == ["x", "y", "n"]
-
-
-@pytest.mark.parametrize("name", ["hex", "connect_four"])
-def test_engines_play_games_against_each_other_without_one_failure(name):
-    """Both boards stay the same, and both name the same winner."""
-    drawing = fake_thinker(favourite=0, temperature=1.0, seed=1)
-    for _ in range(3):
-        black, white = (session(name, thinker=drawing) for _ in "bw")
-        for ply in range(50):
-            mover, other = (black, white)[:: 1 if ply % 2 == 0 else -1]
-            (move,) = talk(mover, f"genmove {'bw'[ply % 2]}")
-            assert talk(other, f"play {'bw'[ply % 2]} {move}") == [""]
-            assert talk(mover, "showboard") == talk(other, "showboard")
-            if mover.position.is_over:
-                break
-        assert mover.position.is_over and talk(mover, "final_score") == talk(other, "final_score")
